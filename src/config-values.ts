@@ -1,0 +1,112 @@
+/** The kinds of values the environment holds; each says what its text must be, never what it was: it may be a secret. */
+import ipaddr from 'ipaddr.js'
+import { z } from 'zod'
+import { parseKey } from './keys/format.ts'
+
+/** A block of addresses: the network's address and the length of its prefix in bits. */
+export type AddressBlock = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
+
+/** Text of one kind; `rule` is the rest of the sentence that begins with the variable's name. */
+function value<T>(rule: string | ((text: string) => string), parse: (text: string) => T | undefined) {
+  return z.string().transform((text, context): T => {
+    const parsed = parse(text)
+    if (parsed !== undefined) return parsed
+    context.addIssue(typeof rule === 'string' ? rule : rule(text))
+    return z.NEVER
+  })
+}
+
+/** A variable no value of which can be used yet; the reason may depend on the value. */
+export function refused(reason: (text: string) => string) {
+  return value<never>(reason, () => undefined)
+}
+
+export function integer(from: number, to: number) {
+  return value(`must be a whole number from ${from} to ${to}`, (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    return number >= from && number <= to ? number : undefined
+  })
+}
+
+const [SHORTEST_SECONDS, LONGEST_SECONDS] = [0.001, 86_400]
+
+export function seconds() {
+  const rule = `must be a number of seconds from ${SHORTEST_SECONDS} to ${LONGEST_SECONDS}, such as 15 or 0.5`
+  return value(rule, (text) => {
+    const number = /^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : Number.NaN
+    return number >= SHORTEST_SECONDS && number <= LONGEST_SECONDS ? number : undefined
+  })
+}
+
+export function oneOf<const T extends string>(values: readonly T[]) {
+  return value(`must be one of ${values.join(', ')}`, (text) =>
+    values.find((candidate) => candidate === text),
+  )
+}
+
+/** Text that matches as a whole. */
+export function matching(pattern: RegExp, rule: string) {
+  return value(rule, (text) => (pattern.test(text) ? text : undefined))
+}
+
+/** An absolute http(s) address as text, without slashes at its end. */
+export function httpUrl(rule: string, isAccepted: (url: URL) => boolean = () => true) {
+  return value(rule, (text) => {
+    if (!URL.canParse(text) || /[?#\s]/.test(text)) return undefined
+    const url = new URL(text)
+    url.pathname = url.pathname.replace(/\/+$/, '')
+    const isPlain = /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
+    return isPlain && isAccepted(url) ? url.href.replace(/\/$/, '') : undefined
+  })
+}
+
+/** Text of so many bytes at least, as UTF-8. */
+export function secretText(minimumBytes: number) {
+  return value(
+    `must be at least ${minimumBytes} bytes long; \`openssl rand -base64 48\` makes one`,
+    (text) => (Buffer.byteLength(text) >= minimumBytes ? text : undefined),
+  )
+}
+
+export function parentKeyText() {
+  return value('must be a whole parent key; `parley keys generate` makes one', (text) =>
+    parseKey(text)?.kind === 'parent' ? text : undefined,
+  )
+}
+
+/** Host names as the `Host` header carries them, in lower case. */
+export function hostList() {
+  return list(
+    'must be host names separated by commas, each with its port if that is not the usual one, such as chat.example.org,localhost:3000',
+    (text) => (/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i.test(text) ? text.toLowerCase() : undefined),
+  )
+}
+
+/** Blocks of addresses; a lone address is a block of one. */
+export function addressBlockList() {
+  return list(
+    'must be address ranges separated by commas, such as 10.0.0.0/8,fd00::/8,192.0.2.7',
+    parseAddressBlock,
+  )
+}
+
+function list<T>(rule: string, parse: (item: string) => T | undefined) {
+  return value(rule, (text) => {
+    const items = text.split(',').map((item) => parse(item.trim()))
+    return items.every((item) => item !== undefined) ? items : undefined
+  })
+}
+
+function parseAddressBlock(text: string): AddressBlock | undefined {
+  const [address = '', bits] = text.split('/')
+  // The library also reads the short and octal spellings of IPv4, which nobody means to write.
+  if (!ipaddr.IPv4.isValidFourPartDecimal(address) && !ipaddr.IPv6.isValid(address)) return undefined
+  const block = bits === undefined ? `${address}/${address.includes(':') ? 128 : 32}` : text
+  if (!ipaddr.isValidCIDR(block)) return undefined
+  const [network, length] = ipaddr.parseCIDR(block)
+  // A peer is compared as IPv4 when it is one, so an IPv4 block spelled as IPv6 would never match.
+  if (network instanceof ipaddr.IPv6 && network.isIPv4MappedAddress() && length >= 96) {
+    return [network.toIPv4Address(), length - 96]
+  }
+  return [network, length]
+}

@@ -1,0 +1,293 @@
+/** Turns the environment into the one Config the service runs on; the only reader of `process.env`. */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import {
+  type AddressBlock,
+  addressBlockList,
+  hostList,
+  httpUrl,
+  integer,
+  matching,
+  oneOf,
+  parentKeyText,
+  refused,
+  seconds,
+  secretText,
+} from './config-values.ts'
+import { nearestName } from './nearest-name.ts'
+import { StartupError } from './startup-error.ts'
+
+const limit = (standard: number) => integer(0, 1_000_000).default(standard)
+const duration = (standard: number) => seconds().default(standard)
+
+/** Every variable, what it may hold and its default; `.env.example` says the same to operators. Decision: 2. */
+export const Environment = z.object({
+  PORT: integer(0, 65_535).default(3000),
+  HOST: matching(/^[\w.:%-]+$/, 'must be an address or host name to listen on').default('127.0.0.1'),
+  LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  DATABASE_URL: refused((text) =>
+    /^postgres(ql)?:/.test(text)
+      ? 'names a PostgreSQL database, which this version cannot use; leave it unset to use SQLite in PARLEY_DATA_DIR'
+      : 'must be left unset, which means SQLite in PARLEY_DATA_DIR',
+  ).optional(),
+  PARLEY_DATA_DIR: z.string().default('./data'),
+  PARLEY_PUBLIC_URL: httpUrl(
+    'must be an http or https URL without credentials, query or fragment, such as https://chat.example.org',
+  ).optional(),
+  PARLEY_SECRET: secretText(32).optional(),
+  PARLEY_PARENT_KEY: parentKeyText().optional(),
+  PARLEY_BACKEND: oneOf(['mock', 'gateway']).default('mock'),
+  PARLEY_GATEWAY_URL: httpUrl(
+    'must be an http or https URL that ends in /v1, without credentials, query or fragment',
+    (url) => url.pathname.endsWith('/v1'),
+  ).optional(),
+  PARLEY_GATEWAY_API_KEY: matching(/^[!-~]+$/, 'must be visible ASCII characters only').optional(),
+  PARLEY_DEFAULT_MODEL: matching(
+    /^\P{C}{1,200}$/u,
+    'must be a model id of at most 200 characters',
+  ).optional(),
+  PARLEY_RATE_LIMIT_PARENT: limit(600),
+  PARLEY_RATE_LIMIT_AGENT: limit(120),
+  PARLEY_RATE_LIMIT_AGENT_ADDRESS: limit(60),
+  PARLEY_RATE_LIMIT_AUTH_FAILURES: limit(30),
+  PARLEY_MAX_STREAMS_PARENT: limit(50),
+  PARLEY_MAX_STREAMS_AGENT: limit(20),
+  PARLEY_MAX_STREAMS_ADDRESS: limit(4),
+  PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
+  PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
+  PARLEY_ALLOWED_HOSTS: hostList().optional(),
+  PARLEY_BACKEND_CONNECT_SECONDS: duration(5),
+  PARLEY_BACKEND_FIRST_BYTE_SECONDS: duration(60),
+  PARLEY_BACKEND_FIRST_EVENT_SECONDS: duration(120),
+  PARLEY_BACKEND_IDLE_SECONDS: duration(60),
+  PARLEY_BACKEND_TOTAL_SECONDS: duration(600),
+  PARLEY_BACKEND_ATTEMPTS: integer(1, 10).default(3),
+  PARLEY_STREAM_MAX_SECONDS: duration(900),
+  PARLEY_HEARTBEAT_SECONDS: duration(15),
+  PARLEY_BODY_SECONDS: duration(30),
+  PARLEY_BODY_IDLE_SECONDS: duration(10),
+  PARLEY_SHUTDOWN_SECONDS: duration(25),
+})
+export type Environment = z.infer<typeof Environment>
+
+/** The variables whose value can stand in a file instead, named by the same variable with `_FILE` at its end. */
+const secretNames = ['PARLEY_SECRET', 'PARLEY_PARENT_KEY', 'PARLEY_GATEWAY_API_KEY'] as const
+
+/** Every name the service reads, `_FILE` twins included. */
+export const knownNames: readonly string[] = [
+  ...Object.keys(Environment.shape),
+  ...secretNames.map((name) => `${name}_FILE`),
+]
+
+/** Where chat completions come from. */
+export type BackendConfig =
+  | { readonly kind: 'mock' }
+  /** `url` ends in `/v1`, without a slash after it. */
+  | { readonly kind: 'gateway'; readonly url: string; readonly apiKey: string | undefined }
+
+/** What the operator chose; it holds secrets, so it is never logged whole. */
+export interface Config {
+  readonly server: {
+    /** 0 = any free port. */
+    readonly port: number
+    readonly host: string
+    /** Where clients reach the service, without a slash at the end; undefined when the operator did not say. */
+    readonly publicUrl: string | undefined
+    /** Lower-case `Host` headers that are answered; empty = any. */
+    readonly allowedHosts: readonly string[]
+    /** Peers whose forwarding headers are believed. */
+    readonly trustedProxies: readonly AddressBlock[]
+  }
+  readonly logLevel: Environment['LOG_LEVEL']
+  /** An absolute path, or `:memory:` to keep nothing. */
+  readonly dataDir: string
+  /** The master key, 32 bytes or more; undefined = the one in the data directory. */
+  readonly secret: string | undefined
+  /** A parent key to register at start. */
+  readonly parentKey: string | undefined
+  readonly backend: BackendConfig
+  readonly defaultModel: string | undefined
+  /** Requests a minute, streams at once (both 0 = no limit), and the largest chat body. */
+  readonly limits: {
+    readonly parent: number
+    readonly agent: number
+    readonly agentAddress: number
+    readonly authFailures: number
+    readonly streams: { readonly parent: number; readonly agent: number; readonly address: number }
+    readonly maxBodyBytes: number
+    /** Calls of backends per request, the first one included. */
+    readonly backendAttempts: number
+  }
+  readonly timings: {
+    readonly backendConnectMs: number
+    /** Per attempt. */
+    readonly backendFirstByteMs: number
+    /** Over all attempts. */
+    readonly backendFirstEventMs: number
+    readonly backendIdleMs: number
+    /** Of an answer that is not streamed. */
+    readonly backendTotalMs: number
+    readonly streamMaxMs: number
+    /** Of silence on a stream, after which a comment is sent. */
+    readonly heartbeatMs: number
+    /** For a whole JSON body. */
+    readonly bodyMs: number
+    readonly bodyIdleMs: number
+    /** For running streams, after the signal to stop. */
+    readonly shutdownMs: number
+  }
+}
+
+/** Everything that is wrong with the environment, in one error; no sentence holds a value. */
+export class ConfigError extends StartupError {
+  override readonly name = 'ConfigError'
+  /** One sentence per variable. */
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    const heading = problems.length === 1 ? 'A setting is wrong' : `${problems.length} settings are wrong`
+    const lines = problems.map((problem) => `  - ${problem}`)
+    super([`${heading} (.env.example explains them all):`, ...lines].join('\n'))
+    this.problems = problems
+  }
+}
+
+/**
+ * The configuration of this process; a `.env` file in its folder counts where the environment says nothing.
+ * @throws ConfigError
+ */
+export function loadConfig(): Promise<ParsedConfig> {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+  return parseConfig(process.env)
+}
+
+/** A configuration, and what its operator should be told about it at start. */
+export interface ParsedConfig {
+  readonly config: Config
+  readonly warnings: readonly string[]
+}
+
+/**
+ * Reads a configuration from environment variables and the files their `_FILE` twins name; spaces around a value do not count,
+ * and an empty value is an unset one. Decision: 2.
+ * @throws ConfigError that lists everything wrong at once.
+ */
+export async function parseConfig(
+  variables: Readonly<Record<string, string | undefined>>,
+): Promise<ParsedConfig> {
+  const given = withoutBlanks(variables)
+  const fileProblems = await readSecretFiles(given)
+  const parsed = Environment.safeParse(given)
+  const problems = [
+    ...fileProblems,
+    ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
+    ...missing(given),
+  ]
+  if (problems.length > 0 || parsed.data === undefined) throw new ConfigError(problems)
+  return { config: toConfig(parsed.data), warnings: [...unknownNames(given), ...unusedNames(given)] }
+}
+
+type Given = Record<string, string>
+
+function withoutBlanks(variables: Readonly<Record<string, string | undefined>>): Given {
+  const trimmed = Object.entries(variables).map(([name, text]) => [name, text?.trim() ?? ''] as const)
+  return Object.fromEntries(trimmed.filter(([, text]) => text !== ''))
+}
+
+/** Puts the text of secret files where their variables would be; answers with what went wrong. */
+async function readSecretFiles(given: Given): Promise<string[]> {
+  const problems: string[] = []
+  for (const name of secretNames) {
+    const twin = `${name}_FILE`
+    const path = given[twin]
+    if (path === undefined) continue
+    if (given[name] !== undefined) {
+      problems.push(`${name} and ${twin} are both set; keep one of them.`)
+      continue
+    }
+    try {
+      const text = (await readFile(path, 'utf8')).trim()
+      if (text === '') problems.push(`${twin} names an empty file.`)
+      else given[name] = text
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      problems.push(`${twin} names a file that cannot be read (${code ?? 'unknown reason'}).`)
+    }
+  }
+  return problems
+}
+
+function missing(given: Given): string[] {
+  return given.PARLEY_BACKEND === 'gateway' && given.PARLEY_GATEWAY_URL === undefined
+    ? ['PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.']
+    : []
+}
+
+function unknownNames(given: Given): string[] {
+  return Object.keys(given)
+    .filter((name) => name.startsWith('PARLEY_') && !knownNames.includes(name))
+    .map(
+      (name) => `${name} is not a setting and is ignored; the nearest is ${nearestName(name, knownNames)}.`,
+    )
+}
+
+function unusedNames(given: Given): string[] {
+  if (given.PARLEY_BACKEND === 'gateway') return []
+  return Object.keys(given)
+    .filter((name) => name.startsWith('PARLEY_GATEWAY_') && knownNames.includes(name))
+    .map((name) => `${name} is not used: it needs PARLEY_BACKEND=gateway.`)
+}
+
+function toConfig(given: Environment): Config {
+  return {
+    server: {
+      port: given.PORT,
+      host: given.HOST,
+      publicUrl: given.PARLEY_PUBLIC_URL,
+      allowedHosts: given.PARLEY_ALLOWED_HOSTS ?? [],
+      trustedProxies: given.PARLEY_TRUSTED_PROXIES ?? [],
+    },
+    logLevel: given.LOG_LEVEL,
+    dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
+    secret: given.PARLEY_SECRET,
+    parentKey: given.PARLEY_PARENT_KEY,
+    backend: toBackend(given),
+    defaultModel: given.PARLEY_DEFAULT_MODEL,
+    limits: {
+      parent: given.PARLEY_RATE_LIMIT_PARENT,
+      agent: given.PARLEY_RATE_LIMIT_AGENT,
+      agentAddress: given.PARLEY_RATE_LIMIT_AGENT_ADDRESS,
+      authFailures: given.PARLEY_RATE_LIMIT_AUTH_FAILURES,
+      streams: {
+        parent: given.PARLEY_MAX_STREAMS_PARENT,
+        agent: given.PARLEY_MAX_STREAMS_AGENT,
+        address: given.PARLEY_MAX_STREAMS_ADDRESS,
+      },
+      maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
+      backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
+    },
+    timings: {
+      backendConnectMs: toMs(given.PARLEY_BACKEND_CONNECT_SECONDS),
+      backendFirstByteMs: toMs(given.PARLEY_BACKEND_FIRST_BYTE_SECONDS),
+      backendFirstEventMs: toMs(given.PARLEY_BACKEND_FIRST_EVENT_SECONDS),
+      backendIdleMs: toMs(given.PARLEY_BACKEND_IDLE_SECONDS),
+      backendTotalMs: toMs(given.PARLEY_BACKEND_TOTAL_SECONDS),
+      streamMaxMs: toMs(given.PARLEY_STREAM_MAX_SECONDS),
+      heartbeatMs: toMs(given.PARLEY_HEARTBEAT_SECONDS),
+      bodyMs: toMs(given.PARLEY_BODY_SECONDS),
+      bodyIdleMs: toMs(given.PARLEY_BODY_IDLE_SECONDS),
+      shutdownMs: toMs(given.PARLEY_SHUTDOWN_SECONDS),
+    },
+  }
+}
+
+function toBackend(given: Environment): BackendConfig {
+  if (given.PARLEY_BACKEND === 'mock' || given.PARLEY_GATEWAY_URL === undefined) return { kind: 'mock' }
+  return { kind: 'gateway', url: given.PARLEY_GATEWAY_URL, apiKey: given.PARLEY_GATEWAY_API_KEY }
+}
+
+function toMs(durationSeconds: number): number {
+  return Math.round(durationSeconds * 1000)
+}

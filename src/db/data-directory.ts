@@ -1,0 +1,150 @@
+/** The folder everything is kept in: made, checked, and home of the installation's secret. */
+import { closeSync, openSync } from 'node:fs'
+import { access, constants, link, mkdir, open, readdir, readFile, unlink } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import type { Random } from '../deps.ts'
+import { StartupError } from '../startup-error.ts'
+
+export const databaseName = 'parley.db'
+const SECRET_NAME = 'secret'
+const SECRET_BYTES = 48
+const SHORTEST_SECRET_BYTES = 32
+
+/** What may lie in a directory that has no database yet: our own first files, and what a fresh disk holds. Security: 2.12. */
+const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)$/
+
+/**
+ * Makes sure a server can keep its data there: creates the directory, for its user alone, or checks the one that is there.
+ * @throws StartupError when it cannot be written, or holds something else than Parley's data.
+ */
+export async function prepareDataDirectory(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 })
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    throw cannotUse('data directory', dataDir, cause)
+  }
+  const entries = await readdir(dataDir)
+  const foreign = entries.find((entry) => !harmless.test(entry))
+  if (foreign !== undefined && !entries.includes(databaseName)) {
+    throw new StartupError(
+      `The data directory ${dataDir} holds other files (such as ${foreign}) but no Parley database, so none is created there; set PARLEY_DATA_DIR to an empty directory, or put ${databaseName} back.`,
+    )
+  }
+}
+
+/** Whether a database was made there, as far as this user can see. */
+export async function hasDatabase(dataDir: string): Promise<boolean> {
+  return access(join(dataDir, databaseName)).then(
+    () => true,
+    () => false,
+  )
+}
+
+/**
+ * Finds the database another process made.
+ * @throws StartupError when there is none, or this user may not use it.
+ */
+export async function assertDatabaseExists(dataDir: string): Promise<void> {
+  try {
+    await access(join(dataDir, databaseName))
+  } catch (cause) {
+    if (!isMissing(cause)) throw cannotUse('data directory', dataDir, cause)
+    throw new StartupError(
+      `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory it uses.`,
+      { cause },
+    )
+  }
+}
+
+/**
+ * The installation's master key: the text of the `secret` file, which is made on first use. Several processes may ask at once and
+ * get the same. Call it after `openDatabase`, which makes the directory. In memory there is nothing to keep it for. Decision: 2.
+ * @throws StartupError when the file cannot be made or read, or holds too little.
+ */
+export async function loadOrCreateSecret(dataDir: string, random: Random): Promise<string> {
+  if (dataDir === ':memory:') return newSecret(random)
+  const path = join(dataDir, SECRET_NAME)
+  const secret = (await readSecret(path)) ?? (await createSecret(dataDir, path, random))
+  if (Buffer.byteLength(secret) >= SHORTEST_SECRET_BYTES) return secret
+  throw new StartupError(
+    `The file ${path} must hold at least ${SHORTEST_SECRET_BYTES} bytes; put the right secret back, for without it no stored agent key can be read.`,
+  )
+}
+
+async function readSecret(path: string): Promise<string | undefined> {
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (cause) {
+    if (isMissing(cause)) return undefined
+    throw cannotUse('file', path, cause)
+  }
+}
+
+/** A whole file appears under the name at once, and only the first one stays: a link never replaces. */
+async function createSecret(dataDir: string, path: string, random: Random): Promise<string> {
+  const draft = join(dataDir, `.secret-${Buffer.from(random(8)).toString('hex')}`)
+  try {
+    await writeDurably(draft, `${newSecret(random)}\n`)
+    await link(draft, path).catch((error: unknown) => {
+      if (!hasCode(error, 'EEXIST')) throw error
+    })
+    await unlink(draft)
+    await syncDirectory(dataDir)
+    return (await readFile(path, 'utf8')).trim()
+  } catch (cause) {
+    throw cannotUse('file', path, cause)
+  }
+}
+
+function newSecret(random: Random): string {
+  return Buffer.from(random(SECRET_BYTES)).toString('base64')
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  await using file = await open(path, 'wx', 0o600)
+  await file.writeFile(text)
+  await file.sync()
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  await using directory = await open(path, constants.O_RDONLY)
+  await directory.sync()
+}
+
+/** Makes an empty file that only this user can read, unless it is there already. */
+export function createPrivateFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+  }
+}
+
+/** The sentence for a path the operating system keeps from this user. */
+export function cannotUse(what: string, path: string, cause: unknown): StartupError {
+  const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
+  return new StartupError(
+    `The ${what} ${path} cannot be used by ${currentUser()} (${reason}); give that user the right to read and write it, or set PARLEY_DATA_DIR to another directory.`,
+    { cause },
+  )
+}
+
+function currentUser(): string {
+  try {
+    const { username, uid } = userInfo()
+    return uid < 0 ? `user ${username}` : `user ${username} (uid ${uid})`
+  } catch {
+    // A container's user often has no name.
+    return `uid ${process.getuid?.()}`
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}

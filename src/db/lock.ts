@@ -1,0 +1,66 @@
+/** Keeps a data directory to one server at a time. */
+import { join } from 'node:path'
+import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
+import { StartupError } from '../startup-error.ts'
+import { createPrivateFile } from './data-directory.ts'
+
+export const lockName = '.lock'
+/** For those who start in the same moment; who holds the lock never lets go of it in between. */
+const PATIENCE_MS = 2_000
+
+/** A held lock; it ends with `release` or with the process, however that ends. */
+export interface DirectoryLock {
+  release(): void
+}
+
+/**
+ * Takes the directory for this process. The lock is SQLite's own on an open transaction, so the operating system drops it when
+ * the process dies, and two starters cannot both get it. The file stays, and holds the owner's process id for the message. The
+ * owner must not open it in any other way: POSIX drops all locks on a file when its process closes it once. Security: 2.12.
+ * @throws StartupError when another server has it, or the file cannot be used.
+ */
+export function acquireLock(dataDir: string): DirectoryLock {
+  const path = join(dataDir, lockName)
+  let connection: SqliteDatabase | undefined
+  try {
+    createPrivateFile(path)
+    connection = new Sqlite(path, { timeout: 0 })
+    connection.exec('BEGIN IMMEDIATE')
+    connection.pragma(`busy_timeout = ${PATIENCE_MS}`)
+    connection.pragma(`user_version = ${process.pid}`)
+    // Readable only once committed. Whoever slips in before the second BEGIN becomes the owner instead of us.
+    connection.exec('COMMIT; BEGIN IMMEDIATE')
+  } catch (error) {
+    const refusal = toRefusal(error, connection, dataDir)
+    connection?.close()
+    throw refusal
+  }
+  const held = connection
+  return { release: () => held.close() }
+}
+
+function toRefusal(cause: unknown, connection: SqliteDatabase | undefined, dataDir: string): StartupError {
+  const isTaken = cause instanceof Sqlite.SqliteError && cause.code.startsWith('SQLITE_BUSY')
+  if (isTaken && connection !== undefined) {
+    const owner = ownerOf(connection)
+    return new StartupError(
+      `Another Parley server${owner} is using the data directory ${dataDir}; stop it, or give this one its own PARLEY_DATA_DIR.`,
+      { cause },
+    )
+  }
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new StartupError(
+    `The lock ${join(dataDir, lockName)} cannot be used (${reason}); if no Parley server is running there, delete that file.`,
+    { cause },
+  )
+}
+
+function ownerOf(connection: SqliteDatabase): string {
+  try {
+    connection.pragma(`busy_timeout = ${PATIENCE_MS}`)
+    const pid = connection.pragma('user_version', { simple: true })
+    return typeof pid === 'number' && pid > 0 ? ` (process ${pid})` : ''
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,69 @@
+/** Brings a database to the newest schema, or says why it cannot be used as it is. */
+import type { Database as SqliteDatabase } from 'better-sqlite3'
+import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, Migrator, sql } from 'kysely'
+import { StartupError } from '../startup-error.ts'
+
+/**
+ * The migrations this version knows and the database has not had, oldest first.
+ * @throws StartupError for a database from a newer version: nobody knows here what its tables mean.
+ */
+export async function listPendingMigrations<T>(
+  db: Kysely<T>,
+  migrations: Readonly<Record<string, Migration>>,
+): Promise<string[]> {
+  const applied = await listApplied(db)
+  const unknown = applied.find((name) => !Object.hasOwn(migrations, name))
+  if (unknown !== undefined) {
+    throw new StartupError(
+      `The database was written by another version of Parley (its migration ${unknown} is not known here); start that version again, or a newer one.`,
+    )
+  }
+  return Object.keys(migrations)
+    .sort()
+    .filter((name) => !applied.includes(name))
+}
+
+/**
+ * Applies every pending migration in one transaction: after a failure or a crash the database is as it was. `connection` is the
+ * one under `db`, and nobody else uses it meanwhile.
+ * @throws StartupError naming the migration that failed.
+ */
+export async function applyMigrations<T>(
+  connection: SqliteDatabase,
+  db: Kysely<T>,
+  migrations: Record<string, Migration>,
+): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
+  // A migration that rebuilds a table drops the old one, which must not delete what refers to it; checked below instead.
+  connection.pragma('foreign_keys = OFF')
+  try {
+    connection.exec('BEGIN IMMEDIATE')
+    const { error, results } = await migrator.migrateToLatest()
+    if (error !== undefined)
+      throw failed(results?.find((result) => result.status === 'Error')?.migrationName, error)
+    const [orphan] = connection.pragma('foreign_key_check') as unknown[]
+    if (orphan !== undefined)
+      throw failed(undefined, new Error(`broken reference: ${JSON.stringify(orphan)}`))
+    connection.exec('COMMIT')
+  } catch (error) {
+    if (connection.inTransaction) connection.exec('ROLLBACK')
+    throw error
+  } finally {
+    connection.pragma('foreign_keys = ON')
+  }
+}
+
+function failed(name: string | undefined, cause: unknown): StartupError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  const which = name === undefined ? 'The migrations' : `The migration ${name}`
+  return new StartupError(`${which} failed, and the database is as it was before (${reason}).`, { cause })
+}
+
+async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
+  if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE)) return []
+  const { rows } = await sql<{
+    name: string
+  }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db)
+  return rows.map((row) => row.name)
+}

@@ -1,0 +1,70 @@
+/** The tables, one interface each. Booleans are 0/1, times are Unix seconds, JSON is text: the same on every dialect. */
+
+/** A parent key's record; its id is the key's public part and the name of the tenant. */
+export interface ParentKeyTable {
+  /** The 12 base62 characters inside the key. */
+  id: string
+  name: string
+  /** Prefix and last four characters of the newest secret. */
+  hint: string
+  created_at: number
+  rotated_at: number | null
+  /** Set once, for good. */
+  revoked_at: number | null
+  /** At most a minute old; null when never used. */
+  last_used_at: number | null
+}
+
+/** What a presented key is looked up by; a rotated key has two rows while both secrets are valid. */
+export interface CredentialTable {
+  /** SHA-256 of the whole key text. */
+  digest: string
+  kind: 'parent' | 'agent'
+  /** The tenant. */
+  parent_key_id: string
+  /** Null for a parent key. */
+  agent_id: string | null
+  /** The secret stops working at this second; null while it is the current one. */
+  valid_until: number | null
+  created_at: number
+}
+
+/** An agent as its owner last wrote it. */
+export interface AgentTable {
+  id: string
+  parent_key_id: string
+  /** Counts the writes; 1 at creation. */
+  version: number
+  name: string
+  /** The definition as it was posted, byte for byte. */
+  source: string
+  format: 'yaml' | 'markdown'
+  /** The agent key's 12 public characters. */
+  key_id: string
+  /** The agent key under the installation's secret: the list returns it. */
+  key_sealed: string
+  key_hint: string
+  /** Orders agents by creation, also within a second; microseconds since the epoch, made unique. */
+  position: number
+  created_at: number
+  updated_at: number
+}
+
+/** An earlier definition of an agent. */
+export interface AgentVersionTable {
+  agent_id: string
+  version: number
+  name: string
+  source: string
+  format: 'yaml' | 'markdown'
+  /** When this definition was written. */
+  created_at: number
+}
+
+/** Every table by its name. */
+export interface Tables {
+  parent_keys: ParentKeyTable
+  credentials: CredentialTable
+  agents: AgentTable
+  agent_versions: AgentVersionTable
+}

@@ -1,0 +1,59 @@
+/** What the service's parts are handed at start: nothing in a room reaches for a global clock, chance or connection. */
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import type { AgentDirectory } from './agents/directory.ts'
+import type { ChatBackend } from './chat/backend.ts'
+import type { Config } from './config.ts'
+import type { Tables } from './db/tables.ts'
+import type { KeyDirectory } from './keys/directory.ts'
+import type { Sealer } from './keys/seal.ts'
+import type { ModelCatalogue } from './models/catalogue.ts'
+import type { RateLimiter } from './rpc/rate-limit.ts'
+import type { StreamSlots } from './rpc/stream-slots.ts'
+
+/** A connection or an open transaction. */
+export type Database = Kysely<Tables>
+
+/** Time, injected. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number
+  /** Milliseconds on a clock that never jumps: for windows, leases and deadlines. */
+  monotonic(): number
+  /** Resolves after that many milliseconds; rejects with the signal's reason when it aborts first. */
+  wait(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+/** Cryptographic chance, injected. */
+export type Random = (bytes: number) => Uint8Array
+
+/** Everything a verb may ask for; each takes the part it needs with `Pick<Deps, …>`. */
+export interface Deps {
+  readonly config: Config
+  readonly db: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly nextPosition: () => number
+  readonly log: Logger
+  readonly sealer: Sealer
+  readonly keys: KeyDirectory
+  readonly agents: AgentDirectory
+  readonly backends: readonly ChatBackend[]
+  readonly models: ModelCatalogue
+  readonly limiter: RateLimiter
+  readonly streams: StreamSlots
+}
+
+/** Unix seconds now, as every table and answer holds them. */
+export function unixSeconds(clock: Pick<Clock, 'now'>): number {
+  return Math.floor(clock.now() / 1000)
+}
+
+/** Numbers that grow with time and never repeat within a process: what lists are ordered by. */
+export function createPositions(clock: Pick<Clock, 'now'>): () => number {
+  let last = 0
+  return () => {
+    last = Math.max(last + 1, Math.floor(clock.now() * 1000))
+    return last
+  }
+}

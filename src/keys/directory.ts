@@ -1,0 +1,67 @@
+/** Finds the caller behind a presented key, from memory where it can. */
+import { timingSafeEqual } from 'node:crypto'
+import { createRemembered } from '../db/remembered.ts'
+import { type Clock, type Database, unixSeconds } from '../deps.ts'
+import { digestOf, parseKey } from './format.ts'
+import type { Caller } from './schema.ts'
+import { type FoundCredential, findCredential, markUsed } from './store.ts'
+
+/** How long a look-up may be answered from memory, in milliseconds. Security: 2.1. */
+const KNOWN_FOR_MS = 2_000
+const UNKNOWN_FOR_MS = 1_000
+/** At most one write per key and minute tells when a key was last used. */
+const LAST_USED_EVERY_SECONDS = 60
+const REMEMBERED = 20_000
+
+export interface KeyDirectory {
+  /** The caller that key stands for; undefined when it is malformed, unknown, expired or revoked. */
+  find(key: string): Promise<Caller | undefined>
+  /** Forgets everything remembered: called after every change to keys or agents. */
+  forget(): void
+  /** Writes down which keys were used since the last time. */
+  recordUse(): Promise<void>
+}
+
+/** A directory over one database; its memory is kept at most two seconds, so other processes' changes count by then. */
+export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
+  const remembered = createRemembered<FoundCredential | undefined>(clock, {
+    max: REMEMBERED,
+    keepMs: (credential) => (credential === undefined ? UNKNOWN_FOR_MS : KNOWN_FOR_MS),
+  })
+  const used = new Set<string>()
+  const recordedAt = new Map<string, number>()
+
+  async function lookUp(key: string, digest: string): Promise<FoundCredential | undefined> {
+    return isWellFormed(key) ? findCredential(db, digest) : undefined
+  }
+
+  return {
+    async find(key) {
+      const digest = digestOf(key)
+      const credential = await remembered.get(digest, () => lookUp(key, digest))
+      if (credential === undefined || !isSame(credential.digest, digest)) return undefined
+      if (credential.validUntil !== null && credential.validUntil <= unixSeconds(clock)) return undefined
+      used.add(credential.caller.tenantId)
+      return credential.caller
+    },
+    forget: () => remembered.forget(),
+    async recordUse() {
+      const now = unixSeconds(clock)
+      const due = [...used].filter((id) => now - (recordedAt.get(id) ?? 0) >= LAST_USED_EVERY_SECONDS)
+      used.clear()
+      if (due.length === 0) return
+      for (const id of due) recordedAt.set(id, now)
+      await markUsed(db, due, now)
+    },
+  }
+}
+
+/** Scoped keys are reserved: well-formed, but never anybody's. Decision: 5. */
+function isWellFormed(key: string): boolean {
+  const kind = parseKey(key)?.kind
+  return kind === 'parent' || kind === 'agent'
+}
+
+function isSame(digest: string, other: string): boolean {
+  return digest.length === other.length && timingSafeEqual(Buffer.from(digest), Buffer.from(other))
+}

@@ -1,0 +1,132 @@
+/** What can be done with keys: create, register, list, rotate, revoke. */
+import { mapConstraintError } from '../db/open.ts'
+import { type Database, type Deps, unixSeconds } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { digestOf, hintOf, type MintedKey, mintKey, parseKey } from './format.ts'
+import {
+  type CredentialOwner,
+  expireCredentials,
+  findParentKey,
+  insertCredential,
+  insertParentKey,
+  listParentKeyRows,
+  markRevoked,
+  markRotated,
+  type ParentKeyRow,
+} from './store.ts'
+
+type KeyDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'keys'>
+
+/** A freshly rotated secret; `key.text` is shown to its owner this once. Times are Unix seconds. */
+export interface Rotation {
+  readonly key: MintedKey
+  readonly rotatedAt: number
+  readonly previousValidUntil: number
+}
+
+/** Creates a parent key, and with it a tenant; the text is returned this once. */
+export async function createParentKey(deps: KeyDeps, name: string): Promise<MintedKey> {
+  const key = mintKey('parent', deps.random)
+  await insertParentKeyAndCredential(deps, name, key)
+  return key
+}
+
+/**
+ * Registers a parent key minted elsewhere (`PARLEY_PARENT_KEY`); does nothing when it is there already, even if its secret was
+ * rotated or it was revoked since.
+ */
+export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
+  const parsed = parseKey(text)
+  if (parsed?.kind !== 'parent') throw new ServiceError('invalid_value', 'That is not a parent key.')
+  if ((await findParentKey(deps.db, parsed.publicId)) !== undefined) return
+  const key = { text, publicId: parsed.publicId, digest: digestOf(text), hint: hintOf(text) }
+  try {
+    await insertParentKeyAndCredential(deps, 'environment', key)
+  } catch (error) {
+    if (mapConstraintError(error) !== 'unique') throw error
+  }
+}
+
+/** Every parent key's record, newest first. */
+export async function listParentKeys(deps: Pick<Deps, 'db'>): Promise<ParentKeyRow[]> {
+  return listParentKeyRows(deps.db)
+}
+
+/**
+ * Ends a parent key, and with it the keys of its agents.
+ * @throws ServiceError `not_found` when there is no such key or it was revoked before.
+ */
+export async function revokeParentKey(deps: KeyDeps, id: string): Promise<void> {
+  if (!(await markRevoked(deps.db, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
+  deps.keys.forget()
+}
+
+/**
+ * Gives a parent key a new secret under the same public id; what it owns stays. Decision: 5.
+ * @throws ServiceError `not_found` when there is no such key or it was revoked.
+ */
+export async function rotateParentKey(
+  deps: KeyDeps,
+  tenantId: string,
+  overlapSeconds: number,
+): Promise<Rotation> {
+  const rotation = await deps.db.transaction().execute(async (trx) => {
+    const row = await findParentKey(trx, tenantId)
+    if (row === undefined || row.revoked_at !== null) throw keyNotFound(tenantId)
+    const key = mintKey('parent', deps.random, tenantId)
+    const rotated = await replaceSecret(
+      { ...deps, db: trx },
+      { tenantId, agentId: null },
+      key,
+      overlapSeconds,
+    )
+    await markRotated(trx, tenantId, key.hint, rotated.rotatedAt)
+    return rotated
+  })
+  deps.keys.forget()
+  return rotation
+}
+
+/** Makes `key` the owner's current secret; earlier ones end after the overlap. Runs in the caller's transaction. */
+export async function replaceSecret(
+  deps: Pick<Deps, 'db' | 'clock'>,
+  owner: CredentialOwner,
+  key: MintedKey,
+  overlapSeconds: number,
+): Promise<Rotation> {
+  const rotatedAt = unixSeconds(deps.clock)
+  const previousValidUntil = rotatedAt + overlapSeconds
+  await expireCredentials(deps.db, owner, previousValidUntil, rotatedAt)
+  await insertSecret(deps.db, owner, key, rotatedAt)
+  return { key, rotatedAt, previousValidUntil }
+}
+
+/** Makes a key known by its digest. */
+export async function insertSecret(
+  db: Database,
+  owner: CredentialOwner,
+  key: MintedKey,
+  createdAt: number,
+): Promise<void> {
+  await insertCredential(db, {
+    digest: key.digest,
+    kind: owner.agentId === null ? 'parent' : 'agent',
+    parent_key_id: owner.tenantId,
+    agent_id: owner.agentId,
+    valid_until: null,
+    created_at: createdAt,
+  })
+}
+
+async function insertParentKeyAndCredential(deps: KeyDeps, name: string, key: MintedKey): Promise<void> {
+  const createdAt = unixSeconds(deps.clock)
+  await deps.db.transaction().execute(async (trx) => {
+    await insertParentKey(trx, { id: key.publicId, name, hint: key.hint, created_at: createdAt })
+    await insertSecret(trx, { tenantId: key.publicId, agentId: null }, key, createdAt)
+  })
+  deps.keys.forget()
+}
+
+function keyNotFound(id: string): ServiceError {
+  return new ServiceError('not_found', `There is no parent key '${id}' that could be used.`)
+}

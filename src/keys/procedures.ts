@@ -1,0 +1,36 @@
+/** What callers may do with the key they present, over RPC and REST alike. */
+import { z } from 'zod'
+import { defineOp } from '../rpc/op.ts'
+import { router } from '../rpc/trpc.ts'
+import { rotateParentKey } from './keys.ts'
+import { KeyRotation, KeyValidity, ParentKeyRotated, renderRotation } from './schema.ts'
+
+const tag = 'Keys'
+
+export const keysRouter = router({
+  validate: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/keys/validate', tag, summary: 'Check the presented key' },
+    wire: { errors: 'openai', callers: ['parent', 'agent'] },
+    input: z.object({}),
+    output: KeyValidity,
+    run: ({ context }) => ({ valid: true as const, kind: context.caller.kind }),
+  }),
+
+  rotate: defineOp({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/keys/rotate',
+      tag,
+      summary: 'Give the presented parent key a new secret',
+    },
+    wire: { errors: 'openai', callers: ['parent'] },
+    input: KeyRotation,
+    output: ParentKeyRotated,
+    run: async ({ context: { deps, caller }, input }) => {
+      const rotation = await rotateParentKey(deps, caller.tenantId, input.overlap_seconds)
+      return { key: rotation.key.text, ...renderRotation(rotation) }
+    },
+  }),
+})

@@ -1,0 +1,106 @@
+/** Rows of parent keys and of the credentials every key is found by. */
+import type { Insertable, Selectable } from 'kysely'
+import type { CredentialTable, ParentKeyTable } from '../db/tables.ts'
+import type { Database } from '../deps.ts'
+import type { Caller } from './schema.ts'
+
+export type ParentKeyRow = Selectable<ParentKeyTable>
+
+/** A credential together with what decides whether it is still good. */
+export interface FoundCredential {
+  readonly digest: string
+  readonly caller: Caller
+  /** Unix seconds; null while it is the current secret. */
+  readonly validUntil: number | null
+}
+
+export async function insertParentKey(db: Database, row: Insertable<ParentKeyTable>): Promise<void> {
+  await db.insertInto('parent_keys').values(row).execute()
+}
+
+export async function insertCredential(db: Database, row: Insertable<CredentialTable>): Promise<void> {
+  await db.insertInto('credentials').values(row).execute()
+}
+
+/** The credential with that digest, unless its parent key was revoked. */
+export async function findCredential(db: Database, digest: string): Promise<FoundCredential | undefined> {
+  const row = await db
+    .selectFrom('credentials')
+    .innerJoin('parent_keys', 'parent_keys.id', 'credentials.parent_key_id')
+    .where('credentials.digest', '=', digest)
+    .where('parent_keys.revoked_at', 'is', null)
+    .select(['credentials.digest', 'credentials.parent_key_id', 'agent_id', 'valid_until'])
+    .executeTakeFirst()
+  if (row === undefined) return undefined
+  const tenantId = row.parent_key_id
+  const caller: Caller =
+    row.agent_id === null ? { kind: 'parent', tenantId } : { kind: 'agent', tenantId, agentId: row.agent_id }
+  return { digest: row.digest, caller, validUntil: row.valid_until }
+}
+
+export async function findParentKey(db: Database, id: string): Promise<ParentKeyRow | undefined> {
+  return db.selectFrom('parent_keys').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** Newest first. */
+export async function listParentKeyRows(db: Database): Promise<ParentKeyRow[]> {
+  return db
+    .selectFrom('parent_keys')
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .execute()
+}
+
+/** Whether any parent key was ever registered: decides whether this is the first start. */
+export async function hasParentKey(db: Database): Promise<boolean> {
+  return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
+}
+
+/** Revokes for good; false when there is no such key or it was revoked before. */
+export async function markRevoked(db: Database, id: string, at: number): Promise<boolean> {
+  const result = await db
+    .updateTable('parent_keys')
+    .set({ revoked_at: at })
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return result.numUpdatedRows > 0n
+}
+
+export async function markRotated(db: Database, id: string, hint: string, at: number): Promise<void> {
+  await db.updateTable('parent_keys').set({ hint, rotated_at: at }).where('id', '=', id).execute()
+}
+
+export async function markUsed(db: Database, ids: readonly string[], at: number): Promise<void> {
+  await db.updateTable('parent_keys').set({ last_used_at: at }).where('id', 'in', ids).execute()
+}
+
+/** Whose secrets a rotation ends: the tenant's own key, or one of its agents'. */
+export interface CredentialOwner {
+  readonly tenantId: string
+  readonly agentId: string | null
+}
+
+/** Lets the owner's present secrets work until `until` at the latest, and drops those already dead at `now`. */
+export async function expireCredentials(
+  db: Database,
+  owner: CredentialOwner,
+  until: number,
+  now: number,
+): Promise<void> {
+  const agent = owner.agentId === null ? 'is' : '='
+  await db
+    .deleteFrom('credentials')
+    .where('parent_key_id', '=', owner.tenantId)
+    .where('agent_id', agent, owner.agentId)
+    .where('valid_until', '<=', now)
+    .execute()
+  await db
+    .updateTable('credentials')
+    .set({ valid_until: until })
+    .where('parent_key_id', '=', owner.tenantId)
+    .where('agent_id', agent, owner.agentId)
+    .where((where) => where.or([where('valid_until', 'is', null), where('valid_until', '>', until)]))
+    .execute()
+}

@@ -1,0 +1,40 @@
+/** One call as both doors hand it to the operations: who calls, from where, and the headers of its answer. */
+import type { Deps } from '../deps.ts'
+import type { Caller } from '../keys/schema.ts'
+
+/** What a door knows of a call before anybody is authenticated. */
+export interface Arrival {
+  readonly requestId: string
+  /** The client's address, read from the proxy's header only when the peer is trusted. */
+  readonly clientAddress: string
+  /** The bearer token, as sent; undefined without one. */
+  readonly bearer: string | undefined
+}
+
+/** The context of one call; `caller` is set by `authorize`. A class, because accessor literals cost on this path. */
+export class CallContext<C extends Caller = Caller> {
+  readonly deps: Deps
+  readonly arrival: Arrival
+  /** Response headers as a flat list of names and values; the door writes them on success and on failure. */
+  readonly headers: string[] = []
+  private authorized: C | undefined
+
+  constructor(deps: Deps, arrival: Arrival) {
+    this.deps = deps
+    this.arrival = arrival
+  }
+
+  /** Who is calling. */
+  get caller(): C {
+    if (this.authorized === undefined) throw new Error('the caller was asked for before it was authorized')
+    return this.authorized
+  }
+
+  set caller(caller: C) {
+    this.authorized = caller
+  }
+
+  setHeader(name: string, value: string): void {
+    this.headers.push(name, value)
+  }
+}

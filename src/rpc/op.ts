@@ -1,0 +1,98 @@
+/** One record per operation: what it takes, what it gives, what it does; both doors and the document read it. */
+import type { TRPCMutationProcedure, TRPCQueryProcedure } from '@trpc/server'
+import type { z } from 'zod'
+import type { Config } from '../config.ts'
+import type { Caller, CallerKind } from '../keys/schema.ts'
+import type { EventStream, JsonBytes } from './answer.ts'
+import type { CallContext } from './context.ts'
+import { operationProcedure } from './trpc.ts'
+
+/** Where the operation lies in the REST door; the full path, so that a search for a URL finds it. */
+export interface Http {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** `{name}` is a path parameter, an input field of that name. */
+  readonly path: `/${string}`
+  readonly tag: string
+  readonly summary: string
+  readonly description?: string
+}
+
+/** What REST and the document need to know and zod cannot say. */
+export interface Wire<K extends CallerKind = CallerKind> {
+  readonly errors: 'agent' | 'openai'
+  readonly callers: readonly K[]
+  /** Success status, 200 unless given. */
+  readonly status?: 201
+  /** The body is an agent definition in one of its five media types. */
+  readonly body?: 'definition'
+  /** The body alone, where the input has path or header fields beside it. */
+  readonly bodySchema?: z.ZodType
+  /** The most a body may hold; 1 MiB unless given. */
+  readonly maxBodyBytes?: (config: Config) => number
+  /** Query parameters that are whole numbers. */
+  readonly integers?: readonly string[]
+  /** Request headers that are input fields. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** The last path parameter takes the rest of the path, slashes and all. */
+  readonly takesRest?: true
+  /** The answer can be a stream of these events. */
+  readonly sse?: z.ZodType
+  /** Statuses this operation can fail with beside those of every operation, with what they mean here. */
+  readonly failures?: Readonly<Record<number, string>>
+}
+
+/** A call of an operation, as `run` receives it. */
+export interface Call<C extends Caller, I> {
+  readonly context: CallContext<C>
+  readonly input: I
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal
+}
+
+interface OperationDefinition<
+  Kind extends 'query' | 'mutation',
+  K extends CallerKind,
+  I extends z.ZodType,
+  O extends z.ZodType,
+> {
+  readonly kind: Kind
+  /** Absent: the operation is on the typed door only. */
+  readonly http?: Http
+  /** False: the operation is on the REST door only. */
+  readonly rpc?: false
+  readonly wire: Wire<K>
+  readonly input: I
+  readonly output: O
+  readonly run: (
+    call: Call<Extract<Caller, { kind: K }>, z.output<I>>,
+  ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
+}
+
+/** What `run` may return: the output, or the same as bytes or events where nothing needs decoding. */
+type Answer<O> = O | JsonBytes | EventStream
+
+/** An operation whose types are no longer of interest: what the doors iterate over. */
+export type AnyOperation = OperationDefinition<'query' | 'mutation', CallerKind, z.ZodType, z.ZodType>
+
+type ProcedureOf<
+  Kind extends 'query' | 'mutation',
+  I extends z.ZodType,
+  O extends z.ZodType,
+> = Kind extends 'query'
+  ? TRPCQueryProcedure<{ input: z.input<I>; output: z.output<O>; meta: OperationMeta }>
+  : TRPCMutationProcedure<{ input: z.input<I>; output: z.output<O>; meta: OperationMeta }>
+
+/** The record, as a procedure carries it. */
+export interface OperationMeta {
+  readonly operation: AnyOperation
+}
+
+/** Defines an operation and returns it as a typed procedure; the REST door finds the record in the procedure's meta. */
+export function defineOp<
+  Kind extends 'query' | 'mutation',
+  K extends CallerKind,
+  I extends z.ZodType,
+  O extends z.ZodType,
+>(definition: OperationDefinition<Kind, K, I, O>): ProcedureOf<Kind, I, O> {
+  return operationProcedure(definition as unknown as AnyOperation) as unknown as ProcedureOf<Kind, I, O>
+}

@@ -1,0 +1,25 @@
+/** The table of contents: every operation of the service, by room and verb. */
+import { agentsRouter } from '../agents/procedures.ts'
+import { chatRouter } from '../chat/procedures.ts'
+import { keysRouter } from '../keys/procedures.ts'
+import { modelsRouter } from '../models/procedures.ts'
+import type { AnyOperation, OperationMeta } from './op.ts'
+import { router } from './trpc.ts'
+
+export const appRouter = router({
+  agents: agentsRouter,
+  chat: chatRouter,
+  keys: keysRouter,
+  models: modelsRouter,
+})
+
+/** What a typed client is made from. */
+export type AppRouter = typeof appRouter
+
+/** Every operation with its procedure's path (`agents.create`), in the order of the table. */
+export function listOperations(): { name: string; operation: AnyOperation }[] {
+  return Object.entries(appRouter._def.procedures).map(([name, procedure]) => {
+    const { meta } = (procedure as unknown as { _def: { meta: OperationMeta } })._def
+    return { name, operation: meta.operation }
+  })
+}

@@ -1,0 +1,84 @@
+/** The typed door's procedures: how an operation record runs under tRPC, and how its failures look there. */
+import { initTRPC, TRPCError } from '@trpc/server'
+import superjson from 'superjson'
+import { ZodError } from 'zod'
+import { reasons, ServiceError, toServiceError } from '../errors.ts'
+import { JsonBytes } from './answer.ts'
+import { authorize } from './authorize.ts'
+import type { CallContext } from './context.ts'
+import { toInvalidValue } from './invalid-value.ts'
+import type { AnyOperation, OperationMeta } from './op.ts'
+
+/** tRPC copies the fields of its context about, so the call travels in one. */
+export interface RpcContext {
+  readonly call: CallContext
+}
+
+const t = initTRPC
+  .context<RpcContext>()
+  .meta<OperationMeta>()
+  .create({
+    transformer: superjson,
+    isDev: false,
+    errorFormatter({ shape, error }) {
+      const failure = causeOf(error)
+      return {
+        ...shape,
+        message: failure.message,
+        data: {
+          ...shape.data,
+          reason: failure.reason,
+          code: failure.code,
+          param: failure.details.param ?? null,
+        },
+      }
+    },
+  })
+
+export const router = t.router
+
+/** The record as a procedure: admit, validate, run, in that order. */
+export function operationProcedure(operation: AnyOperation) {
+  const procedure = t.procedure
+    .meta({ operation })
+    .use(async ({ ctx, next }) => {
+      if (operation.rpc === false) throw new TRPCError({ code: 'NOT_FOUND' })
+      await authorize(ctx.call, operation.wire).catch(rethrowForRpc)
+      return next()
+    })
+    .input(operation.input)
+    .output(operation.output)
+  const resolve = async ({ ctx, input, signal }: ResolverCall) => {
+    try {
+      const answer = await operation.run({ context: ctx.call, input, signal: signal ?? neverAborted })
+      return answer instanceof JsonBytes ? JSON.parse(Buffer.from(answer.bytes).toString()) : answer
+    } catch (thrown) {
+      return rethrowForRpc(thrown)
+    }
+  }
+  return operation.kind === 'query' ? procedure.query(resolve) : procedure.mutation(resolve)
+}
+
+interface ResolverCall {
+  readonly ctx: RpcContext
+  readonly input: unknown
+  readonly signal: AbortSignal | undefined
+}
+
+const neverAborted = new AbortController().signal
+
+/** A failure of a room as tRPC's own error, so that its status and batch handling apply. */
+function rethrowForRpc(thrown: unknown): never {
+  const failure = toServiceError(thrown)
+  throw new TRPCError({ code: reasons[failure.reason].rpc, message: failure.message, cause: failure })
+}
+
+/** What the caller may know of a failure under tRPC; tRPC's own refusals (bad input, unknown path) become ours. */
+function causeOf(error: TRPCError): ServiceError {
+  if (error.cause instanceof ServiceError) return error.cause
+  if (error.code === 'BAD_REQUEST' && error.cause instanceof ZodError) return toInvalidValue(error.cause)
+  if (error.code === 'INTERNAL_SERVER_ERROR') return toServiceError(error.cause)
+  if (error.code === 'NOT_FOUND') return new ServiceError('not_found', 'There is no such procedure.')
+  if (error.code === 'PAYLOAD_TOO_LARGE') return new ServiceError('too_large', 'The request is too large.')
+  return new ServiceError('invalid_value', 'The request is not a valid call.')
+}

@@ -1,0 +1,128 @@
+/** Knows which models the backends offer, refreshed in the background and never on the request path. */
+import type { BackendModel, ChatBackend } from '../chat/backend.ts'
+import type { Deps } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+
+/** Decision: 8 (Models). */
+const REFRESH_EVERY_MS = 600_000
+/** A backend without a list is asked again sooner. */
+const RETRY_EVERY_MS = 15_000
+/** How long the very first list is waited for. */
+const FIRST_LIST_MS = 2_000
+
+/** A model of a provider, under the id clients use. */
+export interface CatalogueModel extends BackendModel {
+  readonly provider: string
+  /** The id the backend itself knows. */
+  readonly backendId: string
+}
+
+/** Where a request for a model goes. */
+export interface ModelRoute {
+  readonly backend: ChatBackend
+  /** The id the backend itself knows. */
+  readonly model: string
+}
+
+export interface ModelCatalogue {
+  /** Everything the backends have listed; `provider/model` where the bare id is not unique. */
+  list(): readonly CatalogueModel[]
+  /**
+   * The backend for a model id, bare or with its provider in front.
+   * @throws ServiceError `model_not_found`
+   */
+  route(id: string): ModelRoute
+  /** Whether a request for that id has somewhere to go. */
+  isKnown(id: string): boolean
+  /** The model used when nobody names one; undefined while no backend has listed any. */
+  defaultModel(): string | undefined
+  /** Whether each backend's list is known: for `/readyz`. */
+  health(): Readonly<Record<string, 'up' | 'down'>>
+  /** Resolves when every backend has answered once, or after two seconds. */
+  ready(): Promise<void>
+  close(): void
+}
+
+/** A catalogue over those backends; it starts asking them at once. */
+export function createModelCatalogue(
+  backends: readonly ChatBackend[],
+  { config, log }: Pick<Deps, 'config' | 'log'>,
+): ModelCatalogue {
+  const lists = new Map<string, readonly BackendModel[]>()
+  const down = new Set<string>()
+  const closing = new AbortController()
+  const timers = new Map<string, NodeJS.Timeout>()
+  let merged: readonly CatalogueModel[] = []
+  let byId = new Map<string, CatalogueModel>()
+
+  async function refresh(backend: ChatBackend): Promise<void> {
+    try {
+      lists.set(backend.name, await backend.listModels(closing.signal))
+      down.delete(backend.name)
+      merge()
+    } catch (error) {
+      if (closing.signal.aborted) return
+      down.add(backend.name)
+      log.warn({ provider: backend.name, err: error }, 'the model list could not be read')
+    }
+    const delayMs = down.has(backend.name) ? RETRY_EVERY_MS : REFRESH_EVERY_MS
+    timers.set(backend.name, setTimeout(() => void refresh(backend), delayMs).unref())
+  }
+
+  function merge(): void {
+    const counts = new Map<string, number>()
+    for (const { id } of [...lists.values()].flat()) counts.set(id, (counts.get(id) ?? 0) + 1)
+    merged = backends.flatMap(({ name }) =>
+      (lists.get(name) ?? []).map((model) => {
+        const id = counts.get(model.id) === 1 ? model.id : `${name}/${model.id}`
+        return { ...model, id, backendId: model.id, provider: name }
+      }),
+    )
+    byId = new Map(merged.flatMap((model) => [[`${model.provider}/${model.backendId}`, model]]))
+    for (const model of merged) byId.set(model.id, model)
+  }
+
+  function findRoute(id: string): ModelRoute | undefined {
+    const known = byId.get(id)
+    if (known !== undefined) {
+      const backend = backends.find(({ name }) => name === known.provider) as ChatBackend
+      return { backend, model: known.backendId }
+    }
+    // While a provider's list is unavailable its ids pass through.
+    for (const backend of backends) {
+      if (lists.has(backend.name)) continue
+      const prefix = `${backend.name}/`
+      return { backend, model: id.startsWith(prefix) ? id.slice(prefix.length) : id }
+    }
+    return undefined
+  }
+
+  const firstLists = Promise.all(backends.map(refresh))
+  return {
+    list: () => merged,
+    isKnown: (id) => findRoute(id) !== undefined,
+    route(id) {
+      const route = findRoute(id)
+      if (route === undefined) {
+        throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, {
+          param: 'model',
+        })
+      }
+      return route
+    },
+    defaultModel: () => config.defaultModel ?? merged.find(({ chats }) => chats)?.id,
+    health: () => Object.fromEntries(backends.map(({ name }) => [name, down.has(name) ? 'down' : 'up'])),
+    async ready() {
+      let timer: NodeJS.Timeout | undefined
+      const waited = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, FIRST_LIST_MS)
+      })
+      await Promise.race([firstLists, waited])
+      clearTimeout(timer)
+    },
+    close() {
+      closing.abort()
+      for (const timer of timers.values()) clearTimeout(timer)
+    },
+  }
+}

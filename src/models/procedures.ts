@@ -1,0 +1,29 @@
+/** What callers may do with models, over RPC and REST alike. */
+import { z } from 'zod'
+import { defineOp } from '../rpc/op.ts'
+import { router } from '../rpc/trpc.ts'
+import { getModel, listModels } from './models.ts'
+import { Model, ModelList, ModelReference } from './schema.ts'
+
+const tag = 'Models'
+const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
+
+export const modelsRouter = router({
+  list: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/models', tag, summary: 'List the models a key may use' },
+    wire: everybody,
+    input: z.object({}),
+    output: ModelList,
+    run: ({ context: { deps, caller } }) => listModels(deps, caller),
+  }),
+
+  get: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/models/{model_id}', tag, summary: 'Read a model' },
+    wire: { ...everybody, takesRest: true, failures: { 404: 'There is no such model.' } },
+    input: ModelReference,
+    output: Model,
+    run: ({ context: { deps, caller }, input }) => getModel(deps, caller, input.model_id),
+  }),
+})

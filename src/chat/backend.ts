@@ -1,0 +1,80 @@
+/** What the service asks of a language-model backend, and how a backend says that it failed. */
+
+/** One request to a backend: a chat-API body, ready to be serialised, and the signal that ends it. */
+export interface BackendRequest {
+  /** The chat completion request; `model` is the backend's own id, `stream` says which answer is wanted. */
+  readonly body: Readonly<Record<string, unknown>>
+  /** Aborted when the caller leaves or a deadline passes: the backend must stop within a second. */
+  readonly signal: AbortSignal
+}
+
+/** A model as a backend lists it. */
+export interface BackendModel {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created: number
+  readonly ownedBy: string
+  /** Tokens of context, when the backend says. */
+  readonly contextLength?: number
+  /** False for embedding models, which cannot be an agent's default. */
+  readonly chats: boolean
+}
+
+/**
+ * A source of chat completions. Both answers are bytes in the chat API's own format, so that what needs no change is never
+ * decoded and encoded again.
+ */
+export interface ChatBackend {
+  /** The provider's name as operators write it: `mock`, `gateway`. */
+  readonly name: string
+  /**
+   * Answers with one whole `chat.completion` object, as JSON bytes.
+   * @throws BackendFailure
+   */
+  complete(request: BackendRequest): Promise<Uint8Array>
+  /**
+   * Answers with server-sent events; resolves when the backend has accepted the request (its head is in). Each item is what
+   * one read brought, cut anywhere. Leaving the iteration early (`return`) aborts the backend's call.
+   * @throws BackendFailure before and during the iteration; an end of the iteration is the end of the backend's body.
+   */
+  stream(request: BackendRequest): Promise<AsyncIterator<Uint8Array, void, void>>
+  /**
+   * The models the backend offers now.
+   * @throws BackendFailure
+   */
+  listModels(signal: AbortSignal): Promise<readonly BackendModel[]>
+  /** Lets go of sockets and timers. */
+  close(): Promise<void>
+}
+
+/** How a backend failed: it answered with a status, could not be reached, was too slow, or spoke nonsense. */
+export type BackendFailureKind = 'status' | 'unreachable' | 'timeout' | 'protocol'
+
+/** A failed backend call, before it is decided what the caller sees of it. */
+export class BackendFailure extends Error {
+  override readonly name = 'BackendFailure'
+  readonly kind: BackendFailureKind
+  /** The backend's HTTP status, with kind `status`. */
+  readonly status: number | undefined
+  /** Seconds the backend asked to wait (`Retry-After`), if it did. */
+  readonly retryAfterSeconds: number | undefined
+  /** What the backend said of a caller's mistake (its 400, 413, 422, …): `{message, code, param}` of its error body. */
+  readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
+
+  constructor(
+    kind: BackendFailureKind,
+    message: string,
+    details: {
+      status?: number
+      retryAfterSeconds?: number
+      said?: { message: string; code?: string; param?: string }
+      cause?: unknown
+    } = {},
+  ) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.kind = kind
+    this.status = details.status
+    this.retryAfterSeconds = details.retryAfterSeconds
+    this.said = details.said
+  }
+}

@@ -1,0 +1,128 @@
+/** Reads what a message tells the mock backend to do, written as `[[…]]` inside its text. */
+
+/** A call of a function tool; `argumentsText` is JSON. */
+export interface ToolCall {
+  readonly name: string
+  readonly argumentsText: string
+}
+
+/** The directives of one message, and the text that is left without them. */
+export interface Directives {
+  readonly text: string
+  /** `[[tool:NAME {json}]]`, in the order written. */
+  readonly toolCalls: readonly ToolCall[]
+  /** `[[tokens:N]]`: answer with so many words. */
+  readonly wordCount?: number
+  /** `[[delay:MS]]`: wait before every chunk; 0 without the directive. */
+  readonly delayMs: number
+  /** `[[error:STATUS]]`: fail with this status. */
+  readonly errorStatus?: number
+  /** `[[break:N]]`: fail after so many chunks. */
+  readonly breakAfterChunks?: number
+  /** `[[hang]]`: never answer. */
+  readonly hangs: boolean
+}
+
+type Draft = { -readonly [Field in keyof Omit<Directives, 'text'>]: Directives[Field] } & {
+  toolCalls: ToolCall[]
+}
+
+const maxWords = 100_000
+const maxDelayMs = 600_000
+const maxBrokenTools = 16
+const maxArgumentsLength = 262_144
+
+const plainDirective = /\[\[(?:(tokens|delay|error|break):(\d{1,9})|(hang))\]\]/y
+const toolOpening = /\[\[tool:([^\s{}[\]]{1,128})\s{0,16}/y
+const closing = /\s{0,16}\]\]/y
+
+/**
+ * Takes the directives out of a text, each with one of the spaces around it. What only looks like a directive (an unknown
+ * name, a number out of range, broken JSON) stays text, so that the echo shows the mistake. Decision: 7 (Mock backend).
+ */
+export function parseDirectives(source: string): Directives {
+  const draft: Draft = { toolCalls: [], delayMs: 0, hangs: false }
+  const kept: string[] = []
+  let keptUntil = 0
+  let endsInSpace = true
+  let brokenTools = 0
+  for (let at = source.indexOf('[['); at !== -1; at = source.indexOf('[[', at)) {
+    // The cap keeps a text full of unclosed directives from being scanned once for each.
+    const isTool = source.startsWith('[[tool:', at) && brokenTools < maxBrokenTools
+    const end = isTool ? readTool(source, at, draft) : readPlain(source, at, draft)
+    if (end === undefined) {
+      if (isTool) brokenTools += 1
+      at += 1
+      continue
+    }
+    kept.push(source.slice(keptUntil, at))
+    if (at > keptUntil) endsInSpace = isSpace(source[at - 1])
+    at = end
+    keptUntil = endsInSpace && isSpace(source[end]) ? end + 1 : end
+  }
+  const text = kept.join('') + source.slice(keptUntil)
+  const hasDirectiveLast = keptUntil > 0 && keptUntil >= source.length
+  return { ...draft, text: hasDirectiveLast && isSpace(text.at(-1)) ? text.slice(0, -1) : text }
+}
+
+/** Reads a directive of one word or one number into the draft; answers where it ends. */
+function readPlain(source: string, at: number, draft: Draft): number | undefined {
+  const match = matchAt(plainDirective, source, at)
+  if (match === null) return undefined
+  const value = Number(match[2])
+  if (match[1] === 'error' && (value < 400 || value > 599)) return undefined
+  if (match[1] === 'error') draft.errorStatus = value
+  else if (match[1] === 'tokens') draft.wordCount = Math.min(value, maxWords)
+  else if (match[1] === 'delay') draft.delayMs = Math.min(value, maxDelayMs)
+  else if (match[1] === 'break') draft.breakAfterChunks = value
+  else draft.hangs = true
+  return at + match[0].length
+}
+
+/** Reads a tool directive into the draft; answers where it ends. */
+function readTool(source: string, at: number, draft: Draft): number | undefined {
+  const opening = matchAt(toolOpening, source, at)
+  if (opening?.[1] === undefined) return undefined
+  const start = at + opening[0].length
+  const end = source[start] === '{' ? findObjectEnd(source, start) : start
+  const close = end === undefined ? null : matchAt(closing, source, end)
+  if (end === undefined || close === null) return undefined
+  const argumentsText = start === end ? '{}' : source.slice(start, end)
+  if (!isJson(argumentsText)) return undefined
+  draft.toolCalls.push({ name: opening[1], argumentsText })
+  return end + close[0].length
+}
+
+/** Where the JSON object starting here ends: its own `]]` and braces inside strings must not end the directive. */
+function findObjectEnd(source: string, start: number): number | undefined {
+  let depth = 0
+  let isInString = false
+  const limit = Math.min(source.length, start + maxArgumentsLength)
+  for (let at = start; at < limit; at += 1) {
+    const character = source[at]
+    if (isInString && character === '\\') at += 1
+    else if (character === '"') isInString = !isInString
+    else if (isInString) continue
+    else if (character === '{') depth += 1
+    else if (character === '}' && --depth === 0) return at + 1
+  }
+  return undefined
+}
+
+function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at
+  return pattern.exec(source)
+}
+
+function isSpace(character: string | undefined): boolean {
+  return character !== undefined && /\s/.test(character)
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,28 @@
+/** How the mock backend cuts text into the pieces it streams and counts. */
+
+const vocabulary = 'lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor'.split(' ')
+
+/** Cuts text into words, each with the white space before it; joined they are the text again. */
+export function splitWords(text: string): readonly string[] {
+  return text.match(/\s*\S+|\s+$/g) ?? []
+}
+
+/** Cuts JSON text after its punctuation, which streams compact JSON in more than one piece; joined it is the text again. */
+export function splitJson(text: string): readonly string[] {
+  return text.match(/[^\s,:{[]+[\s,:{[]*|[\s,:{[]+/g) ?? []
+}
+
+/** Counts the words of a text. */
+export function countWords(text: string): number {
+  return text.match(/\S+/g)?.length ?? 0
+}
+
+/** The word that is always at this place of a generated text. */
+export function wordAt(place: number): string {
+  return vocabulary[place % vocabulary.length] ?? ''
+}
+
+/** A text of exactly so many words, the same every time. */
+export function makeWords(count: number): string {
+  return Array.from({ length: count }, (_, place) => wordAt(place)).join(' ')
+}

@@ -1,0 +1,245 @@
+/** What an owner can do with agents: create, list, read, replace, delete, go back to a version, rotate the key. */
+import { type Deps, unixSeconds } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { mintKey, newId } from '../keys/format.ts'
+import { insertSecret, type Rotation, replaceSecret } from '../keys/keys.ts'
+import { type DefinitionFormat, parseDefinition } from './definition.ts'
+import type { Agent } from './directory.ts'
+import {
+  type AgentRow,
+  type AgentVersionRow,
+  deleteAgentRow,
+  findAgent,
+  findVersion,
+  insertAgent,
+  insertVersion,
+  listAgentRows,
+  listVersionRows,
+  updateAgent,
+  updateAgentKey,
+} from './store.ts'
+
+type AgentDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
+
+/** A definition as it was posted. */
+export interface DefinitionText {
+  readonly yaml: string
+  readonly format: DefinitionFormat
+}
+
+/** Which agents a list should show; without any bound all of them. */
+export interface ListRequest {
+  readonly limit?: number | undefined
+  readonly after?: string | undefined
+  readonly before?: string | undefined
+  readonly order: 'asc' | 'desc'
+}
+
+/** A list of agents; `hasMore` only when a page was asked for. */
+export interface AgentPage {
+  readonly agents: readonly Agent[]
+  readonly hasMore: boolean | undefined
+}
+
+/**
+ * Creates an agent and mints its key, in one transaction.
+ * @throws ServiceError `invalid_value`, `too_large` when the text is not an agent definition. Contract: Errors, 400.
+ */
+export async function createAgent(
+  deps: AgentDeps,
+  tenantId: string,
+  { yaml, format }: DefinitionText,
+): Promise<Agent> {
+  const { name } = parseDefinition(yaml, format)
+  const id = newId('agent-', 20, deps.random)
+  const key = mintKey('agent', deps.random)
+  const now = unixSeconds(deps.clock)
+  const row: AgentRow = {
+    id,
+    parent_key_id: tenantId,
+    version: 1,
+    name,
+    source: yaml,
+    format,
+    key_id: key.publicId,
+    key_sealed: deps.sealer.seal(key.text, id),
+    key_hint: key.hint,
+    position: deps.nextPosition(),
+    created_at: now,
+    updated_at: now,
+  }
+  await deps.db.transaction().execute(async (trx) => {
+    await insertAgent(trx, row)
+    await insertSecret(trx, { tenantId, agentId: id }, key, now)
+  })
+  forget(deps)
+  return deps.agents.prepare(row)
+}
+
+/**
+ * The tenant's agents in the order asked for.
+ * @throws ServiceError `invalid_value` when `after` or `before` is not one of them.
+ */
+export async function listAgents(
+  deps: Pick<Deps, 'db' | 'agents'>,
+  tenantId: string,
+  request: ListRequest,
+): Promise<AgentPage> {
+  const { limit, order } = request
+  const after = await positionOf(deps, tenantId, 'after', request.after)
+  const before = await positionOf(deps, tenantId, 'before', request.before)
+  const isPaged = limit !== undefined || after !== undefined || before !== undefined
+  // One more than wanted tells whether there are more.
+  const rows = await listAgentRows(deps.db, tenantId, {
+    limit: limit === undefined ? undefined : limit + 1,
+    after,
+    before,
+    order,
+  })
+  const hasMore = limit !== undefined && rows.length > limit
+  const isBackwards = before !== undefined && after === undefined
+  const wanted = !hasMore ? rows : isBackwards ? rows.slice(1) : rows.slice(0, limit)
+  return { agents: wanted.map((row) => deps.agents.prepare(row)), hasMore: isPaged ? hasMore : undefined }
+}
+
+/** @throws ServiceError `not_found` for another tenant's agent and for none alike. */
+export async function getAgent(
+  deps: Pick<Deps, 'db' | 'agents'>,
+  tenantId: string,
+  id: string,
+): Promise<Agent> {
+  return deps.agents.prepare(await getRow(deps, tenantId, id))
+}
+
+/**
+ * Replaces the whole definition; id, key and creation stay, the earlier text becomes a version.
+ * @throws ServiceError `not_found`, `invalid_value`, `too_large`, `precondition_failed` when `ifMatch` names another version.
+ */
+export async function replaceAgent(
+  deps: AgentDeps,
+  tenantId: string,
+  id: string,
+  text: DefinitionText,
+  ifMatch?: string,
+): Promise<Agent> {
+  const { name } = parseDefinition(text.yaml, text.format)
+  const row = await getRow(deps, tenantId, id)
+  if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version)) throw changedMeanwhile(row.version)
+  const now = unixSeconds(deps.clock)
+  const changes = { version: row.version + 1, name, source: text.yaml, format: text.format, updated_at: now }
+  const isWritten = await deps.db.transaction().execute(async (trx) => {
+    if (!(await updateAgent(trx, tenantId, id, row.version, changes))) return false
+    const { version, name, source, format, updated_at } = row
+    await insertVersion(trx, { agent_id: id, version, name, source, format, created_at: updated_at })
+    return true
+  })
+  forget(deps)
+  // Somebody else wrote in between: without a condition the later write wins, so this one goes on top of that.
+  if (!isWritten) return replaceAgent(deps, tenantId, id, text, ifMatch)
+  return deps.agents.prepare({ ...row, ...changes })
+}
+
+/** @throws ServiceError `not_found` */
+export async function deleteAgent(deps: AgentDeps, tenantId: string, id: string): Promise<void> {
+  const isDeleted = await deleteAgentRow(deps.db, tenantId, id)
+  forget(deps)
+  if (!isDeleted) throw agentNotFound()
+}
+
+/** Every version of an agent, newest first, the one in force included. @throws ServiceError `not_found` */
+export async function listVersions(
+  deps: Pick<Deps, 'db'>,
+  tenantId: string,
+  id: string,
+): Promise<AgentVersionRow[]> {
+  const row = await getRow(deps, tenantId, id)
+  return [toVersion(row), ...(await listVersionRows(deps.db, tenantId, id))]
+}
+
+/** Writes an earlier version's text as the newest one. @throws ServiceError `not_found` */
+export async function restoreVersion(
+  deps: AgentDeps,
+  tenantId: string,
+  id: string,
+  version: number,
+): Promise<Agent> {
+  const row = await getRow(deps, tenantId, id)
+  const earlier = row.version === version ? toVersion(row) : await findVersion(deps.db, tenantId, id, version)
+  if (earlier === undefined) throw new ServiceError('not_found', `This agent has no version ${version}.`)
+  return replaceAgent(deps, tenantId, id, { yaml: earlier.source, format: earlier.format })
+}
+
+/**
+ * Gives the agent a new key under the same public id; the previous one works for the overlap.
+ * @throws ServiceError `not_found`
+ */
+export async function rotateAgentKey(
+  deps: AgentDeps,
+  tenantId: string,
+  id: string,
+  overlapSeconds: number,
+): Promise<Rotation> {
+  const rotation = await deps.db.transaction().execute(async (trx) => {
+    const row = await getRow({ db: trx }, tenantId, id)
+    const key = mintKey('agent', deps.random, row.key_id)
+    await updateAgentKey(trx, tenantId, id, deps.sealer.seal(key.text, id), key.hint)
+    return replaceSecret({ ...deps, db: trx }, { tenantId, agentId: id }, key, overlapSeconds)
+  })
+  forget(deps)
+  return rotation
+}
+
+/** The agent key itself, for the answers that show it. */
+export function openAgentKey(deps: Pick<Deps, 'sealer'>, { row }: Agent): string {
+  return deps.sealer.open(row.key_sealed, row.id)
+}
+
+/** The tag of the version in force, as `ETag` shows it. */
+export function entityTagOf({ row }: Agent): string {
+  return `"${row.version}"`
+}
+
+/** The answer to an agent that is not there, or not the caller's. Contract: Errors, 404. */
+export function agentNotFound(): ServiceError {
+  return new ServiceError('not_found', 'Agent not found.')
+}
+
+async function getRow(deps: Pick<Deps, 'db'>, tenantId: string, id: string): Promise<AgentRow> {
+  const row = await findAgent(deps.db, tenantId, id)
+  if (row === undefined) throw agentNotFound()
+  return row
+}
+
+async function positionOf(
+  deps: Pick<Deps, 'db'>,
+  tenantId: string,
+  param: 'after' | 'before',
+  id: string | undefined,
+): Promise<number | undefined> {
+  if (id === undefined) return undefined
+  const row = await findAgent(deps.db, tenantId, id)
+  if (row === undefined)
+    throw new ServiceError('invalid_value', `${param}: names no agent of this key`, { param })
+  return row.position
+}
+
+/** Protocol: RFC 9110, 13.1.1: `*`, or a list of strong tags of which one matches. */
+function matchesVersion(ifMatch: string, version: number): boolean {
+  return ifMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim() === `"${version}"`)
+}
+
+function changedMeanwhile(version: number): ServiceError {
+  return new ServiceError(
+    'precondition_failed',
+    `The agent has changed meanwhile: its version is ${version} now. Read it again before writing.`,
+  )
+}
+
+function toVersion({ id, version, name, source, format, updated_at }: AgentRow): AgentVersionRow {
+  return { agent_id: id, version, name, source, format, created_at: updated_at }
+}
+
+function forget({ keys, agents }: Pick<Deps, 'keys' | 'agents'>): void {
+  keys.forget()
+  agents.forget()
+}

@@ -1,0 +1,159 @@
+/** What callers may do with agents, over RPC and REST alike. */
+import { z } from 'zod'
+import { AgentKeyRotated, KeyRotation, renderRotation } from '../keys/schema.ts'
+import { defineOp } from '../rpc/op.ts'
+import { router } from '../rpc/trpc.ts'
+import {
+  createAgent,
+  deleteAgent,
+  entityTagOf,
+  getAgent,
+  listAgents,
+  listVersions,
+  replaceAgent,
+  restoreVersion,
+  rotateAgentKey,
+} from './agents.ts'
+import {
+  AgentCreated,
+  AgentDeleted,
+  AgentDetail,
+  AgentList,
+  AgentListQuery,
+  AgentReference,
+  AgentSelf,
+  AgentUpdated,
+  AgentVersionList,
+  AgentVersionReference,
+  DefinitionBody,
+  DefinitionReplacement,
+  renderAgentCreated,
+  renderAgentDetail,
+  renderAgentList,
+  renderAgentSelf,
+  renderAgentUpdated,
+  renderVersionList,
+} from './schema.ts'
+import { getOwnAgent } from './self.ts'
+
+const tag = 'Agents'
+const owner = { errors: 'agent', callers: ['parent'] } as const
+const notFound = { 404: 'Agent not found.' }
+
+export const agentsRouter = router({
+  create: defineOp({
+    kind: 'mutation',
+    http: { method: 'POST', path: '/v1/agents', tag, summary: 'Create an agent' },
+    wire: { ...owner, body: 'definition', status: 201 },
+    input: DefinitionBody,
+    output: AgentCreated,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderAgentCreated(deps, await createAgent(deps, caller.tenantId, input)),
+  }),
+
+  list: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/agents', tag, summary: "List the calling key's agents" },
+    wire: { ...owner, integers: ['limit'] },
+    input: AgentListQuery,
+    output: AgentList,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
+  }),
+
+  me: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/agents/me', tag, summary: "Read the calling agent key's own agent" },
+    wire: { errors: 'agent', callers: ['agent'] },
+    input: z.object({}),
+    output: AgentSelf,
+    run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
+  }),
+
+  get: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/agents/{agent_id}', tag, summary: 'Read an agent' },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentDetail,
+    run: async ({ context, input }) => {
+      const agent = await getAgent(context.deps, context.caller.tenantId, input.agent_id)
+      context.setHeader('ETag', entityTagOf(agent))
+      return renderAgentDetail(context.deps, agent)
+    },
+  }),
+
+  replace: defineOp({
+    kind: 'mutation',
+    http: { method: 'PUT', path: '/v1/agents/{agent_id}', tag, summary: "Replace an agent's definition" },
+    wire: {
+      ...owner,
+      body: 'definition',
+      bodySchema: DefinitionBody,
+      headers: { 'if-match': 'if_match' },
+      failures: { ...notFound, 412: 'The agent has changed since the version named in `If-Match`.' },
+    },
+    input: DefinitionReplacement,
+    output: AgentUpdated,
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const agent = await replaceAgent(deps, caller.tenantId, input.agent_id, input, input.if_match)
+      context.setHeader('ETag', entityTagOf(agent))
+      return renderAgentUpdated(deps, agent)
+    },
+  }),
+
+  delete: defineOp({
+    kind: 'mutation',
+    http: { method: 'DELETE', path: '/v1/agents/{agent_id}', tag, summary: 'Delete an agent and its key' },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentDeleted,
+    run: async ({ context: { deps, caller }, input }) => {
+      await deleteAgent(deps, caller.tenantId, input.agent_id)
+      return { id: input.agent_id, deleted: true as const }
+    },
+  }),
+
+  rotateKey: defineOp({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/agents/{agent_id}/rotate-key',
+      tag,
+      summary: 'Give an agent a new key',
+    },
+    wire: { ...owner, bodySchema: KeyRotation, failures: notFound },
+    input: KeyRotation.extend(AgentReference.shape),
+    output: AgentKeyRotated,
+    run: async ({ context: { deps, caller }, input }) => {
+      const rotation = await rotateAgentKey(deps, caller.tenantId, input.agent_id, input.overlap_seconds)
+      return { agent_id: input.agent_id, agent_key: rotation.key.text, ...renderRotation(rotation) }
+    },
+  }),
+
+  versions: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/agents/{agent_id}/versions', tag, summary: "List an agent's versions" },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentVersionList,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id)),
+  }),
+
+  restore: defineOp({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/agents/{agent_id}/versions/{version}/restore',
+      tag,
+      summary: 'Make an earlier version the one in force',
+    },
+    wire: { ...owner, failures: { 404: 'Agent not found, or no such version of it.' } },
+    input: AgentVersionReference,
+    output: AgentUpdated,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderAgentUpdated(deps, await restoreVersion(deps, caller.tenantId, input.agent_id, input.version)),
+  }),
+})

@@ -1,0 +1,268 @@
+/** The wire shapes of agents, and how an agent is rendered into them. */
+import { z } from 'zod'
+import type { Deps } from '../deps.ts'
+import { type AgentPage, openAgentKey } from './agents.ts'
+import { AgentBehavior, AgentTool, PageTools, toolName } from './definition.ts'
+import type { Agent } from './directory.ts'
+import type { AgentVersionRow } from './store.ts'
+
+const agentId = z.string().meta({ description: 'The agent, `agent-` and 20 characters.' })
+const agentKey = z.string().meta({ description: 'The agent key, safe to put into a web page.' })
+const parentKey = z.string().meta({ description: "The owning key's public part, never its secret." })
+const createdAt = z.int().meta({ description: 'Unix seconds.' })
+const tools = z.array(AgentTool)
+
+/** The definition as it is posted. Decision: 6 (five body types). */
+export const DefinitionBody = z
+  .strictObject({
+    yaml: z.string().meta({ description: 'The agent definition, as YAML (or Markdown with front matter).' }),
+    format: z.enum(['yaml', 'markdown']).default('yaml').meta({ description: 'How `yaml` is written.' }),
+  })
+  .meta({ id: 'AgentDefinitionBody' })
+
+/** What a PUT takes beside the definition. */
+export const DefinitionReplacement = DefinitionBody.extend({
+  agent_id: agentId,
+  if_match: z.string().optional().meta({ description: 'The ETag of the version this one is based on.' }),
+})
+
+export const AgentReference = z.object({ agent_id: agentId })
+
+/** Decision: 6 (List): paging only when asked for. */
+export const AgentListQuery = z.object({
+  limit: z.int().min(1).max(100).optional().meta({ description: 'At most so many; all of them without it.' }),
+  after: z.string().optional().meta({ description: 'Only agents after this one.' }),
+  before: z.string().optional().meta({ description: 'Only agents before this one.' }),
+  order: z
+    .enum(['asc', 'desc'])
+    .default('desc')
+    .meta({ description: 'By creation; `desc` is newest first.' }),
+})
+
+export const AgentVersionReference = AgentReference.extend({
+  version: z
+    .union([
+      z.int().min(1),
+      z
+        .string()
+        .regex(/^[1-9]\d{0,8}$/)
+        .transform(Number),
+    ])
+    .meta({ override: { type: 'integer', minimum: 1 }, description: 'The version, counted from 1.' }),
+})
+
+/** Contract: Agents (POST). */
+export const AgentCreated = z
+  .strictObject({ agent_id: agentId, agent_key: agentKey, parent_key: parentKey, created_at: createdAt })
+  .meta({ id: 'AgentCreated' })
+
+const AgentListItem = z
+  .strictObject({
+    id: agentId,
+    agent_key: agentKey,
+    name: z.string(),
+    model: z.string(),
+    tools,
+    behavior: AgentBehavior.optional(),
+    markdown: z.string(),
+    created_at: createdAt,
+  })
+  .meta({ id: 'AgentListItem' })
+
+/** Contract: Agents (GET list); the paging fields only on a paged call. */
+export const AgentList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(AgentListItem),
+    first_id: z.string().nullable().optional(),
+    last_id: z.string().nullable().optional(),
+    has_more: z.boolean().optional(),
+  })
+  .meta({ id: 'AgentList' })
+
+/** Contract: Agents (GET one); `yaml` is the text as it was posted. */
+export const AgentDetail = z
+  .strictObject({
+    agent_id: agentId,
+    parent_key: parentKey,
+    created_at: createdAt,
+    markdown: z.string(),
+    definition: z.strictObject({
+      name: z.string(),
+      model: z.string(),
+      temperature: z.number(),
+      tools,
+      behavior: AgentBehavior.optional(),
+    }),
+    instructions: z.string(),
+    yaml: z.string(),
+    version: z.int(),
+    key_hint: z.string(),
+  })
+  .meta({ id: 'AgentDetail' })
+
+/** Contract: Agents (PUT). */
+export const AgentUpdated = z
+  .strictObject({
+    agent_id: agentId,
+    agent_key: agentKey,
+    parent_key: parentKey,
+    name: z.string(),
+    model: z.string(),
+    tools,
+    updated: z.literal(true),
+    version: z.int(),
+  })
+  .meta({ id: 'AgentUpdated' })
+
+/** Contract: Agents (DELETE). */
+export const AgentDeleted = z
+  .strictObject({ id: agentId, deleted: z.literal(true) })
+  .meta({ id: 'AgentDeleted' })
+
+/** Decision: 6 (earlier versions). */
+export const AgentVersionList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(
+      z
+        .strictObject({
+          version: z.int(),
+          name: z.string(),
+          yaml: z.string(),
+          created_at: createdAt,
+          current: z.boolean().meta({ description: 'Whether this is the version in force.' }),
+        })
+        .meta({ id: 'AgentVersion' }),
+    ),
+  })
+  .meta({ id: 'AgentVersionList' })
+
+/** What an embed may know of its own agent; never the instructions. Decision: 5. */
+export const AgentSelf = z
+  .strictObject({
+    id: agentId,
+    name: z.string(),
+    model: z.string(),
+    tools: z.array(
+      z.strictObject({
+        name: z.string(),
+        description: z.string(),
+        inputSchema: z.record(z.string(), z.unknown()),
+      }),
+    ),
+    pageTools: PageTools,
+    greeting: z.string().nullable(),
+  })
+  .meta({ id: 'AgentSelf' })
+
+/** The owner as answers name it. Decision: 5. */
+export function renderParentKey(tenantId: string): string {
+  return `svc_${tenantId}`
+}
+
+export function renderAgentCreated(deps: Pick<Deps, 'sealer'>, agent: Agent): z.output<typeof AgentCreated> {
+  const { id, parent_key_id, created_at } = agent.row
+  return {
+    agent_id: id,
+    agent_key: openAgentKey(deps, agent),
+    parent_key: renderParentKey(parent_key_id),
+    created_at,
+  }
+}
+
+export function renderAgentList(
+  deps: Pick<Deps, 'sealer' | 'models'>,
+  { agents, hasMore }: AgentPage,
+): z.output<typeof AgentList> {
+  const data = agents.map((agent) => ({
+    id: agent.row.id,
+    agent_key: openAgentKey(deps, agent),
+    ...renderSummary(deps, agent),
+    markdown: agent.markdown,
+    created_at: agent.row.created_at,
+  }))
+  if (hasMore === undefined) return { object: 'list', data }
+  return {
+    object: 'list',
+    data,
+    first_id: data.at(0)?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: hasMore,
+  }
+}
+
+export function renderAgentDetail(deps: Pick<Deps, 'models'>, agent: Agent): z.output<typeof AgentDetail> {
+  const { row, definition, markdown } = agent
+  return {
+    agent_id: row.id,
+    parent_key: renderParentKey(row.parent_key_id),
+    created_at: row.created_at,
+    markdown,
+    definition: { ...renderSummary(deps, agent), temperature: definition.temperature },
+    instructions: definition.instructions,
+    yaml: row.source,
+    version: row.version,
+    key_hint: row.key_hint,
+  }
+}
+
+export function renderAgentUpdated(
+  deps: Pick<Deps, 'sealer' | 'models'>,
+  agent: Agent,
+): z.output<typeof AgentUpdated> {
+  const { name, model, tools } = renderSummary(deps, agent)
+  return {
+    agent_id: agent.row.id,
+    agent_key: openAgentKey(deps, agent),
+    parent_key: renderParentKey(agent.row.parent_key_id),
+    name,
+    model,
+    tools,
+    updated: true,
+    version: agent.row.version,
+  }
+}
+
+export function renderAgentSelf(deps: Pick<Deps, 'models'>, agent: Agent): z.output<typeof AgentSelf> {
+  const { definition, row } = agent
+  return {
+    id: row.id,
+    name: definition.name,
+    model: modelOf(deps, agent),
+    tools: definition.tools.map(renderTool),
+    pageTools: definition.pageTools,
+    greeting: definition.embed?.greeting ?? null,
+  }
+}
+
+/** The list starts with the version in force. */
+export function renderVersionList(versions: readonly AgentVersionRow[]): z.output<typeof AgentVersionList> {
+  return {
+    object: 'list',
+    data: versions.map(({ version, name, source, created_at }, index) => ({
+      version,
+      name,
+      yaml: source,
+      created_at,
+      current: index === 0,
+    })),
+  }
+}
+
+function renderSummary(deps: Pick<Deps, 'models'>, agent: Agent) {
+  const { name, tools, behavior } = agent.definition
+  return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
+}
+
+/** A bare name stands for a tool that takes an empty object. Decision: 7. */
+function renderTool(tool: AgentTool) {
+  const { description = '', inputSchema = { type: 'object', properties: {} } } =
+    typeof tool === 'string' ? {} : tool
+  return { name: toolName(tool), description, inputSchema }
+}
+
+/** Always a string: the definition's model, else the one the agent would use now. Decision: 6. */
+function modelOf({ models }: Pick<Deps, 'models'>, { definition }: Agent): string {
+  return definition.model ?? models.defaultModel() ?? ''
+}

@@ -1,0 +1,133 @@
+/** Reads the YAML of an agent, refuses what no agent needs, and knows where in the text every value stands. */
+import {
+  Composer,
+  type CST,
+  type Document,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  type ParsedNode,
+  type YAMLMap,
+} from 'yaml'
+import { type Path, refuse } from './refusal.ts'
+import { deepestNesting, readTokens, tooDeep } from './yaml-tokens.ts'
+
+/** A text that is one mapping: its values, and what is needed to find or remove one of them in the text. */
+export interface YamlMapping {
+  /** As it was given, its last line finished. */
+  readonly text: string
+  readonly root: YAMLMap.Parsed
+  readonly value: Readonly<Record<string, unknown>>
+  /** Offsets around the mapping and its comments; directives and document markers lie outside. */
+  readonly bodyStart: number
+  readonly bodyEnd: number
+}
+
+/**
+ * Reads a text that must be one YAML mapping, at most 16 levels deep, without anchors, aliases, tags or repeated keys.
+ * An unfinished last line is read as if it were finished, so that the value does not hang on what follows. Security: 2.6.
+ * @throws ServiceError `invalid_value`, naming path, line and column.
+ */
+export function readYaml(source: string): YamlMapping {
+  const text = source.endsWith('\n') ? source : `${source}\n`
+  const tokens = readTokens(text)
+  const document = composeDocument(text, tokens)
+  const root = document.contents
+  if (!isMap(root)) refuse(text, root?.range[0] ?? 0, [], 'must be one YAML mapping of keys to values')
+  inspect(text, root, [], 1)
+  return { text, root, value: document.toJS({ maxAliasCount: 0 }), ...bodyRange(text, tokens) }
+}
+
+/** The offset in the text of the value at `path`, or of the innermost value on the way to it when it is missing. */
+export function offsetOf(mapping: YamlMapping, path: Path): number {
+  let node: ParsedNode = mapping.root
+  for (const segment of path) {
+    const child: unknown = isMap(node) || isSeq(node) ? node.get(segment, true) : undefined
+    if (!isParsed(child)) break
+    node = child
+  }
+  return node.range[0]
+}
+
+/** Every node that came out of a text has a range; nodes made by hand have none. */
+function isParsed(value: unknown): value is ParsedNode {
+  return isNode(value) && Array.isArray(value.range)
+}
+
+/** Builds the document of the tokens. Repeated keys are left to `inspect`: the library compares each with every other. */
+function composeDocument(text: string, tokens: CST.Token[]): Document.Parsed {
+  const composer = new Composer({
+    schema: 'core',
+    merge: false,
+    customTags: [],
+    strict: true,
+    stringKeys: true,
+    uniqueKeys: false,
+    keepSourceTokens: true,
+  })
+  const [document] = withoutStackTraces(() => [...composer.compose(tokens, true, text.length)])
+  if (document === undefined) refuse(text, 0, [], 'must be one YAML document')
+  const fault = document.errors[0] ?? document.warnings[0]
+  if (fault !== undefined) {
+    const problem = fault.code === 'NON_STRING_KEY' ? 'a key must be plain text' : fault.message
+    refuse(text, fault.pos[0], [], `invalid YAML: ${problem}`)
+  }
+  return document
+}
+
+/** The library makes an Error of every fault, and a quarter of a million stack traces take six seconds. */
+function withoutStackTraces<Result>(work: () => Result): Result {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  try {
+    return work()
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+}
+
+function inspect(text: string, node: ParsedNode | null, path: Path, depth: number): void {
+  if (isScalar(node)) inspectScalar(text, node.range[0], path, node.value)
+  if (!isMap(node) && !isSeq(node)) return
+  if (depth > deepestNesting) refuse(text, node.range[0], path, tooDeep)
+  if (isMap(node)) inspectMap(text, node, path, depth)
+  if (isSeq(node)) {
+    node.items.forEach((item, index) => {
+      if (isParsed(item)) inspect(text, item, [...path, index], depth + 1)
+    })
+  }
+}
+
+function inspectMap(text: string, map: YAMLMap.Parsed, path: Path, depth: number): void {
+  const seen = new Set<string>()
+  for (const { key, value } of map.items) {
+    const name = isScalar(key) ? String(key.value) : ''
+    const namePath = [...path, name]
+    const offset = key.range[0]
+    inspectScalar(text, offset, namePath, name)
+    if (name === '__proto__') refuse(text, offset, namePath, 'is not allowed as a key')
+    if (seen.has(name)) refuse(text, offset, namePath, 'is a repeated key')
+    seen.add(name)
+    inspect(text, value, namePath, depth + 1)
+  }
+}
+
+function inspectScalar(text: string, offset: number, path: Path, value: unknown): void {
+  if (typeof value === 'number' && !Number.isFinite(value))
+    refuse(text, offset, path, 'must be a finite number')
+  if (typeof value !== 'string') return
+  if (!value.isWellFormed()) refuse(text, offset, path, 'must be well-formed Unicode')
+  if (value.includes('\0')) refuse(text, offset, path, 'must not contain the character U+0000')
+}
+
+/** The part of the text that is the mapping and the comments around it. */
+function bodyRange(text: string, tokens: readonly CST.Token[]): Pick<YamlMapping, 'bodyStart' | 'bodyEnd'> {
+  const bodyEnd = tokens.find((token) => token.type === 'doc-end')?.offset ?? text.length
+  const documentToken = tokens.find((token) => token.type === 'document')
+  const marker = documentToken?.start.find((token) => token.type === 'doc-start')
+  if (marker === undefined) return { bodyStart: text.startsWith('\uFEFF') ? 1 : 0, bodyEnd }
+  const markerEnd = marker.offset + marker.source.length
+  const lineRest = /^[ \t]*\r?\n/.exec(text.slice(markerEnd))?.[0] ?? ''
+  return { bodyStart: markerEnd + lineRest.length, bodyEnd }
+}

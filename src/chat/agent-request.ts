@@ -1,0 +1,151 @@
+/** Turns a caller's chat request into the one an agent makes: its persona, its temperature, the tools it allows. */
+import { type AgentDefinition, type PageTools, toolName } from '../agents/definition.ts'
+import type { Agent } from '../agents/directory.ts'
+import { ServiceError } from '../errors.ts'
+import type { ChatMessage, ChatRequest, ChatTool } from './schema.ts'
+
+/** Tools that arrive through the widget's message channel carry it. Contract: Agent (`pageTools`). */
+const PAGE_TOOL_PREFIX = 'postMessage_'
+/** What a caller's own system text is handed on under. Decision: 7. */
+const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
+
+/** A request as the agent makes it, and which tools the model may call in this turn. */
+export interface AgentRequest {
+  readonly request: ChatRequest
+  readonly toolNames: ReadonlySet<string>
+}
+
+/** What of an agent is the same for every request. */
+interface Persona {
+  readonly system: ChatMessage
+  readonly tools: ReadonlyMap<string, ChatTool>
+  /** Of those tools, the ones the definition only names: a caller's schema counts for them. */
+  readonly bareNames: ReadonlySet<string>
+}
+
+const personas = new WeakMap<Agent, Persona>()
+
+/**
+ * The agent's request. Decision: 7 (An agent turn).
+ * @throws ServiceError `invalid_value` for `functions` (which the tool rules cannot see) and for a `tool_choice` of a tool the
+ * agent does not have.
+ */
+export function toAgentRequest(agent: Agent, request: ChatRequest): AgentRequest {
+  for (const param of ['functions', 'function_call']) {
+    if (request[param] !== undefined && request[param] !== null) {
+      throw new ServiceError('invalid_value', `${param}: use tools with an agent`, { param })
+    }
+  }
+  const persona = personaOf(agent)
+  const tools = mergeTools(persona, agent.definition.pageTools, request.tools ?? [])
+  const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
+  assertChoosable(choice, tools)
+  const toolFields =
+    tools.size === 0
+      ? {}
+      : {
+          tools: [...tools.values()],
+          ...(choice == null ? {} : { tool_choice: choice }),
+          ...(parallel == null ? {} : { parallel_tool_calls: parallel }),
+        }
+  return {
+    request: {
+      ...rest,
+      ...toolFields,
+      temperature: agent.definition.temperature,
+      messages: [persona.system, ...request.messages.map(withoutAuthority)],
+    },
+    toolNames: new Set(tools.keys()),
+  }
+}
+
+function personaOf(agent: Agent): Persona {
+  const known = personas.get(agent)
+  if (known !== undefined) return known
+  const { definition } = agent
+  const persona: Persona = {
+    system: { role: 'system', content: renderSystem(definition) },
+    tools: new Map(definition.tools.map((tool) => [toolName(tool), renderTool(tool)])),
+    bareNames: new Set(definition.tools.filter((tool) => !hasSchema(tool)).map(toolName)),
+  }
+  personas.set(agent, persona)
+  return persona
+}
+
+/** Instructions, then the behaviour as rules. */
+function renderSystem({ instructions, behavior }: AgentDefinition): string {
+  const rules = [
+    ...(behavior?.tone === undefined ? [] : [`Tone: ${behavior.tone}`]),
+    ...(behavior?.language === undefined ? [] : [`Answer in this language: ${behavior.language}`]),
+    ...(behavior?.rules ?? []),
+  ]
+  if (rules.length === 0) return instructions
+  return `${instructions.trimEnd()}\n\nRules:\n${rules.map((rule) => `- ${rule}`).join('\n')}`
+}
+
+type DefinedTool = AgentDefinition['tools'][number]
+
+function hasSchema(tool: DefinedTool): boolean {
+  return typeof tool !== 'string' && tool.inputSchema !== undefined
+}
+
+function renderTool(tool: DefinedTool): ChatTool {
+  const { description, inputSchema } = typeof tool === 'string' ? {} : tool
+  return {
+    type: 'function',
+    function: {
+      name: toolName(tool),
+      ...(description === undefined ? {} : { description }),
+      parameters: inputSchema ?? { type: 'object', properties: {} },
+    },
+  }
+}
+
+/** Only the agent speaks as the system: a page's text must not pass for its instructions. */
+function withoutAuthority(message: ChatMessage): ChatMessage {
+  if (message.role !== 'system' && message.role !== 'developer') return message
+  const { content } = message
+  const marked =
+    typeof content === 'string' ? PAGE_CONTEXT + content : [{ type: 'text', text: PAGE_CONTEXT }, ...content]
+  return { ...message, role: 'user', content: marked }
+}
+
+/** The agent's tools with the allowed ones of the caller, by name. */
+function mergeTools(
+  { tools, bareNames }: Persona,
+  pageTools: PageTools,
+  sent: readonly ChatTool[],
+): Map<string, ChatTool> {
+  const merged = new Map(tools)
+  for (const tool of sent) {
+    const name = tool.function?.name
+    if (name === undefined) continue
+    const isAllowed = name.startsWith(PAGE_TOOL_PREFIX)
+      ? isPageToolAllowed(pageTools, name.slice(PAGE_TOOL_PREFIX.length))
+      : tools.size === 0 || bareNames.has(name)
+    if (isAllowed) merged.set(name, withDescription(tool, tools.get(name)))
+  }
+  return merged
+}
+
+/** A caller's schema for a tool the agent describes itself keeps the agent's words. */
+function withDescription(sent: ChatTool, own: ChatTool | undefined): ChatTool {
+  const description = own?.function?.description
+  if (description === undefined || sent.function === undefined) return sent
+  return { ...sent, function: { ...sent.function, description } }
+}
+
+/** Contract: Agent (`pageTools`); names without the prefix. */
+function isPageToolAllowed(pageTools: PageTools, name: string): boolean {
+  if (pageTools === 'all') return true
+  return 'restricted' in pageTools ? pageTools.restricted.includes(name) : !pageTools.blocked.includes(name)
+}
+
+function assertChoosable(choice: ChatRequest['tool_choice'], tools: ReadonlyMap<string, ChatTool>): void {
+  const name = typeof choice === 'object' ? choice?.function?.name : undefined
+  const isUnknown = name !== undefined && !tools.has(name)
+  if (isUnknown || (choice === 'required' && tools.size === 0)) {
+    const what = isUnknown ? `'${name}' is no tool of this agent` : 'this agent has no tool to call'
+    throw new ServiceError('invalid_value', `tool_choice: ${what}`, { param: 'tool_choice' })
+  }
+}

@@ -1,0 +1,164 @@
+/** The backend that is a language-model gateway: any server that speaks the OpenAI-compatible API. */
+import type { LookupFunction } from 'node:net'
+import { BackendFailure, type BackendModel, type ChatBackend } from '../backend.ts'
+import { createEgress, type EgressTimings, type Refusal } from './egress.ts'
+
+/** What a gateway backend needs to know. */
+export interface GatewayOptions {
+  /** The provider's name as operators write it. */
+  readonly name: string
+  /** The API's base, ending in `/v1`; a query in it is sent with every call. */
+  readonly url: string
+  /** Sent to the origin of `url`, and nowhere else. */
+  readonly apiKey?: string
+  readonly timings: EgressTimings & {
+    /** All of a model list; 10 s when absent. */
+    readonly modelListMs?: number
+  }
+  /** The largest chat completion, or model list, that is read; 16 MiB when absent. */
+  readonly maxAnswerBytes?: number
+  /** Resolves the host name of `url`; the system's resolver when absent. */
+  readonly lookup?: LookupFunction
+}
+
+/**
+ * Makes a backend of an OpenAI-compatible server. The caller's headers never reach it.
+ * Decision: 7; Security: 2.10
+ */
+export function createGatewayBackend(options: GatewayOptions): ChatBackend {
+  const base = new URL(options.url)
+  const toPath = (path: string) => `${base.pathname.replace(/\/+$/, '')}${path}${base.search}`
+  const chatPath = toPath('/chat/completions')
+  const modelsPath = toPath('/models')
+  const { name, timings, lookup, maxAnswerBytes = 16 * 1024 * 1024 } = options
+  // An empty key is none: it would be found, and blotted out, between any two letters.
+  const apiKey = options.apiKey || undefined
+  const egress = createEgress({
+    origin: base.origin,
+    timings,
+    toFailure: (refusal) => toFailure(refusal, apiKey),
+    ...(apiKey !== undefined && { apiKey }),
+    ...(lookup !== undefined && { lookup }),
+  })
+  return {
+    name,
+    complete: ({ body, signal }) =>
+      egress.readJson({ path: chatPath, body: JSON.stringify(body), signal }, maxAnswerBytes),
+    stream: ({ body, signal }) => egress.readEvents({ path: chatPath, body: JSON.stringify(body), signal }),
+    async listModels(signal) {
+      const deadline = AbortSignal.timeout(timings.modelListMs ?? 10_000)
+      const call = { path: modelsPath, signal: AbortSignal.any([signal, deadline]) }
+      try {
+        return parseModels(await egress.readJson(call, maxAnswerBytes), name)
+      } catch (thrown) {
+        if (thrown !== deadline.reason) throw thrown
+        throw new BackendFailure('timeout', 'The backend took too long to list its models.', {
+          cause: thrown,
+        })
+      }
+    },
+    close: () => egress.close(),
+  }
+}
+
+/** The statuses that are about the caller's own request, so that the caller may read the explanation. */
+const explainedStatuses = new Set([400, 409, 413, 415, 422])
+
+function toFailure(refusal: Refusal, apiKey: string | undefined): BackendFailure {
+  const { status, headers } = refusal
+  const said = explainedStatuses.has(status) ? findSaid(refusal.body, apiKey) : undefined
+  const retryAfterSeconds = findRetryAfterSeconds(headers['retry-after'], headers.date)
+  return new BackendFailure('status', `The backend answered ${status}.`, {
+    status,
+    ...(said !== undefined && { said }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  })
+}
+
+type Header = string | string[] | undefined
+
+/** Reads `Retry-After`: seconds, or a date, which is measured by the clock of the one who set it. */
+function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undefined {
+  if (typeof retryAfter !== 'string') return undefined
+  if (/^\d{1,9}(\.\d+)?$/.test(retryAfter)) return Math.ceil(Number(retryAfter))
+  // Date.parse finds a date in much that is none, such as `-5`.
+  if (!retryAfter.endsWith('GMT')) return undefined
+  const waitMs = Date.parse(retryAfter) - Date.parse(String(date))
+  return Number.isNaN(waitMs) ? undefined : Math.max(0, Math.ceil(waitMs / 1000))
+}
+
+/**
+ * Reads what an error body says, in the shapes in use: `{error: {message, code, param}}` (OpenAI), `{error: "text"}` (Ollama),
+ * `{message, code, param}` (vLLM), `{detail: "text"}` and `{detail: [{msg}]}` (FastAPI).
+ */
+function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['said'] {
+  const whole = parseJson(body)
+  if (!isRecord(whole)) return undefined
+  const error = isRecord(whole.error) ? whole.error : whole
+  const [detail] = Array.isArray(whole.detail) ? whole.detail : []
+  const texts = [error.message, whole.error, whole.detail, isRecord(detail) ? detail.msg : undefined]
+  const message = texts.find((text) => typeof text === 'string' && text !== '')
+  if (typeof message !== 'string') return undefined
+  const clean = (text: string) => redact(text, apiKey).slice(0, 500).toWellFormed()
+  return {
+    message: clean(message),
+    ...(typeof error.code === 'string' && { code: clean(error.code) }),
+    ...(typeof error.param === 'string' && { param: clean(error.param) }),
+  }
+}
+
+/** Blots out our key, and whatever else looks like one: some servers quote the key they were given. */
+function redact(text: string, apiKey: string | undefined): string {
+  const withoutKey = apiKey === undefined ? text : text.replaceAll(apiKey, '[redacted]')
+  return withoutKey
+    .replace(/\bBearer\s+[^\s"',;]+/gi, 'Bearer [redacted]')
+    .replace(/\bsk-[\w*.-]{6,}/g, '[redacted]')
+}
+
+/** Reads a model list; entries that are no models are left out. */
+function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
+  const list = parseJson(body)
+  if (!isRecord(list) || !Array.isArray(list.data)) {
+    throw new BackendFailure('protocol', 'The backend did not answer with a model list.')
+  }
+  return list.data.filter(isListedModel).map((model) => toModel(model, provider))
+}
+
+interface ListedModel extends Readonly<Record<string, unknown>> {
+  readonly id: string
+}
+
+function isListedModel(entry: unknown): entry is ListedModel {
+  return isRecord(entry) && typeof entry.id === 'string' && entry.id !== ''
+}
+
+function toModel(listed: ListedModel, provider: string): BackendModel {
+  const { id, created, owned_by: ownedBy, meta } = listed
+  // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server.
+  const lengths = [listed.context_length, listed.max_model_len, listed.context_window]
+  const contextLength = [...lengths, isRecord(meta) ? meta.n_ctx_train : undefined].find(isCount)
+  return {
+    id,
+    created: isCount(created) ? created : 0,
+    ownedBy: typeof ownedBy === 'string' ? ownedBy : provider,
+    ...(contextLength !== undefined && { contextLength }),
+    chats: !/embed/i.test(id),
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The value of a JSON text, or undefined where it is none. */
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString())
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,70 @@
+/** Decides what a caller sees of a failed backend call, and whether another attempt makes sense. */
+import { ServiceError } from '../errors.ts'
+import { BackendFailure } from './backend.ts'
+
+/** Failures a second attempt may mend: the network, 408, 429 and 5xx. Decision: 7 (Retry). */
+export function isRetryable(failure: BackendFailure): boolean {
+  if (failure.kind !== 'status') return true
+  const status = failure.status ?? 500
+  return status === 408 || status === 429 || status >= 500
+}
+
+/** A backend's failure in our own terms; anything else is handed back as it is. Decision: 4 (last paragraph). */
+export function toCallerError(thrown: unknown): unknown {
+  if (!(thrown instanceof BackendFailure)) return thrown
+  const details = { cause: thrown, ...retryAfterOf(thrown) }
+  switch (thrown.kind) {
+    case 'unreachable':
+      return new ServiceError('backend_unavailable', 'The model backend cannot be reached.', details)
+    case 'timeout':
+      return new ServiceError('backend_timeout', 'The model backend did not answer in time.', details)
+    case 'protocol':
+      return new ServiceError(
+        'backend_error',
+        'The model backend gave an answer that makes no sense.',
+        details,
+      )
+    case 'status':
+      return statusError(thrown, details)
+  }
+}
+
+/** A failure after the first event: the answer stays incomplete. Security: 2.10. */
+export function toInterruption(thrown: unknown): unknown {
+  if (!(thrown instanceof BackendFailure)) return thrown
+  if (thrown.kind === 'timeout') return toCallerError(thrown)
+  return new ServiceError('backend_error', 'The model backend failed in the middle of its answer.', {
+    code: 'stream_interrupted',
+    cause: thrown,
+  })
+}
+
+function statusError(failure: BackendFailure, details: { cause: unknown; retryAfterSeconds?: number }) {
+  const { status, said } = failure
+  if (status === 429) {
+    return new ServiceError('rate_limit_exceeded', 'The model backend is receiving too many requests.', {
+      retryAfterSeconds: 1,
+      ...details,
+    })
+  }
+  if (status === 408)
+    return new ServiceError('backend_timeout', 'The model backend gave up waiting.', details)
+  if (said === undefined) {
+    return new ServiceError('backend_error', `The model backend refused the request (${status}).`, details)
+  }
+  // A caller's own mistake, found by the backend: its words are worth more than ours.
+  const { message, ...where } = said
+  return new ServiceError(callerFaults[status ?? 400] ?? 'invalid_value', message, { ...details, ...where })
+}
+
+const callerFaults: Readonly<Record<number, 'conflict' | 'too_large' | 'unsupported_media_type'>> = {
+  409: 'conflict',
+  413: 'too_large',
+  415: 'unsupported_media_type',
+}
+
+function retryAfterOf({ retryAfterSeconds }: BackendFailure): { retryAfterSeconds?: number } {
+  return retryAfterSeconds === undefined
+    ? {}
+    : { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }
+}

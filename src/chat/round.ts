@@ -1,0 +1,109 @@
+/** One backend stream of a turn: read, mended, and forwarded as the bytes it came in wherever that is possible. */
+import { BackendFailure, type BackendRequest, type ChatBackend } from './backend.ts'
+import { ChunkMender, type MenderOptions } from './chunk-mender.ts'
+import { dataOf, EventReader, encodeEvent, isPlain, splitRun } from './event-reader.ts'
+
+/** A stream that has brought its first event. */
+export class Round {
+  readonly mender: ChunkMender
+  private readonly reader = new EventReader()
+  private readonly source: AsyncIterator<Uint8Array, void, void>
+  private readonly options: MenderOptions
+  private readonly forwarded: Uint8Array[] = []
+  private first: Uint8Array | undefined
+  private isDone = false
+
+  private constructor(source: AsyncIterator<Uint8Array, void, void>, options: MenderOptions) {
+    this.source = source
+    this.options = options
+    this.mender = new ChunkMender(options)
+  }
+
+  /**
+   * Asks the backend and waits for its first event, so that a failure before it can still be mended.
+   * @throws BackendFailure
+   */
+  static async open(backend: ChatBackend, request: BackendRequest, options: MenderOptions): Promise<Round> {
+    const round = new Round(await backend.stream(request), options)
+    try {
+      round.first = await round.next()
+      return round
+    } catch (thrown) {
+      await round.close()
+      throw thrown
+    }
+  }
+
+  /**
+   * Runs of whole events for the caller, to the end of the backend's answer.
+   * @throws BackendFailure when the backend stops before it has finished.
+   */
+  async *runs(): AsyncGenerator<Uint8Array, void, void> {
+    for (let run = this.first; run !== undefined; run = await this.next()) yield run
+  }
+
+  /** The text of this round: read back only when the model has to be asked again. */
+  said(): string {
+    const events = this.forwarded.flatMap((run) => [...splitRun(Buffer.from(run))])
+    return events
+      .map((event) => JSON.parse(dataOf(event) as string).choices?.[0]?.delta?.content ?? '')
+      .join('')
+  }
+
+  async close(): Promise<void> {
+    await this.source.return?.()
+  }
+
+  private async next(): Promise<Uint8Array | undefined> {
+    while (!this.isDone) {
+      const read = await this.source.next()
+      if (read.done) return this.assertFinished(this.options.choices)
+      const run = this.reader.push(read.value)
+      const wanted = run === undefined ? undefined : this.take(run)
+      if (wanted === undefined) continue
+      if (this.options.holdsCalls) this.forwarded.push(wanted)
+      return wanted
+    }
+    return this.assertFinished(1)
+  }
+
+  /** A backend that hangs up after its last finish has said everything; one that says `[DONE]` before any has not. */
+  private assertFinished(choices: number): undefined {
+    if (this.mender.finishedChoices >= choices) return undefined
+    throw new BackendFailure('protocol', 'the stream ended before the answer did')
+  }
+
+  /** What of a run goes on to the caller; undefined when nothing does. */
+  private take(run: Buffer): Uint8Array | undefined {
+    if (this.options.base === undefined && this.mender.isUnderWay && isPlain(run)) return run
+    const wanted: Uint8Array[] = []
+    for (const event of splitRun(run)) {
+      const data = dataOf(event)
+      if (data === undefined) continue
+      if (data === '[DONE]') {
+        this.isDone = true
+        break
+      }
+      wanted.push(...this.takeChunk(event, data))
+    }
+    if (wanted.length <= 1) return wanted[0]
+    return Buffer.concat(wanted)
+  }
+
+  private takeChunk(event: Buffer, data: string): Uint8Array[] {
+    const chunk = parseChunk(data)
+    const mended = this.mender.take(chunk)
+    const { base } = this.options
+    if (base === undefined && mended[0] === chunk) return [event]
+    // Later rounds go on under the first one's name.
+    return mended.map((piece) => encodeEvent({ ...piece, ...base }))
+  }
+}
+
+function parseChunk(data: string): unknown {
+  try {
+    return JSON.parse(data)
+  } catch (cause) {
+    throw new BackendFailure('protocol', 'an event is not JSON', { cause })
+  }
+}

@@ -1,0 +1,65 @@
+/** What both ways of answering share: the rounds of a turn, in which the model is told of calls it may not make. */
+import type { ChatMessage, ChatRequest, Usage } from './schema.ts'
+import type { ToolCall } from './tool-calls.ts'
+import type { Turn } from './turn.ts'
+
+/** The most times one turn asks its model. Decision: 7 (Tools). */
+const MAX_ROUNDS = 8
+
+/** Told once, when a backend has begun to answer: its provider, and how many calls that took. */
+export type OnAnswering = (provider: string, attempts: number) => void
+
+/** Which of a round's calls the agent may not make. */
+export function withheldCalls({ toolNames }: Turn, calls: readonly ToolCall[]): ToolCall[] {
+  if (toolNames === undefined) return []
+  return calls.filter((call) => !toolNames.has(call.function?.name ?? ''))
+}
+
+/** Whether the model may be asked once more; several choices cannot be gone on with as one conversation. */
+export function canAskAgain({ request }: Turn, rounds: number): boolean {
+  return rounds < MAX_ROUNDS && (request.n ?? 1) === 1
+}
+
+/**
+ * The messages of the next round: what the model said, and an error for each call it may not make. Its other calls are left out: it
+ * is asked again, and repeats what it still wants. Decision: 7 (Tools).
+ */
+export function continueMessages(
+  messages: ChatRequest['messages'],
+  said: string | null,
+  withheld: readonly ToolCall[],
+): ChatRequest['messages'] {
+  return [
+    ...messages,
+    { role: 'assistant', content: said || null, tool_calls: [...withheld] },
+    ...withheld.map(
+      (call): ChatMessage => ({
+        role: 'tool',
+        tool_call_id: call.id,
+        content: `Error: there is no tool '${call.function?.name ?? ''}' here. Answer without it.`,
+      }),
+    ),
+  ]
+}
+
+/** The finish of a choice once its withheld calls are gone. */
+export function finishAfter(
+  finish: string,
+  calls: readonly ToolCall[],
+  allowed: readonly ToolCall[],
+): string {
+  if (allowed.length > 0) return 'tool_calls'
+  return calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish
+}
+
+/** The tokens of all rounds; details only one round gave stay as they were. */
+export function addUsage(sum: Usage | undefined, usage: Usage | undefined): Usage | undefined {
+  if (sum === undefined || usage === undefined) return sum ?? usage
+  return {
+    ...sum,
+    ...usage,
+    prompt_tokens: sum.prompt_tokens + usage.prompt_tokens,
+    completion_tokens: sum.completion_tokens + usage.completion_tokens,
+    total_tokens: sum.total_tokens + usage.total_tokens,
+  }
+}

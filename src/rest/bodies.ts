@@ -1,0 +1,140 @@
+/** Reads request bodies within their limits and turns them into plain values. */
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import type { Clock } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+
+/** Deepest nesting of a JSON body: what comes after may recurse. Security: 2.5. */
+const MAX_JSON_DEPTH = 64
+
+export interface BodyLimits {
+  readonly maxBytes: number
+  /** The whole body must have arrived after that long. */
+  readonly totalMs: number
+  /** The longest silence while it arrives. */
+  readonly idleMs: number
+}
+
+/**
+ * Reads a whole body into memory.
+ * @throws ServiceError `too_large`, `request_timeout`, `unsupported_media_type` (a compressed body).
+ */
+export function readBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<Buffer> {
+  const encoding = request.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') {
+    return Promise.reject(
+      new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`),
+    )
+  }
+  if (Number(request.headers['content-length'] ?? 0) > limits.maxBytes)
+    return Promise.reject(tooLarge(limits))
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let receivedBytes = 0
+    const deadlineMs = clock.monotonic() + limits.totalMs
+    const idle = setTimeout(() => fail(tooSlow()), limits.idleMs)
+    function fail(error: Error): void {
+      clearTimeout(idle)
+      request.removeAllListeners('data')
+      request.pause()
+      reject(error)
+    }
+    request.on('data', (chunk: Buffer) => {
+      receivedBytes += chunk.length
+      if (receivedBytes > limits.maxBytes) return fail(tooLarge(limits))
+      if (clock.monotonic() > deadlineMs) return fail(tooSlow())
+      chunks.push(chunk)
+      idle.refresh()
+    })
+    request.on('end', () => {
+      clearTimeout(idle)
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
+    })
+    request.on('error', fail)
+    request.on('close', () => {
+      if (!request.complete) fail(new ServiceError('invalid_value', 'The request body ended early.'))
+    })
+  })
+}
+
+/** The media type of a body without its parameters, in lower case. */
+export function mediaTypeOf(request: IncomingMessage): string {
+  return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+}
+
+/**
+ * Parses a JSON body.
+ * @throws ServiceError `invalid_value` for anything but well-formed JSON in UTF-8 of moderate depth.
+ */
+export function parseJson(bytes: Buffer): unknown {
+  const text = decodeUtf8(bytes)
+  if (isTooDeep(bytes))
+    throw new ServiceError('invalid_value', `The JSON is nested deeper than ${MAX_JSON_DEPTH}.`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new ServiceError('invalid_value', `The body is not valid JSON: ${(error as SyntaxError).message}`, {
+      code: 'invalid_json',
+    })
+  }
+  // An own key of this name would become the prototype of whatever copies the object.
+  if (text.includes('__proto__') && hasOwnProto(value))
+    throw new ServiceError('invalid_value', "The key '__proto__' is not allowed.")
+  return value
+}
+
+/** @throws ServiceError `invalid_value` when the bytes are not UTF-8. */
+export function decodeUtf8(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
+  return bytes.toString('utf8')
+}
+
+/** A body with few brackets cannot be deep, and counting them is much cheaper than walking it. */
+function isTooDeep(bytes: Buffer): boolean {
+  let openers = 0
+  for (const opener of ['{', '[']) {
+    for (let at = bytes.indexOf(opener); at !== -1; at = bytes.indexOf(opener, at + 1)) {
+      openers += 1
+      if (openers > MAX_JSON_DEPTH) return depthOf(bytes) > MAX_JSON_DEPTH
+    }
+  }
+  return false
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+function depthOf(bytes: Buffer): number {
+  let depth = 0
+  let deepest = 0
+  let isInString = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    if (isInString) {
+      if (byte === BACKSLASH) at += 1
+      else if (byte === QUOTE) isInString = false
+    } else if (byte === QUOTE) isInString = true
+    // `{` and `[`, `}` and `]` differ in one bit.
+    else if ((byte | 0x20) === 0x7b) deepest = Math.max(deepest, ++depth)
+    else if ((byte | 0x20) === 0x7d) depth -= 1
+  }
+  return deepest
+}
+
+function hasOwnProto(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasOwnProto)
+}
+
+function tooLarge({ maxBytes }: BodyLimits): ServiceError {
+  return new ServiceError('too_large', `The request body is larger than the limit of ${maxBytes} bytes.`)
+}
+
+function tooSlow(): ServiceError {
+  return new ServiceError('request_timeout', 'The request body did not arrive in time.')
+}

@@ -1,0 +1,169 @@
+/** The REST door: finds the operation, admits the caller, gathers the input, runs it, writes the answer. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Deps } from '../deps.ts'
+import { ServiceError, toServiceError } from '../errors.ts'
+import { EventStream, JsonBytes } from '../rpc/answer.ts'
+import { authorize } from '../rpc/authorize.ts'
+import { type Arrival, CallContext } from '../rpc/context.ts'
+import { toInvalidValue } from '../rpc/invalid-value.ts'
+import { errorHeaders, errorShapeOf, renderError } from './errors.ts'
+import { crossOriginHeaders, noStore, preflightHeaders, securityHeaders } from './headers.ts'
+import { gatherInput } from './input.ts'
+import { createRouteTable, type RestOperation } from './routes.ts'
+import { eventStreamHeaders, writeEvents } from './sse.ts'
+
+/** Longest request target that is looked at, in characters. Security: 2.5. */
+const MAX_TARGET_LENGTH = 8_192
+
+export interface RestDoor {
+  /** Answers a request if it lies under `/v1`; false leaves it to somebody else. */
+  answer(request: IncomingMessage, response: ServerResponse, arrival: Arrival): boolean
+  /** Ends every answer under way: the service is going away. */
+  endStreams(): void
+}
+
+/** The door in front of these operations. */
+export function createRestDoor(deps: Deps, operations: readonly RestOperation[]): RestDoor {
+  const routes = createRouteTable(operations)
+  const underWay = new Set<AbortController>()
+
+  async function answer(call: RestCall): Promise<void> {
+    const { request, context } = call
+    if ((request.url as string).length > MAX_TARGET_LENGTH)
+      throw new ServiceError('too_large', `The address is longer than ${MAX_TARGET_LENGTH} characters.`)
+    if (request.method === 'OPTIONS') return call.writePreflight()
+    const { operation, params } = routes.match(request.method as string, call.path)
+    call.errorShape = operation.wire.errors
+    await authorize(context, operation.wire)
+    call.askForBody()
+    const parsed = operation.input.safeParse(await gatherInput(request, operation, params, deps))
+    if (!parsed.success) throw toInvalidValue(parsed.error)
+    const result = await operation.run({ context, input: parsed.data, signal: call.signal })
+    if (result instanceof EventStream) return call.writeStream(result)
+    call.writeAnswer(operation.wire.status ?? 200, result)
+  }
+
+  return {
+    answer(request, response, arrival) {
+      const path = (request.url ?? '/').split('?', 1)[0] as string
+      if (path !== '/v1' && !path.startsWith('/v1/')) return false
+      const call = new RestCall(deps, request, response, arrival, path, underWay)
+      answer(call).catch((thrown) => call.writeFailure(toServiceError(thrown)))
+      return true
+    },
+    endStreams() {
+      const reason = new ServiceError('service_unavailable', 'The service is shutting down.')
+      for (const controller of underWay) controller.abort(reason)
+    },
+  }
+}
+
+/** One request on its way through the door, and the ways to answer it. */
+class RestCall {
+  readonly request: IncomingMessage
+  readonly context: CallContext
+  readonly path: string
+  errorShape: 'agent' | 'openai'
+  private readonly response: ServerResponse
+  private readonly deps: Deps
+  private readonly startedAtMs: number
+  private readonly underWay: Set<AbortController>
+  private controller: AbortController | undefined
+
+  constructor(
+    deps: Deps,
+    request: IncomingMessage,
+    response: ServerResponse,
+    arrival: Arrival,
+    path: string,
+    underWay: Set<AbortController>,
+  ) {
+    this.deps = deps
+    this.request = request
+    this.response = response
+    this.path = path
+    this.underWay = underWay
+    this.errorShape = errorShapeOf(path)
+    this.context = new CallContext(deps, arrival)
+    this.startedAtMs = deps.clock.monotonic()
+  }
+
+  /** Aborted when the client leaves before its answer is complete; made when first asked for. */
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      const controller = new AbortController()
+      const { response, underWay } = this
+      const leave = () => {
+        underWay.delete(controller)
+        if (!response.writableFinished)
+          controller.abort(new ServiceError('invalid_value', 'The caller left.'))
+      }
+      underWay.add(controller)
+      if (response.closed) leave()
+      else response.once('close', leave)
+      this.controller = controller
+    }
+    return this.controller.signal
+  }
+
+  writeHead(status: number, headers: readonly string[]): ServerResponse {
+    const { context, request } = this
+    const all = [
+      ...securityHeaders,
+      'X-Request-Id',
+      context.arrival.requestId,
+      ...headers,
+      ...context.headers,
+    ]
+    if (request.headers.origin !== undefined) all.push(...crossOriginHeaders)
+    const elapsedMs = Math.round(this.deps.clock.monotonic() - this.startedAtMs)
+    all.push('openai-processing-ms', String(elapsedMs))
+    return this.response.writeHead(status, all)
+  }
+
+  /** Answered before anybody is authenticated: browsers send it without a key. */
+  writePreflight(): void {
+    this.writeHead(204, preflightHeaders(this.request)).end()
+  }
+
+  /** A client that waits to be asked is asked once it is known who it is. */
+  askForBody(): void {
+    if (this.request.headers.expect !== undefined) this.response.writeContinue()
+  }
+
+  writeAnswer(status: number, result: unknown): void {
+    const body = result instanceof JsonBytes ? result.bytes : Buffer.from(JSON.stringify(result))
+    if (this.response.destroyed) return
+    this.writeHead(status, [...jsonHeaders, 'Content-Length', String(body.length)]).end(body)
+  }
+
+  async writeStream({ events }: EventStream): Promise<void> {
+    await writeEvents(this.response, {
+      events,
+      writeHead: () => this.writeHead(200, eventStreamHeaders),
+      renderFailure: (thrown) => renderError(this.logged(toServiceError(thrown)), 'openai'),
+      heartbeatMs: this.deps.config.timings.heartbeatMs,
+    })
+  }
+
+  writeFailure(failure: ServiceError): void {
+    this.logged(failure)
+    if (this.response.headersSent || this.response.destroyed) return void this.response.destroy()
+    const body = Buffer.from(JSON.stringify(renderError(failure, this.errorShape)))
+    const headers = [...jsonHeaders, ...errorHeaders(failure), 'Content-Length', String(body.length)]
+    this.writeHead(failure.status, headers).end(body)
+  }
+
+  /** What is our fault is logged with its cause; what is the caller's is only counted on debug level. */
+  private logged(failure: ServiceError): ServiceError {
+    const { log } = this.deps
+    const line = { requestId: this.context.arrival.requestId, path: this.path, reason: failure.reason }
+    if (failure.reason === 'internal_error')
+      log.error({ ...line, err: failure.details.cause }, 'request failed')
+    else if (failure.status >= 500) log.warn({ ...line, err: failure.details.cause }, failure.message)
+    else log.debug(line, failure.message)
+    return failure
+  }
+}
+
+const jsonHeaders: readonly string[] = ['Content-Type', 'application/json', ...noStore]

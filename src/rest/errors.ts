@@ -1,0 +1,33 @@
+/** The two error bodies of the REST door, and which path answers with which. */
+import { reasons, type ServiceError } from '../errors.ts'
+
+export type ErrorShape = 'agent' | 'openai'
+
+/** The shape of a path's errors, also where no operation matched. Decision: 4. */
+export function errorShapeOf(path: string): ErrorShape {
+  return /^\/v1\/(manager\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
+}
+
+/** The body a failure is told in. Contract: Errors. */
+export function renderError(error: ServiceError, shape: ErrorShape): object {
+  if (shape === 'agent') return { error: error.message, code: error.code }
+  return {
+    error: {
+      message: error.message,
+      type: reasons[error.reason].type,
+      param: error.details.param ?? null,
+      code: error.code,
+    },
+  }
+}
+
+/** The headers that belong to a failure, as a flat list. */
+export function errorHeaders({ reason, details, status }: ServiceError): string[] {
+  const headers: string[] = []
+  if (details.retryAfterSeconds !== undefined) headers.push('Retry-After', String(details.retryAfterSeconds))
+  if (details.allow !== undefined) headers.push('Allow', details.allow.join(', '))
+  if (status === 401) headers.push('WWW-Authenticate', 'Bearer')
+  // What is still on its way of a refused body is not worth reading.
+  if (reason === 'too_large' || reason === 'request_timeout') headers.push('Connection', 'close')
+  return headers
+}

@@ -1,0 +1,109 @@
+/** The headers every REST answer carries: security, cross-origin access, the request id; and who the client is. */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import ipaddr from 'ipaddr.js'
+import type { AddressBlock } from '../config-values.ts'
+
+/** Security: 2.7, as a flat list for `writeHead`. */
+export const securityHeaders: readonly string[] = [
+  'Content-Security-Policy',
+  "default-src 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options',
+  'nosniff',
+  'Referrer-Policy',
+  'no-referrer',
+  'Vary',
+  'Authorization, Origin, Access-Control-Request-Headers',
+]
+
+/** Answers about one caller are for that caller alone. */
+export const noStore: readonly string[] = ['Cache-Control', 'no-store']
+
+const exposedHeaders = [
+  'Location',
+  'Upload-Offset',
+  'Upload-Length',
+  'Upload-Expires',
+  'Tus-Resumable',
+  'Tus-Version',
+  'Tus-Extension',
+  'Tus-Max-Size',
+  'X-Request-Id',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'Retry-After',
+  'X-Artifact-Id',
+  'Protocol-Version',
+  'ETag',
+  'Content-Range',
+  'X-Parley-Provider',
+  'X-Parley-Attempts',
+  'X-Parley-Fallback',
+  'openai-processing-ms',
+].join(', ')
+
+/** Any origin may read the answers: tokens travel in headers, never in cookies. Decision: 3 (CORS). */
+export const crossOriginHeaders: readonly string[] = [
+  'Access-Control-Allow-Origin',
+  '*',
+  'Access-Control-Expose-Headers',
+  exposedHeaders,
+]
+
+const allowedRequestHeader =
+  /^(authorization|content-type|accept|upload-[a-z-]+|tus-resumable|x-stainless-[a-z-]+|openai-[a-z-]+|if-match|if-none-match|range|prefer|x-http-method-override|x-request-id|idempotency-key)$/
+
+/** The answer to a preflight: the methods, and those of the asked-for headers that are allowed. Decision: 12. */
+export function preflightHeaders(request: IncomingMessage): string[] {
+  const asked = String(request.headers['access-control-request-headers'] ?? '').toLowerCase()
+  const allowed = asked.split(',').filter((name) => allowedRequestHeader.test(name.trim()))
+  return [
+    'Access-Control-Allow-Methods',
+    'GET, HEAD, POST, PUT, PATCH, DELETE',
+    'Access-Control-Allow-Headers',
+    allowed.map((name) => name.trim()).join(', ') || 'Authorization, Content-Type',
+    'Access-Control-Max-Age',
+    '7200',
+  ]
+}
+
+/** The caller's own request id when it is a sane one, else a new one. Decision: 3. */
+export function requestIdOf(request: IncomingMessage): string {
+  const sent = request.headers['x-request-id']
+  return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : randomUUID()
+}
+
+/** The token of `Authorization: Bearer`, the only place a credential is read from. Decision: 3 (Credentials). */
+export function bearerOf(request: IncomingMessage): string | undefined {
+  const header = request.headers.authorization
+  if (header === undefined || !/^bearer /i.test(header)) return undefined
+  return header.slice(7).trim()
+}
+
+/**
+ * The client's address: the peer's, or, when the peer is a trusted proxy, the last address in `X-Forwarded-For` that is not
+ * one itself. Decision: 3.
+ */
+export function clientAddressOf(request: IncomingMessage, trusted: readonly AddressBlock[]): string {
+  const peer = plainAddress(request.socket.remoteAddress ?? '')
+  if (trusted.length === 0 || !isTrusted(peer, trusted)) return peer
+  const forwarded = String(request.headers['x-forwarded-for'] ?? '').split(',')
+  for (const entry of forwarded.reverse()) {
+    const address = plainAddress(entry.trim())
+    if (!ipaddr.isValid(address)) return peer
+    if (!isTrusted(address, trusted)) return address
+  }
+  return peer
+}
+
+function isTrusted(address: string, trusted: readonly AddressBlock[]): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.process(address)
+  return trusted.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits))
+}
+
+/** IPv4 as IPv4, also where the socket is a dual-stack one. */
+function plainAddress(address: string): string {
+  return address.startsWith('::ffff:') ? address.slice(7) : address
+}

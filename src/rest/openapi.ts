@@ -1,0 +1,177 @@
+/** Generates the OpenAPI document from the operations' own records. */
+import { z } from 'zod'
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
+import packageJson from '../../package.json' with { type: 'json' }
+import type { CallerKind } from '../keys/schema.ts'
+import { listOperations } from '../rpc/router.ts'
+import { definitionFormats } from './input.ts'
+import type { RestOperation } from './routes.ts'
+
+export const AgentError = z
+  .strictObject({ error: z.string(), code: z.string().optional() })
+  .meta({ id: 'AgentError', description: 'How everything under /v1/agents says that it failed.' })
+
+export const ChatError = z
+  .strictObject({
+    error: z.strictObject({
+      message: z.string(),
+      type: z.string(),
+      param: z.string().nullable(),
+      code: z.string(),
+    }),
+  })
+  .meta({ id: 'Error', description: 'How everything else under /v1 says that it failed.' })
+
+/** The failures every operation shares, by status. */
+const commonFailures: Readonly<Record<number, string>> = {
+  400: 'The request is malformed or a value is not allowed.',
+  401: 'The key is missing or not valid.',
+  429: 'Too many requests; `Retry-After` says how long to wait.',
+  500: 'Something went wrong on our side.',
+}
+const bodyFailures: Readonly<Record<number, string>> = {
+  408: 'The body did not arrive in time.',
+  413: 'The body is too large.',
+  415: 'The media type is not accepted.',
+}
+
+const securityOf: Readonly<Record<CallerKind, string>> = { parent: 'parentKey', agent: 'agentKey' }
+
+/** The document, ready to be serialised; the same for the same code. Contract: Versioning. */
+export function renderOpenapi(): ReturnType<typeof createDocument> {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
+  for (const { name, operation } of listOperations()) {
+    if (operation.http === undefined) continue
+    const { path, method } = operation.http
+    paths[path] = {
+      ...paths[path],
+      [method.toLowerCase()]: renderOperation(name, operation as RestOperation),
+    }
+  }
+  return createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Parley',
+      version: packageJson.version,
+      description:
+        'Agents, and a chat API that clients of the well-known one can use by changing the address.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This server' }],
+    tags,
+    paths: paths as ZodOpenApiPathsObject,
+    components: { securitySchemes, schemas: eventSchemas() },
+  })
+}
+
+const securitySchemes = {
+  parentKey: { type: 'http', scheme: 'bearer', description: 'A parent key (`svc_…`): for servers only.' },
+  agentKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An agent key (`agnt_key-…`): may stand in a page.',
+  },
+} as const
+
+function renderOperation(name: string, operation: RestOperation): ZodOpenApiOperationObject {
+  const { http, wire, output } = operation
+  const answer: Record<string, object> = { 'application/json': { schema: output } }
+  if (wire.sse !== undefined) {
+    const contentSchema = { $ref: `#/components/schemas/${idOf(wire.sse)}` }
+    const schema = { type: 'string', contentMediaType: 'application/json', contentSchema } as const
+    answer['text/event-stream'] = { schema }
+  }
+  return {
+    operationId: name.replaceAll('.', '-'),
+    tags: [http.tag],
+    summary: http.summary,
+    ...(http.description === undefined ? {} : { description: http.description }),
+    security: wire.callers.map((caller) => ({ [securityOf[caller]]: [] })),
+    ...renderInput(operation),
+    responses: {
+      [String(wire.status ?? 200)]: { description: 'Success', headers: limitHeaders, content: answer },
+      ...renderFailures(operation),
+    },
+  } as ZodOpenApiOperationObject
+}
+
+/** Splits the input's fields into path, query, headers and body. */
+function renderInput({ http, wire, input }: RestOperation): Partial<ZodOpenApiOperationObject> {
+  const { shape } = input as z.ZodObject
+  const headers = Object.entries(wire.headers ?? {})
+  const isInPath = (field: string) => http.path.includes(`{${field}}`)
+  const isElsewhere = (field: string) => isInPath(field) || Object.values(wire.headers ?? {}).includes(field)
+  const others = Object.keys(shape).filter((field) => !isElsewhere(field))
+  const takesBody = http.method === 'POST' || http.method === 'PUT'
+  const fields = (names: readonly (readonly [string, string])[]) =>
+    z.object(Object.fromEntries(names.map(([name, field]) => [name, shape[field] as z.ZodType])))
+  const same = (names: readonly string[]) => fields(names.map((name) => [name, name] as const))
+  const inPath = Object.keys(shape).filter(isInPath)
+  return {
+    requestParams: {
+      ...(inPath.length > 0 ? { path: same(inPath) } : {}),
+      ...(headers.length > 0 ? { header: fields(headers) } : {}),
+      ...(!takesBody && others.length > 0 ? { query: same(others) } : {}),
+    },
+    ...(takesBody && others.length > 0 ? { requestBody: renderBody(wire, wire.bodySchema ?? input) } : {}),
+  }
+}
+
+function renderBody(wire: RestOperation['wire'], schema: z.ZodType) {
+  const raw = wire.body === 'definition' ? Object.keys(definitionFormats) : []
+  return {
+    // What may be left out altogether need not be sent.
+    required: !schema.safeParse({}).success,
+    content: {
+      'application/json': { schema },
+      ...Object.fromEntries(raw.map((mediaType) => [mediaType, { schema: { type: 'string' as const } }])),
+    },
+  }
+}
+
+function renderFailures({ http, wire }: RestOperation): Record<string, object> {
+  const takesBody = http.method === 'POST' || http.method === 'PUT'
+  const wrongKind =
+    wire.errors === 'openai' && wire.callers.length === 1 ? { 403: 'The key is of the wrong kind.' } : {}
+  const failures = { ...commonFailures, ...(takesBody ? bodyFailures : {}), ...wrongKind, ...wire.failures }
+  const schema = wire.errors === 'agent' ? AgentError : ChatError
+  return Object.fromEntries(
+    Object.entries(failures).map(([status, description]) => [
+      status,
+      {
+        description,
+        ...(status === '429' ? { headers: { ...limitHeaders, ...retryAfter } } : {}),
+        content: { 'application/json': { schema } },
+      },
+    ]),
+  )
+}
+
+const wholeNumber = { type: 'integer' } as const
+
+/** Contract: Limits. */
+const limitHeaders = {
+  'X-RateLimit-Limit': { description: 'Requests a minute.', schema: wholeNumber },
+  'X-RateLimit-Remaining': { description: 'Requests left in this minute.', schema: wholeNumber },
+  'X-RateLimit-Reset': { description: 'Unix seconds: when the next minute begins.', schema: wholeNumber },
+}
+const retryAfter = { 'Retry-After': { description: 'Seconds to wait.', schema: wholeNumber } }
+
+const tags = [
+  { name: 'Agents', description: 'What an agent is: its definition, its versions and its key.' },
+  { name: 'Chat', description: 'Conversations, as any client of the well-known chat API sends them.' },
+  { name: 'Keys', description: 'The key a caller presents.' },
+  { name: 'Models', description: 'What a request may name as its model: models and agents.' },
+]
+
+/** Events are referred to from inside a string schema, where the generator does not look. */
+function eventSchemas(): Record<string, z.ZodType> {
+  const events = listOperations().flatMap(({ operation }) => operation.wire.sse ?? [])
+  return Object.fromEntries(events.map((schema) => [idOf(schema), schema]))
+}
+
+function idOf(schema: z.ZodType): string {
+  const id = schema.meta()?.id
+  if (id === undefined) throw new Error('an event schema needs an id')
+  return id
+}

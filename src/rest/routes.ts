@@ -1,0 +1,109 @@
+/** Finds the operation a method and a path stand for. */
+import { ServiceError } from '../errors.ts'
+import type { AnyOperation, Http } from '../rpc/op.ts'
+import { listOperations } from '../rpc/router.ts'
+
+/** An operation that has a place in the REST door. */
+export type RestOperation = AnyOperation & { readonly http: Http }
+
+/** Every operation that has a place in the REST door. */
+export function listRestOperations(): RestOperation[] {
+  return listOperations()
+    .map(({ operation }) => operation)
+    .filter((operation): operation is RestOperation => operation.http !== undefined)
+}
+
+/** An operation found, with its path parameters decoded. */
+export interface Match {
+  readonly operation: RestOperation
+  readonly params: Readonly<Record<string, string>>
+}
+
+interface Pattern {
+  readonly segments: readonly string[]
+  readonly takesRest: boolean
+  readonly byMethod: Map<string, RestOperation>
+}
+
+export interface RouteTable {
+  /**
+   * The operation behind a request; HEAD is answered by GET's.
+   * @throws ServiceError `not_found`, `method_not_allowed` (with the methods that are), `invalid_value` (bad percent-encoding).
+   */
+  match(method: string, path: string): Match
+}
+
+/** The table of all operations: fixed paths in a map, patterns in a short list, more fixed segments first. */
+export function createRouteTable(operations: readonly RestOperation[]): RouteTable {
+  const fixed = new Map<string, Map<string, RestOperation>>()
+  const patterns = new Map<string, Pattern>()
+  for (const operation of operations) {
+    const { path, method } = operation.http
+    if (!path.includes('{')) {
+      const byMethod = fixed.get(path) ?? new Map()
+      fixed.set(path, byMethod.set(method, operation))
+      continue
+    }
+    const takesRest = operation.wire.takesRest === true
+    const pattern = patterns.get(path) ?? { segments: path.split('/'), takesRest, byMethod: new Map() }
+    pattern.byMethod.set(method, operation)
+    patterns.set(path, pattern)
+  }
+  const ordered = [...patterns.values()].sort((a, b) => countParams(a) - countParams(b))
+
+  return {
+    match(method, path) {
+      const byMethod = fixed.get(path)
+      if (byMethod !== undefined) return { operation: choose(byMethod, method), params: {} }
+      const segments = path.split('/')
+      for (const pattern of ordered) {
+        const values = matchSegments(pattern, segments)
+        if (values === undefined) continue
+        return { operation: choose(pattern.byMethod, method), params: decodeParams(values) }
+      }
+      throw new ServiceError('not_found', `There is nothing at ${path}.`)
+    },
+  }
+}
+
+function countParams(pattern: Pattern): number {
+  return pattern.segments.filter(isParam).length
+}
+
+function isParam(segment: string): boolean {
+  return segment.startsWith('{')
+}
+
+/** The raw values by name, or undefined when the path is another one. */
+function matchSegments(pattern: Pattern, segments: readonly string[]): [string, string][] | undefined {
+  const { segments: expected, takesRest } = pattern
+  if (takesRest ? segments.length < expected.length : segments.length !== expected.length) return undefined
+  const values: [string, string][] = []
+  for (const [index, segment] of expected.entries()) {
+    const isLast = index === expected.length - 1
+    const value = takesRest && isLast ? segments.slice(index).join('/') : (segments[index] as string)
+    if (!isParam(segment)) {
+      if (segment !== value) return undefined
+    } else if (value === '') return undefined
+    else values.push([segment.slice(1, -1), value])
+  }
+  return values
+}
+
+function decodeParams(values: readonly [string, string][]): Record<string, string> {
+  try {
+    return Object.fromEntries(values.map(([name, value]) => [name, decodeURIComponent(value)]))
+  } catch {
+    throw new ServiceError('invalid_value', 'The path is not validly percent-encoded.')
+  }
+}
+
+function choose(byMethod: Map<string, RestOperation>, method: string): RestOperation {
+  const operation = byMethod.get(method === 'HEAD' ? 'GET' : method)
+  if (operation !== undefined) return operation
+  const allow = [...byMethod.keys()]
+  if (byMethod.has('GET')) allow.push('HEAD')
+  throw new ServiceError('method_not_allowed', `${method} is not possible here; ${allow.join(', ')} is.`, {
+    allow: [...allow, 'OPTIONS'],
+  })
+}

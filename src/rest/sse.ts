@@ -1,0 +1,79 @@
+/** Writes server-sent events to a response: the head, a heartbeat in silence, back-pressure, and the end. */
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+
+/** What a stream's head carries beside the headers of every answer. Security: 2.7 (SSE). */
+export const eventStreamHeaders: readonly string[] = [
+  'Content-Type',
+  'text/event-stream; charset=utf-8',
+  'Cache-Control',
+  'no-cache, no-transform',
+  'X-Accel-Buffering',
+  'no',
+]
+
+const DONE = 'data: [DONE]\n\n'
+const HEARTBEAT = ': keep-alive\n\n'
+/** A client that reads nothing for so long is gone. Security: 2.4. */
+const STALL_MS = 120_000
+
+export interface EventWriting {
+  readonly events: AsyncIterator<Uint8Array, void, void>
+  /** Sends the status line and headers; called once, as late as possible. */
+  writeHead(): void
+  /** The frame a failure after the head is told in, without its `data: `. */
+  renderFailure(thrown: unknown): object
+  /** Silence after which a comment is sent, and the head with it. */
+  readonly heartbeatMs: number
+}
+
+/**
+ * Writes every event as it arrives, then `[DONE]`. A failure before the head is thrown, so that it keeps its status; a later
+ * one is a single error frame and the end without `[DONE]`. Decision: 7 (Streams).
+ */
+export async function writeEvents(response: ServerResponse, writing: EventWriting): Promise<void> {
+  const { events } = writing
+  let isHeadSent = false
+  function sendHead(): void {
+    if (isHeadSent) return
+    isHeadSent = true
+    writing.writeHead()
+  }
+  const heartbeat = setInterval(() => {
+    if (response.destroyed || response.writableNeedDrain) return
+    sendHead()
+    response.write(HEARTBEAT)
+  }, writing.heartbeatMs)
+  try {
+    for (;;) {
+      const next = await events.next()
+      if (response.destroyed) return
+      sendHead()
+      if (next.done) break
+      heartbeat.refresh()
+      if (!response.write(next.value)) await drained(response)
+    }
+    response.end(DONE)
+  } catch (thrown) {
+    if (!isHeadSent) throw thrown
+    if (!response.destroyed) response.end(`data: ${JSON.stringify(writing.renderFailure(thrown))}\n\n`)
+  } finally {
+    clearInterval(heartbeat)
+    await events.return?.()
+  }
+}
+
+/** Waits until the client has read what was written, or is gone: a vanished one must not park the loop for ever. */
+async function drained(response: ServerResponse): Promise<void> {
+  const waiting = new AbortController()
+  const stalled = setTimeout(() => response.destroy(), STALL_MS)
+  try {
+    await Promise.race([
+      once(response, 'drain', { signal: waiting.signal }),
+      once(response, 'close', { signal: waiting.signal }),
+    ])
+  } finally {
+    clearTimeout(stalled)
+    waiting.abort()
+  }
+}

@@ -1,0 +1,160 @@
+/** The map of the server: every request gets an id, then the REST door, the typed door or a page answers it. */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createExpressMiddleware } from '@trpc/server/adapters/express'
+import express, { type ErrorRequestHandler, type Express, type Response } from 'express'
+import type { Deps } from './deps.ts'
+import { ServiceError, toServiceError } from './errors.ts'
+import { type DocsPage, docsPages } from './rest/docs.ts'
+import { createRestDoor } from './rest/door.ts'
+import { errorHeaders, errorShapeOf, renderError } from './rest/errors.ts'
+import { bearerOf, clientAddressOf, noStore, requestIdOf, securityHeaders } from './rest/headers.ts'
+import { listRestOperations } from './rest/routes.ts'
+import { type Arrival, CallContext } from './rpc/context.ts'
+import { appRouter } from './rpc/router.ts'
+
+/** Largest typed call, and the most calls in one batch. */
+const MAX_RPC_BYTES = 20 * 1024 * 1024
+const MAX_RPC_BATCH = 10
+
+/** What the server is made of besides the service's own parts. */
+export interface AppOptions {
+  readonly deps: Deps
+  /** The generated document, as JSON. */
+  readonly openapi: Uint8Array
+  readonly health: Health
+}
+
+/** What `/readyz` tells. */
+export interface Health {
+  /** Which parts are in order; `isReady` decides between 200 and 503. */
+  read(): Promise<{ isReady: boolean; report: object }>
+}
+
+/** The server's behaviour. */
+export interface App {
+  /** For `http.createServer`. */
+  readonly listener: RequestListener
+  /** Ends every running answer of the REST door with an error frame: the service is going away. */
+  readonly endStreams: () => void
+}
+
+/**
+ * Puts the doors behind one listener. The REST door stands before Express, whose routing costs a third of a request there and
+ * gives it nothing (ADR 0002).
+ */
+export function createApp(options: AppOptions): App {
+  const { server } = options.deps.config
+  const restDoor = createRestDoor(options.deps, listRestOperations())
+  const arrivals = new WeakMap<IncomingMessage, Arrival>()
+  const pages = createPages(options, arrivals)
+
+  function listener(request: IncomingMessage, response: ServerResponse): void {
+    const arrival: Arrival = {
+      requestId: requestIdOf(request),
+      clientAddress: clientAddressOf(request, server.trustedProxies),
+      bearer: bearerOf(request),
+    }
+    if (isAllowedHost(request, server.allowedHosts) && restDoor.answer(request, response, arrival)) return
+    arrivals.set(request, arrival)
+    response.setHeader('X-Request-Id', arrival.requestId)
+    if (request.headers.expect !== undefined) response.writeContinue()
+    pages(request, response)
+  }
+  return { listener, endStreams: restDoor.endStreams }
+}
+
+/** Everything but the REST door, in order. */
+function createPages(options: AppOptions, arrivals: WeakMap<IncomingMessage, Arrival>): Express {
+  const { deps } = options
+  const app = express()
+  app.disable('x-powered-by').disable('etag').set('query parser', 'simple')
+  app.enable('case sensitive routing').enable('strict routing')
+  app.use((request, _response, next) => {
+    if (isAllowedHost(request, deps.config.server.allowedHosts)) return next()
+    throw new ServiceError('invalid_value', 'This Host is not served here.', { param: 'Host' })
+  })
+  // Before any body parser: tRPC reads its bodies itself.
+  app.use('/trpc', setSecurityHeaders, createTypedDoor(deps, arrivals))
+  app.get(['/healthz', '/health'], setSecurityHeaders, (_request, response) => {
+    response.json({ status: 'ok' })
+  })
+  app.get('/readyz', setSecurityHeaders, async (_request, response) => {
+    const { isReady, report } = await options.health.read()
+    response.status(isReady ? 200 : 503).json(report)
+  })
+  app.get('/openapi.json', setSecurityHeaders, (_request, response) => {
+    response.type('application/json').send(options.openapi)
+  })
+  for (const [path, page] of docsPages) app.get(path, (_request, response) => sendPage(response, page))
+  app.get('/', (_request, response) => response.redirect(302, '/docs'))
+  app.use((request) => {
+    throw refuseUnknown(request.method, request.path)
+  })
+  app.use(createErrorHandler(deps))
+  return app
+}
+
+function createTypedDoor(deps: Deps, arrivals: WeakMap<IncomingMessage, Arrival>) {
+  return createExpressMiddleware({
+    router: appRouter,
+    maxBodySize: MAX_RPC_BYTES,
+    maxBatchSize: MAX_RPC_BATCH,
+    createContext: ({ req }) => ({ call: new CallContext(deps, arrivals.get(req) as Arrival) }),
+    responseMeta: ({ ctx }) => ({ headers: Object.fromEntries(pairs(ctx?.call.headers ?? [])) }),
+    onError({ error, path, ctx }) {
+      const failure = toServiceError(error.cause ?? error)
+      if (failure.status < 500) return
+      const requestId = ctx?.call.arrival.requestId
+      deps.log.error(
+        { requestId, path, reason: failure.reason, err: failure.details.cause },
+        'typed call failed',
+      )
+    },
+  })
+}
+
+/** Express streams a file from disk; failures on the way go to the error handler. */
+function sendPage(response: Response, { body, headers }: DocsPage): void {
+  response.set(headers)
+  if ('text' in body) response.send(body.text)
+  else response.sendFile(body.name, { root: body.folder, cacheControl: false, etag: false })
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] as string]] : []))
+}
+
+function setSecurityHeaders(_request: unknown, response: Response, next: () => void): void {
+  for (const [name, value] of pairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
+  next()
+}
+
+const knownPaths = new Set(['/', '/healthz', '/health', '/readyz', '/openapi.json', ...docsPages.keys()])
+
+function refuseUnknown(method: string, path: string): ServiceError {
+  if (!knownPaths.has(path)) return new ServiceError('not_found', `There is nothing at ${path}.`)
+  const allow = ['GET', 'HEAD']
+  return new ServiceError('method_not_allowed', `${method} is not possible here; GET is.`, { allow })
+}
+
+function isAllowedHost(request: IncomingMessage, allowed: readonly string[]): boolean {
+  return allowed.length === 0 || allowed.includes((request.headers.host ?? '').toLowerCase())
+}
+
+function createErrorHandler({ log }: Deps): ErrorRequestHandler {
+  return (thrown, request, response, _next) => {
+    const failure = toFailure(thrown)
+    if (failure.reason === 'internal_error') log.error({ path: request.path, err: thrown }, 'request failed')
+    if (response.headersSent) return void response.destroy()
+    setSecurityHeaders(request, response, () => {})
+    for (const [name, value] of pairs(errorHeaders(failure))) response.setHeader(name, value)
+    response.status(failure.status).json(renderError(failure, errorShapeOf(request.path)))
+  }
+}
+
+/** Express refuses a path it cannot decode with an error of its own. */
+function toFailure(thrown: unknown): ServiceError {
+  const status = (thrown as { status?: unknown } | null)?.status
+  if (status === 400) return new ServiceError('invalid_value', 'The path is not validly percent-encoded.')
+  return toServiceError(thrown)
+}

@@ -1,0 +1,87 @@
+/** The HTTP server under the app: its limits, where it listens, and how it goes away without cutting anybody off early. */
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { StartupError } from './startup-error.ts'
+
+/** After streams were told to end, so long until their connections are cut. */
+const LAST_WORDS_MS = 2_000
+
+/**
+ * A server that answers with `listener`. There is no limit on a whole request, because uploads and streams may last; the doors
+ * time bodies themselves. Security: 2.4.
+ */
+function createHttpServer(listener: RequestListener): Server {
+  const server = createServer(
+    {
+      headersTimeout: 15_000,
+      requestTimeout: 0,
+      connectionsCheckingInterval: 5_000,
+      keepAliveTimeout: 75_000,
+      maxHeaderSize: 16_384,
+    },
+    listener,
+  )
+  server.maxConnections = 10_000
+  // The body is asked for once the caller is known, not before.
+  server.on('checkContinue', listener)
+  return server
+}
+
+/**
+ * Listens, and resolves when requests are accepted.
+ * @throws StartupError when the address or port cannot be used.
+ */
+export async function listen(listener: RequestListener, host: string, port: number): Promise<Server> {
+  const server = createHttpServer(listener)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ host, port }, resolve)
+    })
+  } catch (error) {
+    throw toStartupError(error as NodeJS.ErrnoException, host, port)
+  }
+  server.removeAllListeners('error')
+  return server
+}
+
+/** Where a listening server can be reached on this machine. */
+export function urlOf(server: Server): string {
+  const { address, port, family } = server.address() as AddressInfo
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}
+
+/**
+ * Stops accepting, waits up to `graceMs` for answers under way, then has them ended (`endStreams`) and cuts what is left.
+ * Decision: 2 (`serve`).
+ */
+export async function closeGracefully(
+  server: Server,
+  graceMs: number,
+  endStreams: () => void,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.closeIdleConnections()
+  const isClosed = closed.then(() => true)
+  const stopWaiting = new AbortController()
+  const { signal } = stopWaiting
+  const after = (ms: number) => wait(ms, false, { signal }).catch(() => false)
+  if (!(await Promise.race([isClosed, after(graceMs)]))) {
+    endStreams()
+    if (!(await Promise.race([isClosed, after(LAST_WORDS_MS)]))) server.closeAllConnections()
+  }
+  stopWaiting.abort()
+  await closed
+}
+
+function toStartupError(error: NodeJS.ErrnoException, host: string, port: number): unknown {
+  const reasons: Readonly<Record<string, string>> = {
+    EADDRINUSE: `Port ${port} on ${host} is taken by another program; choose another with PORT.`,
+    EACCES: `Port ${port} may not be used by this user; choose one above 1023 with PORT.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}; choose another with HOST.`,
+    ENOTFOUND: `The host name ${host} is not known; choose another with HOST.`,
+  }
+  const message = reasons[error.code ?? '']
+  return message === undefined ? error : new StartupError(message, { cause: error })
+}

@@ -1,0 +1,145 @@
+/** Starts a real service for a test: in memory, on a free port, with every answer checked against its own schema. */
+import OpenAI from 'openai'
+import { onTestFinished } from 'vitest'
+import { parseConfig } from '../../src/config.ts'
+import { createService, type Service, type ServiceOptions } from '../../src/service.ts'
+import { AnswerChecker } from './answer-checker.ts'
+
+/** The agent most tests talk to. */
+export const GREETER = 'name: Greeter\ninstructions: Greet people.\n'
+
+/** An answer as a test looks at it. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  readonly body: any
+}
+
+/** What a call may carry. */
+export interface CallOptions {
+  /** The key to present; the app's parent key unless given, none with `null`. */
+  readonly key?: string | null
+  /** An object is sent as JSON, a string as it is. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+}
+
+export interface TestApp {
+  readonly url: string
+  readonly service: Service
+  /** A parent key. */
+  readonly key: string
+  /** Fetches under the service's address and checks the answer. */
+  readonly fetch: typeof fetch
+  call(method: string, path: string, options?: CallOptions): Promise<Answer>
+  /** Creates an agent; answers what `POST /v1/agents` answers. */
+  createAgent(yaml?: string, key?: string): Promise<{ agent_id: string; agent_key: string }>
+  /** The text and the chunks of a chat, streamed. */
+  stream(body: object, key?: string): Promise<StreamedAnswer>
+  /** The official client, pointed here. */
+  openai(key?: string): OpenAI
+  close(): Promise<void>
+}
+
+export interface StreamedAnswer extends Answer {
+  /** The data of every event, parsed but for `[DONE]`. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into chunks of every shape
+  readonly events: any[]
+  readonly isDone: boolean
+}
+
+/** Settings of a test service: nothing kept, nothing logged, no pauses that are there for people. */
+export const testEnvironment: Readonly<Record<string, string>> = {
+  PARLEY_DATA_DIR: ':memory:',
+  PORT: '0',
+  LOG_LEVEL: 'silent',
+  PARLEY_SHUTDOWN_SECONDS: '1',
+}
+
+/** Starts a service that stops with the test. */
+export async function startApp(
+  env: Readonly<Record<string, string>> = {},
+  options: Omit<ServiceOptions, 'config'> = {},
+): Promise<TestApp> {
+  const { config } = await parseConfig({ ...testEnvironment, ...env })
+  const service = await createService({ config, ...options })
+  const app = createTestApp(service, env.PARLEY_PARENT_KEY ?? (service.firstParentKey as string))
+  onTestFinished(() => app.close())
+  return app
+}
+
+function createTestApp(service: Service, parentKey: string): TestApp {
+  const checker = new AnswerChecker()
+  const checkedFetch: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init)
+    const url = new URL(input instanceof Request ? input.url : input)
+    const method = input instanceof Request ? input.method : (init?.method ?? 'GET')
+    checker.check(method, url.pathname, response.clone())
+    return response
+  }
+
+  async function call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+    const { key = parentKey, body, headers = {}, signal } = options
+    const isJson = typeof body === 'object'
+    const response = await checkedFetch(service.url + path, {
+      method,
+      headers: {
+        ...(key === null ? {} : { Authorization: `Bearer ${key}` }),
+        ...(isJson ? { 'Content-Type': 'application/json' } : {}),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : String(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    })
+    const text = await response.text()
+    const isJsonAnswer = response.headers.get('content-type')?.startsWith('application/json')
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: isJsonAnswer ? JSON.parse(text) : null,
+    }
+  }
+
+  return {
+    url: service.url,
+    service,
+    key: parentKey,
+    fetch: checkedFetch,
+    call,
+    async createAgent(yaml = GREETER, key = parentKey) {
+      const answer = await call('POST', '/v1/agents', {
+        key,
+        body: yaml,
+        headers: { 'Content-Type': 'application/yaml' },
+      })
+      if (answer.status !== 201) throw new Error(`the agent was not created: ${answer.text}`)
+      return answer.body
+    },
+    async stream(body, key = parentKey) {
+      const answer = await call('POST', '/v1/chat/completions', { key, body: { ...body, stream: true } })
+      return { ...answer, ...readEvents(answer.text) }
+    },
+    openai: (key = parentKey) =>
+      new OpenAI({ apiKey: key, baseURL: `${service.url}/v1`, fetch: checkedFetch, maxRetries: 0 }),
+    async close() {
+      await service.close()
+      await checker.settle()
+    },
+  }
+}
+
+/** The events of a streamed body. */
+export function readEvents(text: string): Pick<StreamedAnswer, 'events' | 'isDone'> {
+  const data = text
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: '))
+    .map((event) => event.slice(6))
+  return {
+    events: data.filter((text) => text !== '[DONE]').map((text) => JSON.parse(text)),
+    isDone: data.at(-1) === '[DONE]',
+  }
+}

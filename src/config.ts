@@ -19,7 +19,7 @@ import {
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
 
-const limit = (standard: number) => integer(0, 1_000_000).default(standard)
+const limit = (standard: number) => integer(0, 1_000_000_000).default(standard)
 const duration = (standard: number) => seconds().default(standard)
 
 /** Every variable, what it may hold and its default; `.env.example` says the same to operators. Decision: 2. */

@@ -1,0 +1,79 @@
+/** Starts the scripted upstream as a process of its own, and asks it what it saw. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { SeenRequest } from './upstream.ts'
+
+export type { SeenRequest }
+
+/** A running upstream; what it can be told to do stands at the top of `upstream.ts`. */
+export interface Upstream {
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string
+  /** The base URL of its API, ending in `/v1`. */
+  readonly url: string
+  readonly process: ChildProcess
+  /** The requests so far, oldest first. */
+  listRequests(): Promise<SeenRequest[]>
+  /** Waits for a request whose JSON body holds `text`. */
+  waitForRequest(text: string): Promise<SeenRequest>
+  /** Waits for a request on a path. */
+  waitForPath(path: string): Promise<SeenRequest>
+  /** Waits until the request's answer is complete or its connection gone. */
+  waitForEnd(id: number): Promise<SeenRequest>
+  /** Waits until a write of the request's answer has been stuck for `ms`, or the request is over. */
+  waitForStall(id: number, ms: number): Promise<SeenRequest>
+  /** Sets directives for the next `times` requests on a path (for all of them without `times`). */
+  script(path: string, text: string, times?: number): Promise<void>
+  /** Forgets requests, scripts and counts. */
+  clear(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Starts an upstream on a free port of the loopback interface. */
+export async function startUpstream(options: { noLog?: boolean } = {}): Promise<Upstream> {
+  const program = fileURLToPath(new URL('./upstream.ts', import.meta.url))
+  const child = fork(program, options.noLog ? ['--no-log'] : [], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    execArgv: [],
+  })
+  const origin = `http://127.0.0.1:${await readPort(child)}`
+  const ask = async (method: string, path: string, body?: unknown) => {
+    const answer = await fetch(`${origin}${path}`, {
+      method,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return answer.json()
+  }
+  return {
+    origin,
+    url: `${origin}/v1`,
+    process: child,
+    listRequests: () => ask('GET', '/__log'),
+    waitForRequest: (text) => ask('GET', `/__log/wait?text=${encodeURIComponent(text)}`),
+    waitForPath: (path) => ask('GET', `/__log/wait?path=${encodeURIComponent(path)}`),
+    waitForEnd: (id) => ask('GET', `/__log/wait-closed?id=${id}`),
+    waitForStall: (id, ms) => ask('GET', `/__log/wait-stalled?id=${id}&ms=${ms}`),
+    script: async (path, text, times) => void (await ask('PUT', '/__script', { path, text, times })),
+    clear: async () => void (await ask('DELETE', '/__log')),
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const exited = once(child, 'exit')
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+async function readPort(child: ChildProcess): Promise<number> {
+  let printed = ''
+  for await (const text of child.stdout ?? []) {
+    printed += text
+    const port = /listening (\d+)\n/.exec(printed)?.[1]
+    if (port !== undefined) {
+      child.stdout?.resume()
+      return Number(port)
+    }
+  }
+  throw new Error(`the upstream did not start: ${printed}`)
+}

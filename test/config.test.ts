@@ -48,6 +48,7 @@ describe('without any variable', () => {
           authFailures: 30,
           streams: { parent: 50, agent: 20, address: 4 },
           maxBodyBytes: 20 * 1024 * 1024,
+          maxFileBytes: 2 * 1024 ** 3,
           backendAttempts: 3,
         },
         timings: {
@@ -130,6 +131,7 @@ describe('a wrong value', () => {
     ['PARLEY_DEFAULT_MODEL', ['x'.repeat(201), 'tab\there']],
     ['PARLEY_RATE_LIMIT_PARENT', ['-1', '1.5', 'off', '1000001']],
     ['PARLEY_MAX_BODY_BYTES', ['0', '20MiB', '268435457']],
+    ['PARLEY_MAX_FILE_BYTES', ['0', '2GiB', '1099511627777']],
     [
       'PARLEY_TRUSTED_PROXIES',
       [

@@ -12,6 +12,7 @@ import type { Config } from './config.ts'
 import { loadOrCreateSecret } from './db/data-directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
+import { startFileSweeper } from './files/sweep.ts'
 import { closeGracefully, listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
 import { newId } from './keys/format.ts'
@@ -22,6 +23,8 @@ import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
 import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
+import type { Blobs } from './storage/blobs.ts'
+import { openBlobs } from './storage/local.ts'
 
 /** What a host may bring along; everything but the configuration has a default. */
 export interface ServiceOptions {
@@ -29,6 +32,8 @@ export interface ServiceOptions {
   readonly clock?: Clock
   readonly random?: Random
   readonly log?: Logger
+  /** Where the bytes of files are kept; closed with the service. */
+  readonly fileBlobs?: Blobs
 }
 
 /** A running service. */
@@ -83,11 +88,14 @@ async function startService(options: ServiceOptions, opened: OpenedDatabase): Pr
   // After the port is ours: a key that was never shown would be lost.
   const firstParentKey = await ensureParentKey(deps)
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
+  const stopSweeping = startFileSweeper(deps)
 
   async function stop(): Promise<void> {
     isDraining = true
     await closeGracefully(server, config.timings.shutdownMs, app.endStreams)
     clearInterval(recordUse)
+    await stopSweeping()
+    await deps.fileBlobs.close()
     deps.models.close()
     await Promise.all(deps.backends.map((backend) => backend.close()))
     await recordKeyUse(deps)
@@ -124,6 +132,7 @@ export async function createDeps(options: ServiceOptions, { db }: OpenedDatabase
     models: createModelCatalogue(backends, { config, log }),
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
+    fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
   }
 }
 

@@ -67,8 +67,22 @@ export class ServiceError extends Error {
   }
 }
 
+/** What a disk or a database says when the fault is not in our code. Decision: 4 (507, 503). */
+const storageFaults: Readonly<Record<string, Reason>> = {
+  ENOSPC: 'storage_full',
+  EDQUOT: 'storage_full',
+  SQLITE_FULL: 'storage_full',
+  SQLITE_BUSY: 'service_unavailable',
+  SQLITE_LOCKED: 'service_unavailable',
+}
+
 /** Turns whatever was thrown into a ServiceError; an unknown error says nothing of itself to the caller. */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown
+  const fault = storageFaults[String((thrown as { code?: unknown } | null)?.code)]
+  if (fault === 'storage_full')
+    return new ServiceError(fault, 'There is no room to store this.', { cause: thrown })
+  if (fault !== undefined)
+    return new ServiceError(fault, 'The data store is busy; try again.', { cause: thrown })
   return new ServiceError('internal_error', 'Something went wrong on our side.', { cause: thrown })
 }

@@ -1,6 +1,7 @@
 /** Writes server-sent events to a response: the head, a heartbeat in silence, back-pressure, and the end. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { writeChunk } from './write.ts'
 
 /** What a stream's head carries beside the headers of every answer. Security: 2.7 (SSE). */
 export const eventStreamHeaders: readonly string[] = [
@@ -51,7 +52,7 @@ export async function writeEvents(response: ServerResponse, writing: EventWritin
       sendHead()
       if (next.done) break
       heartbeat.refresh()
-      if (!response.write(next.value)) await drained(response)
+      if (!writeChunk(response, next.value)) await drained(response)
     }
     response.end(DONE)
   } catch (thrown) {

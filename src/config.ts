@@ -56,6 +56,7 @@ export const Environment = z.object({
   PARLEY_MAX_STREAMS_AGENT: limit(20),
   PARLEY_MAX_STREAMS_ADDRESS: limit(4),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
+  PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
   PARLEY_ALLOWED_HOSTS: hostList().optional(),
   PARLEY_BACKEND_CONNECT_SECONDS: duration(5),
@@ -109,6 +110,8 @@ export interface Config {
   readonly parentKey: string | undefined
   readonly backend: BackendConfig
   readonly defaultModel: string | undefined
+  /** How long single calls are kept; their daily sums stay for good. */
+  readonly usageRetentionDays: number
   /** Requests a minute, streams at once (both 0 = no limit), and the largest chat body. */
   readonly limits: {
     readonly parent: number
@@ -255,6 +258,7 @@ function toConfig(given: Environment): Config {
     parentKey: given.PARLEY_PARENT_KEY,
     backend: toBackend(given),
     defaultModel: given.PARLEY_DEFAULT_MODEL,
+    usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
     limits: {
       parent: given.PARLEY_RATE_LIMIT_PARENT,
       agent: given.PARLEY_RATE_LIMIT_AGENT,

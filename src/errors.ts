@@ -19,6 +19,7 @@ export const reasons = {
   too_large: { status: 413, type: 'invalid_request_error', rpc: 'PAYLOAD_TOO_LARGE' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', rpc: 'UNSUPPORTED_MEDIA_TYPE' },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', rpc: 'TOO_MANY_REQUESTS' },
+  insufficient_quota: { status: 429, type: 'rate_limit_error', rpc: 'TOO_MANY_REQUESTS' },
   internal_error: { status: 500, type: 'server_error', rpc: 'INTERNAL_SERVER_ERROR' },
   service_unavailable: { status: 503, type: 'server_error', rpc: 'SERVICE_UNAVAILABLE' },
   storage_full: { status: 507, type: 'server_error', rpc: 'INTERNAL_SERVER_ERROR' },

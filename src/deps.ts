@@ -10,6 +10,7 @@ import type { Sealer } from './keys/seal.ts'
 import type { ModelCatalogue } from './models/catalogue.ts'
 import type { RateLimiter } from './rpc/rate-limit.ts'
 import type { StreamSlots } from './rpc/stream-slots.ts'
+import type { UsageBooks } from './usage/books.ts'
 
 /** A connection or an open transaction. */
 export type Database = Kysely<Tables>
@@ -42,6 +43,7 @@ export interface Deps {
   readonly models: ModelCatalogue
   readonly limiter: RateLimiter
   readonly streams: StreamSlots
+  readonly usage: UsageBooks
 }
 
 /** Unix seconds now, as every table and answer holds them. */

@@ -22,6 +22,8 @@ import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
 import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
+import { createUsageBooks } from './usage/books.ts'
+import { startTending } from './usage/retention.ts'
 
 /** What a host may bring along; everything but the configuration has a default. */
 export interface ServiceOptions {
@@ -83,6 +85,7 @@ async function startService(options: ServiceOptions, opened: OpenedDatabase): Pr
   // After the port is ours: a key that was never shown would be lost.
   const firstParentKey = await ensureParentKey(deps)
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
+  const stopTending = startTending(deps)
 
   async function stop(): Promise<void> {
     isDraining = true
@@ -91,6 +94,7 @@ async function startService(options: ServiceOptions, opened: OpenedDatabase): Pr
     deps.models.close()
     await Promise.all(deps.backends.map((backend) => backend.close()))
     await recordKeyUse(deps)
+    await Promise.all([deps.usage.close(), stopTending()])
     await opened.close()
   }
   let stopping: Promise<void> | undefined
@@ -124,6 +128,7 @@ export async function createDeps(options: ServiceOptions, { db }: OpenedDatabase
     models: createModelCatalogue(backends, { config, log }),
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
+    usage: createUsageBooks({ config, db, clock, random, log }),
   }
 }
 

@@ -1,7 +1,9 @@
 /** Answers a chat request, as one object or as a stream: the one verb behind every way to chat. */
+import { AGENT_PREFIX } from '../models/schema.ts'
 import { EventStream, JsonBytes } from '../rpc/answer.ts'
 import type { CallContext } from '../rpc/context.ts'
 import type { SlotOwner } from '../rpc/stream-slots.ts'
+import type { Booking } from '../usage/booking.ts'
 import { completeTurn } from './complete.ts'
 import type { OnAnswering } from './rounds.ts'
 import type { ChatRequest } from './schema.ts'
@@ -22,8 +24,12 @@ export async function chat(
     context.setHeader('X-Parley-Provider', provider)
     context.setHeader('X-Parley-Attempts', String(attempts))
   }
-  if (!request.stream) return new JsonBytes(await completeTurn(context.deps, turn, signal, onAnswering))
-  return new EventStream(streamWithinSlots(context, turn, signal, onAnswering))
+  const begin = () => beginBooking(context, request, turn)
+  if (request.stream) return new EventStream(streamWithinSlots(context, turn, signal, onAnswering, begin))
+  const booking = await begin()
+  const complete = () =>
+    completeTurn(context.deps, turn, signal, onAnswering, (usage, said) => booking.used(usage, said))
+  return new JsonBytes(await booking.complete(signal, complete))
 }
 
 /** Holds a stream's slots for as long as it runs. */
@@ -32,13 +38,34 @@ async function* streamWithinSlots(
   turn: Turn,
   signal: AbortSignal,
   onAnswering: OnAnswering,
+  begin: () => Promise<Booking>,
 ): AsyncGenerator<Uint8Array, void, void> {
   const giveBack = context.deps.streams.take(slotOwners(context))
   try {
-    yield* streamTurn(context.deps, turn, signal, onAnswering)
+    const booking = await begin()
+    const runs = streamTurn(context.deps, turn, signal, onAnswering, (usage) => booking.used(usage))
+    yield* booking.stream(signal, runs)
   } finally {
     giveBack()
   }
+}
+
+/** @throws ServiceError `insufficient_quota` */
+function beginBooking(
+  { deps, caller, arrival }: CallContext,
+  request: ChatRequest,
+  turn: Turn,
+): Promise<Booking> {
+  const named = request.model?.startsWith(AGENT_PREFIX) ? request.model.slice(AGENT_PREFIX.length) : undefined
+  return deps.usage.begin({
+    requestId: arrival.requestId,
+    tenantId: caller.tenantId,
+    agentId: caller.kind === 'agent' ? caller.agentId : named,
+    provider: turn.route.backend.name,
+    model: turn.route.model,
+    isStreamed: request.stream === true,
+    request: turn.request,
+  })
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): the address counts on agent keys only, which are public. */

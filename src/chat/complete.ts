@@ -11,6 +11,7 @@ import {
   continueMessages,
   finishAfter,
   type OnAnswering,
+  type OnUsage,
   withheldCalls,
 } from './rounds.ts'
 import type { Usage } from './schema.ts'
@@ -38,6 +39,7 @@ export async function completeTurn(
   turn: Turn,
   caller: AbortSignal,
   onAnswering: OnAnswering,
+  onUsage: OnUsage,
 ): Promise<Uint8Array> {
   const { timings, limits } = deps.config
   const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
@@ -54,6 +56,7 @@ export async function completeTurn(
       const isMended = mendCompletion(completion, () => newId('call_', 24, deps.random))
       usage = addUsage(usage, completion.usage)
       const { message } = completion.choices[0] as Choice
+      onUsage(completion.usage, message.content)
       const withheld = withheldCalls(turn, message.tool_calls ?? [])
       if (withheld.length > 0 && canAskAgain(turn, rounds)) {
         messages = continueMessages(messages, message.content ?? null, withheld)

@@ -9,6 +9,9 @@ const MAX_ROUNDS = 8
 /** Told once, when a backend has begun to answer: its provider, and how many calls that took. */
 export type OnAnswering = (provider: string, attempts: number) => void
 
+/** Told of every round, also one that was cut off: what the backend says it took, and the text if it came as one piece. */
+export type OnUsage = (usage: Usage | undefined, said?: string | null) => void
+
 /** Which of a round's calls the agent may not make. */
 export function withheldCalls({ toolNames }: Turn, calls: readonly ToolCall[]): ToolCall[] {
   if (toolNames === undefined) return []

@@ -12,6 +12,7 @@ import {
   continueMessages,
   finishAfter,
   type OnAnswering,
+  type OnUsage,
   withheldCalls,
 } from './rounds.ts'
 import type { ChatRequest, Usage } from './schema.ts'
@@ -29,6 +30,7 @@ export async function* streamTurn(
   turn: Turn,
   caller: AbortSignal,
   onAnswering: OnAnswering,
+  onUsage: OnUsage,
 ): AsyncGenerator<Uint8Array, void, void> {
   const { timings, limits } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
@@ -45,7 +47,11 @@ export async function* streamTurn(
         deadline.begin()
         onAnswering(turn.route.backend.name, budget.attempts)
       }
-      yield* round.runs()
+      try {
+        yield* round.runs()
+      } finally {
+        onUsage(round.mender.usage)
+      }
       usage = addUsage(usage, round.mender.usage)
       base ??= round.mender.base
       const withheld = withheldCalls(turn, round.mender.callsOf(0))

@@ -162,6 +162,7 @@ const tags = [
   { name: 'Chat', description: 'Conversations, as any client of the well-known chat API sends them.' },
   { name: 'Keys', description: 'The key a caller presents.' },
   { name: 'Models', description: 'What a request may name as its model: models and agents.' },
+  { name: 'Usage', description: 'What the calls of a parent key have taken.' },
 ]
 
 /** Events are referred to from inside a string schema, where the generator does not look. */

@@ -3,6 +3,7 @@ import { agentsRouter } from '../agents/procedures.ts'
 import { chatRouter } from '../chat/procedures.ts'
 import { keysRouter } from '../keys/procedures.ts'
 import { modelsRouter } from '../models/procedures.ts'
+import { usageRouter } from '../usage/procedures.ts'
 import type { AnyOperation, OperationMeta } from './op.ts'
 import { router } from './trpc.ts'
 
@@ -11,6 +12,7 @@ export const appRouter = router({
   chat: chatRouter,
   keys: keysRouter,
   models: modelsRouter,
+  usage: usageRouter,
 })
 
 /** What a typed client is made from. */

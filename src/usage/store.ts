@@ -122,7 +122,10 @@ export async function sumTokensSince(
 ): Promise<number> {
   let query = db
     .selectFrom('usage_days')
-    .select(({ fn }) => [fn.sum<number>('prompt_tokens').as('asked'), fn.sum<number>('completion_tokens').as('said')])
+    .select(({ fn }) => [
+      fn.sum<number>('prompt_tokens').as('asked'),
+      fn.sum<number>('completion_tokens').as('said'),
+    ])
     .where('parent_key_id', '=', tenantId)
     .where('day', '>=', day)
   if (owner.kind === 'agent') query = query.where('agent_id', '=', owner.id)

@@ -1,11 +1,14 @@
 /** The wire shapes of usage: which part of it is asked for, and its sums. */
 import { z } from 'zod'
 
-const when = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
+const error = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
 /** The last second of the year 9999. */
 const LAST_SECOND = 253_402_300_799
 
-const Moment = z.union([z.int().min(0).max(LAST_SECOND), z.iso.date()], { error: when })
+const Moment = z.union(
+  [z.int({ error }).min(0, { error }).max(LAST_SECOND, { error }), z.iso.date({ error })],
+  { error },
+)
 
 /** What a list of usage is grouped by. */
 export const UsageQuery = z

@@ -5,7 +5,7 @@ import type { CallContext } from '../rpc/context.ts'
 import type { SlotOwner } from '../rpc/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
 import { completeTurn } from './complete.ts'
-import type { OnAnswering } from './rounds.ts'
+import type { OnAnswering, OnUsage } from './rounds.ts'
 import type { ChatRequest } from './schema.ts'
 import { streamTurn } from './stream.ts'
 import { prepareTurn, type Turn } from './turn.ts'
@@ -24,38 +24,74 @@ export async function chat(
     context.setHeader('X-Parley-Provider', provider)
     context.setHeader('X-Parley-Attempts', String(attempts))
   }
-  const begin = () => beginBooking(context, request, turn)
-  if (request.stream) return new EventStream(streamWithinSlots(context, turn, signal, onAnswering, begin))
-  const booking = await begin()
-  const complete = () =>
-    completeTurn(context.deps, turn, signal, onAnswering, (usage, said) => booking.used(usage, said))
-  return new JsonBytes(await booking.complete(signal, complete))
+  const answering: Answering = { context, request, turn, signal, onAnswering }
+  if (request.stream) return new EventStream(streamWithinSlots(answering))
+  return new JsonBytes(await completeBooked(answering))
 }
 
-/** Holds a stream's slots for as long as it runs. */
-async function* streamWithinSlots(
-  context: CallContext,
-  turn: Turn,
-  signal: AbortSignal,
-  onAnswering: OnAnswering,
-  begin: () => Promise<Booking>,
-): AsyncGenerator<Uint8Array, void, void> {
-  const giveBack = context.deps.streams.take(slotOwners(context))
+interface Answering {
+  readonly context: CallContext
+  readonly request: ChatRequest
+  readonly turn: Turn
+  readonly signal: AbortSignal
+  readonly onAnswering: OnAnswering
+}
+
+async function completeBooked(answering: Answering): Promise<Uint8Array> {
+  const { context, turn, signal, onAnswering } = answering
+  const booking = await beginBooking(answering)
+  const onUsage: OnUsage = (usage, said) => booking.used(usage, said)
   try {
-    const booking = await begin()
-    const runs = streamTurn(context.deps, turn, signal, onAnswering, (usage) => booking.used(usage))
-    yield* booking.stream(signal, runs)
+    const answer = await completeTurn(
+      context.deps,
+      turn,
+      signal,
+      bookAnswering(booking, onAnswering),
+      onUsage,
+    )
+    await booking.end('ok')
+    return answer
+  } catch (thrown) {
+    await booking.fail(thrown, signal)
+    throw thrown
+  }
+}
+
+/** Holds a stream's slots for as long as it runs, and books it however it ends. */
+async function* streamWithinSlots(answering: Answering): AsyncGenerator<Uint8Array, void, void> {
+  const { context, turn, signal, onAnswering } = answering
+  const giveBack = context.deps.streams.take(slotOwners(context))
+  let booking: Booking | undefined
+  try {
+    booking = await beginBooking(answering)
+    const onUsage: OnUsage = (usage) => booking?.used(usage)
+    const onBookedAnswering = bookAnswering(booking, onAnswering)
+    for await (const run of streamTurn(context.deps, turn, signal, onBookedAnswering, onUsage)) {
+      booking.sent(run)
+      yield run
+    }
+    await booking.end('ok')
+  } catch (thrown) {
+    await booking?.fail(thrown, signal)
+    throw thrown
   } finally {
     giveBack()
+    // Whoever stops reading ends up here at once.
+    await booking?.end('left')
+  }
+}
+
+/** Who answers in the end may be another than the one first asked. */
+function bookAnswering(booking: Booking, onAnswering: OnAnswering): OnAnswering {
+  return (provider, attempts) => {
+    booking.answering(provider)
+    onAnswering(provider, attempts)
   }
 }
 
 /** @throws ServiceError `insufficient_quota` */
-function beginBooking(
-  { deps, caller, arrival }: CallContext,
-  request: ChatRequest,
-  turn: Turn,
-): Promise<Booking> {
+function beginBooking({ context, request, turn }: Answering): Promise<Booking> {
+  const { deps, caller, arrival } = context
   const named = request.model?.startsWith(AGENT_PREFIX) ? request.model.slice(AGENT_PREFIX.length) : undefined
   return deps.usage.begin({
     requestId: arrival.requestId,

@@ -3,7 +3,7 @@ import type { Usage } from '../chat/schema.ts'
 import type { Clock } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
 import { estimatePromptTokens, estimateTokens, type Promptlike } from './estimate.ts'
-import type { UsageCallRow } from './store.ts'
+import type { UsageCallRow } from './writer.ts'
 
 const LF = 0x0a
 
@@ -79,37 +79,15 @@ export class Booking {
     this.events = 0
   }
 
-  /** Answers with what `complete` brings, and books. */
-  async complete(signal: AbortSignal, complete: () => Promise<Uint8Array>): Promise<Uint8Array> {
-    try {
-      const answer = await complete()
-      await this.end('ok')
-      return answer
-    } catch (thrown) {
-      await this.end(statusOf(thrown, signal))
-      throw thrown
-    }
+  /** A run of whole events goes to the caller. */
+  sent(run: Uint8Array): void {
+    this.firstByteTick ??= this.options.clock.monotonic()
+    this.events += countEvents(run)
   }
 
-  /** Hands on the runs of whole events that a turn brings, and books when it ends or nobody reads on. */
-  async *stream(
-    signal: AbortSignal,
-    runs: AsyncIterable<Uint8Array>,
-  ): AsyncGenerator<Uint8Array, void, void> {
-    let status = 'left'
-    try {
-      for await (const run of runs) {
-        this.firstByteTick ??= this.options.clock.monotonic()
-        this.events += countEvents(run)
-        yield run
-      }
-      status = 'ok'
-    } catch (thrown) {
-      status = statusOf(thrown, signal)
-      throw thrown
-    } finally {
-      await this.end(status)
-    }
+  /** Books a call that was cut off, by its caller (`signal`) or by what was thrown. */
+  fail(thrown: unknown, signal: AbortSignal): Promise<void> {
+    return this.end(statusOf(thrown, signal))
   }
 
   /** Books the call; only the first time counts. `status`: `ok`, `left`, or the reason of the failure. */

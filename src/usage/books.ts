@@ -5,7 +5,7 @@ import { Booking, type CallStart } from './booking.ts'
 import { createBudgetKeeper } from './budgets.ts'
 import { estimateCallTokens } from './estimate.ts'
 import { createUsageRecorder } from './recorder.ts'
-import type { UsageCallRow } from './store.ts'
+import type { UsageCallRow } from './writer.ts'
 
 /** Calls cut off at the end of the service get so long to say what they used. */
 const LAST_BOOKINGS_MS = 1_000

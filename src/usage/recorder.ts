@@ -2,13 +2,14 @@
 import type { Deps } from '../deps.ts'
 import { dayOf } from './days.ts'
 import { count, type Histogram, merge, parseHistogram, renderHistogram } from './histogram.ts'
-import { addToDay, createInsertCalls, type DayKey, type UsageCallRow, updateHistograms } from './store.ts'
+import { createUsageWriter, type DayKey, type UsageCallRow, type UsageDayRow } from './writer.ts'
 
 /** Calls wait at most so long, unless so many wait. */
 const FLUSH_EVERY_MS = 1_000
 const FLUSH_AT = 200
 /** Calls of one transaction. */
 const BATCH = 1_000
+const DAY_SECONDS = 86_400
 /** Calls kept while the database cannot be written; beyond that new ones are lost, and the log says how many. */
 const MOST_WAITING = 100_000
 
@@ -24,7 +25,7 @@ export interface UsageRecorder {
 
 /** A recorder over one database. */
 export function createUsageRecorder({ db, log }: Pick<Deps, 'db' | 'log'>): UsageRecorder {
-  const insertCalls = createInsertCalls(db)
+  const writer = createUsageWriter(db)
   let waiting: UsageCallRow[] = []
   let lost = 0
   let timer: NodeJS.Timeout | undefined
@@ -32,12 +33,12 @@ export function createUsageRecorder({ db, log }: Pick<Deps, 'db' | 'log'>): Usag
 
   async function write(calls: readonly UsageCallRow[]): Promise<void> {
     await db.transaction().execute(async (trx) => {
-      await insertCalls(trx, calls)
+      await writer.insertCalls(trx, calls)
       for (const sums of sumByDay(calls)) {
-        const before = await addToDay(trx, toDayRow(sums))
+        const before = await writer.addToDay(trx, toDayRow(sums))
         merge(sums.latency, parseHistogram(before.latency_histogram))
         merge(sums.firstByte, parseHistogram(before.first_byte_histogram))
-        await updateHistograms(trx, sums.key, {
+        await writer.updateHistograms(trx, sums.key, {
           latency_histogram: renderHistogram(sums.latency),
           first_byte_histogram: renderHistogram(sums.firstByte),
         })
@@ -105,11 +106,11 @@ interface DaySums {
 function sumByDay(calls: readonly UsageCallRow[]): Iterable<DaySums> {
   const byKey = new Map<string, DaySums>()
   for (const call of calls) {
-    const { parent_key_id, agent_id, model, provider } = call
-    const key = { parent_key_id, day: dayOf(call.created_at * 1000), agent_id, model, provider }
-    const name = Object.values(key).join('\n')
+    const { parent_key_id, agent_id, model, provider, created_at } = call
+    const name = [Math.floor(created_at / DAY_SECONDS), parent_key_id, agent_id, model, provider].join('\n')
     let sums = byKey.get(name)
     if (sums === undefined) {
+      const key = { parent_key_id, day: dayOf(created_at * 1000), agent_id, model, provider }
       sums = { key, calls: [], latency: new Map(), firstByte: new Map() }
       byKey.set(name, sums)
     }
@@ -121,7 +122,7 @@ function sumByDay(calls: readonly UsageCallRow[]): Iterable<DaySums> {
 }
 
 /** Without the histograms: they are merged once it is known what the row holds. */
-function toDayRow({ key, calls }: DaySums) {
+function toDayRow({ key, calls }: DaySums): UsageDayRow {
   const sum = (numberOf: (call: UsageCallRow) => number) =>
     calls.reduce((total, call) => total + numberOf(call), 0)
   return {

@@ -4,7 +4,8 @@ import { ServiceError } from '../errors.ts'
 import { addDays, countDays, dayOf } from './days.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
 import type { UsageEntry, UsageList, UsageQuery, UsageSums } from './schema.ts'
-import { listDays, type UsageDayRow } from './store.ts'
+import { listDays } from './store.ts'
+import type { UsageDayRow } from './writer.ts'
 
 const DEFAULT_DAYS = 30
 const MOST_DAYS = 366

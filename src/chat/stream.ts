@@ -7,10 +7,13 @@ import { encodeEvent } from './event-reader.ts'
 import { toCallerError, toInterruption } from './failures.ts'
 import { Round } from './round.ts'
 import {
+  type AnswerNames,
   addUsage,
   canAskAgain,
   continueMessages,
   finishAfter,
+  newNames,
+  noUsage,
   type OnAnswering,
   type OnUsage,
   withheldCalls,
@@ -19,8 +22,6 @@ import type { ChatRequest, Usage } from './schema.ts'
 import { backendBody, type Turn } from './turn.ts'
 
 type StreamDeps = Pick<Deps, 'config' | 'clock' | 'random'>
-type Fields = Record<string, unknown>
-
 /**
  * The turn's events, in runs of whole ones; the end of the iteration is the end of the answer.
  * @throws ServiceError before the first event with the failure's own status, later as an interruption.
@@ -35,13 +36,13 @@ export async function* streamTurn(
   const { timings, limits } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
   const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
-  let base: Fields | undefined
+  let names: AnswerNames | undefined
   let usage: Usage | undefined
   let round: Round | undefined
   let { messages } = turn.request
   try {
     for (let rounds = 1; ; rounds++) {
-      const open = () => openRound(deps, turn, messages, base, deadline.signal)
+      const open = () => openRound(deps, turn, messages, names, deadline.signal)
       round = await withAttempts(deps, budget, deadline.signal, open)
       if (rounds === 1) {
         deadline.begin()
@@ -53,41 +54,42 @@ export async function* streamTurn(
         onUsage(round.mender.usage)
       }
       usage = addUsage(usage, round.mender.usage)
-      base ??= round.mender.base
+      names ??= round.mender.names
       const withheld = withheldCalls(turn, round.mender.callsOf(0))
       if (withheld.length === 0 || !canAskAgain(turn, rounds)) break
       messages = continueMessages(messages, round.said(), withheld)
     }
-    if (turn.toolNames !== undefined) yield* endOfTurn(turn, round, { ...base })
-    if (turn.request.stream_options?.include_usage && usage !== undefined) {
-      yield encodeEvent({ ...base, choices: [], usage })
+    const head = { object: 'chat.completion.chunk', ...names }
+    if (turn.toolNames !== undefined) yield* endOfTurn(turn, round, head)
+    if (turn.request.stream_options?.include_usage) {
+      yield encodeEvent({ ...head, choices: [], usage: usage ?? noUsage })
     }
   } catch (thrown) {
-    throw base === undefined && round === undefined ? toCallerError(thrown) : toInterruption(thrown)
+    throw round === undefined ? toCallerError(thrown) : toInterruption(thrown)
   } finally {
     deadline.release()
-    await round?.close()
   }
 }
 
 function openRound(
-  { random }: StreamDeps,
+  deps: StreamDeps,
   turn: Turn,
   messages: ChatRequest['messages'],
-  base: Fields | undefined,
+  names: AnswerNames | undefined,
   signal: AbortSignal,
 ): Promise<Round> {
   const options = {
     choices: turn.request.n ?? 1,
     holdsCalls: turn.toolNames !== undefined,
-    newCallId: () => newId('call_', 24, random),
-    base,
+    newCallId: () => newId('call_', 24, deps.random),
+    continued: names,
+    newNames: () => newNames(deps, turn),
   }
   return Round.open(turn.route.backend, { body: backendBody(turn, messages, true), signal }, options)
 }
 
 /** The calls that were kept back, if the agent may make them, and the finish, for each choice. */
-function* endOfTurn(turn: Turn, { mender }: Round, base: Fields): Generator<Uint8Array> {
+function* endOfTurn(turn: Turn, { mender }: Round, head: object): Generator<Uint8Array> {
   for (let index = 0; index < (turn.request.n ?? 1); index++) {
     const finish = mender.finishOf(index)
     if (finish === undefined) continue
@@ -95,10 +97,10 @@ function* endOfTurn(turn: Turn, { mender }: Round, base: Fields): Generator<Uint
     const allowed = calls.filter((call) => !withheldCalls(turn, [call]).includes(call))
     if (allowed.length > 0) {
       const delta = { tool_calls: allowed.map((call, position) => ({ index: position, ...call })) }
-      yield encodeEvent({ ...base, choices: [{ index, delta, finish_reason: null }] })
+      yield encodeEvent({ ...head, choices: [{ index, delta, finish_reason: null }] })
     }
     yield encodeEvent({
-      ...base,
+      ...head,
       choices: [{ index, delta: {}, finish_reason: finishAfter(finish, calls, allowed) }],
     })
   }

@@ -41,34 +41,44 @@ async function startServer(dataDir: string, env: Readonly<Record<string, string>
 }
 
 describe('a stop by SIGTERM', () => {
-  test('right after calls, and in the middle of streams, loses none of them', async () => {
+  /** Has a server chat, stops it in the middle of so many streams, and counts what its database then holds. */
+  async function countAfterStop(wholeCount: number, streamCount: number) {
     const folder = await mkdtemp(join(tmpdir(), 'parley-usage-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const dataDir = join(folder, 'data')
     const key = mintKey('parent', randomBytes).text
-    const { url, child, exited } = await startServer(dataDir, {
-      PARLEY_PARENT_KEY: key,
-      PARLEY_SHUTDOWN_SECONDS: '0.2',
-    })
-    const chat = (content: string, stream = false) =>
+    const env = { PARLEY_PARENT_KEY: key, PARLEY_SHUTDOWN_SECONDS: '0.01' }
+    const { url, child, exited } = await startServer(dataDir, env)
+    const chat = (content: string, stream: boolean) =>
       fetch(`${url}/v1/chat/completions`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
         body: JSON.stringify({ messages: [{ role: 'user', content }], stream }),
       })
-    const streams = await Promise.all([1, 2, 3].map(() => chat('[[delay:20]] [[tokens:50000]]', true)))
-    await Promise.all(Array.from({ length: 30 }, async () => (await chat('hello')).text()))
+    const open = () => chat('[[delay:20]] [[tokens:50000]]', true)
+    const streams = await Promise.all(Array.from({ length: streamCount }, open))
+    const ends = Promise.all(streams.map((stream) => stream.text()))
+    await Promise.all(Array.from({ length: wholeCount }, async () => (await chat('hello', false)).text()))
     child.kill('SIGTERM')
     expect(await exited).toEqual([0, null])
-    for (const stream of streams) expect(await stream.text()).toContain('"service_unavailable"')
+    for (const end of await ends) expect(end).toContain('"service_unavailable"')
     const database = new Sqlite(join(dataDir, 'parley.db'), { readonly: true })
     onTestFinished(() => void database.close())
-    const byStatus = 'select status, count(*) as calls from usage_calls group by status order by status'
-    expect(database.prepare(byStatus).all()).toEqual([
-      { status: 'ok', calls: 30 },
-      { status: 'service_unavailable', calls: 3 },
-    ])
-    expect(database.prepare('select sum(requests) as calls from usage_days').get()).toEqual({ calls: 33 })
+    return {
+      calls: database.prepare('select status, count(*) as n from usage_calls group by status').all(),
+      sums: database.prepare('select sum(requests) as n from usage_days').pluck().get(),
+    }
+  }
+
+  test('right after calls loses none of them', async () => {
+    expect(await countAfterStop(30, 0)).toEqual({ calls: [{ status: 'ok', n: 30 }], sums: 30 })
+  })
+
+  test('in the middle of streams loses none of them', async () => {
+    expect(await countAfterStop(0, 3)).toEqual({
+      calls: [{ status: 'service_unavailable', n: 3 }],
+      sums: 3,
+    })
   })
 })
 

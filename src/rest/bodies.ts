@@ -24,8 +24,8 @@ export function readBody(
   limits: BodyLimits,
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<Buffer> {
-  const encoding = request.headers['content-encoding']
-  if (encoding !== undefined && encoding !== 'identity') {
+  const encoding = request.headers['content-encoding'] ?? 'identity'
+  if (encoding.toLowerCase() !== 'identity') {
     return Promise.reject(
       new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`),
     )
@@ -37,27 +37,27 @@ export function readBody(
     let receivedBytes = 0
     const deadlineMs = clock.monotonic() + limits.totalMs
     const idle = setTimeout(() => fail(tooSlow()), limits.idleMs)
-    function fail(error: Error): void {
+    function fail(error: ServiceError): void {
       clearTimeout(idle)
-      request.removeAllListeners('data')
-      request.pause()
+      request.off('data', onData).off('end', onEnd)
       reject(error)
     }
-    request.on('data', (chunk: Buffer) => {
-      receivedBytes += chunk.length
-      if (receivedBytes > limits.maxBytes) return fail(tooLarge(limits))
-      if (clock.monotonic() > deadlineMs) return fail(tooSlow())
-      chunks.push(chunk)
+    // A client that leaves halfway is an error to Node, but no fault of ours.
+    function onClose(): void {
+      if (!request.complete) fail(new ServiceError('invalid_value', 'The request body ended early.'))
+    }
+    function onData(chunk: Buffer): void {
       idle.refresh()
-    })
-    request.on('end', () => {
+      receivedBytes += chunk.length
+      if (receivedBytes > limits.maxBytes) fail(tooLarge(limits))
+      else if (clock.monotonic() > deadlineMs) fail(tooSlow())
+      else chunks.push(chunk)
+    }
+    function onEnd(): void {
       clearTimeout(idle)
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
-    })
-    request.on('error', fail)
-    request.on('close', () => {
-      if (!request.complete) fail(new ServiceError('invalid_value', 'The request body ended early.'))
-    })
+    }
+    request.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
   })
 }
 
@@ -82,8 +82,8 @@ export function parseJson(bytes: Buffer): unknown {
       code: 'invalid_json',
     })
   }
-  // An own key of this name would become the prototype of whatever copies the object.
-  if (text.includes('__proto__') && hasOwnProto(value))
+  // An own key of this name would become the prototype of whatever copies the object; it can be spelled with escapes.
+  if ((text.includes('__proto__') || text.includes('\\u00')) && hasOwnProto(value))
     throw new ServiceError('invalid_value', "The key '__proto__' is not allowed.")
   return value
 }

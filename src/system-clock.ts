@@ -1,0 +1,10 @@
+/** The machine's own clocks, for whoever runs the service in earnest. */
+import { performance } from 'node:perf_hooks'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Clock } from './deps.ts'
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  wait: (ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }),
+}

@@ -6,5 +6,11 @@ import type { Clock } from './deps.ts'
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  wait: (ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }),
+  async wait(ms, signal) {
+    try {
+      await wait(ms, undefined, signal === undefined ? {} : { signal })
+    } catch {
+      throw signal?.reason
+    }
+  },
 }

@@ -1,5 +1,6 @@
 /** Answers a chat request, as one object or as a stream: the one verb behind every way to chat. */
 import { EventStream, JsonBytes } from '../rpc/answer.ts'
+import { addressGroup } from '../rpc/authorize.ts'
 import type { CallContext } from '../rpc/context.ts'
 import type { SlotOwner } from '../rpc/stream-slots.ts'
 import { completeTurn } from './complete.ts'
@@ -47,6 +48,6 @@ function slotOwners({ deps, caller, arrival }: CallContext): SlotOwner[] {
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
   return [
     { key: `agent:${caller.agentId}`, limit: streams.agent },
-    { key: `agent:${caller.agentId}:${arrival.clientAddress}`, limit: streams.address },
+    { key: `agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limit: streams.address },
   ]
 }

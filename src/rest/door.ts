@@ -2,11 +2,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Deps } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
+import type { Caller } from '../keys/schema.ts'
 import { EventStream, JsonBytes } from '../rpc/answer.ts'
 import { authorize, countStray } from '../rpc/authorize.ts'
 import { type Arrival, CallContext } from '../rpc/context.ts'
 import { toInvalidValue } from '../rpc/invalid-value.ts'
 import { logFailure } from '../rpc/log-failure.ts'
+import type { Call } from '../rpc/op.ts'
 import { errorHeaders, errorShapeOf, renderError } from './errors.ts'
 import {
   askForBody,
@@ -57,7 +59,8 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     askForBody(request, call.response)
     const parsed = operation.input.safeParse(await gatherInput(request, operation, params, deps))
     if (!parsed.success) throw toInvalidValue(parsed.error)
-    const result = await operation.run({ context, input: parsed.data, signal: call.signal })
+    call.input = parsed.data
+    const result = await operation.run(call)
     if (result instanceof EventStream) return call.writeStream(result)
     call.writeAnswer(operation.wire.status ?? 200, result)
   }
@@ -77,11 +80,12 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
   }
 }
 
-/** One request on its way through the door, and the ways to answer it. */
-class RestCall {
+/** One request on its way through the door, and the ways to answer it; also the call its operation runs. */
+class RestCall implements Call<Caller, unknown> {
   readonly request: IncomingMessage
   readonly context: CallContext
   readonly path: string
+  input: unknown
   errorShape: 'agent' | 'openai'
   readonly response: ServerResponse
   private readonly deps: Deps

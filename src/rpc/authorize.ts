@@ -95,7 +95,7 @@ function wrongKind(kind: CallerKind, { errors, callers }: Admission): ServiceErr
 }
 
 /** One IPv6 subscriber owns a whole /64, so that is what is counted. */
-function addressGroup(address: string): string {
+export function addressGroup(address: string): string {
   if (!address.includes(':')) return address
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':')
 }

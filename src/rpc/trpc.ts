@@ -25,6 +25,8 @@ const t = initTRPC
       output: superjson,
     },
     isDev: false,
+    // A quiet stream is kept open through proxies that close silent connections.
+    jsonl: { pingMs: 15_000 },
     errorFormatter({ shape, error }) {
       const failure = toRpcFailure(error)
       return {
@@ -32,6 +34,7 @@ const t = initTRPC
         message: failure.message,
         data: {
           ...shape.data,
+          httpStatus: failure.status,
           reason: failure.reason,
           code: failure.code,
           param: failure.details.param ?? null,

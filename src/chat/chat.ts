@@ -7,7 +7,7 @@ import { completeTurn } from './complete.ts'
 import type { OnAnswering } from './rounds.ts'
 import type { ChatRequest } from './schema.ts'
 import { streamTurn } from './stream.ts'
-import { prepareTurn, type Turn } from './turn.ts'
+import { prepareTurn } from './turn.ts'
 
 /**
  * Answers with a stream when the request asks for one. The headers name who answered.
@@ -24,22 +24,8 @@ export async function chat(
     context.setHeader('X-Parley-Attempts', String(attempts))
   }
   if (!request.stream) return new JsonBytes(await completeTurn(context.deps, turn, signal, onAnswering))
-  return new EventStream(streamWithinSlots(context, turn, signal, onAnswering))
-}
-
-/** Holds a stream's slots for as long as it runs. */
-async function* streamWithinSlots(
-  context: CallContext,
-  turn: Turn,
-  signal: AbortSignal,
-  onAnswering: OnAnswering,
-): AsyncGenerator<Uint8Array, void, void> {
-  const giveBack = context.deps.streams.take(slotOwners(context))
-  try {
-    yield* streamTurn(context.deps, turn, signal, onAnswering)
-  } finally {
-    giveBack()
-  }
+  const takeSlots = () => context.deps.streams.take(slotOwners(context))
+  return new EventStream(streamTurn(context.deps, turn, signal, { onAnswering, takeSlots }))
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): the address counts on agent keys only, which are public. */

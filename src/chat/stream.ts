@@ -21,6 +21,14 @@ import type { ChatRequest, Usage } from './schema.ts'
 import { backendBody, type Turn } from './turn.ts'
 
 type StreamDeps = Pick<Deps, 'config' | 'clock' | 'random'>
+
+/** What a stream does beside its events. */
+export interface StreamHooks {
+  readonly onAnswering: OnAnswering
+  /** Takes what an open stream counts against, and returns what gives it back; throws when there is none left. */
+  readonly takeSlots: () => () => void
+}
+
 /**
  * The turn's events, in runs of whole ones; the end of the iteration is the end of the answer.
  * @throws ServiceError before the first event with the failure's own status, later as an interruption.
@@ -29,8 +37,9 @@ export async function* streamTurn(
   deps: StreamDeps,
   turn: Turn,
   caller: AbortSignal,
-  onAnswering: OnAnswering,
+  { onAnswering, takeSlots }: StreamHooks,
 ): AsyncGenerator<Uint8Array, void, void> {
+  const giveBackSlots = takeSlots()
   const { timings, limits } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
   const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
@@ -46,7 +55,8 @@ export async function* streamTurn(
         deadline.begin()
         onAnswering(turn.route.backend.name, budget.attempts)
       }
-      yield* round.runs()
+      for (let run = round.first; run !== undefined; run = await round.next()) yield run
+      await round.close()
       usage = addUsage(usage, round.mender.usage)
       names ??= round.mender.names
       const withheld = withheldCalls(turn, round.mender.callsOf(0))
@@ -61,7 +71,9 @@ export async function* streamTurn(
   } catch (thrown) {
     throw round === undefined ? toCallerError(thrown) : toInterruption(thrown)
   } finally {
+    giveBackSlots()
     deadline.release()
+    await round?.close()
   }
 }
 

@@ -1,7 +1,7 @@
 /** Turns the environment into the one Config the service runs on; the only reader of `process.env`. */
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import {
   type AddressBlock,
@@ -160,10 +160,21 @@ export class ConfigError extends StartupError {
 /**
  * The configuration of this process; a `.env` file in its folder counts where the environment says nothing.
  * @throws ConfigError
+ * @throws StartupError when there is such a file and this user may not read it.
  */
-export function loadConfig(): Promise<ParsedConfig> {
-  if (existsSync('.env')) process.loadEnvFile('.env')
-  return parseConfig(process.env)
+export async function loadConfig(): Promise<ParsedConfig> {
+  return parseConfig({ ...(await readDotEnv()), ...withoutBlanks(process.env) })
+}
+
+async function readDotEnv(): Promise<NodeJS.Dict<string>> {
+  const path = resolve('.env')
+  try {
+    return parseEnv(await readFile(path, 'utf8'))
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    if (code === 'ENOENT') return {}
+    throw new StartupError(`The file ${path} cannot be read (${code ?? 'unknown reason'}).`, { cause })
+  }
 }
 
 /** A configuration, and what its operator should be told about it at start. */

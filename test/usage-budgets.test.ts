@@ -167,11 +167,12 @@ describe('calls side by side', () => {
       const script = `
         import { parseConfig } from ${source('config.ts')}
         import { openDatabase } from ${source('db/open.ts')}
-        import { createDeps } from ${source('service.ts')}
+        import { systemClock } from ${source('system-clock.ts')}
+        import { randomBytes } from 'node:crypto'
         import { createBudgetKeeper } from ${source('usage/budgets.ts')}
         const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(join(folder, 'data'))} })
         const opened = await openDatabase({ dataDir: config.dataDir, role: 'command' })
-        const keeper = createBudgetKeeper(await createDeps({ config }, opened))
+        const keeper = createBudgetKeeper({ config, db: opened.db, clock: systemClock, random: randomBytes })
         const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
         const reserve = () => keeper.reserve(call, () => 100)
         const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))

@@ -1,6 +1,7 @@
 /** Answers a chat request, as one object or as a stream: the one verb behind every way to chat. */
 import { AGENT_PREFIX } from '../models/schema.ts'
 import { EventStream, JsonBytes } from '../rpc/answer.ts'
+import { addressGroup } from '../rpc/authorize.ts'
 import type { CallContext } from '../rpc/context.ts'
 import type { SlotOwner } from '../rpc/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
@@ -24,31 +25,23 @@ export async function chat(
     context.setHeader('X-Parley-Provider', provider)
     context.setHeader('X-Parley-Attempts', String(attempts))
   }
-  const answering: Answering = { context, request, turn, signal, onAnswering }
-  if (request.stream) return new EventStream(streamWithinSlots(answering))
-  return new JsonBytes(await completeBooked(answering))
+  const begin = () => beginBooking(context, request, turn)
+  if (!request.stream) {
+    const complete = (onUsage: OnUsage) => completeTurn(context.deps, turn, signal, onAnswering, onUsage)
+    return new JsonBytes(await bookCompletion(await begin(), signal, complete))
+  }
+  const takeSlots = () => context.deps.streams.take(slotOwners(context))
+  return new EventStream(streamTurn(context.deps, turn, signal, { onAnswering, takeSlots, begin }))
 }
 
-interface Answering {
-  readonly context: CallContext
-  readonly request: ChatRequest
-  readonly turn: Turn
-  readonly signal: AbortSignal
-  readonly onAnswering: OnAnswering
-}
-
-async function completeBooked(answering: Answering): Promise<Uint8Array> {
-  const { context, turn, signal, onAnswering } = answering
-  const booking = await beginBooking(answering)
-  const onUsage: OnUsage = (usage, said) => booking.used(usage, said)
+/** Books a call that answers as a whole, however it ends. */
+async function bookCompletion(
+  booking: Booking,
+  signal: AbortSignal,
+  complete: (onUsage: OnUsage) => Promise<Uint8Array>,
+): Promise<Uint8Array> {
   try {
-    const answer = await completeTurn(
-      context.deps,
-      turn,
-      signal,
-      bookAnswering(booking, onAnswering),
-      onUsage,
-    )
+    const answer = await complete((usage, said) => booking.used(usage, said))
     await booking.end('ok')
     return answer
   } catch (thrown) {
@@ -57,41 +50,12 @@ async function completeBooked(answering: Answering): Promise<Uint8Array> {
   }
 }
 
-/** Holds a stream's slots for as long as it runs, and books it however it ends. */
-async function* streamWithinSlots(answering: Answering): AsyncGenerator<Uint8Array, void, void> {
-  const { context, turn, signal, onAnswering } = answering
-  const giveBack = context.deps.streams.take(slotOwners(context))
-  let booking: Booking | undefined
-  try {
-    booking = await beginBooking(answering)
-    const onUsage: OnUsage = (usage) => booking?.used(usage)
-    const onBookedAnswering = bookAnswering(booking, onAnswering)
-    for await (const run of streamTurn(context.deps, turn, signal, onBookedAnswering, onUsage)) {
-      booking.sent(run)
-      yield run
-    }
-    await booking.end('ok')
-  } catch (thrown) {
-    await booking?.fail(thrown, signal)
-    throw thrown
-  } finally {
-    giveBack()
-    // Whoever stops reading ends up here at once.
-    await booking?.end('left')
-  }
-}
-
-/** Who answers in the end may be another than the one first asked. */
-function bookAnswering(booking: Booking, onAnswering: OnAnswering): OnAnswering {
-  return (provider, attempts) => {
-    booking.answering(provider)
-    onAnswering(provider, attempts)
-  }
-}
-
 /** @throws ServiceError `insufficient_quota` */
-function beginBooking({ context, request, turn }: Answering): Promise<Booking> {
-  const { deps, caller, arrival } = context
+function beginBooking(
+  { deps, caller, arrival }: CallContext,
+  request: ChatRequest,
+  turn: Turn,
+): Promise<Booking> {
   const named = request.model?.startsWith(AGENT_PREFIX) ? request.model.slice(AGENT_PREFIX.length) : undefined
   return deps.usage.begin({
     requestId: arrival.requestId,
@@ -110,6 +74,6 @@ function slotOwners({ deps, caller, arrival }: CallContext): SlotOwner[] {
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
   return [
     { key: `agent:${caller.agentId}`, limit: streams.agent },
-    { key: `agent:${caller.agentId}:${arrival.clientAddress}`, limit: streams.address },
+    { key: `agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limit: streams.address },
   ]
 }

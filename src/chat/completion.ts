@@ -32,6 +32,7 @@ export function readCompletion(
   { newNames, newCallId }: NewIds,
 ): { completion: Completion; isMended: boolean } {
   const sent = parse(bytes)
+  if (isWhole(sent)) return { completion: sent, isMended: false }
   const filler = new Filler()
   if (!hasNames(sent)) filler.fill(sent, { ...newNames() })
   filler.fill(sent, { object: 'chat.completion', usage: { ...noUsage } })
@@ -48,6 +49,29 @@ export function readCompletion(
   const completion = sent as Completion
   if (completion.choices.length === 0) throw new BackendFailure('protocol', 'the answer has no choices')
   return { completion, isMended: filler.hasChanged }
+}
+
+/** Whether an answer of text alone lacks nothing, as most do; cheaper to see than to mend. */
+function isWhole(sent: Fields): sent is Completion {
+  const { choices } = sent
+  const usage = sent.usage as Partial<Usage> | null | undefined
+  return (
+    hasNames(sent) &&
+    sent.object === 'chat.completion' &&
+    Number.isInteger(usage?.prompt_tokens) &&
+    Number.isInteger(usage?.completion_tokens) &&
+    Number.isInteger(usage?.total_tokens) &&
+    Array.isArray(choices) &&
+    choices.length > 0 &&
+    choices.every(
+      (choice) =>
+        Number.isInteger(choice?.index) &&
+        typeof choice.finish_reason === 'string' &&
+        choice.message?.role === 'assistant' &&
+        typeof choice.message.content === 'string' &&
+        choice.message.tool_calls === undefined,
+    )
+  )
 }
 
 function mendCall(call: Fields, filler: Filler, newCallId: () => string): void {

@@ -10,8 +10,10 @@ export class Round {
   private readonly source: AsyncIterator<Uint8Array, void, void>
   private readonly options: MenderOptions
   private readonly forwarded: Uint8Array[] = []
-  private first: Uint8Array | undefined
+  /** The events that came with the first one; undefined when none of them is for the caller. */
+  first: Uint8Array | undefined
   private isDone = false
+  private isClosed = false
   private failure: { readonly thrown: unknown } | undefined
 
   private constructor(source: AsyncIterator<Uint8Array, void, void>, options: MenderOptions) {
@@ -35,18 +37,6 @@ export class Round {
     }
   }
 
-  /**
-   * Runs of whole events for the caller, to the end of the backend's answer; then the backend is let go.
-   * @throws BackendFailure when the backend stops before it has finished.
-   */
-  async *runs(): AsyncGenerator<Uint8Array, void, void> {
-    try {
-      for (let run = this.first; run !== undefined; run = await this.next()) yield run
-    } finally {
-      await this.close()
-    }
-  }
-
   /** The text of this round: read back only when the model has to be asked again. */
   said(): string {
     const events = this.forwarded.flatMap((run) => [...splitRun(Buffer.from(run))])
@@ -55,14 +45,23 @@ export class Round {
       .join('')
   }
 
-  /** After `[DONE]` only the end of the body is due: whoever reads that too keeps the connection for the next call. */
-  private async close(): Promise<void> {
+  /**
+   * Lets the backend go. After `[DONE]` only the end of the body is due: whoever reads that too keeps the connection for the next
+   * call. Safe to call twice.
+   */
+  async close(): Promise<void> {
+    if (this.isClosed) return
+    this.isClosed = true
     const leave = () => this.source.return?.()
     if (this.isDone) void this.source.next().then(leave, leave)
     else await leave()
   }
 
-  private async next(): Promise<Uint8Array | undefined> {
+  /**
+   * The next run of whole events for the caller; undefined at the end of the backend's answer.
+   * @throws BackendFailure when the backend stops before it has finished.
+   */
+  async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
       const read = await this.source.next()

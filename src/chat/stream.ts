@@ -1,6 +1,7 @@
 /** A turn answered as a stream: whole events, forwarded as they arrive, one finish, usage on request. */
 import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
+import type { Booking } from '../usage/booking.ts'
 import { type AttemptBudget, withAttempts } from './attempts.ts'
 import { Deadline } from './deadline.ts'
 import { encodeEvent } from './event-reader.ts'
@@ -15,13 +16,22 @@ import {
   newNames,
   noUsage,
   type OnAnswering,
-  type OnUsage,
   withheldCalls,
 } from './rounds.ts'
 import type { ChatRequest, Usage } from './schema.ts'
 import { backendBody, type Turn } from './turn.ts'
 
 type StreamDeps = Pick<Deps, 'config' | 'clock' | 'random'>
+
+/** What a stream does beside its events. */
+export interface StreamHooks {
+  readonly onAnswering: OnAnswering
+  /** Takes what an open stream counts against, and returns what gives it back; throws when there is none left. */
+  readonly takeSlots: () => () => void
+  /** Opens the booking of the call, once it has its slots; throws when a budget is spent. */
+  readonly begin: () => Promise<Booking>
+}
+
 /**
  * The turn's events, in runs of whole ones; the end of the iteration is the end of the answer.
  * @throws ServiceError before the first event with the failure's own status, later as an interruption.
@@ -30,29 +40,36 @@ export async function* streamTurn(
   deps: StreamDeps,
   turn: Turn,
   caller: AbortSignal,
-  onAnswering: OnAnswering,
-  onUsage: OnUsage,
+  { onAnswering, takeSlots, begin }: StreamHooks,
 ): AsyncGenerator<Uint8Array, void, void> {
+  const giveBackSlots = takeSlots()
   const { timings, limits } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
   const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
   let names: AnswerNames | undefined
   let usage: Usage | undefined
   let round: Round | undefined
+  let booking: Booking | undefined
   let { messages } = turn.request
   try {
+    booking = await begin()
     for (let rounds = 1; ; rounds++) {
       const open = () => openRound(deps, turn, messages, names, deadline.signal)
       round = await withAttempts(deps, budget, deadline.signal, open)
       if (rounds === 1) {
         deadline.begin()
+        booking.answering(turn.route.backend.name)
         onAnswering(turn.route.backend.name, budget.attempts)
       }
       try {
-        yield* round.runs()
+        for (let run = round.first; run !== undefined; run = await round.next()) {
+          booking.sent(run)
+          yield run
+        }
       } finally {
-        onUsage(round.mender.usage)
+        booking.used(round.mender.usage)
       }
+      await round.close()
       usage = addUsage(usage, round.mender.usage)
       names ??= round.mender.names
       const withheld = withheldCalls(turn, round.mender.callsOf(0))
@@ -64,10 +81,17 @@ export async function* streamTurn(
     if (turn.request.stream_options?.include_usage) {
       yield encodeEvent({ ...head, choices: [], usage: usage ?? noUsage })
     }
+    await booking.end('ok')
   } catch (thrown) {
-    throw round === undefined ? toCallerError(thrown) : toInterruption(thrown)
+    const failure = round === undefined ? toCallerError(thrown) : toInterruption(thrown)
+    await booking?.fail(failure, caller)
+    throw failure
   } finally {
+    giveBackSlots()
     deadline.release()
+    await round?.close()
+    // Whoever stops reading ends up here at once.
+    await booking?.end('left')
   }
 }
 

@@ -2,15 +2,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Deps } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
+import type { Caller } from '../keys/schema.ts'
 import { EventStream, JsonBytes } from '../rpc/answer.ts'
-import { authorize } from '../rpc/authorize.ts'
+import { authorize, countStray } from '../rpc/authorize.ts'
 import { type Arrival, CallContext } from '../rpc/context.ts'
 import { toInvalidValue } from '../rpc/invalid-value.ts'
+import { logFailure } from '../rpc/log-failure.ts'
+import type { Call } from '../rpc/op.ts'
 import { errorHeaders, errorShapeOf, renderError } from './errors.ts'
-import { crossOriginHeaders, noStore, preflightHeaders, securityHeaders } from './headers.ts'
+import {
+  askForBody,
+  crossOriginHeaders,
+  isOpenToOrigins,
+  noStore,
+  preflightHeaders,
+  securityHeaders,
+} from './headers.ts'
 import { gatherInput } from './input.ts'
-import { createRouteTable, type RestOperation } from './routes.ts'
+import { endAndLinger, isStillSending } from './linger.ts'
+import { createRouteTable, type Match, type RestOperation } from './routes.ts'
 import { eventStreamHeaders, writeEvents } from './sse.ts'
+import { endWith } from './write.ts'
 
 /** Longest request target that is looked at, in characters. Security: 2.5. */
 const MAX_TARGET_LENGTH = 8_192
@@ -27,18 +39,28 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
   const routes = createRouteTable(operations)
   const underWay = new Set<AbortController>()
 
+  async function findOperation({ request, path, context }: RestCall): Promise<Match> {
+    try {
+      return routes.match(request.method as string, path)
+    } catch (failure) {
+      await countStray(context)
+      throw failure
+    }
+  }
+
   async function answer(call: RestCall): Promise<void> {
     const { request, context } = call
     if ((request.url as string).length > MAX_TARGET_LENGTH)
       throw new ServiceError('too_large', `The address is longer than ${MAX_TARGET_LENGTH} characters.`)
-    if (request.method === 'OPTIONS') return call.writePreflight()
-    const { operation, params } = routes.match(request.method as string, call.path)
+    if (request.method === 'OPTIONS' && isOpenToOrigins(call.path)) return call.writePreflight()
+    const { operation, params } = await findOperation(call)
     call.errorShape = operation.wire.errors
     await authorize(context, operation.wire)
-    call.askForBody()
+    askForBody(request, call.response)
     const parsed = operation.input.safeParse(await gatherInput(request, operation, params, deps))
     if (!parsed.success) throw toInvalidValue(parsed.error)
-    const result = await operation.run({ context, input: parsed.data, signal: call.signal })
+    call.input = parsed.data
+    const result = await operation.run(call)
     if (result instanceof EventStream) return call.writeStream(result)
     call.writeAnswer(operation.wire.status ?? 200, result)
   }
@@ -58,13 +80,14 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
   }
 }
 
-/** One request on its way through the door, and the ways to answer it. */
-class RestCall {
+/** One request on its way through the door, and the ways to answer it; also the call its operation runs. */
+class RestCall implements Call<Caller, unknown> {
   readonly request: IncomingMessage
   readonly context: CallContext
   readonly path: string
+  input: unknown
   errorShape: 'agent' | 'openai'
-  private readonly response: ServerResponse
+  readonly response: ServerResponse
   private readonly deps: Deps
   private readonly startedAtMs: number
   private readonly underWay: Set<AbortController>
@@ -107,7 +130,7 @@ class RestCall {
   }
 
   writeHead(status: number, headers: readonly string[]): ServerResponse {
-    const { context, request } = this
+    const { context, request, path } = this
     const all = [
       ...securityHeaders,
       'X-Request-Id',
@@ -115,7 +138,9 @@ class RestCall {
       ...headers,
       ...context.headers,
     ]
-    if (request.headers.origin !== undefined) all.push(...crossOriginHeaders)
+    if (request.headers.origin !== undefined && isOpenToOrigins(path)) all.push(...crossOriginHeaders)
+    // What is still on its way is not worth reading.
+    if (isStillSending(request)) all.push('Connection', 'close')
     const elapsedMs = Math.round(this.deps.clock.monotonic() - this.startedAtMs)
     all.push('openai-processing-ms', String(elapsedMs))
     return this.response.writeHead(status, all)
@@ -126,15 +151,9 @@ class RestCall {
     this.writeHead(204, preflightHeaders(this.request)).end()
   }
 
-  /** A client that waits to be asked is asked once it is known who it is. */
-  askForBody(): void {
-    if (this.request.headers.expect !== undefined) this.response.writeContinue()
-  }
-
   writeAnswer(status: number, result: unknown): void {
     const body = result instanceof JsonBytes ? result.bytes : Buffer.from(JSON.stringify(result))
-    if (this.response.destroyed) return
-    this.writeHead(status, [...jsonHeaders, 'Content-Length', String(body.length)]).end(body)
+    if (!this.response.destroyed) this.writeJson(status, body, [])
   }
 
   async writeStream({ events }: EventStream): Promise<void> {
@@ -150,18 +169,18 @@ class RestCall {
     this.logged(failure)
     if (this.response.headersSent || this.response.destroyed) return void this.response.destroy()
     const body = Buffer.from(JSON.stringify(renderError(failure, this.errorShape)))
-    const headers = [...jsonHeaders, ...errorHeaders(failure), 'Content-Length', String(body.length)]
-    this.writeHead(failure.status, headers).end(body)
+    this.writeJson(failure.status, body, errorHeaders(failure))
   }
 
-  /** What is our fault is logged with its cause; what is the caller's is only counted on debug level. */
+  private writeJson(status: number, body: Uint8Array, headers: readonly string[]): void {
+    const isCutShort = isStillSending(this.request)
+    this.writeHead(status, [...jsonHeaders, ...headers, 'Content-Length', String(body.length)])
+    if (isCutShort) endAndLinger(this.request, this.response, body)
+    else endWith(this.response, body)
+  }
+
   private logged(failure: ServiceError): ServiceError {
-    const { log } = this.deps
-    const line = { requestId: this.context.arrival.requestId, path: this.path, reason: failure.reason }
-    if (failure.reason === 'internal_error')
-      log.error({ ...line, err: failure.details.cause }, 'request failed')
-    else if (failure.status >= 500) log.warn({ ...line, err: failure.details.cause }, failure.message)
-    else log.debug(line, failure.message)
+    logFailure(this.deps.log, { requestId: this.context.arrival.requestId, path: this.path }, failure)
     return failure
   }
 }

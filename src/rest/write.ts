@@ -1,6 +1,8 @@
 /** Writes answers in as few pieces as possible: Node gathers head, length, bytes and line ends into one call of the system. */
 import type { ServerResponse } from 'node:http'
 
+/** A client that reads nothing for so long is gone. Security: 2.4. */
+export const STALL_MS = 120_000
 /** Above this, copying costs more than what one piece saves. */
 const MOST_COPIED_BYTES = 16 * 1024
 
@@ -11,6 +13,7 @@ const MOST_COPIED_BYTES = 16 * 1024
 export function endWith(response: ServerResponse, body: Uint8Array): void {
   if (body.length > MOST_COPIED_BYTES) response.end(body)
   else response.end(toLatin1(body), 'latin1')
+  if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy())
 }
 
 /**

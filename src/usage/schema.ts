@@ -11,20 +11,18 @@ const Moment = z.union(
 )
 
 /** What a list of usage is grouped by. */
-export const UsageQuery = z
-  .strictObject({
-    from: Moment.optional().meta({
-      description: 'The first day, as a date or as a second in it (UTC); 29 days before `to` unless given.',
-    }),
-    to: Moment.optional().meta({
-      description: 'The last day, included, as a date or as a second in it (UTC); today unless given.',
-    }),
-    group_by: z
-      .enum(['day', 'agent', 'model'], { error: 'must be day, agent or model' })
-      .default('day')
-      .meta({ description: 'What each entry of the list sums up.' }),
-  })
-  .meta({ id: 'UsageQuery' })
+export const UsageQuery = z.strictObject({
+  from: Moment.optional().meta({
+    description: 'The first day, as a date or as a second in it (UTC); 29 days before `to` unless given.',
+  }),
+  to: Moment.optional().meta({
+    description: 'The last day, included, as a date or as a second in it (UTC); today unless given.',
+  }),
+  group_by: z
+    .enum(['day', 'agent', 'model'], { error: 'must be day, agent or model' })
+    .default('day')
+    .meta({ description: 'What each entry of the list sums up.' }),
+})
 export type UsageQuery = z.infer<typeof UsageQuery>
 
 const milliseconds = z.int().nonnegative()

@@ -62,12 +62,13 @@ export async function startService(
   isPinned: boolean,
   dataDir: string,
 ): Promise<Server> {
-  // The highest the settings take.
-  const unreached = '1000000'
+  const unreached = '1000000000'
   return startOnServerCore(isPinned, ['src/main.ts', 'serve'], {
     PORT: String(await findFreePort()),
     HOST: '127.0.0.1',
     LOG_LEVEL: 'warn',
+    // As `npm start` sets it.
+    NODE_COMPILE_CACHE: 'node_modules/.cache/parley',
     PARLEY_DATA_DIR: dataDir,
     PARLEY_BACKEND: 'gateway',
     PARLEY_GATEWAY_URL: `http://127.0.0.1:${upstreamPort}/v1`,

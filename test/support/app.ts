@@ -100,7 +100,7 @@ function createTestApp(service: Service, parentKey: string): TestApp {
       status: response.status,
       headers: response.headers,
       text,
-      body: isJsonAnswer ? JSON.parse(text) : null,
+      body: isJsonAnswer && text !== '' ? JSON.parse(text) : null,
     }
   }
 

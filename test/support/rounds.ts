@@ -30,7 +30,7 @@ export async function readRound(
       { body: {}, signal: new AbortController().signal },
       options,
     )
-    for await (const run of round.runs()) runs.push(run)
+    for (let run = round.first; run !== undefined; run = await round.next()) runs.push(run)
     return { bytes: Buffer.concat(runs), failure: undefined }
   } catch (failure) {
     return { bytes: Buffer.concat(runs), failure }

@@ -1,0 +1,170 @@
+/** Runs the `parley` command as a process of its own, the way an operator does, and ends what it started. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+
+/** The folder this checkout lies in. */
+export const repository = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Where the command itself has Node keep compiled code; from outside it counts for its first file too. */
+const compileCache = join(repository, 'node_modules/.cache/parley')
+
+/** How a process is run. */
+export interface RunOptions {
+  /** The working directory: `./data` and `.env` lie there. */
+  readonly folder: string
+  readonly env?: Readonly<Record<string, string>>
+  /** A command that runs the process in its turn, such as `setpriv …`. */
+  readonly wrapper?: readonly string[]
+  /** Options of Node itself. */
+  readonly nodeOptions?: readonly string[]
+  /** Another checkout's `src/main.ts`. */
+  readonly main?: string
+}
+
+/** A process that came to its end. */
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A running process and what it has printed so far. */
+export interface Running {
+  readonly child: ChildProcess
+  readonly pid: number
+  readonly stdout: string
+  readonly stderr: string
+  /** Resolves with the match once the output holds it; rejects when the process ends without. */
+  prints(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
+  /** Resolves when the process has ended and its output is whole. */
+  readonly ended: Promise<Ended>
+  /** Sends a signal. */
+  kill(signal: NodeJS.Signals): void
+}
+
+/** A temporary folder that goes with the test. */
+export async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'parley-process-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Starts `parley` with these words. Nothing of the test's own environment reaches it but the search path. */
+export function startParley(words: readonly string[], options: RunOptions): Running {
+  const { folder, env = {}, wrapper = [], nodeOptions = [], main = join(repository, 'src/main.ts') } = options
+  const [command = '', ...rest] = [...wrapper, process.execPath, ...nodeOptions, main, ...words]
+  const child = spawn(command, rest, {
+    cwd: folder,
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compileCache, LOG_LEVEL: 'warn', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const printed = { stdout: '', stderr: '' }
+  for (const where of ['stdout', 'stderr'] as const) {
+    child[where].setEncoding('utf8').on('data', (text: string) => {
+      printed[where] += text
+      child.emit('printed')
+    })
+  }
+  const ended = once(child, 'close').then(
+    ([code, signal]): Ended => ({ code, signal, stdout: printed.stdout, stderr: printed.stderr }),
+  )
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  return {
+    child,
+    pid: child.pid as number,
+    get stdout() {
+      return printed.stdout
+    },
+    get stderr() {
+      return printed.stderr
+    },
+    prints(pattern, where = 'stdout') {
+      return new Promise((resolve, reject) => {
+        const look = () => {
+          const found = pattern.exec(printed[where])
+          if (found !== null) resolve(found)
+        }
+        child.on('printed', look)
+        void ended.then(({ stdout, stderr }) =>
+          reject(new Error(`it ended without printing ${pattern}:\n${stdout}\n${stderr}`)),
+        )
+        look()
+      })
+    },
+    ended,
+    kill: (signal) => void child.kill(signal),
+  }
+}
+
+/** Runs `parley` with these words to its end. */
+export function runParley(words: readonly string[], options: RunOptions): Promise<Ended> {
+  return startParley(words, options).ended
+}
+
+/** A server in a process of its own. */
+export interface RunningServer extends Running {
+  readonly url: string
+  /** The first parent key, where this start printed one. */
+  readonly key: string | undefined
+  /** Tells it to stop, and waits for its end. */
+  stop(): Promise<Ended>
+}
+
+const printedKey = /svc_[0-9A-Za-z]{61}/
+
+/** Starts `parley serve` on a free port and waits until it listens. */
+export async function startServer(options: RunOptions): Promise<RunningServer> {
+  const running = startParley(['serve'], { ...options, env: { PORT: '0', ...options.env } })
+  const [, url = ''] = await running.prints(/listening on (http:\S+)\n/)
+  // The key follows in the same turn of the process, so it is printed once the service answers.
+  await fetch(`${url}/healthz`)
+  return Object.assign(running, {
+    url,
+    key: printedKey.exec(running.stdout)?.[0],
+    stop: () => {
+      running.kill('SIGTERM')
+      return running.ended
+    },
+  })
+}
+
+/** A call with a key; the body of the answer, parsed where it is JSON. */
+export async function callServer(
+  url: string,
+  method: string,
+  path: string,
+  key?: string,
+  body?: object,
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+): Promise<{ status: number; body: any }> {
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+}
+
+/** Asks again and again, within ten seconds, until the answer is as wanted; answers with the last one. */
+export async function eventually<T>(ask: () => Promise<T>, wanted: T): Promise<T> {
+  let answer = await ask()
+  for (let tries = 0; answer !== wanted && tries < 100; tries++) {
+    await setTimeout(100)
+    answer = await ask()
+  }
+  return answer
+}

@@ -1,0 +1,87 @@
+/** Speaks HTTP byte by byte, for requests that no client library would send. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+import type { TestApp } from './app.ts'
+
+/** An open connection and what has come in on it. */
+export class RawConnection {
+  private readonly socket: Socket
+  private received = ''
+  private hasEnded = false
+  private wake: () => void = () => {}
+
+  private constructor(socket: Socket) {
+    this.socket = socket
+    socket.setEncoding('latin1').on('data', (text) => {
+      this.received += text
+      this.wake()
+    })
+    const onEnd = () => {
+      this.hasEnded = true
+      this.wake()
+    }
+    // A reset is one way to end.
+    socket.on('end', onEnd).on('error', onEnd).on('close', onEnd)
+  }
+
+  /** Connects to the service; closed with the test. */
+  static async open(app: Pick<TestApp, 'url'>): Promise<RawConnection> {
+    const socket = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1', allowHalfOpen: true })
+    await once(socket, 'connect')
+    onTestFinished(() => void socket.destroy())
+    return new RawConnection(socket)
+  }
+
+  /** Everything received so far. */
+  get text(): string {
+    return this.received
+  }
+
+  send(bytes: string | Buffer): void {
+    this.socket.write(bytes)
+  }
+
+  /** Sends the end of our side; the other side may go on. */
+  endSending(): void {
+    this.socket.end()
+  }
+
+  /** Leaves without a word. */
+  reset(): void {
+    this.socket.resetAndDestroy()
+  }
+
+  /** Waits until `pattern` has come in; rejects when the connection ends without it. */
+  async receives(pattern: RegExp): Promise<string> {
+    while (!pattern.test(this.received)) {
+      if (this.hasEnded) throw new Error(`the connection ended after ${JSON.stringify(this.received)}`)
+      await this.change()
+    }
+    return this.received
+  }
+
+  /** Waits until the other side has ended the connection, and returns everything it said. */
+  async ends(): Promise<string> {
+    while (!this.hasEnded) await this.change()
+    return this.received
+  }
+
+  private change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.wake = resolve
+    })
+  }
+}
+
+/** Sends bytes on a connection of their own; resolves with the answer once the server has closed it. */
+export async function exchange(app: Pick<TestApp, 'url'>, bytes: string | Buffer): Promise<string> {
+  const connection = await RawConnection.open(app)
+  connection.send(bytes)
+  return connection.ends()
+}
+
+/** The text of a request: a line, headers, and a body whose length the caller states himself. */
+export function toRequest(line: string, headers: readonly string[], body = ''): string {
+  return `${[`${line} HTTP/1.1`, ...headers].join('\r\n')}\r\n\r\n${body}`
+}

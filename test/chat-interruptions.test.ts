@@ -70,7 +70,7 @@ describe('a stream whose backend is slow', () => {
 
   test('begins with comments', async () => {
     const app = await stand.start(impatient)
-    const answer = await app.stream(say('hello {{up:slow-head 350}}{{up:usage never}}'))
+    const answer = await app.stream(say('hello {{up:slow-head 1000}}{{up:usage never}}'))
     const [chat] = await stand.listChats()
     expect(answer.text).toMatch(/^(: keep-alive\n\n)+data: /)
     expect(answer.text.replaceAll(': keep-alive\n\n', '')).toBe(await stand.readDirectly(chat?.body))
@@ -89,7 +89,7 @@ describe('a stream whose backend is slow', () => {
     ['refuses', '{{up:status 429}}{{up:retry-after 60}}', 'rate_limit_error', 'rate_limit_exceeded'],
   ])('ends with an error frame when the backend %s after a comment', async (_what, script, type, code) => {
     const app = await stand.start({ ...impatient, PARLEY_BACKEND_ATTEMPTS: '1' })
-    const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 350}}${script}`))
+    const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 1000}}${script}`))
     expect(status).toBe(200)
     expect(text).toMatch(/^(: keep-alive\n\n)+data: [^\n]*\n\n$/)
     expect(events).toMatchObject([{ error: { type, code } }])
@@ -98,7 +98,7 @@ describe('a stream whose backend is slow', () => {
 
   test('can still be mended by another try after a comment', async () => {
     const app = await stand.start(impatient)
-    const { events, isDone } = await app.stream(say('x {{up:slow-head 350}}{{up:status 500}}{{up:first 1}}'))
+    const { events, isDone } = await app.stream(say('x {{up:slow-head 1000}}{{up:status 500}}{{up:first 1}}'))
     expect(errorsIn(events)).toEqual([])
     expect(isDone).toBe(true)
   })

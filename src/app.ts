@@ -113,7 +113,7 @@ const knownPaths = new Set(['/', '/healthz', '/health', '/readyz', '/openapi.jso
 function refuseUnknown(method: string, path: string): ServiceError {
   if (!knownPaths.has(path)) return new ServiceError('not_found', `There is nothing at ${path}.`)
   const allow = ['GET', 'HEAD']
-  return new ServiceError('method_not_allowed', `${method} is not possible here; GET is.`, { allow })
+  return new ServiceError('method_not_allowed', `${method} is not possible here, only GET.`, { allow })
 }
 
 /** A client may also send the whole address; then that names the host, whatever `Host` says. RFC 9112, 3.2.2. */

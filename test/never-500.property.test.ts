@@ -37,6 +37,11 @@ const fieldNames = [
     listRestOperations().flatMap(({ input }) => Object.keys((input as { shape?: object }).shape ?? {})),
   ),
 ]
+/** Any value as text; an object may have a `toString` of its own, which is none. */
+function toText(value: unknown): string {
+  return typeof value === 'string' ? value : String(JSON.stringify(value))
+}
+
 const message = fc.record(
   {
     role: fc.oneof(fc.constantFrom('user', 'assistant', 'system', 'tool', 'developer'), awkward),
@@ -88,14 +93,14 @@ test('nothing a caller sends to the REST door is answered with a fault of ours',
     fc.constant(agentId),
     fc.constant('mock'),
     fc.string({ unit: 'binary' }),
-    awkward.map(String),
+    awkward.map(toText),
   )
   const operation = fc.constantFrom(
     ...listRestOperations().filter(({ http }) => http.path !== '/v1/keys/rotate'),
   )
   const query = fc.dictionary(
     fc.constantFrom('limit', 'after', 'before', 'order', 'x'),
-    awkward.map(String),
+    awkward.map(toText),
     { maxKeys: 3 },
   )
   const mediaType = fc.constantFrom('application/json', 'application/yaml', 'text/markdown', undefined)

@@ -88,6 +88,16 @@ describe('the limiter', () => {
     )
   })
 
+  test('asks for 60 s at most, whatever fractions of milliseconds the clock shows', () => {
+    let nowMs = 0
+    const limiter = createMemoryRateLimiter({ now: () => nowMs, monotonic: () => nowMs })
+    for (nowMs = 0; nowMs < 50_000; nowMs += 97.3) {
+      const quota = { key: `at ${nowMs}`, limit: 1 }
+      limiter.hit([quota])
+      expect((limiter.hit([quota]) as Hit).retryAfterSeconds).toBe(60)
+    }
+  })
+
   test('tells the end of the window in whole seconds, never too early', () => {
     fc.assert(
       fc.property(

@@ -70,7 +70,8 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
 
   return {
     hit(quotas) {
-      const nowMs = clock.monotonic()
+      // Whole milliseconds: fractions would now and then add up to a second more to wait.
+      const nowMs = Math.floor(clock.monotonic())
       const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs))
       const hits = quotas.map(({ limit }, index) => toHit(after[index] as Window, limit, nowMs))
       const tightest = hits.reduce(tighterOf)

@@ -14,7 +14,7 @@ export function createFakeClock(startSeconds = 1_800_000_000): FakeClock {
     monotonic: () => elapsedMs,
     wait: async () => {},
     advance(seconds) {
-      elapsedMs += seconds * 1000
+      elapsedMs = Math.round(elapsedMs + seconds * 1000)
     },
   }
 }

@@ -1,6 +1,5 @@
 /** The map of the server: every request gets an id, then the REST door, the typed door or a page answers it. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { createExpressMiddleware } from '@trpc/server/adapters/express'
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express'
 import type { Deps } from './deps.ts'
 import { ServiceError, toServiceError } from './errors.ts'
@@ -8,13 +7,11 @@ import { type DocsPage, docsPages } from './rest/docs.ts'
 import { createRestDoor } from './rest/door.ts'
 import { errorHeaders, errorShapeOf, renderError } from './rest/errors.ts'
 import { bearerOf, clientAddressOf, noStore, requestIdOf, securityHeaders } from './rest/headers.ts'
+import { boundUnreadBody } from './rest/linger.ts'
 import { listRestOperations } from './rest/routes.ts'
-import { type Arrival, CallContext } from './rpc/context.ts'
-import { appRouter } from './rpc/router.ts'
-
-/** Largest typed call, and the most calls in one batch. */
-const MAX_RPC_BYTES = 20 * 1024 * 1024
-const MAX_RPC_BATCH = 10
+import type { Arrival } from './rpc/context.ts'
+import { createTypedDoor } from './rpc/door.ts'
+import { logFailure } from './rpc/log-failure.ts'
 
 /** What the server is made of besides the service's own parts. */
 export interface AppOptions {
@@ -46,9 +43,10 @@ export function createApp(options: AppOptions): App {
   const { server } = options.deps.config
   const restDoor = createRestDoor(options.deps, listRestOperations())
   const arrivals = new WeakMap<IncomingMessage, Arrival>()
-  const pages = createPages(options, arrivals)
+  const pages = createPages(options, (request) => arrivals.get(request) as Arrival)
 
   function listener(request: IncomingMessage, response: ServerResponse): void {
+    toOriginForm(request)
     const arrival: Arrival = {
       requestId: requestIdOf(request),
       clientAddress: clientAddressOf(request, server.trustedProxies),
@@ -57,14 +55,14 @@ export function createApp(options: AppOptions): App {
     if (isAllowedHost(request, server.allowedHosts) && restDoor.answer(request, response, arrival)) return
     arrivals.set(request, arrival)
     response.setHeader('X-Request-Id', arrival.requestId)
-    if (request.headers.expect !== undefined) response.writeContinue()
+    boundUnreadBody(request, response)
     pages(request, response)
   }
   return { listener, endStreams: restDoor.endStreams }
 }
 
 /** Everything but the REST door, in order. */
-function createPages(options: AppOptions, arrivals: WeakMap<IncomingMessage, Arrival>): Express {
+function createPages(options: AppOptions, arrivalOf: (request: IncomingMessage) => Arrival): Express {
   const { deps } = options
   const app = express()
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple')
@@ -73,8 +71,8 @@ function createPages(options: AppOptions, arrivals: WeakMap<IncomingMessage, Arr
     if (isAllowedHost(request, deps.config.server.allowedHosts)) return next()
     throw new ServiceError('invalid_value', 'This Host is not served here.', { param: 'Host' })
   })
-  // Before any body parser: tRPC reads its bodies itself.
-  app.use('/trpc', setSecurityHeaders, createTypedDoor(deps, arrivals))
+  // Before any body parser: it reads its bodies itself.
+  app.use('/trpc', setSecurityHeaders, createTypedDoor(deps, arrivalOf))
   app.get(['/healthz', '/health'], setSecurityHeaders, (_request, response) => {
     response.json({ status: 'ok' })
   })
@@ -86,31 +84,12 @@ function createPages(options: AppOptions, arrivals: WeakMap<IncomingMessage, Arr
     response.type('application/json').send(options.openapi)
   })
   for (const [path, page] of docsPages) app.get(path, (_request, response) => sendPage(response, page))
-  app.get('/', (_request, response) => response.redirect(302, '/docs'))
+  app.get('/', setSecurityHeaders, (_request, response) => response.redirect(302, '/docs'))
   app.use((request) => {
     throw refuseUnknown(request.method, request.path)
   })
-  app.use(createErrorHandler(deps))
+  app.use(createErrorHandler(deps, arrivalOf))
   return app
-}
-
-function createTypedDoor(deps: Deps, arrivals: WeakMap<IncomingMessage, Arrival>) {
-  return createExpressMiddleware({
-    router: appRouter,
-    maxBodySize: MAX_RPC_BYTES,
-    maxBatchSize: MAX_RPC_BATCH,
-    createContext: ({ req }) => ({ call: new CallContext(deps, arrivals.get(req) as Arrival) }),
-    responseMeta: ({ ctx }) => ({ headers: Object.fromEntries(pairs(ctx?.call.headers ?? [])) }),
-    onError({ error, path, ctx }) {
-      const failure = toServiceError(error.cause ?? error)
-      if (failure.status < 500) return
-      const requestId = ctx?.call.arrival.requestId
-      deps.log.error(
-        { requestId, path, reason: failure.reason, err: failure.details.cause },
-        'typed call failed',
-      )
-    },
-  })
 }
 
 /** Express streams a file from disk; failures on the way go to the error handler. */
@@ -134,17 +113,28 @@ const knownPaths = new Set(['/', '/healthz', '/health', '/readyz', '/openapi.jso
 function refuseUnknown(method: string, path: string): ServiceError {
   if (!knownPaths.has(path)) return new ServiceError('not_found', `There is nothing at ${path}.`)
   const allow = ['GET', 'HEAD']
-  return new ServiceError('method_not_allowed', `${method} is not possible here; GET is.`, { allow })
+  return new ServiceError('method_not_allowed', `${method} is not possible here, only GET.`, { allow })
+}
+
+/** A client may also send the whole address; then that names the host, whatever `Host` says. RFC 9112, 3.2.2. */
+function toOriginForm(request: IncomingMessage): void {
+  const [, authority, target] = /^[a-z][\w+.-]*:\/\/([^/?#]*)(.*)$/i.exec(request.url ?? '') ?? []
+  if (authority === undefined) return
+  request.headers.host = authority
+  request.url = target?.startsWith('/') ? target : `/${target}`
 }
 
 function isAllowedHost(request: IncomingMessage, allowed: readonly string[]): boolean {
   return allowed.length === 0 || allowed.includes((request.headers.host ?? '').toLowerCase())
 }
 
-function createErrorHandler({ log }: Deps): ErrorRequestHandler {
+function createErrorHandler(
+  { log }: Deps,
+  arrivalOf: (request: IncomingMessage) => Arrival,
+): ErrorRequestHandler {
   return (thrown, request, response, _next) => {
     const failure = toFailure(thrown)
-    if (failure.reason === 'internal_error') log.error({ path: request.path, err: thrown }, 'request failed')
+    logFailure(log, { requestId: arrivalOf(request).requestId, path: request.path }, failure)
     if (response.headersSent) return void response.destroy()
     setSecurityHeaders(request, response, () => {})
     for (const [name, value] of pairs(errorHeaders(failure))) response.setHeader(name, value)

@@ -1,7 +1,7 @@
 /** Turns the environment into the one Config the service runs on; the only reader of `process.env`. */
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import {
   type AddressBlock,
@@ -57,6 +57,7 @@ export const Environment = z.object({
   PARLEY_MAX_STREAMS_ADDRESS: limit(4),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
   PARLEY_MAX_FILE_BYTES: integer(1, 1_099_511_627_776).default(2_147_483_648),
+  PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
   PARLEY_ALLOWED_HOSTS: hostList().optional(),
   PARLEY_BACKEND_CONNECT_SECONDS: duration(5),
@@ -110,6 +111,8 @@ export interface Config {
   readonly parentKey: string | undefined
   readonly backend: BackendConfig
   readonly defaultModel: string | undefined
+  /** How long single calls are kept; their daily sums stay for good. */
+  readonly usageRetentionDays: number
   /** Requests a minute, streams at once (both 0 = no limit), the largest chat body and the largest file. */
   readonly limits: {
     readonly parent: number
@@ -159,10 +162,21 @@ export class ConfigError extends StartupError {
 /**
  * The configuration of this process; a `.env` file in its folder counts where the environment says nothing.
  * @throws ConfigError
+ * @throws StartupError when there is such a file and this user may not read it.
  */
-export function loadConfig(): Promise<ParsedConfig> {
-  if (existsSync('.env')) process.loadEnvFile('.env')
-  return parseConfig(process.env)
+export async function loadConfig(): Promise<ParsedConfig> {
+  return parseConfig({ ...(await readDotEnv()), ...withoutBlanks(process.env) })
+}
+
+async function readDotEnv(): Promise<NodeJS.Dict<string>> {
+  const path = resolve('.env')
+  try {
+    return parseEnv(await readFile(path, 'utf8'))
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    if (code === 'ENOENT') return {}
+    throw new StartupError(`The file ${path} cannot be read (${code ?? 'unknown reason'}).`, { cause })
+  }
 }
 
 /** A configuration, and what its operator should be told about it at start. */
@@ -257,6 +271,7 @@ function toConfig(given: Environment): Config {
     parentKey: given.PARLEY_PARENT_KEY,
     backend: toBackend(given),
     defaultModel: given.PARLEY_DEFAULT_MODEL,
+    usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
     limits: {
       parent: given.PARLEY_RATE_LIMIT_PARENT,
       agent: given.PARLEY_RATE_LIMIT_AGENT,

@@ -11,6 +11,7 @@ import type { ModelCatalogue } from './models/catalogue.ts'
 import type { RateLimiter } from './rpc/rate-limit.ts'
 import type { StreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
+import type { UsageBooks } from './usage/books.ts'
 
 /** A connection or an open transaction. */
 export type Database = Kysely<Tables>
@@ -45,6 +46,7 @@ export interface Deps {
   readonly streams: StreamSlots
   /** The bytes of files. */
   readonly fileBlobs: Blobs
+  readonly usage: UsageBooks
 }
 
 /** Unix seconds now, as every table and answer holds them. */

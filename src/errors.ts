@@ -20,6 +20,7 @@ export const reasons = {
   unsupported_media_type: { status: 415, type: 'invalid_request_error', rpc: 'UNSUPPORTED_MEDIA_TYPE' },
   range_not_satisfiable: { status: 416, type: 'invalid_request_error', rpc: 'BAD_REQUEST' },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', rpc: 'TOO_MANY_REQUESTS' },
+  insufficient_quota: { status: 429, type: 'rate_limit_error', rpc: 'TOO_MANY_REQUESTS' },
   internal_error: { status: 500, type: 'server_error', rpc: 'INTERNAL_SERVER_ERROR' },
   service_unavailable: { status: 503, type: 'server_error', rpc: 'SERVICE_UNAVAILABLE' },
   storage_full: { status: 507, type: 'server_error', rpc: 'INTERNAL_SERVER_ERROR' },
@@ -68,8 +69,22 @@ export class ServiceError extends Error {
   }
 }
 
+/** What a disk or a database says when the fault is not in our code. Decision: 4 (507, 503). */
+const storageFaults: Readonly<Record<string, Reason>> = {
+  ENOSPC: 'storage_full',
+  EDQUOT: 'storage_full',
+  SQLITE_FULL: 'storage_full',
+  SQLITE_BUSY: 'service_unavailable',
+  SQLITE_LOCKED: 'service_unavailable',
+}
+
 /** Turns whatever was thrown into a ServiceError; an unknown error says nothing of itself to the caller. */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown
+  const fault = storageFaults[String((thrown as { code?: unknown } | null)?.code)]
+  if (fault === 'storage_full')
+    return new ServiceError(fault, 'There is no room to store this.', { cause: thrown })
+  if (fault !== undefined)
+    return new ServiceError(fault, 'The data store is busy; try again.', { cause: thrown })
   return new ServiceError('internal_error', 'Something went wrong on our side.', { cause: thrown })
 }

@@ -6,6 +6,8 @@ import { StartupError } from './startup-error.ts'
 
 /** After streams were told to end, so long until their connections are cut. */
 const LAST_WORDS_MS = 2_000
+/** How often connections whose last answer is complete are looked for while the server closes. */
+const CLOSE_IDLE_EVERY_MS = 50
 
 /**
  * A server that answers with `listener`. There is no limit on a whole request, because uploads and streams may last; the doors
@@ -23,8 +25,8 @@ function createHttpServer(listener: RequestListener): Server {
     listener,
   )
   server.maxConnections = 10_000
-  // The body is asked for once the caller is known, not before.
-  server.on('checkContinue', listener)
+  // The body is asked for once the caller is known, not before; an expectation nobody knows is not one to fail for.
+  server.on('checkContinue', listener).on('checkExpectation', listener)
   return server
 }
 
@@ -62,7 +64,8 @@ export async function closeGracefully(
   endStreams: () => void,
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-  server.closeIdleConnections()
+  // A client may keep its connection after the answer it waited for; Node closes only those that are idle by now.
+  const closeIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS)
   const isClosed = closed.then(() => true)
   const stopWaiting = new AbortController()
   const { signal } = stopWaiting
@@ -73,6 +76,7 @@ export async function closeGracefully(
   }
   stopWaiting.abort()
   await closed
+  clearInterval(closeIdle)
 }
 
 function toStartupError(error: NodeJS.ErrnoException, host: string, port: number): unknown {

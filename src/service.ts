@@ -1,23 +1,21 @@
 /** Puts the service together for whoever runs it: the `serve` command, a test, or a host that embeds it. */
 import { randomBytes } from 'node:crypto'
-import { performance } from 'node:perf_hooks'
-import { setTimeout as wait } from 'node:timers/promises'
+import type { RequestListener } from 'node:http'
 import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
-import { createApp, type Health } from './app.ts'
+import { createApp } from './app.ts'
 import type { ChatBackend } from './chat/backend.ts'
-import { createGatewayBackend } from './chat/backends/gateway.ts'
-import { createMockBackend } from './chat/backends/mock.ts'
 import type { Config } from './config.ts'
-import { loadOrCreateSecret } from './db/data-directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
+import { createDrain } from './drain.ts'
 import { startFileSweeper } from './files/sweep.ts'
-import { closeGracefully, listen, urlOf } from './http-server.ts'
+import { readHealth } from './health.ts'
+import { listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
 import { newId } from './keys/format.ts'
 import { createParentKey, registerParentKey } from './keys/keys.ts'
-import { createSealer } from './keys/seal.ts'
+import { loadSealer } from './keys/master-key.ts'
 import { hasParentKey } from './keys/store.ts'
 import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
@@ -25,6 +23,9 @@ import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
 import { openBlobs } from './storage/local.ts'
+import { systemClock } from './system-clock.ts'
+import { createUsageBooks } from './usage/books.ts'
+import { startTending } from './usage/retention.ts'
 
 /** What a host may bring along; everything but the configuration has a default. */
 export interface ServiceOptions {
@@ -48,57 +49,63 @@ export interface Service {
 }
 
 const RECORD_USE_EVERY_MS = 10_000
-/** Security: 2.12 (`/readyz`). */
-const READY_WITHIN_MS = 500
-
-/** The machine's own clocks. */
-export const systemClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  wait: (ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }),
-}
 
 /**
  * Opens the data, starts the backends and listens.
- * @throws StartupError when the data directory, the database or the port cannot be used.
+ * @throws StartupError when the data directory, the database, the secret or the port cannot be used.
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const opened = await openDatabase({ dataDir: options.config.dataDir, role: 'server' })
+  let deps: Deps | undefined
   try {
-    return await startService(options, opened)
+    deps = await createDeps(options, opened)
+    return await startService(deps, opened)
   } catch (error) {
+    // Whatever goes on would keep the process from its end.
+    if (deps !== undefined) await closeBackends(deps)
     await opened.close()
     throw error
   }
 }
 
-async function startService(options: ServiceOptions, opened: OpenedDatabase): Promise<Service> {
-  const { config } = options
-  const deps = await createDeps(options, opened)
+async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service> {
+  const { server: address, timings } = deps.config
   let isDraining = false
+  let openapi: Buffer | undefined
   const app = createApp({
     deps,
-    openapi: Buffer.from(JSON.stringify(renderOpenapi())),
+    // Rendered for whoever asks first: a start has no use for it.
+    get openapi() {
+      openapi ??= Buffer.from(JSON.stringify(renderOpenapi()))
+      return openapi
+    },
     health: { read: () => readHealth(deps, isDraining) },
   })
-  const [server] = await Promise.all([
-    listen(app.listener, config.server.host, config.server.port),
-    deps.models.ready(),
-  ])
-  // After the port is ours: a key that was never shown would be lost.
-  const firstParentKey = await ensureParentKey(deps)
+  const listener: RequestListener = (request, response) => {
+    // Its connection would wait for a next request, and hold the exit.
+    if (isDraining) response.shouldKeepAlive = false
+    app.listener(request, response)
+  }
+  const server = await listen(listener, address.host, address.port)
+  const drain = createDrain(server)
+  await deps.models.ready()
+  // Last, with the port ours and nothing left to wait for: a key that was never shown would be lost.
+  const firstParentKey = await ensureParentKey(deps).catch((error) => {
+    server.close().closeAllConnections()
+    throw error
+  })
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
+  const stopTending = startTending(deps)
   const stopSweeping = startFileSweeper(deps)
 
   async function stop(): Promise<void> {
     isDraining = true
-    await closeGracefully(server, config.timings.shutdownMs, app.endStreams)
+    await drain(timings.shutdownMs, app.endStreams)
     clearInterval(recordUse)
-    await stopSweeping()
-    await deps.fileBlobs.close()
-    deps.models.close()
-    await Promise.all(deps.backends.map((backend) => backend.close()))
+    await closeBackends(deps)
     await recordKeyUse(deps)
+    await Promise.all([deps.usage.close(), stopTending(), stopSweeping()])
+    await deps.fileBlobs.close()
     await opened.close()
   }
   let stopping: Promise<void> | undefined
@@ -113,11 +120,15 @@ async function startService(options: ServiceOptions, opened: OpenedDatabase): Pr
   }
 }
 
-/** The parts that need no port: also what commands beside a server work with. */
-export async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
+async function closeBackends({ models, backends }: Deps): Promise<void> {
+  models.close()
+  await Promise.all(backends.map((backend) => backend.close()))
+}
+
+async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
-  const secret = config.secret ?? (await loadOrCreateSecret(config.dataDir, random))
-  const backends = [createBackend(config, clock, random)]
+  const sealer = await loadSealer(config, { db, random })
+  const backends = [await createBackend(config, clock, random)]
   return {
     config,
     db,
@@ -125,21 +136,29 @@ export async function createDeps(options: ServiceOptions, { db }: OpenedDatabase
     random,
     log,
     nextPosition: createPositions(clock),
-    sealer: createSealer(secret, random),
+    sealer,
     keys: createKeyDirectory(db, clock),
     agents: createAgentDirectory(db, clock),
     backends,
     models: createModelCatalogue(backends, { config, log }),
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
+    usage: createUsageBooks({ config, db, clock, random, log }),
     fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
   }
 }
 
-function createBackend({ backend, timings }: Config, clock: Clock, random: Random): ChatBackend {
+/** Only the backend in use is loaded: the gateway's HTTP client alone is a tenth of a start. */
+async function createBackend(
+  { backend, timings }: Config,
+  clock: Clock,
+  random: Random,
+): Promise<ChatBackend> {
   if (backend.kind === 'mock') {
+    const { createMockBackend } = await import('./chat/backends/mock.ts')
     return createMockBackend({ clock, newId: () => newId('', 24, random), wait: clock.wait })
   }
+  const { createGatewayBackend } = await import('./chat/backends/gateway.ts')
   return createGatewayBackend({
     name: backend.kind,
     url: backend.url,
@@ -161,28 +180,6 @@ async function ensureParentKey(deps: Deps): Promise<string | undefined> {
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {
   await keys.recordUse().catch((error) => log.warn({ err: error }, 'the use of keys could not be recorded'))
-}
-
-/** A backend that is down degrades the service; a database that is down ends it. Decision: 3. */
-async function readHealth({ db, models }: Deps, isDraining: boolean): ReturnType<Health['read']> {
-  const isDatabaseUp = await answersInTime(hasParentKey(db))
-  const backends = models.health()
-  const isDegraded = Object.values(backends).includes('down')
-  const isReady = isDatabaseUp && !isDraining
-  const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
-  return { isReady, report: { status, checks: { database: isDatabaseUp ? 'up' : 'down', backends } } }
-}
-
-async function answersInTime(query: Promise<unknown>): Promise<boolean> {
-  const tooLate = new AbortController()
-  const late = wait(READY_WITHIN_MS, false, { signal: tooLate.signal, ref: false }).catch(() => false)
-  const answered = query.then(
-    () => true,
-    () => false,
-  )
-  const isInTime = await Promise.race([answered, late])
-  tooLate.abort()
-  return isInTime
 }
 
 /** Lines go to standard error: standard output is for what a person or a script asked for. */

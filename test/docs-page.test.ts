@@ -149,10 +149,10 @@ describe('the API reference', () => {
 
   test('follows the theme of the system', async () => {
     const { page, complaints } = await openReference({ colorScheme: 'dark' })
-    expect(await isDark(page)).toBe(true)
+    await expect.poll(() => isDark(page)).toBe(true)
     await photograph(page, 'dark')
     await page.emulateMedia({ colorScheme: 'light' })
-    expect(await isDark(page)).toBe(false)
+    await expect.poll(() => isDark(page)).toBe(false)
     await photograph(page, 'light')
     expect(complaints).toEqual([])
   })

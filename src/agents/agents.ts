@@ -27,12 +27,12 @@ export interface DefinitionText {
   readonly format: DefinitionFormat
 }
 
-/** Which agents a list should show; without any bound all of them. */
+/** Which agents a list should show, by creation; all of them, newest first, when nothing is given. */
 export interface ListRequest {
   readonly limit?: number | undefined
   readonly after?: string | undefined
   readonly before?: string | undefined
-  readonly order: 'asc' | 'desc'
+  readonly order?: 'asc' | 'desc' | undefined
 }
 
 /** A list of agents; `hasMore` only when a page was asked for. */
@@ -85,21 +85,23 @@ export async function listAgents(
   tenantId: string,
   request: ListRequest,
 ): Promise<AgentPage> {
-  const { limit, order } = request
+  const { limit, order = 'desc' } = request
   const after = await positionOf(deps, tenantId, 'after', request.after)
   const before = await positionOf(deps, tenantId, 'before', request.before)
-  const isPaged = limit !== undefined || after !== undefined || before !== undefined
-  // One more than wanted tells whether there are more.
-  const rows = await listAgentRows(deps.db, tenantId, {
-    limit: limit === undefined ? undefined : limit + 1,
-    after,
-    before,
-    order,
-  })
-  const hasMore = limit !== undefined && rows.length > limit
   const isBackwards = before !== undefined && after === undefined
-  const wanted = !hasMore ? rows : isBackwards ? rows.slice(1) : rows.slice(0, limit)
-  return { agents: wanted.map((row) => deps.agents.prepare(row)), hasMore: isPaged ? hasMore : undefined }
+  const [olderThan, newerThan] = order === 'desc' ? [after, before] : [before, after]
+  const rows = await listAgentRows(deps.db, tenantId, {
+    first: (order === 'desc') !== isBackwards ? 'newest' : 'oldest',
+    olderThan,
+    newerThan,
+    // One more than wanted tells whether there are more.
+    limit: limit === undefined ? undefined : limit + 1,
+  })
+  const wanted = rows.slice(0, limit)
+  const agents = (isBackwards ? wanted.reverse() : wanted).map((row) => deps.agents.prepare(row))
+  // Any of the four makes it a page. Decision: 6 (List).
+  const isPaged = Object.values(request).some((value) => value !== undefined)
+  return { agents, hasMore: isPaged ? rows.length > wanted.length : undefined }
 }
 
 /** @throws ServiceError `not_found` for another tenant's agent and for none alike. */
@@ -123,27 +125,21 @@ export async function replaceAgent(
   ifMatch?: string,
 ): Promise<Agent> {
   const { name } = parseDefinition(text.yaml, text.format)
-  const row = await getRow(deps, tenantId, id)
-  if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version)) throw changedMeanwhile(row.version)
-  const now = unixSeconds(deps.clock)
-  const changes = { version: row.version + 1, name, source: text.yaml, format: text.format, updated_at: now }
-  const isWritten = await deps.db.transaction().execute(async (trx) => {
-    if (!(await updateAgent(trx, tenantId, id, row.version, changes))) return false
-    const { version, name, source, format, updated_at } = row
-    await insertVersion(trx, { agent_id: id, version, name, source, format, created_at: updated_at })
-    return true
-  })
+  let written: AgentRow | undefined
+  // When somebody else writes in between, this write goes on top of that: without a condition the later one wins.
+  while (written === undefined) {
+    const row = await getRow(deps, tenantId, id)
+    if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version)) throw changedMeanwhile(row.version)
+    written = await writeOver(deps, row, { name, source: text.yaml, format: text.format })
+  }
   forget(deps)
-  // Somebody else wrote in between: without a condition the later write wins, so this one goes on top of that.
-  if (!isWritten) return replaceAgent(deps, tenantId, id, text, ifMatch)
-  return deps.agents.prepare({ ...row, ...changes })
+  return deps.agents.prepare(written)
 }
 
 /** @throws ServiceError `not_found` */
 export async function deleteAgent(deps: AgentDeps, tenantId: string, id: string): Promise<void> {
-  const isDeleted = await deleteAgentRow(deps.db, tenantId, id)
+  if (!(await deleteAgentRow(deps.db, tenantId, id))) throw agentNotFound()
   forget(deps)
-  if (!isDeleted) throw agentNotFound()
 }
 
 /** Every version of an agent, newest first, the one in force included. @throws ServiceError `not_found` */
@@ -153,7 +149,8 @@ export async function listVersions(
   id: string,
 ): Promise<AgentVersionRow[]> {
   const row = await getRow(deps, tenantId, id)
-  return [toVersion(row), ...(await listVersionRows(deps.db, tenantId, id))]
+  // Not those after it: a write may have come in between.
+  return [toVersion(row), ...(await listVersionRows(deps.db, tenantId, id, row.version))]
 }
 
 /** Writes an earlier version's text as the newest one. @throws ServiceError `not_found` */
@@ -208,6 +205,20 @@ async function getRow(deps: Pick<Deps, 'db'>, tenantId: string, id: string): Pro
   const row = await findAgent(deps.db, tenantId, id)
   if (row === undefined) throw agentNotFound()
   return row
+}
+
+/** Makes the definition the version after `row`, which is kept; undefined when `row` is no longer the one in force. */
+async function writeOver(
+  deps: Pick<Deps, 'db' | 'clock'>,
+  row: AgentRow,
+  definition: Pick<AgentRow, 'name' | 'source' | 'format'>,
+): Promise<AgentRow | undefined> {
+  const changes = { ...definition, version: row.version + 1, updated_at: unixSeconds(deps.clock) }
+  return deps.db.transaction().execute(async (trx) => {
+    const written = await updateAgent(trx, row, changes)
+    if (written !== undefined) await insertVersion(trx, toVersion(row))
+    return written
+  })
 }
 
 async function positionOf(

@@ -125,8 +125,9 @@ export type AgentDefinition = z.infer<typeof AgentDefinition>
  * Contract: Errors, 400; Decision: 6.
  * @throws ServiceError `too_large`; `invalid_value` for everything else, naming path, line and column.
  */
-export function parseDefinition(text: string, format: DefinitionFormat): AgentDefinition {
-  assertReadable(text)
+export function parseDefinition(source: string, format: DefinitionFormat): AgentDefinition {
+  assertStorable(source)
+  const text = withoutByteOrderMark(source)
   const frontMatter = format === 'markdown' ? splitFrontMatter(text) : undefined
   const mapping = readYaml(frontMatter?.configuration ?? text)
   if (frontMatter !== undefined && 'instructions' in mapping.value) {
@@ -153,7 +154,7 @@ export function parseDefinition(text: string, format: DefinitionFormat): AgentDe
  */
 export function renderMarkdown(text: string, format: DefinitionFormat): string {
   if (format === 'markdown') return text
-  const mapping = readYaml(text)
+  const mapping = readYaml(withoutByteOrderMark(text))
   return joinFrontMatter(cutEntry(mapping, 'instructions'), String(mapping.value.instructions))
 }
 
@@ -162,8 +163,13 @@ export function toolName(tool: AgentTool): string {
   return typeof tool === 'string' ? tool : tool.name
 }
 
-/** @throws ServiceError `too_large`, `invalid_value` for what neither format and no store can hold. */
-function assertReadable(text: string): void {
+/** Some editors begin a file with the mark; it is no part of the definition. */
+function withoutByteOrderMark(text: string): string {
+  return text.startsWith('\uFEFF') ? text.slice(1) : text
+}
+
+/** @throws ServiceError `too_large`; `invalid_value` for what no store can hold. */
+function assertStorable(text: string): void {
   if (Buffer.byteLength(text) > largestTextBytes) {
     throw new ServiceError('too_large', 'The agent definition is larger than 256 KiB.')
   }

@@ -3,10 +3,13 @@ import { LRUCache } from 'lru-cache'
 import { createRemembered } from '../db/remembered.ts'
 import type { Clock, Database } from '../deps.ts'
 import { type AgentDefinition, parseDefinition, renderMarkdown } from './definition.ts'
-import { type AgentRow, findAgent, listAgentRows } from './store.ts'
+import { type AgentName, type AgentRow, findAgent, listAgentNames } from './store.ts'
 
-const REMEMBERED = 2_000
-const memory = { max: REMEMBERED, keepMs: () => 2_000 }
+const memory = { max: 2_000, keepMs: () => 2_000 }
+/** The most text of definitions that is kept read, in UTF-16 units. */
+const MOST_PREPARED = 32 * 1024 * 1024
+
+export type { AgentName } from './store.ts'
 
 /** An agent, ready to be used or rendered. */
 export interface Agent {
@@ -19,7 +22,7 @@ export interface AgentDirectory {
   /** The tenant's agent of that id, as it was at most two seconds ago. */
   find(tenantId: string, id: string): Promise<Agent | undefined>
   /** The tenant's agents, newest first, or just the one named; the same array as long as it is remembered. */
-  list(tenantId: string, id?: string): Promise<readonly AgentRow[]>
+  list(tenantId: string, id?: string): Promise<readonly AgentName[]>
   /** A row with its definition read. */
   prepare(row: AgentRow): Agent
   /** Forgets which agents there are: called after every change to them. */
@@ -28,9 +31,12 @@ export interface AgentDirectory {
 
 /** A directory over one database. */
 export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic'>): AgentDirectory {
-  const prepared = new LRUCache<string, Agent>({ max: REMEMBERED })
+  const prepared = new LRUCache<string, Agent>({
+    maxSize: MOST_PREPARED,
+    sizeCalculation: ({ row, markdown }) => row.source.length + markdown.length,
+  })
   const found = createRemembered<Agent | undefined>(clock, memory)
-  const lists = createRemembered<readonly AgentRow[]>(clock, memory)
+  const lists = createRemembered<readonly AgentName[]>(clock, memory)
 
   function prepare(row: AgentRow): Agent {
     const key = `${row.id}@${row.version}`
@@ -48,20 +54,10 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
     return row === undefined ? undefined : prepare(row)
   }
 
-  async function lookUpList(tenantId: string, id: string | undefined): Promise<readonly AgentRow[]> {
-    if (id !== undefined) return [await findAgent(db, tenantId, id)].filter((row) => row !== undefined)
-    return listAgentRows(db, tenantId, {
-      order: 'desc',
-      limit: undefined,
-      after: undefined,
-      before: undefined,
-    })
-  }
-
   return {
     prepare,
     find: (tenantId, id) => found.get(`${tenantId}/${id}`, () => lookUp(tenantId, id)),
-    list: (tenantId, id) => lists.get(`${tenantId}/${id ?? ''}`, () => lookUpList(tenantId, id)),
+    list: (tenantId, id) => lists.get(`${tenantId}/${id ?? ''}`, () => listAgentNames(db, tenantId, id)),
     forget() {
       found.forget()
       lists.forget()

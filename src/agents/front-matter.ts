@@ -17,7 +17,7 @@ export interface FrontMatter {
  * @throws ServiceError `invalid_value`, naming line and column.
  */
 export function splitFrontMatter(text: string): FrontMatter {
-  const opening = /^\uFEFF?---\r?\n/.exec(text)
+  const opening = /^---\r?\n/.exec(text)
   if (opening === null)
     refuse(text, 0, [], 'must start with front matter: a line ---, the configuration, a line ---')
   // The line end before the closing line may be the one of the opening line.
@@ -31,7 +31,7 @@ export function splitFrontMatter(text: string): FrontMatter {
       text,
       search.lastIndex,
       [],
-      'The line --- that closes the front matter must be followed by an empty line',
+      'the line --- that closes the front matter must be followed by an empty line',
     )
   }
   const instructionsStart = search.lastIndex + emptyLine[0].length

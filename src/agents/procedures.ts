@@ -153,7 +153,11 @@ export const agentsRouter = router({
     wire: { ...owner, failures: { 404: 'Agent not found, or no such version of it.' } },
     input: AgentVersionReference,
     output: AgentUpdated,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderAgentUpdated(deps, await restoreVersion(deps, caller.tenantId, input.agent_id, input.version)),
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const agent = await restoreVersion(deps, caller.tenantId, input.agent_id, input.version)
+      context.setHeader('ETag', entityTagOf(agent))
+      return renderAgentUpdated(deps, agent)
+    },
   }),
 })

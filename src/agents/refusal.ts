@@ -6,12 +6,13 @@ export type Path = readonly PropertyKey[]
 
 const longestSegment = 64
 const longestProblem = 200
+const lineBreaks = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 
 /** Ends the reading of `text` with a fault that was found `offset` UTF-16 units into it. Decision: 6. @throws ServiceError */
 export function refuse(text: string, offset: number, path: Path, problem: string): never {
   const { line, column } = positionAt(text, offset)
   const param = renderPath(path)
-  const sentence = shorten(problem.replaceAll(/\s+/g, ' '), longestProblem)
+  const sentence = shorten(problem.replaceAll(lineBreaks, ' '), longestProblem)
   const subject =
     param === '' ? sentence.charAt(0).toUpperCase() + sentence.slice(1) : `${param}: ${sentence}`
   const message = `${subject} (line ${line}, column ${column})`
@@ -26,7 +27,7 @@ export function renderPath(path: Path): string {
 function renderSegment(segment: PropertyKey): string {
   if (typeof segment === 'number') return `[${segment}]`
   const key = shorten(String(segment), longestSegment)
-  return /^[\w$-]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`
+  return /^[\w$-]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key).replaceAll(lineBreaks, ' ')}]`
 }
 
 /** Line and column of an offset, both from 1; the column in UTF-16 units, as editors count. */

@@ -35,19 +35,25 @@ export const AgentListQuery = z.object({
   before: z.string().optional().meta({ description: 'Only agents before this one.' }),
   order: z
     .enum(['asc', 'desc'])
-    .default('desc')
-    .meta({ description: 'By creation; `desc` is newest first.' }),
+    .optional()
+    .meta({ default: 'desc', description: 'By creation; `desc` is newest first.' }),
 })
 
-export const AgentVersionReference = AgentReference.extend({
+const wrongVersion = 'must be a whole number, 1 or more'
+
+export const AgentVersionReference = z.strictObject({
+  agent_id: agentId,
   version: z
-    .union([
-      z.int().min(1),
-      z
-        .string()
-        .regex(/^[1-9]\d{0,8}$/)
-        .transform(Number),
-    ])
+    .union(
+      [
+        z.int().min(1, wrongVersion),
+        z
+          .string()
+          .regex(/^[1-9]\d{0,8}$/)
+          .transform(Number),
+      ],
+      wrongVersion,
+    )
     .meta({ override: { type: 'integer', minimum: 1 }, description: 'The version, counted from 1.' }),
 })
 
@@ -95,7 +101,8 @@ export const AgentDetail = z
       behavior: AgentBehavior.optional(),
     }),
     instructions: z.string(),
-    yaml: z.string(),
+    yaml: z.string().meta({ description: 'The text as it was posted.' }),
+    format: z.enum(['yaml', 'markdown']).meta({ description: 'How that text is written.' }),
     version: z.int(),
     key_hint: z.string(),
   })
@@ -202,6 +209,7 @@ export function renderAgentDetail(deps: Pick<Deps, 'models'>, agent: Agent): z.o
     definition: { ...renderSummary(deps, agent), temperature: definition.temperature },
     instructions: definition.instructions,
     yaml: row.source,
+    format: row.format,
     version: row.version,
     key_hint: row.key_hint,
   }

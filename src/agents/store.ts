@@ -6,12 +6,12 @@ import type { Database } from '../deps.ts'
 export type AgentRow = Selectable<AgentTable>
 export type AgentVersionRow = Selectable<AgentVersionTable>
 
-/** Which part of a list is wanted; without a limit all of it. Positions are exclusive. */
+/** Which part of a list is wanted, and which end of it comes first. Positions are exclusive. */
 export interface Page {
-  readonly limit: number | undefined
-  readonly after: number | undefined
-  readonly before: number | undefined
-  readonly order: 'asc' | 'desc'
+  readonly first: 'newest' | 'oldest'
+  readonly newerThan?: number | undefined
+  readonly olderThan?: number | undefined
+  readonly limit?: number | undefined
 }
 
 export async function insertAgent(db: Database, row: Insertable<AgentTable>): Promise<void> {
@@ -22,35 +22,47 @@ export async function findAgent(db: Database, tenantId: string, id: string): Pro
   return ownAgents(db, tenantId).where('id', '=', id).executeTakeFirst()
 }
 
-/** The page in its order; going backwards (`before` alone) it is the rows next to that one. */
 export async function listAgentRows(db: Database, tenantId: string, page: Page): Promise<AgentRow[]> {
-  const isBackwards = page.before !== undefined && page.after === undefined
-  const isDescending = (page.order === 'desc') !== isBackwards
-  let query = ownAgents(db, tenantId).orderBy('position', isDescending ? 'desc' : 'asc')
-  if (page.after !== undefined) query = query.where('position', page.order === 'desc' ? '<' : '>', page.after)
-  if (page.before !== undefined)
-    query = query.where('position', page.order === 'desc' ? '>' : '<', page.before)
-  if (page.limit !== undefined) query = query.limit(page.limit)
-  const rows = await query.execute()
-  return isBackwards ? rows.reverse() : rows
+  const { first, newerThan, olderThan, limit } = page
+  let query = ownAgents(db, tenantId).orderBy('position', first === 'newest' ? 'desc' : 'asc')
+  if (newerThan !== undefined) query = query.where('position', '>', newerThan)
+  if (olderThan !== undefined) query = query.where('position', '<', olderThan)
+  if (limit !== undefined) query = query.limit(limit)
+  return query.execute()
 }
 
-/** Writes a new definition over that version; false when another write came first. */
-export async function updateAgent(
+/** What the list of models shows of an agent. */
+export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
+
+/** The tenant's agents, newest first, or just the one named. */
+export async function listAgentNames(
   db: Database,
   tenantId: string,
-  id: string,
-  fromVersion: number,
+  id: string | undefined,
+): Promise<AgentName[]> {
+  let query = db
+    .selectFrom('agents')
+    .select(['id', 'created_at'])
+    .where('parent_key_id', '=', tenantId)
+    .orderBy('position', 'desc')
+  if (id !== undefined) query = query.where('id', '=', id)
+  return query.execute()
+}
+
+/** Changes the agent and returns it as it is then; undefined when its version is no longer the one of `from`. */
+export async function updateAgent(
+  db: Database,
+  from: AgentRow,
   changes: Updateable<AgentTable>,
-): Promise<boolean> {
-  const result = await db
+): Promise<AgentRow | undefined> {
+  return db
     .updateTable('agents')
     .set(changes)
-    .where('id', '=', id)
-    .where('parent_key_id', '=', tenantId)
-    .where('version', '=', fromVersion)
+    .where('id', '=', from.id)
+    .where('parent_key_id', '=', from.parent_key_id)
+    .where('version', '=', from.version)
+    .returningAll()
     .executeTakeFirst()
-  return result.numUpdatedRows > 0n
 }
 
 export async function updateAgentKey(
@@ -82,13 +94,14 @@ export async function insertVersion(db: Database, row: Insertable<AgentVersionTa
   await db.insertInto('agent_versions').values(row).execute()
 }
 
-/** Newest first. */
+/** Those before that version, newest first. */
 export async function listVersionRows(
   db: Database,
   tenantId: string,
   id: string,
+  version: number,
 ): Promise<AgentVersionRow[]> {
-  return ownVersions(db, tenantId, id).orderBy('version', 'desc').execute()
+  return ownVersions(db, tenantId, id).where('version', '<', version).orderBy('version', 'desc').execute()
 }
 
 export async function findVersion(

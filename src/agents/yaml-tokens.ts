@@ -44,6 +44,9 @@ const forbiddenMarks: ReadonlyMap<string, string> = new Map([
 
 function takeToken(text: string, tokens: CST.Token[], token: CST.Token): void {
   if (token.type === 'error') refuse(text, token.offset, [], `invalid YAML: ${token.message}`)
+  if (token.type === 'byte-order-mark') {
+    refuse(text, token.offset, [], 'must not have a byte order mark inside')
+  }
   const isSecond = token.type === 'document' && tokens.some((earlier) => earlier.type === 'document')
   if (isSecond) refuse(text, token.offset, [], 'must be one YAML document, not several')
   tokens.push(token)

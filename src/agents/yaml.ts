@@ -105,6 +105,7 @@ function inspectMap(text: string, map: YAMLMap.Parsed, path: Path, depth: number
     const name = isScalar(key) ? String(key.value) : ''
     const namePath = [...path, name]
     const offset = key.range[0]
+    if (key.range[0] === key.range[1]) refuse(text, offset, path, 'must have a key before each colon')
     inspectScalar(text, offset, namePath, name)
     if (name === '__proto__') refuse(text, offset, namePath, 'is not allowed as a key')
     if (seen.has(name)) refuse(text, offset, namePath, 'is a repeated key')
@@ -114,8 +115,9 @@ function inspectMap(text: string, map: YAMLMap.Parsed, path: Path, depth: number
 }
 
 function inspectScalar(text: string, offset: number, path: Path, value: unknown): void {
-  if (typeof value === 'number' && !Number.isFinite(value))
+  if (typeof value === 'number' && !Number.isFinite(value)) {
     refuse(text, offset, path, 'must be a finite number')
+  }
   if (typeof value !== 'string') return
   if (!value.isWellFormed()) refuse(text, offset, path, 'must be well-formed Unicode')
   if (value.includes('\0')) refuse(text, offset, path, 'must not contain the character U+0000')
@@ -126,7 +128,7 @@ function bodyRange(text: string, tokens: readonly CST.Token[]): Pick<YamlMapping
   const bodyEnd = tokens.find((token) => token.type === 'doc-end')?.offset ?? text.length
   const documentToken = tokens.find((token) => token.type === 'document')
   const marker = documentToken?.start.find((token) => token.type === 'doc-start')
-  if (marker === undefined) return { bodyStart: text.startsWith('\uFEFF') ? 1 : 0, bodyEnd }
+  if (marker === undefined) return { bodyStart: 0, bodyEnd }
   const markerEnd = marker.offset + marker.source.length
   const lineRest = /^[ \t]*\r?\n/.exec(text.slice(markerEnd))?.[0] ?? ''
   return { bodyStart: markerEnd + lineRest.length, bodyEnd }

@@ -1,5 +1,5 @@
 /** Turns a caller's chat request into the one an agent makes: its persona, its temperature, the tools it allows. */
-import { type AgentDefinition, type PageTools, toolName } from '../agents/definition.ts'
+import { type AgentDefinition, type AgentTool, type PageTools, toolName } from '../agents/definition.ts'
 import type { Agent } from '../agents/directory.ts'
 import { ServiceError } from '../errors.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from './schema.ts'
@@ -19,7 +19,7 @@ export interface AgentRequest {
 interface Persona {
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
-  /** Of those tools, the ones the definition only names: a caller's schema counts for them. */
+  /** Of those tools, the ones the definition only names: the caller's own tool of that name counts for them. */
   readonly bareNames: ReadonlySet<string>
 }
 
@@ -66,7 +66,7 @@ function personaOf(agent: Agent): Persona {
   const persona: Persona = {
     system: { role: 'system', content: renderSystem(definition) },
     tools: new Map(definition.tools.map((tool) => [toolName(tool), renderTool(tool)])),
-    bareNames: new Set(definition.tools.filter((tool) => !hasSchema(tool)).map(toolName)),
+    bareNames: new Set(definition.tools.filter((tool) => typeof tool === 'string')),
   }
   personas.set(agent, persona)
   return persona
@@ -83,20 +83,14 @@ function renderSystem({ instructions, behavior }: AgentDefinition): string {
   return `${instructions.trimEnd()}\n\nRules:\n${rules.map((rule) => `- ${rule}`).join('\n')}`
 }
 
-type DefinedTool = AgentDefinition['tools'][number]
-
-function hasSchema(tool: DefinedTool): boolean {
-  return typeof tool !== 'string' && tool.inputSchema !== undefined
-}
-
-function renderTool(tool: DefinedTool): ChatTool {
+function renderTool(tool: AgentTool): ChatTool {
   const { description, inputSchema } = typeof tool === 'string' ? {} : tool
   return {
     type: 'function',
     function: {
       name: toolName(tool),
       ...(description === undefined ? {} : { description }),
-      parameters: inputSchema ?? { type: 'object', properties: {} },
+      parameters: { type: 'object', properties: {}, ...inputSchema },
     },
   }
 }
@@ -123,16 +117,9 @@ function mergeTools(
     const isAllowed = name.startsWith(PAGE_TOOL_PREFIX)
       ? isPageToolAllowed(pageTools, name.slice(PAGE_TOOL_PREFIX.length))
       : tools.size === 0 || bareNames.has(name)
-    if (isAllowed) merged.set(name, withDescription(tool, tools.get(name)))
+    if (isAllowed) merged.set(name, tool)
   }
   return merged
-}
-
-/** A caller's schema for a tool the agent describes itself keeps the agent's words. */
-function withDescription(sent: ChatTool, own: ChatTool | undefined): ChatTool {
-  const description = own?.function?.description
-  if (description === undefined || sent.function === undefined) return sent
-  return { ...sent, function: { ...sent.function, description } }
 }
 
 /** Contract: Agent (`pageTools`); names without the prefix. */
@@ -142,10 +129,18 @@ function isPageToolAllowed(pageTools: PageTools, name: string): boolean {
 }
 
 function assertChoosable(choice: ChatRequest['tool_choice'], tools: ReadonlyMap<string, ChatTool>): void {
-  const name = typeof choice === 'object' ? choice?.function?.name : undefined
-  const isUnknown = name !== undefined && !tools.has(name)
-  if (isUnknown || (choice === 'required' && tools.size === 0)) {
-    const what = isUnknown ? `'${name}' is no tool of this agent` : 'this agent has no tool to call'
-    throw new ServiceError('invalid_value', `tool_choice: ${what}`, { param: 'tool_choice' })
-  }
+  const absent = namesIn(choice).find((name) => !tools.has(name))
+  if (absent === undefined && !(choice === 'required' && tools.size === 0)) return
+  const what =
+    absent === undefined ? 'this agent has no tool to call' : `'${absent}' is no tool of this agent`
+  throw new ServiceError('invalid_value', `tool_choice: ${what}`, { param: 'tool_choice' })
+}
+
+/** The tools a choice names, in any of its forms. Protocol: chat API (`tool_choice`). */
+function namesIn(choice: ChatRequest['tool_choice']): string[] {
+  if (typeof choice !== 'object' || choice === null) return []
+  const { allowed_tools: allowed, function: called, custom } = choice
+  return [called, custom, ...(allowed?.tools ?? []).map((tool) => tool.function ?? tool.custom)]
+    .map((named) => named?.name)
+    .filter((name) => name !== undefined)
 }

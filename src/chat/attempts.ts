@@ -40,7 +40,8 @@ export async function withAttempts<T>(
       const pauseMs = pauseBeforeRetry(thrown, retries, random)
       if (pauseMs === undefined) throw thrown
       budget.retriesLeft -= 1
-      await clock.wait(pauseMs, signal)
+      await clock.wait(pauseMs, signal).catch(() => {})
+      signal.throwIfAborted()
     }
   }
 }

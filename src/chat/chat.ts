@@ -1,9 +1,12 @@
 /** Answers a chat request, as one object or as a stream: the one verb behind every way to chat. */
+import { AGENT_PREFIX } from '../models/schema.ts'
 import { EventStream, JsonBytes } from '../rpc/answer.ts'
+import { addressGroup } from '../rpc/authorize.ts'
 import type { CallContext } from '../rpc/context.ts'
 import type { SlotOwner } from '../rpc/stream-slots.ts'
+import type { Booking } from '../usage/booking.ts'
 import { completeTurn } from './complete.ts'
-import type { OnAnswering } from './rounds.ts'
+import type { OnAnswering, OnUsage } from './rounds.ts'
 import type { ChatRequest } from './schema.ts'
 import { streamTurn } from './stream.ts'
 import { prepareTurn, type Turn } from './turn.ts'
@@ -22,23 +25,47 @@ export async function chat(
     context.setHeader('X-Parley-Provider', provider)
     context.setHeader('X-Parley-Attempts', String(attempts))
   }
-  if (!request.stream) return new JsonBytes(await completeTurn(context.deps, turn, signal, onAnswering))
-  return new EventStream(streamWithinSlots(context, turn, signal, onAnswering))
+  const begin = () => beginBooking(context, request, turn)
+  if (!request.stream) {
+    const complete = (onUsage: OnUsage) => completeTurn(context.deps, turn, signal, onAnswering, onUsage)
+    return new JsonBytes(await bookCompletion(await begin(), signal, complete))
+  }
+  const takeSlots = () => context.deps.streams.take(slotOwners(context))
+  return new EventStream(streamTurn(context.deps, turn, signal, { onAnswering, takeSlots, begin }))
 }
 
-/** Holds a stream's slots for as long as it runs. */
-async function* streamWithinSlots(
-  context: CallContext,
-  turn: Turn,
+/** Books a call that answers as a whole, however it ends. */
+async function bookCompletion(
+  booking: Booking,
   signal: AbortSignal,
-  onAnswering: OnAnswering,
-): AsyncGenerator<Uint8Array, void, void> {
-  const giveBack = context.deps.streams.take(slotOwners(context))
+  complete: (onUsage: OnUsage) => Promise<Uint8Array>,
+): Promise<Uint8Array> {
   try {
-    yield* streamTurn(context.deps, turn, signal, onAnswering)
-  } finally {
-    giveBack()
+    const answer = await complete((usage, said) => booking.used(usage, said))
+    await booking.end('ok')
+    return answer
+  } catch (thrown) {
+    await booking.fail(thrown, signal)
+    throw thrown
   }
+}
+
+/** @throws ServiceError `insufficient_quota` */
+function beginBooking(
+  { deps, caller, arrival }: CallContext,
+  request: ChatRequest,
+  turn: Turn,
+): Promise<Booking> {
+  const named = request.model?.startsWith(AGENT_PREFIX) ? request.model.slice(AGENT_PREFIX.length) : undefined
+  return deps.usage.begin({
+    requestId: arrival.requestId,
+    tenantId: caller.tenantId,
+    agentId: caller.kind === 'agent' ? caller.agentId : named,
+    provider: turn.route.backend.name,
+    model: turn.route.model,
+    isStreamed: request.stream === true,
+    request: turn.request,
+  })
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): the address counts on agent keys only, which are public. */
@@ -47,6 +74,6 @@ function slotOwners({ deps, caller, arrival }: CallContext): SlotOwner[] {
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
   return [
     { key: `agent:${caller.agentId}`, limit: streams.agent },
-    { key: `agent:${caller.agentId}:${arrival.clientAddress}`, limit: streams.address },
+    { key: `agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limit: streams.address },
   ]
 }

@@ -1,5 +1,7 @@
 /** Makes the chunks of any backend what every client can read, and remembers what the turn needs to know of them. */
+import { isDeepStrictEqual } from 'node:util'
 import { BackendFailure } from './backend.ts'
+import { type AnswerNames, hasNames, toUsage } from './rounds.ts'
 import type { Usage } from './schema.ts'
 import { type ToolCall, ToolCallAssembler } from './tool-calls.ts'
 
@@ -14,8 +16,10 @@ export interface MenderOptions {
   readonly choices: number
   /** Keep tool calls and the finish back: whoever runs the turn decides what becomes of them. */
   readonly holdsCalls: boolean
-  /** What every chunk of the turn says of itself, once an earlier stream has begun the answer. */
-  readonly base: Fields | undefined
+  /** An earlier stream of the turn has begun the answer: it has said the role, and all chunks go by its names. */
+  readonly continued: AnswerNames | undefined
+  /** Names for the answer, for backends that give none. */
+  readonly newNames: () => AnswerNames
   /** A new tool call id, for backends that give none. */
   readonly newCallId: () => string
 }
@@ -28,13 +32,14 @@ interface ChoiceState {
 }
 
 /**
- * One backend stream's chunks, in order. Decision: 12: the role once and first, every choice with an index, the end an empty delta of
- * its own; usage is taken out and kept.
+ * One backend stream's chunks, in order. Decision: 12: the role once and first, one choice a chunk, with its index, the end an empty
+ * delta of its own and said once; usage is taken out and kept.
  */
 export class ChunkMender {
   usage: Usage | undefined
-  /** `id`, `created`, `model` and the like, as the first chunk had them. */
-  base: Fields | undefined
+  /** The answer's names, as the first chunk with a choice gave them. */
+  names: AnswerNames | undefined
+  private isNamed = true
   private readonly states = new Map<number, ChoiceState>()
   private readonly options: MenderOptions
 
@@ -42,10 +47,9 @@ export class ChunkMender {
     this.options = options
   }
 
-  /** Whether every choice asked for has shown its role: only then can text pass unread. */
+  /** Whether every choice asked for has begun, and the chunks name their answer: only then can text pass unread. */
   get isUnderWay(): boolean {
-    const states = [...this.states.values()]
-    return states.length >= this.options.choices && states.every(({ hasRole }) => hasRole)
+    return this.isNamed && this.states.size >= this.options.choices
   }
 
   /** How many choices have come to their end. */
@@ -67,13 +71,15 @@ export class ChunkMender {
    */
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
-    const { choices, usage, ...base } = sent
-    this.base ??= base
-    if (isFields(usage)) this.usage = usage as Usage
+    const { choices, usage, ...head } = sent
+    if (isFields(usage)) this.usage = toUsage(usage)
+    else if (usage !== undefined) head.usage = usage
+    if (choices.length === 0) return []
+    this.nameChunk(head)
     const mended = choices
       .flatMap((choice) => this.takeChoice(choice))
-      .map((choice) => ({ ...sent, ...(isFields(usage) ? { usage: undefined } : {}), choices: [choice] }))
-    return mended.length === 1 && JSON.stringify(mended[0]) === JSON.stringify(sent) ? [sent] : mended
+      .map((choice) => ({ ...head, choices: [choice] }))
+    return mended.length === 1 && isDeepStrictEqual(mended[0], value) ? [value as Fields] : mended
   }
 
   /** The choice's news and its end, as choices of their own. */
@@ -84,35 +90,42 @@ export class ChunkMender {
     const delta = this.takeDelta(state, isFields(sent.delta) ? sent.delta : {})
     const news = { ...sent, index, delta, finish_reason: null }
     const finish = sent.finish_reason
-    if (typeof finish !== 'string' || finish === '') return isEmpty(delta) ? [] : [news]
-    state.finish = finish
-    const pieces: Fields[] = isEmpty(delta) ? [] : [news]
-    if (this.options.holdsCalls) return pieces
+    if (typeof finish !== 'string' || finish === '') return isSilent(news) ? [] : [news]
+    const isRepeated = state.finish !== undefined
+    state.finish ??= finish
+    const pieces: Fields[] = isSilent(delta) ? [] : [news]
+    if (this.options.holdsCalls || isRepeated) return pieces
     const owed = state.calls.takeMissingArguments()
-    if (owed.length > 0) pieces.push({ ...news, delta: { tool_calls: owed } })
-    return [...pieces, { ...sent, index, delta: {} }]
+    if (owed.length > 0) pieces.push({ index, delta: { tool_calls: owed }, finish_reason: null })
+    const end = { index, delta: {}, finish_reason: finish }
+    return [...pieces, pieces.length > 0 ? end : { ...sent, ...end }]
   }
 
   private takeDelta(state: ChoiceState, sent: Fields): Fields {
-    const delta = { ...sent }
-    if (state.hasRole) delete delta.role
-    else delta.role = 'assistant'
+    const { role: _, tool_calls: sentCalls, ...rest } = sent
+    const delta: Fields = state.hasRole ? rest : { role: 'assistant', ...rest }
     state.hasRole = true
-    if (Array.isArray(sent.tool_calls) || isFields(sent.tool_calls)) {
-      const calls = state.calls.take(sent.tool_calls)
-      if (this.options.holdsCalls || calls.length === 0) delete delta.tool_calls
-      else delta.tool_calls = calls
-    }
-    // Text that says nothing is no news, unless it comes with the role.
-    const isSilent = (value: unknown) => value === null || value === undefined || value === ''
-    return Object.values(delta).every(isSilent) ? {} : delta
+    const calls = state.calls.take(sentCalls ?? [])
+    if (calls.length > 0 && !this.options.holdsCalls) delta.tool_calls = calls
+    return delta
+  }
+
+  /** Gives a chunk its answer's names, unless it has them. */
+  private nameChunk(head: Fields): void {
+    const { continued, newNames } = this.options
+    const isNamed = continued === undefined && head.object !== undefined && hasNames(head)
+    this.names ??=
+      continued ?? (isNamed ? { id: head.id, created: head.created, model: head.model } : newNames())
+    if (isNamed) return
+    this.isNamed = false
+    Object.assign(head, { object: 'chat.completion.chunk', ...this.names })
   }
 
   private stateOf(index: number): ChoiceState {
     let state = this.states.get(index)
     if (state === undefined) {
       state = {
-        hasRole: this.options.base !== undefined,
+        hasRole: this.options.continued !== undefined,
         finish: undefined,
         calls: new ToolCallAssembler(this.options.newCallId),
       }
@@ -127,14 +140,18 @@ function asChunk(value: unknown): Chunk {
   if (value.error !== undefined && value.error !== null) {
     throw new BackendFailure('status', 'the backend reported a failure in its stream', { status: 502 })
   }
-  if (!Array.isArray(value.choices)) throw new BackendFailure('protocol', 'an event has no choices')
-  return value as Chunk
+  const choices = value.choices ?? (isFields(value.usage) ? [] : undefined)
+  if (!Array.isArray(choices)) throw new BackendFailure('protocol', 'an event has no choices')
+  return { ...value, choices }
 }
 
 function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isEmpty(fields: Fields): boolean {
-  return Object.keys(fields).length === 0
+/** Whether all of a choice or delta but its place is empty: such pieces are left out. */
+function isSilent({ index: _, ...fields }: Fields): boolean {
+  return Object.values(fields).every(
+    (value) => value === null || value === undefined || value === '' || (isFields(value) && isSilent(value)),
+  )
 }

@@ -46,25 +46,35 @@ export class EventReader {
   }
 }
 
-/** Every line of the run is one event that looks like a chunk and nothing else. */
-const CHUNKS_ONLY = /^(?:data: ?\{"[^\n]*?"choices": ?\[\{[^\n]*\}\n\n)+$/
-/** What makes a chunk worth reading: a role, a tool call, a failure, usage, an end. */
-const NOTABLE = /"(?:role|tool_calls|function_call|error)":|"usage": ?\{|"finish_reason": ?"/
+const STRING = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})[^"\\\x00-\x1f]*)*"`
+const NUMBER = '(?:0|[1-9]\\d*)'
+/** A field whose value is worth no look: nothing inside it can matter. */
+const FIELD = `"(?!(?:choices|error|index|delta|finish_reason)")[a-z_]+": ?(?:${STRING}|${NUMBER}|null)`
+const DELTA = `\\{"(?:content|reasoning_content|reasoning)": ?(?!"")${STRING}\\}`
+const CHOICE = `\\{"index": ?${NUMBER}, ?"delta": ?${DELTA}(?:, ?${FIELD})*, ?"finish_reason": ?null(?:, ?${FIELD})*\\}`
+const CHUNK = `\\{(?:${FIELD}, ?)*"choices": ?\\[${CHOICE}\\](?:, ?${FIELD})*\\}`
+const PLAIN_EVENTS = new RegExp(`(?:data: ?${CHUNK}\\n\\n)+`, 'y')
 
 /**
- * Whether a run of whole events holds nothing but text in the middle of an answer. Such a run is forwarded as the bytes it came in;
- * whatever is not recognised here is merely read event by event.
+ * Where the events from `start` on stop being plain: nothing but text in the middle of an answer, written the way most backends write
+ * it. Such events are forwarded as the bytes they came in; whatever is not recognised here is merely read.
+ * `text` is the run as latin1, so that its places are the run's.
  */
-export function isPlain(run: Buffer): boolean {
-  const text = run.toString('latin1')
-  return !NOTABLE.test(text) && CHUNKS_ONLY.test(text)
+export function plainEnd(text: string, start: number): number {
+  PLAIN_EVENTS.lastIndex = start
+  return PLAIN_EVENTS.test(text) ? PLAIN_EVENTS.lastIndex : start
 }
 
-/** The single events of a run, each with the empty line that ends it. */
+/** Where the event at `start` ends, the empty line after it included; a spare empty line is an event of its own. */
+export function eventEnd(run: Buffer, start: number): number {
+  return run[start] === LF ? start + 1 : run.indexOf(BOUNDARY, start) + BOUNDARY.length
+}
+
+/** The single events of a run. */
 export function* splitRun(run: Buffer): Generator<Buffer> {
   for (let start = 0; start < run.length; ) {
-    const end = run.indexOf(BOUNDARY, start) + BOUNDARY.length
-    yield run.subarray(start, end)
+    const end = eventEnd(run, start)
+    if (run[start] !== LF) yield run.subarray(start, end)
     start = end
   }
 }

@@ -4,7 +4,7 @@ import { BackendFailure } from './backend.ts'
 
 /** Failures a second attempt may mend: the network, 408, 429 and 5xx. Decision: 7 (Retry). */
 export function isRetryable(failure: BackendFailure): boolean {
-  if (failure.kind !== 'status') return true
+  if (failure.kind !== 'status') return failure.kind !== 'protocol'
   const status = failure.status ?? 500
   return status === 408 || status === 429 || status >= 500
 }

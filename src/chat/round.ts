@@ -1,7 +1,7 @@
 /** One backend stream of a turn: read, mended, and forwarded as the bytes it came in wherever that is possible. */
 import { BackendFailure, type BackendRequest, type ChatBackend } from './backend.ts'
 import { ChunkMender, type MenderOptions } from './chunk-mender.ts'
-import { dataOf, EventReader, encodeEvent, isPlain, splitRun } from './event-reader.ts'
+import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './event-reader.ts'
 
 /** A stream that has brought its first event. */
 export class Round {
@@ -10,8 +10,11 @@ export class Round {
   private readonly source: AsyncIterator<Uint8Array, void, void>
   private readonly options: MenderOptions
   private readonly forwarded: Uint8Array[] = []
-  private first: Uint8Array | undefined
+  /** The events that came with the first one; undefined when none of them is for the caller. */
+  first: Uint8Array | undefined
   private isDone = false
+  private isClosed = false
+  private failure: { readonly thrown: unknown } | undefined
 
   private constructor(source: AsyncIterator<Uint8Array, void, void>, options: MenderOptions) {
     this.source = source
@@ -34,14 +37,6 @@ export class Round {
     }
   }
 
-  /**
-   * Runs of whole events for the caller, to the end of the backend's answer.
-   * @throws BackendFailure when the backend stops before it has finished.
-   */
-  async *runs(): AsyncGenerator<Uint8Array, void, void> {
-    for (let run = this.first; run !== undefined; run = await this.next()) yield run
-  }
-
   /** The text of this round: read back only when the model has to be asked again. */
   said(): string {
     const events = this.forwarded.flatMap((run) => [...splitRun(Buffer.from(run))])
@@ -50,12 +45,25 @@ export class Round {
       .join('')
   }
 
+  /**
+   * Lets the backend go. After `[DONE]` only the end of the body is due: whoever reads that too keeps the connection for the next
+   * call. Safe to call twice.
+   */
   async close(): Promise<void> {
-    await this.source.return?.()
+    if (this.isClosed) return
+    this.isClosed = true
+    const leave = () => this.source.return?.()
+    if (this.isDone) void this.source.next().then(leave, leave)
+    else await leave()
   }
 
-  private async next(): Promise<Uint8Array | undefined> {
+  /**
+   * The next run of whole events for the caller; undefined at the end of the backend's answer.
+   * @throws BackendFailure when the backend stops before it has finished.
+   */
+  async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
+      if (this.failure !== undefined) throw this.failure.thrown
       const read = await this.source.next()
       if (read.done) return this.assertFinished(this.options.choices)
       const run = this.reader.push(read.value)
@@ -75,28 +83,31 @@ export class Round {
 
   /** What of a run goes on to the caller; undefined when nothing does. */
   private take(run: Buffer): Uint8Array | undefined {
-    if (this.options.base === undefined && this.mender.isUnderWay && isPlain(run)) return run
+    const text = run.toString('latin1')
     const wanted: Uint8Array[] = []
-    for (const event of splitRun(run)) {
-      const data = dataOf(event)
-      if (data === undefined) continue
-      if (data === '[DONE]') {
-        this.isDone = true
-        break
+    try {
+      for (let at = 0; at < run.length && !this.isDone; ) {
+        const plain = this.mender.isUnderWay ? plainEnd(text, at) : at
+        const end = plain > at ? plain : eventEnd(run, at)
+        const bytes = run.subarray(at, end)
+        if (plain > at) wanted.push(bytes)
+        else wanted.push(...this.takeEvent(bytes))
+        at = end
       }
-      wanted.push(...this.takeChunk(event, data))
+    } catch (thrown) {
+      // What came before the failure still goes out, however the network cut it.
+      this.failure = { thrown }
     }
-    if (wanted.length <= 1) return wanted[0]
-    return Buffer.concat(wanted)
+    return wanted.length <= 1 ? wanted[0] : Buffer.concat(wanted)
   }
 
-  private takeChunk(event: Buffer, data: string): Uint8Array[] {
+  private takeEvent(event: Buffer): Uint8Array[] {
+    const data = dataOf(event)
+    this.isDone = data === '[DONE]'
+    if (data === undefined || this.isDone) return []
     const chunk = parseChunk(data)
     const mended = this.mender.take(chunk)
-    const { base } = this.options
-    if (base === undefined && mended[0] === chunk) return [event]
-    // Later rounds go on under the first one's name.
-    return mended.map((piece) => encodeEvent({ ...piece, ...base }))
+    return mended[0] === chunk ? [event] : mended.map(encodeEvent)
   }
 }
 

@@ -1,4 +1,6 @@
 /** What both ways of answering share: the rounds of a turn, in which the model is told of calls it may not make. */
+import { type Deps, unixSeconds } from '../deps.ts'
+import { newId } from '../keys/format.ts'
 import type { ChatMessage, ChatRequest, Usage } from './schema.ts'
 import type { ToolCall } from './tool-calls.ts'
 import type { Turn } from './turn.ts'
@@ -8,6 +10,9 @@ const MAX_ROUNDS = 8
 
 /** Told once, when a backend has begun to answer: its provider, and how many calls that took. */
 export type OnAnswering = (provider: string, attempts: number) => void
+
+/** Told of every round, also one that was cut off: what the backend says it took, and the text if it came as one piece. */
+export type OnUsage = (usage: Usage | undefined, said?: string | null) => void
 
 /** Which of a round's calls the agent may not make. */
 export function withheldCalls({ toolNames }: Turn, calls: readonly ToolCall[]): ToolCall[] {
@@ -50,6 +55,38 @@ export function finishAfter(
 ): string {
   if (allowed.length > 0) return 'tool_calls'
   return calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish
+}
+
+/** How an answer names itself. Contract: Chat completion (response). */
+export interface AnswerNames {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created: number
+  readonly model: string
+}
+
+/** Names for an answer whose backend gives it none. */
+export function newNames({ clock, random }: Pick<Deps, 'clock' | 'random'>, { route }: Turn): AnswerNames {
+  return { id: newId('chatcmpl-', 24, random), created: unixSeconds(clock), model: route.model }
+}
+
+/** Whether an answer, or a chunk of one, has all its names. */
+export function hasNames(
+  answer: Readonly<Record<string, unknown>>,
+): answer is Readonly<Record<string, unknown>> & AnswerNames {
+  const { id, created, model } = answer
+  return typeof id === 'string' && typeof created === 'number' && typeof model === 'string'
+}
+
+/** What is answered for a backend that counts nothing: the contract has numbers there. Contract: Chat completion (response). */
+export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
+
+/** A backend's count, whatever it left out. */
+export function toUsage(sent: Readonly<Record<string, unknown>>): Usage {
+  const count = (field: string) => (Number.isSafeInteger(sent[field]) ? (sent[field] as number) : 0)
+  const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
+  const total_tokens = count('total_tokens') || prompt_tokens + completion_tokens
+  return { ...sent, prompt_tokens, completion_tokens, total_tokens }
 }
 
 /** The tokens of all rounds; details only one round gave stay as they were. */

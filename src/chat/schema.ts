@@ -64,10 +64,19 @@ export const ChatTool = z
   .meta({ id: 'ChatTool' })
 export type ChatTool = z.infer<typeof ChatTool>
 
+const named = z.looseObject({ name: z.string() }).optional()
+
 /** The four forms of `tool_choice`, and those other providers add. */
 const ToolChoice = z.union([
   z.string(),
-  z.looseObject({ type: z.string(), function: z.looseObject({ name: z.string() }).optional() }),
+  z.looseObject({
+    type: z.string(),
+    function: named,
+    custom: named,
+    allowed_tools: z
+      .looseObject({ tools: z.array(z.looseObject({ function: named, custom: named })) })
+      .optional(),
+  }),
 ])
 
 const positiveInteger = z.int().positive().nullish()
@@ -159,7 +168,7 @@ export const ChatCompletion = z
         finish_reason: z.string(),
       }),
     ),
-    usage: Usage.optional(),
+    usage: Usage,
   })
   .meta({ id: 'ChatCompletion' })
 export type ChatCompletion = z.infer<typeof ChatCompletion>

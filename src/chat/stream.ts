@@ -1,16 +1,20 @@
 /** A turn answered as a stream: whole events, forwarded as they arrive, one finish, usage on request. */
 import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
+import type { Booking } from '../usage/booking.ts'
 import { type AttemptBudget, withAttempts } from './attempts.ts'
 import { Deadline } from './deadline.ts'
 import { encodeEvent } from './event-reader.ts'
 import { toCallerError, toInterruption } from './failures.ts'
 import { Round } from './round.ts'
 import {
+  type AnswerNames,
   addUsage,
   canAskAgain,
   continueMessages,
   finishAfter,
+  newNames,
+  noUsage,
   type OnAnswering,
   withheldCalls,
 } from './rounds.ts'
@@ -18,7 +22,15 @@ import type { ChatRequest, Usage } from './schema.ts'
 import { backendBody, type Turn } from './turn.ts'
 
 type StreamDeps = Pick<Deps, 'config' | 'clock' | 'random'>
-type Fields = Record<string, unknown>
+
+/** What a stream does beside its events. */
+export interface StreamHooks {
+  readonly onAnswering: OnAnswering
+  /** Takes what an open stream counts against, and returns what gives it back; throws when there is none left. */
+  readonly takeSlots: () => () => void
+  /** Opens the booking of the call, once it has its slots; throws when a budget is spent. */
+  readonly begin: () => Promise<Booking>
+}
 
 /**
  * The turn's events, in runs of whole ones; the end of the iteration is the end of the answer.
@@ -28,60 +40,80 @@ export async function* streamTurn(
   deps: StreamDeps,
   turn: Turn,
   caller: AbortSignal,
-  onAnswering: OnAnswering,
+  { onAnswering, takeSlots, begin }: StreamHooks,
 ): AsyncGenerator<Uint8Array, void, void> {
+  const giveBackSlots = takeSlots()
   const { timings, limits } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
   const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
-  let base: Fields | undefined
+  let names: AnswerNames | undefined
   let usage: Usage | undefined
   let round: Round | undefined
+  let booking: Booking | undefined
   let { messages } = turn.request
   try {
+    booking = await begin()
     for (let rounds = 1; ; rounds++) {
-      const open = () => openRound(deps, turn, messages, base, deadline.signal)
+      const open = () => openRound(deps, turn, messages, names, deadline.signal)
       round = await withAttempts(deps, budget, deadline.signal, open)
       if (rounds === 1) {
         deadline.begin()
+        booking.answering(turn.route.backend.name)
         onAnswering(turn.route.backend.name, budget.attempts)
       }
-      yield* round.runs()
+      try {
+        for (let run = round.first; run !== undefined; run = await round.next()) {
+          booking.sent(run)
+          yield run
+        }
+      } finally {
+        booking.used(round.mender.usage)
+      }
+      await round.close()
       usage = addUsage(usage, round.mender.usage)
-      base ??= round.mender.base
+      names ??= round.mender.names
       const withheld = withheldCalls(turn, round.mender.callsOf(0))
       if (withheld.length === 0 || !canAskAgain(turn, rounds)) break
       messages = continueMessages(messages, round.said(), withheld)
     }
-    if (turn.toolNames !== undefined) yield* endOfTurn(turn, round, { ...base })
-    if (turn.request.stream_options?.include_usage && usage !== undefined) {
-      yield encodeEvent({ ...base, choices: [], usage })
+    const head = { object: 'chat.completion.chunk', ...names }
+    if (turn.toolNames !== undefined) yield* endOfTurn(turn, round, head)
+    if (turn.request.stream_options?.include_usage) {
+      yield encodeEvent({ ...head, choices: [], usage: usage ?? noUsage })
     }
+    await booking.end('ok')
   } catch (thrown) {
-    throw base === undefined && round === undefined ? toCallerError(thrown) : toInterruption(thrown)
+    const failure = round === undefined ? toCallerError(thrown) : toInterruption(thrown)
+    await booking?.fail(failure, caller)
+    throw failure
   } finally {
+    giveBackSlots()
     deadline.release()
     await round?.close()
+    // Whoever stops reading ends up here at once.
+    await booking?.end('left')
   }
 }
 
 function openRound(
-  { random }: StreamDeps,
+  deps: StreamDeps,
   turn: Turn,
   messages: ChatRequest['messages'],
-  base: Fields | undefined,
+  names: AnswerNames | undefined,
   signal: AbortSignal,
 ): Promise<Round> {
   const options = {
     choices: turn.request.n ?? 1,
     holdsCalls: turn.toolNames !== undefined,
-    newCallId: () => newId('call_', 24, random),
-    base,
+    newCallId: () => newId('call_', 24, deps.random),
+    continued: names,
+    newNames: () => newNames(deps, turn),
   }
   return Round.open(turn.route.backend, { body: backendBody(turn, messages, true), signal }, options)
 }
 
 /** The calls that were kept back, if the agent may make them, and the finish, for each choice. */
-function* endOfTurn(turn: Turn, { mender }: Round, base: Fields): Generator<Uint8Array> {
+function* endOfTurn(turn: Turn, { mender }: Round, head: object): Generator<Uint8Array> {
   for (let index = 0; index < (turn.request.n ?? 1); index++) {
     const finish = mender.finishOf(index)
     if (finish === undefined) continue
@@ -89,10 +121,10 @@ function* endOfTurn(turn: Turn, { mender }: Round, base: Fields): Generator<Uint
     const allowed = calls.filter((call) => !withheldCalls(turn, [call]).includes(call))
     if (allowed.length > 0) {
       const delta = { tool_calls: allowed.map((call, position) => ({ index: position, ...call })) }
-      yield encodeEvent({ ...base, choices: [{ index, delta, finish_reason: null }] })
+      yield encodeEvent({ ...head, choices: [{ index, delta, finish_reason: null }] })
     }
     yield encodeEvent({
-      ...base,
+      ...head,
       choices: [{ index, delta: {}, finish_reason: finishAfter(finish, calls, allowed) }],
     })
   }

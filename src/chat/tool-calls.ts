@@ -11,18 +11,21 @@ export interface ToolCall {
 
 interface CallDelta {
   [field: string]: unknown
-  index?: number
-  id?: string
-  type?: string
-  function?: { name?: string; arguments?: unknown }
+  index?: number | null
+  id?: string | null
+  type?: string | null
+  function?: { name?: string | null; arguments?: unknown } | null
+}
+
+/** How a call is begun to the caller. */
+interface FirstDelta extends ToolCall {
+  readonly index: number
 }
 
 interface PartialCall {
   /** What the backend counts it as; not every backend counts from 0 or at all. */
-  readonly sentIndex: number | undefined
-  readonly index: number
-  readonly id: string
-  readonly first: CallDelta
+  readonly sentIndex: CallDelta['index']
+  readonly first: FirstDelta
   arguments: string
 }
 
@@ -39,7 +42,7 @@ export class ToolCallAssembler {
    * Mends deltas: an index always; id, type and name in a call's first delta and never again; arguments always text. Decision: 12.
    * @throws BackendFailure `protocol` when they are not a list of objects.
    */
-  take(sent: unknown): CallDelta[] {
+  take(sent: unknown): (FirstDelta | CallDelta)[] {
     if (!Array.isArray(sent)) throw new BackendFailure('protocol', 'tool_calls is not a list')
     return sent.map((delta) => this.takeOne(delta)).filter((delta) => delta !== undefined)
   }
@@ -48,45 +51,58 @@ export class ToolCallAssembler {
   takeMissingArguments(): CallDelta[] {
     const owing = this.calls.filter((call) => call.first.function !== undefined && call.arguments === '')
     for (const call of owing) call.arguments = '{}'
-    return owing.map(({ index }) => ({ index, function: { arguments: '{}' } }))
+    return owing.map(({ first }) => ({ index: first.index, function: { arguments: '{}' } }))
   }
 
   /** The calls as they stand. */
   list(): ToolCall[] {
-    return this.calls.map(({ id, first, arguments: text }) => {
-      const { index: _, type = 'function', function: called, ...rest } = first
-      const call = { ...rest, id, type }
-      return called === undefined
-        ? call
-        : { ...call, function: { name: called.name ?? '', arguments: text === '' ? '{}' : text } }
+    return this.calls.map(({ first, arguments: text }) => {
+      const { index: _, ...call } = first
+      const { function: called } = call
+      return called === undefined ? call : { ...call, function: { ...called, arguments: text || '{}' } }
     })
   }
 
-  private takeOne(sent: unknown): CallDelta | undefined {
-    if (typeof sent !== 'object' || sent === null)
-      throw new BackendFailure('protocol', 'a tool call is no object')
-    const delta = sent as CallDelta
+  private takeOne(sent: unknown): FirstDelta | CallDelta | undefined {
+    const delta = asDelta(sent)
     const known = this.find(delta)
     return known === undefined ? this.start(delta) : continueCall(known, delta)
   }
 
-  private start(delta: CallDelta): CallDelta {
-    const { type = 'function', function: called, ...rest } = delta
-    const index = this.calls.length
-    const id = delta.id || this.newId()
+  private start(delta: CallDelta): FirstDelta {
+    const { type, function: called, ...rest } = delta
     const text = argumentsText(called?.arguments)
-    const first: CallDelta = { ...rest, index, id, type }
-    if (called !== undefined) first.function = { ...called, name: called.name ?? '', arguments: text }
-    this.calls.push({ sentIndex: delta.index, index, id, first, arguments: text })
+    const first: FirstDelta = {
+      ...rest,
+      index: this.calls.length,
+      id: delta.id || this.newId(),
+      type: type ?? 'function',
+      ...(called ? { function: { ...called, name: called.name ?? '', arguments: text } } : {}),
+    }
+    this.calls.push({ sentIndex: delta.index, first, arguments: text })
     return first
   }
 
-  /** Some backends give every call the same index, some none: a new id always starts a new call. */
-  private find({ index, id }: CallDelta): PartialCall | undefined {
-    const candidates =
-      index === undefined ? this.calls : this.calls.filter((call) => call.sentIndex === index)
-    return id ? candidates.find((call) => call.id === id) : candidates.at(-1)
+  /**
+   * Some backends give every call the same index, some none: a new id always starts a new call, and so does another name where there is
+   * neither.
+   */
+  private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
+    const isPlaced = typeof index === 'number'
+    const candidates = isPlaced ? this.calls.filter((call) => call.sentIndex === index) : this.calls
+    if (id) return candidates.find(({ first }) => first.id === id)
+    const last = candidates.at(-1)
+    const isRenamed = !isPlaced && called?.name && called.name !== last?.first.function?.name
+    return isRenamed ? undefined : last
   }
+}
+
+function asDelta(sent: unknown): CallDelta {
+  const called = (sent as CallDelta | null)?.function ?? {}
+  if (typeof sent !== 'object' || sent === null || typeof called !== 'object') {
+    throw new BackendFailure('protocol', 'a tool call is no object')
+  }
+  return sent as CallDelta
 }
 
 /** The rest of a call that has begun; undefined when the delta says nothing new. */
@@ -94,7 +110,7 @@ function continueCall(known: PartialCall, delta: CallDelta): CallDelta | undefin
   const { id: _id, type: _type, function: called, ...rest } = delta
   const text = argumentsText(called?.arguments)
   known.arguments += text
-  const continued: CallDelta = { ...rest, index: known.index }
+  const continued: CallDelta = { ...rest, index: known.first.index }
   if (text !== '') continued.function = { arguments: text }
   return Object.keys(continued).length > 1 ? continued : undefined
 }

@@ -1,11 +1,11 @@
 /** The `migrate` command: brings the database to this version's schema without serving. */
-import { loadConfig } from '../config.ts'
-import { openDatabase } from '../db/open.ts'
+import { openOrCreateDatabase } from '../db/open.ts'
 import { printResult } from './output.ts'
+import { readSettings } from './settings.ts'
 
+/** Beside a running server there is nothing to do, or that server is another version's and has to stop first. */
 export async function migrate(isJson: boolean): Promise<void> {
-  const { config } = await loadConfig()
-  const { close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
-  await close()
-  printResult(isJson, { dataDir: config.dataDir, upToDate: true }, `${config.dataDir} is up to date`)
+  const { dataDir } = await readSettings()
+  await (await openOrCreateDatabase(dataDir)).close()
+  printResult(isJson, { data_dir: dataDir, up_to_date: true }, `${dataDir} is up to date`)
 }

@@ -1,17 +1,15 @@
 /** The `serve` command: runs the service until it is told to stop. */
 import type { Logger } from 'pino'
-import { loadConfig } from '../config.ts'
 import { createService, type Service } from '../service.ts'
 import { print, printNotice } from './output.ts'
+import { readSettings } from './settings.ts'
 
 /** After a crash, so long for answers under way. Security: 2.4. */
 const CRASH_DRAIN_MS = 5_000
 
 /** Starts, prints where the service answers and, the first time, the first parent key; stops on SIGTERM or SIGINT. */
 export async function serve(): Promise<void> {
-  const { config, warnings } = await loadConfig()
-  for (const warning of warnings) printNotice(`warning: ${warning}`)
-  const service = await createService({ config })
+  const service = await createService({ config: await readSettings() })
   print(`listening on ${service.url}`)
   if (service.firstParentKey !== undefined) printFirstKey(service)
   stopOnSignal(service)
@@ -33,8 +31,9 @@ function stopOnSignal(service: Service): void {
   const stop = async (signal: NodeJS.Signals) => {
     if (isStopping) process.exit(1)
     isStopping = true
+    const closing = service.close()
     printNotice(`${signal}: stopping; running answers may end first (once more to stop at once)`)
-    await service.close()
+    await closing
     process.exit(0)
   }
   process.on('SIGTERM', stop)

@@ -34,9 +34,9 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
   }
 }
 
-/** Whether a database was made there, as far as this user can see. */
-export async function hasDatabase(dataDir: string): Promise<boolean> {
-  return access(join(dataDir, databaseName)).then(
+/** Whether the installation's secret is kept there. */
+export async function hasSecret(dataDir: string): Promise<boolean> {
+  return access(join(dataDir, SECRET_NAME)).then(
     () => true,
     () => false,
   )

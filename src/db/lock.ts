@@ -5,8 +5,8 @@ import { StartupError } from '../startup-error.ts'
 import { createPrivateFile } from './data-directory.ts'
 
 export const lockName = '.lock'
-/** For those who start in the same moment; who holds the lock never lets go of it in between. */
-const PATIENCE_MS = 2_000
+/** For those who start in the same moment, one of them perhaps a command that holds the lock only while it runs. */
+const PATIENCE_MS = 1_000
 
 /** A held lock; it ends with `release` or with the process, however that ends. */
 export interface DirectoryLock {
@@ -24,12 +24,13 @@ export function acquireLock(dataDir: string): DirectoryLock {
   let connection: SqliteDatabase | undefined
   try {
     createPrivateFile(path)
-    connection = new Sqlite(path, { timeout: 0 })
+    connection = new Sqlite(path, { timeout: PATIENCE_MS })
     connection.exec('BEGIN IMMEDIATE')
-    connection.pragma(`busy_timeout = ${PATIENCE_MS}`)
-    connection.pragma(`user_version = ${process.pid}`)
-    // Readable only once committed. Whoever slips in before the second BEGIN becomes the owner instead of us.
-    connection.exec('COMMIT; BEGIN IMMEDIATE')
+    // Readable only once committed. Whoever slips in before the second BEGIN is the owner first, and writes its own.
+    while (ownerOf(connection) !== process.pid) {
+      connection.pragma(`user_version = ${process.pid}`)
+      connection.exec('COMMIT; BEGIN IMMEDIATE')
+    }
   } catch (error) {
     const refusal = toRefusal(error, connection, dataDir)
     connection?.close()
@@ -42,7 +43,8 @@ export function acquireLock(dataDir: string): DirectoryLock {
 function toRefusal(cause: unknown, connection: SqliteDatabase | undefined, dataDir: string): StartupError {
   const isTaken = cause instanceof Sqlite.SqliteError && cause.code.startsWith('SQLITE_BUSY')
   if (isTaken && connection !== undefined) {
-    const owner = ownerOf(connection)
+    const pid = ownerOf(connection)
+    const owner = pid === undefined ? '' : ` (process ${pid})`
     return new StartupError(
       `Another Parley server${owner} is using the data directory ${dataDir}; stop it, or give this one its own PARLEY_DATA_DIR.`,
       { cause },
@@ -55,12 +57,12 @@ function toRefusal(cause: unknown, connection: SqliteDatabase | undefined, dataD
   )
 }
 
-function ownerOf(connection: SqliteDatabase): string {
+/** The process that wrote itself down last; undefined before the first, and while that cannot be read. */
+function ownerOf(connection: SqliteDatabase): number | undefined {
   try {
-    connection.pragma(`busy_timeout = ${PATIENCE_MS}`)
     const pid = connection.pragma('user_version', { simple: true })
-    return typeof pid === 'number' && pid > 0 ? ` (process ${pid})` : ''
+    return typeof pid === 'number' && pid > 0 ? pid : undefined
   } catch {
-    return ''
+    return undefined
   }
 }

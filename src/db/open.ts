@@ -50,6 +50,19 @@ export async function openDatabase({ dataDir, role }: OpenOptions): Promise<Open
   return openChecked(join(dataDir, databaseName), role, () => lock.release())
 }
 
+/**
+ * Opens the database for a command that may be the first to use it: beside a server, else alone, and then it is made and migrated.
+ * @throws StartupError
+ */
+export async function openOrCreateDatabase(dataDir: string): Promise<OpenedDatabase> {
+  try {
+    return await openDatabase({ dataDir, role: 'command' })
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    return openDatabase({ dataDir, role: 'server' })
+  }
+}
+
 /** Which promise of the schema a statement would have broken, on either dialect; undefined for any other error. */
 export function mapConstraintError(error: unknown): 'unique' | 'foreign_key' | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined

@@ -41,8 +41,13 @@ export function openSqlite(path: string): SqliteDatabase {
 
 /** @throws StartupError for a SQLite older than the ones our log mode is safe with. Security: 2.12. */
 export function assertSqliteVersion(version: string): void {
-  const isOldEnough = version.localeCompare(OLDEST_SQLITE, 'en', { numeric: true }) >= 0
-  if (!isOldEnough) throw new StartupError(`SQLite ${version} is too old: ${OLDEST_SQLITE} is needed.`)
+  if (rankOf(version) >= rankOf(OLDEST_SQLITE)) return
+  throw new StartupError(`SQLite ${version} is too old: ${OLDEST_SQLITE} is needed.`)
+}
+
+/** As SQLite counts: 3.51.3 is 3051003. Comparing texts would load a collation, which takes longer than to open a database. */
+function rankOf(version: string): number {
+  return version.split('.').reduce((rank, part) => rank * 1000 + Number(part), 0)
 }
 
 /** Whether the last process left without closing the database: then its log still lies beside it. */
@@ -65,8 +70,10 @@ export function damaged(path: string, finding: string): StartupError {
 export function toKysely(connection: SqliteDatabase): Kysely<Tables> {
   const statements = new LRUCache<string, Statement<unknown[]>>({ max: STATEMENTS_KEPT })
   const prepare = (text: string) => {
+    // After a full disk, say, SQLite has rolled back by itself: to do it again would fail, and hide why.
+    const isOver = text === 'rollback' && !connection.inTransaction
     // A transaction that starts by reading could fail at its first write, without waiting for its turn. Security: 2.12.
-    const sql = text === 'begin' ? 'begin immediate' : text
+    const sql = isOver ? 'select null where false' : text === 'begin' ? 'begin immediate' : text
     let statement = statements.get(sql)
     if (statement === undefined) {
       statement = connection.prepare<unknown[]>(sql)

@@ -61,6 +61,84 @@ export interface AgentVersionTable {
   created_at: number
 }
 
+/** One call of a model, kept for the retention time. */
+export interface UsageCallTable {
+  /** Made here, and it grows with time: the milliseconds since the epoch at which the call began are its first 15 digits. */
+  id: string
+  /** What the caller was told; a caller who sends the same `X-Request-Id` twice has it twice. */
+  request_id: string
+  parent_key_id: string
+  /** Empty for a call that no agent made. */
+  agent_id: string
+  /** The backend's own id. */
+  model: string
+  provider: string
+  /** `ok`, `left` (by the caller, before the end), or the reason it failed for. */
+  status: string
+  prompt_tokens: number
+  completion_tokens: number
+  /** The backend did not say what was used. */
+  is_estimated: number
+  is_streamed: number
+  latency_ms: number
+  /** Null when nothing was streamed. */
+  first_byte_ms: number | null
+  /** When the call began. */
+  created_at: number
+}
+
+/** The calls that began on one day (UTC), summed up; kept for good. */
+export interface UsageDayTable {
+  parent_key_id: string
+  /** YYYY-MM-DD. */
+  day: string
+  /** Empty for calls that no agent made. */
+  agent_id: string
+  model: string
+  provider: string
+  requests: number
+  errors: number
+  prompt_tokens: number
+  completion_tokens: number
+  /** How many of the requests had their tokens estimated. */
+  estimated: number
+  /** JSON: calls by bucket, as `src/usage/histogram.ts` cuts them. */
+  latency_histogram: string
+  first_byte_histogram: string
+}
+
+/** Whose tokens a budget bounds: a parent key's, all its agents included, or one agent's. */
+interface BudgetKey {
+  owner_kind: 'parent' | 'agent'
+  owner_id: string
+  /** In UTC. */
+  period: 'day' | 'month'
+}
+
+/** A bound on tokens. */
+export interface BudgetTable extends BudgetKey {
+  token_limit: number
+}
+
+/** What a budget's owner has used in one period. */
+export interface BudgetCounterTable extends BudgetKey {
+  /** The period's first day, YYYY-MM-DD. */
+  starts_on: string
+  used: number
+  /** The sum of the reservations that are open. */
+  reserved: number
+}
+
+/** Tokens held back for a call under way; one row for each budget that bounds it. */
+export interface BudgetReservationTable extends BudgetKey {
+  /** The call's. */
+  id: string
+  starts_on: string
+  tokens: number
+  /** A call that has not ended by then never will: its process is gone. */
+  expires_at: number
+}
+
 /** An uploaded file; its bytes lie in the blob store. */
 export interface FileTable {
   id: string
@@ -87,5 +165,10 @@ export interface Tables {
   credentials: CredentialTable
   agents: AgentTable
   agent_versions: AgentVersionTable
+  usage_calls: UsageCallTable
+  usage_days: UsageDayTable
+  budgets: BudgetTable
+  budget_counters: BudgetCounterTable
+  budget_reservations: BudgetReservationTable
   files: FileTable
 }

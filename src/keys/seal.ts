@@ -46,6 +46,12 @@ export function createSealer(secret: string | Uint8Array, random: Random): Seale
   }
 }
 
+/** The `keyId` of the master key a text was sealed under; undefined when it was not sealed by this version. */
+export function sealedUnder(sealed: string): string | undefined {
+  const [version, keyId] = sealed.split('.')
+  return version === VERSION ? keyId : undefined
+}
+
 function decipher(key: Buffer, bytes: Buffer, context: string): string {
   const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
   decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-TAG_BYTES))

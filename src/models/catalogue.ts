@@ -3,12 +3,20 @@ import type { BackendModel, ChatBackend } from '../chat/backend.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 
+/** How often the backends are asked, and how long the very first list is waited for. */
+export interface CatalogueTimings {
+  readonly refreshEveryMs: number
+  /** A backend that did not answer is asked again sooner. */
+  readonly retryEveryMs: number
+  readonly firstListMs: number
+}
+
 /** Decision: 8 (Models). */
-const REFRESH_EVERY_MS = 600_000
-/** A backend without a list is asked again sooner. */
-const RETRY_EVERY_MS = 15_000
-/** How long the very first list is waited for. */
-const FIRST_LIST_MS = 2_000
+const standardTimings: CatalogueTimings = {
+  refreshEveryMs: 600_000,
+  retryEveryMs: 15_000,
+  firstListMs: 2_000,
+}
 
 /** A model of a provider, under the id clients use. */
 export interface CatalogueModel extends BackendModel {
@@ -32,6 +40,8 @@ export interface ModelCatalogue {
    * @throws ServiceError `model_not_found`
    */
   route(id: string): ModelRoute
+  /** The listed model of that id, bare or with its provider in front. */
+  find(id: string): CatalogueModel | undefined
   /** Whether a request for that id has somewhere to go. */
   isKnown(id: string): boolean
   /** The model used when nobody names one; undefined while no backend has listed any. */
@@ -47,6 +57,7 @@ export interface ModelCatalogue {
 export function createModelCatalogue(
   backends: readonly ChatBackend[],
   { config, log }: Pick<Deps, 'config' | 'log'>,
+  timings: CatalogueTimings = standardTimings,
 ): ModelCatalogue {
   const lists = new Map<string, readonly BackendModel[]>()
   const down = new Set<string>()
@@ -57,7 +68,7 @@ export function createModelCatalogue(
 
   async function refresh(backend: ChatBackend): Promise<void> {
     try {
-      lists.set(backend.name, await backend.listModels(closing.signal))
+      lists.set(backend.name, withoutRepeats(await backend.listModels(closing.signal)))
       down.delete(backend.name)
       merge()
     } catch (error) {
@@ -65,7 +76,7 @@ export function createModelCatalogue(
       down.add(backend.name)
       log.warn({ provider: backend.name, err: error }, 'the model list could not be read')
     }
-    const delayMs = down.has(backend.name) ? RETRY_EVERY_MS : REFRESH_EVERY_MS
+    const delayMs = down.has(backend.name) ? timings.retryEveryMs : timings.refreshEveryMs
     timers.set(backend.name, setTimeout(() => void refresh(backend), delayMs).unref())
   }
 
@@ -97,10 +108,15 @@ export function createModelCatalogue(
     return undefined
   }
 
+  function isUp(name: string): boolean {
+    return lists.has(name) && !down.has(name)
+  }
+
   const firstLists = Promise.all(backends.map(refresh))
   return {
     list: () => merged,
     isKnown: (id) => findRoute(id) !== undefined,
+    find: (id) => byId.get(id),
     route(id) {
       const route = findRoute(id)
       if (route === undefined) {
@@ -111,11 +127,11 @@ export function createModelCatalogue(
       return route
     },
     defaultModel: () => config.defaultModel ?? merged.find(({ chats }) => chats)?.id,
-    health: () => Object.fromEntries(backends.map(({ name }) => [name, down.has(name) ? 'down' : 'up'])),
+    health: () => Object.fromEntries(backends.map(({ name }) => [name, isUp(name) ? 'up' : 'down'])),
     async ready() {
       let timer: NodeJS.Timeout | undefined
       const waited = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, FIRST_LIST_MS)
+        timer = setTimeout(resolve, timings.firstListMs)
       })
       await Promise.race([firstLists, waited])
       clearTimeout(timer)
@@ -125,4 +141,9 @@ export function createModelCatalogue(
       for (const timer of timers.values()) clearTimeout(timer)
     },
   }
+}
+
+/** A gateway that spreads a model over several servers may list it once for each. */
+function withoutRepeats(models: readonly BackendModel[]): BackendModel[] {
+  return [...new Map(models.map((model) => [model.id, model])).values()]
 }

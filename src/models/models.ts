@@ -1,14 +1,13 @@
 /** Which models a caller may name: the backends', and its agents beside them. */
-import type { AgentRow } from '../agents/store.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
 import { JsonBytes } from '../rpc/answer.ts'
 import type { CatalogueModel } from './catalogue.ts'
-import { AGENT_PREFIX, type Model, renderAgentModel, renderModel } from './schema.ts'
+import { AGENT_PREFIX, type ListedAgent, type Model, renderAgentModel, renderModel } from './schema.ts'
 
 type ModelDeps = Pick<Deps, 'agents' | 'models'>
-type AgentRows = readonly AgentRow[]
+type AgentNames = readonly ListedAgent[]
 
 /** The rendered list beside what it was rendered from: it holds as long as neither has been replaced. */
 interface RenderedList {
@@ -16,7 +15,7 @@ interface RenderedList {
   readonly bytes: Buffer
 }
 
-const renderedLists = new WeakMap<AgentRows, RenderedList>()
+const renderedLists = new WeakMap<AgentNames, RenderedList>()
 
 /** The whole list as JSON; encoded again only when the models or the caller's agents have changed. */
 export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonBytes> {
@@ -40,13 +39,11 @@ export async function getModel(deps: ModelDeps, caller: Caller, id: string): Pro
     const agent = agents.find((row) => row.id === id.slice(AGENT_PREFIX.length))
     if (agent !== undefined) return renderAgentModel(agent)
   }
-  const model = deps.models
-    .list()
-    .find((known) => known.id === id || `${known.provider}/${known.backendId}` === id)
+  const model = deps.models.find(id)
   if (model !== undefined) return { ...renderModel(model), id }
   throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, { param: 'model' })
 }
 
-async function listCallersAgents({ agents }: ModelDeps, caller: Caller): Promise<AgentRows> {
+async function listCallersAgents({ agents }: ModelDeps, caller: Caller): Promise<AgentNames> {
   return agents.list(caller.tenantId, caller.kind === 'agent' ? caller.agentId : undefined)
 }

@@ -1,6 +1,5 @@
 /** The wire shapes of models, and how models and agents are rendered into them. */
 import { z } from 'zod'
-import type { AgentRow } from '../agents/store.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
 /** Contract: Model; `provider` and `context_length` are ours. Decision: 8. */
@@ -34,6 +33,13 @@ export function renderModel(model: CatalogueModel): Model {
   return contextLength === undefined ? rendered : { ...rendered, context_length: contextLength }
 }
 
-export function renderAgentModel({ id, created_at }: Pick<AgentRow, 'id' | 'created_at'>): Model {
+/** What the list of models says of an agent. */
+export interface ListedAgent {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created_at: number
+}
+
+export function renderAgentModel({ id, created_at }: ListedAgent): Model {
   return { id: `${AGENT_PREFIX}${id}`, object: 'model', created: created_at, owned_by: 'parley' }
 }

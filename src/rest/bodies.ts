@@ -7,6 +7,8 @@ import { ServiceError } from '../errors.ts'
 /** Deepest nesting of a JSON body: what comes after may recurse. Security: 2.5. */
 const MAX_JSON_DEPTH = 64
 
+const EMPTY = Buffer.alloc(0)
+
 export interface BodyLimits {
   readonly maxBytes: number
   /** The whole body must have arrived after that long. */
@@ -24,40 +26,42 @@ export function readBody(
   limits: BodyLimits,
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<Buffer> {
-  const encoding = request.headers['content-encoding']
-  if (encoding !== undefined && encoding !== 'identity') {
+  const encoding = request.headers['content-encoding'] ?? 'identity'
+  if (encoding.toLowerCase() !== 'identity') {
     return Promise.reject(
       new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`),
     )
   }
   if (Number(request.headers['content-length'] ?? 0) > limits.maxBytes)
     return Promise.reject(tooLarge(limits))
+  // Most bodies come with their head, and are here by the time the caller is known: those need no clock.
+  if (request.complete) return Promise.resolve((request.read() as Buffer | null) ?? EMPTY)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let receivedBytes = 0
     const deadlineMs = clock.monotonic() + limits.totalMs
     const idle = setTimeout(() => fail(tooSlow()), limits.idleMs)
-    function fail(error: Error): void {
+    function fail(error: ServiceError): void {
       clearTimeout(idle)
-      request.removeAllListeners('data')
-      request.pause()
+      request.off('data', onData).off('end', onEnd)
       reject(error)
     }
-    request.on('data', (chunk: Buffer) => {
-      receivedBytes += chunk.length
-      if (receivedBytes > limits.maxBytes) return fail(tooLarge(limits))
-      if (clock.monotonic() > deadlineMs) return fail(tooSlow())
-      chunks.push(chunk)
+    // A client that leaves halfway is an error to Node, but no fault of ours.
+    function onClose(): void {
+      if (!request.complete) fail(new ServiceError('invalid_value', 'The request body ended early.'))
+    }
+    function onData(chunk: Buffer): void {
       idle.refresh()
-    })
-    request.on('end', () => {
+      receivedBytes += chunk.length
+      if (receivedBytes > limits.maxBytes) fail(tooLarge(limits))
+      else if (clock.monotonic() > deadlineMs) fail(tooSlow())
+      else chunks.push(chunk)
+    }
+    function onEnd(): void {
       clearTimeout(idle)
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
-    })
-    request.on('error', fail)
-    request.on('close', () => {
-      if (!request.complete) fail(new ServiceError('invalid_value', 'The request body ended early.'))
-    })
+    }
+    request.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
   })
 }
 
@@ -82,8 +86,8 @@ export function parseJson(bytes: Buffer): unknown {
       code: 'invalid_json',
     })
   }
-  // An own key of this name would become the prototype of whatever copies the object.
-  if (text.includes('__proto__') && hasOwnProto(value))
+  // An own key of this name would become the prototype of whatever copies the object; it can be spelled with escapes.
+  if ((text.includes('__proto__') || text.includes('\\u00')) && hasOwnProto(value))
     throw new ServiceError('invalid_value', "The key '__proto__' is not allowed.")
   return value
 }

@@ -2,17 +2,29 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Deps } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
+import type { Caller } from '../keys/schema.ts'
 import { Download, EventStream, JsonBytes } from '../rpc/answer.ts'
-import { authorize } from '../rpc/authorize.ts'
+import { authorize, countStray } from '../rpc/authorize.ts'
 import { type Arrival, CallContext } from '../rpc/context.ts'
 import { toInvalidValue } from '../rpc/invalid-value.ts'
+import { logFailure } from '../rpc/log-failure.ts'
+import type { Call } from '../rpc/op.ts'
 import { writeDownload } from './download.ts'
 import { errorHeaders, errorShapeOf, renderError } from './errors.ts'
-import { crossOriginHeaders, noStore, preflightHeaders, securityHeaders } from './headers.ts'
+import {
+  askForBody,
+  crossOriginHeaders,
+  isOpenToOrigins,
+  noStore,
+  preflightHeaders,
+  securityHeaders,
+} from './headers.ts'
 import { gatherInput } from './input.ts'
+import { endAndLinger, isStillSending } from './linger.ts'
 import { receiveUpload } from './multipart.ts'
-import { createRouteTable, type RestOperation } from './routes.ts'
+import { createRouteTable, type Match, type RestOperation } from './routes.ts'
 import { eventStreamHeaders, writeEvents } from './sse.ts'
+import { endWith } from './write.ts'
 
 /** Longest request target that is looked at, in characters. Security: 2.5. */
 const MAX_TARGET_LENGTH = 8_192
@@ -29,15 +41,24 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
   const routes = createRouteTable(operations)
   const underWay = new Set<AbortController>()
 
+  async function findOperation({ request, path, context }: RestCall): Promise<Match> {
+    try {
+      return routes.match(request.method as string, path)
+    } catch (failure) {
+      await countStray(context)
+      throw failure
+    }
+  }
+
   async function answer(call: RestCall): Promise<void> {
     const { request, context } = call
     if ((request.url as string).length > MAX_TARGET_LENGTH)
       throw new ServiceError('too_large', `The address is longer than ${MAX_TARGET_LENGTH} characters.`)
-    if (request.method === 'OPTIONS') return call.writePreflight()
-    const { operation, params } = routes.match(request.method as string, call.path)
+    if (request.method === 'OPTIONS' && isOpenToOrigins(call.path)) return call.writePreflight()
+    const { operation, params } = await findOperation(call)
     call.errorShape = operation.wire.errors
     await authorize(context, operation.wire)
-    call.askForBody()
+    askForBody(request, call.response)
     if (operation.wire.body === 'upload') return answerUpload(call, operation)
     return run(call, operation, await gatherInput(request, operation, params, deps))
   }
@@ -56,7 +77,8 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
   async function run(call: RestCall, operation: RestOperation, input: unknown): Promise<void> {
     const parsed = operation.input.safeParse(input)
     if (!parsed.success) throw toInvalidValue(parsed.error)
-    const result = await operation.run({ context: call.context, input: parsed.data, signal: call.signal })
+    call.input = parsed.data
+    const result = await operation.run(call)
     if (result instanceof EventStream) return call.writeStream(result)
     if (result instanceof Download) return call.writeDownload(result)
     call.writeAnswer(operation.wire.status ?? 200, result)
@@ -77,13 +99,14 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
   }
 }
 
-/** One request on its way through the door, and the ways to answer it. */
-class RestCall {
+/** One request on its way through the door, and the ways to answer it; also the call its operation runs. */
+class RestCall implements Call<Caller, unknown> {
   readonly request: IncomingMessage
   readonly context: CallContext
   readonly path: string
+  input: unknown
   errorShape: 'agent' | 'openai'
-  private readonly response: ServerResponse
+  readonly response: ServerResponse
   private readonly deps: Deps
   private readonly startedAtMs: number
   private readonly underWay: Set<AbortController>
@@ -126,9 +149,11 @@ class RestCall {
   }
 
   writeHead(status: number, headers: readonly string[], security = securityHeaders): ServerResponse {
-    const { context, request } = this
+    const { context, request, path } = this
     const all = [...security, 'X-Request-Id', context.arrival.requestId, ...headers, ...context.headers]
-    if (request.headers.origin !== undefined) all.push(...crossOriginHeaders)
+    if (request.headers.origin !== undefined && isOpenToOrigins(path)) all.push(...crossOriginHeaders)
+    // What is still on its way is not worth reading.
+    if (isStillSending(request)) all.push('Connection', 'close')
     const elapsedMs = Math.round(this.deps.clock.monotonic() - this.startedAtMs)
     all.push('openai-processing-ms', String(elapsedMs))
     return this.response.writeHead(status, all)
@@ -139,15 +164,9 @@ class RestCall {
     this.writeHead(204, preflightHeaders(this.request)).end()
   }
 
-  /** A client that waits to be asked is asked once it is known who it is. */
-  askForBody(): void {
-    if (this.request.headers.expect !== undefined) this.response.writeContinue()
-  }
-
   writeAnswer(status: number, result: unknown): void {
     const body = result instanceof JsonBytes ? result.bytes : Buffer.from(JSON.stringify(result))
-    if (this.response.destroyed) return
-    this.writeHead(status, [...jsonHeaders, 'Content-Length', String(body.length)]).end(body)
+    if (!this.response.destroyed) this.writeJson(status, body, [])
   }
 
   async writeStream({ events }: EventStream): Promise<void> {
@@ -170,18 +189,18 @@ class RestCall {
     this.logged(failure)
     if (this.response.headersSent || this.response.destroyed) return void this.response.destroy()
     const body = Buffer.from(JSON.stringify(renderError(failure, this.errorShape)))
-    const headers = [...jsonHeaders, ...errorHeaders(failure), 'Content-Length', String(body.length)]
-    this.writeHead(failure.status, headers).end(body)
+    this.writeJson(failure.status, body, errorHeaders(failure))
   }
 
-  /** What is our fault is logged with its cause; what is the caller's is only counted on debug level. */
+  private writeJson(status: number, body: Uint8Array, headers: readonly string[]): void {
+    const isCutShort = isStillSending(this.request)
+    this.writeHead(status, [...jsonHeaders, ...headers, 'Content-Length', String(body.length)])
+    if (isCutShort) endAndLinger(this.request, this.response, body)
+    else endWith(this.response, body)
+  }
+
   private logged(failure: ServiceError): ServiceError {
-    const { log } = this.deps
-    const line = { requestId: this.context.arrival.requestId, path: this.path, reason: failure.reason }
-    if (failure.reason === 'internal_error')
-      log.error({ ...line, err: failure.details.cause }, 'request failed')
-    else if (failure.status >= 500) log.warn({ ...line, err: failure.details.cause }, failure.message)
-    else log.debug(line, failure.message)
+    logFailure(this.deps.log, { requestId: this.context.arrival.requestId, path: this.path }, failure)
     return failure
   }
 }

@@ -7,9 +7,7 @@ import type { CallContext } from '../rpc/context.ts'
 import { passing } from '../storage/passing.ts'
 import { securityHeaders } from './headers.ts'
 import { choosePortion, type Portion } from './ranges.ts'
-
-/** A client that reads nothing for so long is gone. Security: 2.4. */
-const STALL_MS = 120_000
+import { STALL_MS } from './write.ts'
 
 /** What a browser may show; everything else is only ever saved. Security: 2.7. */
 const inlineTypes: readonly string[] = [

@@ -22,12 +22,10 @@ export function renderError(error: ServiceError, shape: ErrorShape): object {
 }
 
 /** The headers that belong to a failure, as a flat list. */
-export function errorHeaders({ reason, details, status }: ServiceError): string[] {
+export function errorHeaders({ details, status }: ServiceError): string[] {
   const headers: string[] = []
   if (details.retryAfterSeconds !== undefined) headers.push('Retry-After', String(details.retryAfterSeconds))
   if (details.allow !== undefined) headers.push('Allow', details.allow.join(', '))
   if (status === 401) headers.push('WWW-Authenticate', 'Bearer')
-  // What is still on its way of a refused body is not worth reading.
-  if (reason === 'too_large' || reason === 'request_timeout') headers.push('Connection', 'close')
   return headers
 }

@@ -1,6 +1,6 @@
 /** The headers every REST answer carries: security, cross-origin access, the request id; and who the client is. */
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import type { AddressBlock } from '../config-values.ts'
 
@@ -51,18 +51,26 @@ export const crossOriginHeaders: readonly string[] = [
   exposedHeaders,
 ]
 
+/** The console's part of `/v1` is for its own origin only. Decision: 3 (CORS). */
+export function isOpenToOrigins(path: string): boolean {
+  return !/^\/v1\/manager(\/|$)/.test(path)
+}
+
 const allowedRequestHeader =
   /^(authorization|content-type|accept|upload-[a-z-]+|tus-resumable|x-stainless-[a-z-]+|openai-[a-z-]+|if-match|if-none-match|range|prefer|x-http-method-override|x-request-id|idempotency-key)$/
 
 /** The answer to a preflight: the methods, and those of the asked-for headers that are allowed. Decision: 12. */
 export function preflightHeaders(request: IncomingMessage): string[] {
   const asked = String(request.headers['access-control-request-headers'] ?? '').toLowerCase()
-  const allowed = asked.split(',').filter((name) => allowedRequestHeader.test(name.trim()))
+  const allowed = asked
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => allowedRequestHeader.test(name))
   return [
     'Access-Control-Allow-Methods',
     'GET, HEAD, POST, PUT, PATCH, DELETE',
     'Access-Control-Allow-Headers',
-    allowed.map((name) => name.trim()).join(', ') || 'Authorization, Content-Type',
+    allowed.join(', ') || 'Authorization, Content-Type',
     'Access-Control-Max-Age',
     '7200',
   ]
@@ -82,19 +90,19 @@ export function bearerOf(request: IncomingMessage): string | undefined {
 }
 
 /**
- * The client's address: the peer's, or, when the peer is a trusted proxy, the last address in `X-Forwarded-For` that is not
- * one itself. Decision: 3.
+ * The client's address: the peer's, or, as long as that is a trusted proxy, the one it saw itself, read from the right end of
+ * `X-Forwarded-For`. Decision: 3.
  */
 export function clientAddressOf(request: IncomingMessage, trusted: readonly AddressBlock[]): string {
-  const peer = plainAddress(request.socket.remoteAddress ?? '')
-  if (trusted.length === 0 || !isTrusted(peer, trusted)) return peer
+  let client = plainAddress(request.socket.remoteAddress ?? '')
+  if (trusted.length === 0) return client
   const forwarded = String(request.headers['x-forwarded-for'] ?? '').split(',')
-  for (const entry of forwarded.reverse()) {
-    const address = plainAddress(entry.trim())
-    if (!ipaddr.isValid(address)) return peer
-    if (!isTrusted(address, trusted)) return address
+  while (isTrusted(client, trusted)) {
+    const seen = forwarded.pop()?.trim() ?? ''
+    if (!ipaddr.isValid(seen)) break
+    client = ipaddr.process(seen).toString()
   }
-  return peer
+  return client
 }
 
 function isTrusted(address: string, trusted: readonly AddressBlock[]): boolean {
@@ -106,4 +114,9 @@ function isTrusted(address: string, trusted: readonly AddressBlock[]): boolean {
 /** IPv4 as IPv4, also where the socket is a dual-stack one. */
 function plainAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address
+}
+
+/** A client that waits to be asked for its body is asked once it is known who it is. */
+export function askForBody({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {
+  if (headers.expect?.toLowerCase() === '100-continue' && httpVersion === '1.1') response.writeContinue()
 }

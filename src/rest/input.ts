@@ -78,9 +78,9 @@ function headerFields(
 
 /** Query values are strings; those of whole-number parameters become numbers where they are ones. */
 function queryFields(request: IncomingMessage, integers: readonly string[] = []): Record<string, unknown> {
-  const query = request.url?.split('?', 2)[1]
-  if (query === undefined) return {}
-  const fields: Record<string, unknown> = Object.fromEntries(new URLSearchParams(query))
+  const [, ...query] = (request.url ?? '').split('?')
+  if (query.length === 0) return {}
+  const fields: Record<string, unknown> = Object.fromEntries(new URLSearchParams(query.join('?')))
   for (const name of integers) {
     const value = fields[name]
     if (typeof value === 'string' && /^\d{1,15}$/.test(value)) fields[name] = Number(value)

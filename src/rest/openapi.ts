@@ -190,6 +190,7 @@ const tags = [
   { name: 'Files', description: 'Bytes kept for the calling parent key.' },
   { name: 'Keys', description: 'The key a caller presents.' },
   { name: 'Models', description: 'What a request may name as its model: models and agents.' },
+  { name: 'Usage', description: 'What the calls of a parent key have taken.' },
 ]
 
 /** Events are referred to from inside a string schema, where the generator does not look. */

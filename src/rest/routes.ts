@@ -103,7 +103,7 @@ function choose(byMethod: Map<string, RestOperation>, method: string): RestOpera
   if (operation !== undefined) return operation
   const allow = [...byMethod.keys()]
   if (byMethod.has('GET')) allow.push('HEAD')
-  throw new ServiceError('method_not_allowed', `${method} is not possible here; ${allow.join(', ')} is.`, {
+  throw new ServiceError('method_not_allowed', `${method} is not possible here, only ${allow.join(', ')}.`, {
     allow: [...allow, 'OPTIONS'],
   })
 }

@@ -1,6 +1,7 @@
 /** Writes server-sent events to a response: the head, a heartbeat in silence, back-pressure, and the end. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { STALL_MS, writeChunk } from './write.ts'
 
 /** What a stream's head carries beside the headers of every answer. Security: 2.7 (SSE). */
 export const eventStreamHeaders: readonly string[] = [
@@ -14,8 +15,6 @@ export const eventStreamHeaders: readonly string[] = [
 
 const DONE = 'data: [DONE]\n\n'
 const HEARTBEAT = ': keep-alive\n\n'
-/** A client that reads nothing for so long is gone. Security: 2.4. */
-const STALL_MS = 120_000
 
 export interface EventWriting {
   readonly events: AsyncIterator<Uint8Array, void, void>
@@ -51,7 +50,7 @@ export async function writeEvents(response: ServerResponse, writing: EventWritin
       sendHead()
       if (next.done) break
       heartbeat.refresh()
-      if (!response.write(next.value)) await drained(response)
+      if (!writeChunk(response, next.value)) await drained(response)
     }
     response.end(DONE)
   } catch (thrown) {

@@ -1,8 +1,9 @@
 /** Lets a call in: resolves its key, counts it against its limits, and checks that its kind of key may call. */
+import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../errors.ts'
 import type { Caller, CallerKind } from '../keys/schema.ts'
 import type { CallContext } from './context.ts'
-import type { Hit } from './rate-limit.ts'
+import type { Hit, Quota } from './rate-limit.ts'
 
 /** What an operation asks of its caller. */
 export interface Admission {
@@ -16,12 +17,22 @@ export interface Admission {
  * @throws ServiceError `missing_api_key`, `invalid_api_key`, `insufficient_permissions`, `rate_limit_exceeded`.
  */
 export async function authorize(context: CallContext, admission: Admission): Promise<void> {
-  const { bearer } = context.arrival
-  const caller = bearer === undefined ? undefined : await context.deps.keys.find(bearer)
+  const caller = await findCaller(context)
   if (caller === undefined) return refuseUnknown(context)
   await countRequest(context, caller)
   if (!admission.callers.includes(caller.kind)) throw wrongKind(caller.kind, admission)
   context.caller = caller
+}
+
+/** Counts a call that leads nowhere if its key is good: it is an authenticated one all the same. Decision: 3 (Rate limits). */
+export async function countStray(context: CallContext): Promise<void> {
+  const caller = await findCaller(context)
+  if (caller !== undefined) await countRequest(context, caller)
+}
+
+/** Who the presented key belongs to; undefined without a good one. */
+export function findCaller({ deps, arrival }: CallContext): Promise<Caller | undefined> | undefined {
+  return arrival.bearer === undefined ? undefined : deps.keys.find(arrival.bearer)
 }
 
 /** A failed authentication counts against its address; a good key from there is never held back. Decision: 3. */
@@ -29,7 +40,7 @@ async function refuseUnknown(context: CallContext): Promise<never> {
   const { deps, arrival } = context
   const limit = deps.config.limits.authFailures
   if (limit > 0) {
-    const hit = await deps.limiter.hit(`auth:${addressGroup(arrival.clientAddress)}`, limit)
+    const hit = await deps.limiter.hit([{ key: `auth:${addressGroup(arrival.clientAddress)}`, limit }])
     if (hit.isLimited) {
       setLimitHeaders(context, hit)
       throw new ServiceError('rate_limit_exceeded', 'Too many calls without a valid key from this address.', {
@@ -46,36 +57,27 @@ async function refuseUnknown(context: CallContext): Promise<never> {
 }
 
 async function countRequest(context: CallContext, caller: Caller): Promise<void> {
-  const { deps, arrival } = context
-  const { limits } = deps.config
-  const windows: [key: string, limit: number][] =
-    caller.kind === 'parent'
-      ? [[`parent:${caller.tenantId}`, limits.parent]]
-      : [
-          [`agent:${caller.agentId}`, limits.agent],
-          [`agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limits.agentAddress],
-        ]
-  let tightest: Hit | undefined
-  for (const [key, limit] of windows) {
-    if (limit === 0) continue
-    const hit = await deps.limiter.hit(key, limit)
-    if (tightest === undefined || isTighter(hit, tightest)) tightest = hit
-  }
-  if (tightest === undefined) return
-  setLimitHeaders(context, tightest)
-  if (tightest.isLimited) {
+  const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
+  if (quota === undefined) return
+  const hit = await context.deps.limiter.hit([quota, ...others])
+  setLimitHeaders(context, hit)
+  if (hit.isLimited) {
     throw new ServiceError(
       'rate_limit_exceeded',
-      `Too many requests: at most ${tightest.limit} a minute. Try again in ${tightest.retryAfterSeconds} s.`,
-      { retryAfterSeconds: tightest.retryAfterSeconds },
+      `Too many requests: at most ${hit.limit} a minute. Try again in ${hit.retryAfterSeconds} s.`,
+      { retryAfterSeconds: hit.retryAfterSeconds },
     )
   }
 }
 
-/** Of two windows that are both used up, the one that opens later decides. */
-function isTighter(hit: Hit, than: Hit): boolean {
-  if (hit.isLimited !== than.isLimited) return hit.isLimited
-  return hit.isLimited ? hit.retryAfterSeconds > than.retryAfterSeconds : hit.remaining < than.remaining
+function listQuotas({ deps, arrival }: CallContext, caller: Caller): Quota[] {
+  const { limits } = deps.config
+  if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: limits.parent }]
+  const agent = `agent:${caller.agentId}`
+  return [
+    { key: agent, limit: limits.agent },
+    { key: `${agent}:${addressGroup(arrival.clientAddress)}`, limit: limits.agentAddress },
+  ]
 }
 
 function setLimitHeaders(context: CallContext, hit: Hit): void {
@@ -93,7 +95,7 @@ function wrongKind(kind: CallerKind, { errors, callers }: Admission): ServiceErr
 }
 
 /** One IPv6 subscriber owns a whole /64, so that is what is counted. */
-function addressGroup(address: string): string {
+export function addressGroup(address: string): string {
   if (!address.includes(':')) return address
-  return address.split('::')[0]?.split(':').slice(0, 4).join(':') ?? address
+  return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':')
 }

@@ -6,8 +6,15 @@ import { ServiceError } from '../errors.ts'
 export function toInvalidValue(error: z.ZodError): ServiceError {
   const issue = mostSpecific(error.issues)
   const param = renderPath(issue.path)
-  const message = param === '' ? issue.message : `${param}: ${issue.message}`
+  const problem = problemOf(issue)
+  const message = param === '' ? problem : `${param}: ${problem}`
   return new ServiceError('invalid_value', message, param === '' ? {} : { param })
+}
+
+/** zod's own words, shorter, and plain about what is missing altogether. */
+function problemOf({ message }: Issue): string {
+  if (message.endsWith(', received undefined')) return 'is required'
+  return message.replace(/^Invalid input: /, '')
 }
 
 type Issue = z.core.$ZodIssue

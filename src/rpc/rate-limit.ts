@@ -2,10 +2,16 @@
 import type { Clock } from '../deps.ts'
 
 const WINDOW_MS = 60_000
-/** Windows kept at once; beyond it the oldest go first, so that invented addresses cannot fill the memory. */
-const MOST_WINDOWS = 100_000
+/** Half of the windows kept at most: invented addresses must not fill the memory. */
+const GENERATION = 50_000
 
-/** The state of one key's window after a hit. */
+/** What one key may do in a minute. */
+export interface Quota {
+  readonly key: string
+  readonly limit: number
+}
+
+/** The state of the tightest window after a hit. */
 export interface Hit {
   readonly limit: number
   /** Requests left in this window. */
@@ -17,9 +23,13 @@ export interface Hit {
   readonly retryAfterSeconds: number
 }
 
-/** Counts one request of `key` against `limit` a minute. */
+/** Counts one request. */
 export interface RateLimiter {
-  hit(key: string, limit: number): Promise<Hit> | Hit
+  /**
+   * Counts it against every quota, or, when one of them is used up, against none: a call that was refused must not use up what
+   * the caller is told to wait for.
+   */
+  hit(quotas: readonly [Quota, ...Quota[]]): Promise<Hit> | Hit
 }
 
 /** A window: how many hits it has seen, and when it ends on the monotonic clock. */
@@ -36,30 +46,48 @@ export function advanceWindow(window: Window | undefined, nowMs: number): Window
 
 /** A limiter for one process. */
 export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>): RateLimiter {
-  const windows = new Map<string, Window>()
-  let sweepAtMs = clock.monotonic() + WINDOW_MS
+  // Windows in use are in the newer map; with every change of generation those nobody used since the last one go.
+  let newer = new Map<string, Window>()
+  let older = new Map<string, Window>()
 
-  function sweep(nowMs: number): void {
-    for (const [key, window] of windows) if (nowMs >= window.endsAtMs) windows.delete(key)
-    sweepAtMs = nowMs + WINDOW_MS
+  function keep(key: string, window: Window): void {
+    newer.set(key, window)
+    if (newer.size < GENERATION) return
+    older = newer
+    newer = new Map()
+  }
+
+  function toHit({ count, endsAtMs }: Window, limit: number, nowMs: number): Hit {
+    const leftMs = endsAtMs - nowMs
+    return {
+      limit,
+      remaining: Math.max(0, limit - count),
+      resetAt: Math.ceil((clock.now() + leftMs) / 1000),
+      isLimited: count > limit,
+      retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
+    }
   }
 
   return {
-    hit(key, limit) {
-      const nowMs = clock.monotonic()
-      if (nowMs >= sweepAtMs) sweep(nowMs)
-      const window = advanceWindow(windows.get(key), nowMs)
-      if (windows.size >= MOST_WINDOWS && !windows.has(key))
-        windows.delete(windows.keys().next().value as string)
-      windows.set(key, window)
-      const leftMs = window.endsAtMs - nowMs
-      return {
-        limit,
-        remaining: Math.max(0, limit - window.count),
-        resetAt: Math.ceil((clock.now() + leftMs) / 1000),
-        isLimited: window.count > limit,
-        retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
+    hit(quotas) {
+      // Whole milliseconds: fractions would now and then add up to a second more to wait.
+      const nowMs = Math.floor(clock.monotonic())
+      const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs))
+      const hits = quotas.map(({ limit }, index) => toHit(after[index] as Window, limit, nowMs))
+      const tightest = hits.reduce(tighterOf)
+      if (!tightest.isLimited) {
+        for (const [index, { key }] of quotas.entries()) keep(key, after[index] as Window)
       }
+      return tightest
     },
   }
+}
+
+/** Of two windows that are both used up, the one that opens later decides. */
+function tighterOf(one: Hit, other: Hit): Hit {
+  if (one.isLimited !== other.isLimited) return one.isLimited ? one : other
+  const isOtherTighter = one.isLimited
+    ? other.retryAfterSeconds > one.retryAfterSeconds
+    : other.remaining < one.remaining
+  return isOtherTighter ? other : one
 }

@@ -4,6 +4,7 @@ import { chatRouter } from '../chat/procedures.ts'
 import { filesRouter } from '../files/procedures.ts'
 import { keysRouter } from '../keys/procedures.ts'
 import { modelsRouter } from '../models/procedures.ts'
+import { usageRouter } from '../usage/procedures.ts'
 import type { AnyOperation, OperationMeta } from './op.ts'
 import { router } from './trpc.ts'
 
@@ -13,6 +14,7 @@ export const appRouter = router({
   files: filesRouter,
   keys: keysRouter,
   models: modelsRouter,
+  usage: usageRouter,
 })
 
 /** What a typed client is made from. */

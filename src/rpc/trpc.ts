@@ -1,6 +1,6 @@
 /** The typed door's procedures: how an operation record runs under tRPC, and how its failures look there. */
 import { initTRPC, TRPCError } from '@trpc/server'
-import superjson from 'superjson'
+import superjson, { type SuperJSONResult } from 'superjson'
 import { ZodError } from 'zod'
 import { reasons, ServiceError, toServiceError } from '../errors.ts'
 import { JsonBytes } from './answer.ts'
@@ -12,21 +12,29 @@ import type { AnyOperation, OperationMeta } from './op.ts'
 /** tRPC copies the fields of its context about, so the call travels in one. */
 export interface RpcContext {
   readonly call: CallContext
+  /** Why the request's body could not be used; told to callers that may call. */
+  readonly badBody: ServiceError | undefined
 }
 
 const t = initTRPC
   .context<RpcContext>()
   .meta<OperationMeta>()
   .create({
-    transformer: superjson,
+    transformer: {
+      input: { serialize: superjson.serialize, deserialize: deserializeInput },
+      output: superjson,
+    },
     isDev: false,
+    // A quiet stream is kept open through proxies that close silent connections.
+    jsonl: { pingMs: 15_000 },
     errorFormatter({ shape, error }) {
-      const failure = causeOf(error)
+      const failure = toRpcFailure(error)
       return {
         ...shape,
         message: failure.message,
         data: {
           ...shape.data,
+          httpStatus: failure.status,
           reason: failure.reason,
           code: failure.code,
           param: failure.details.param ?? null,
@@ -44,6 +52,7 @@ export function operationProcedure(operation: AnyOperation) {
     .use(async ({ ctx, next }) => {
       if (operation.rpc === false) throw new TRPCError({ code: 'NOT_FOUND' })
       await authorize(ctx.call, operation.wire).catch(rethrowForRpc)
+      if (ctx.badBody !== undefined) rethrowForRpc(ctx.badBody)
       return next()
     })
     .input(operation.input)
@@ -74,11 +83,28 @@ function rethrowForRpc(thrown: unknown): never {
 }
 
 /** What the caller may know of a failure under tRPC; tRPC's own refusals (bad input, unknown path) become ours. */
-function causeOf(error: TRPCError): ServiceError {
+export function toRpcFailure(error: TRPCError): ServiceError {
   if (error.cause instanceof ServiceError) return error.cause
   if (error.code === 'BAD_REQUEST' && error.cause instanceof ZodError) return toInvalidValue(error.cause)
-  if (error.code === 'INTERNAL_SERVER_ERROR') return toServiceError(error.cause)
-  if (error.code === 'NOT_FOUND') return new ServiceError('not_found', 'There is no such procedure.')
-  if (error.code === 'PAYLOAD_TOO_LARGE') return new ServiceError('too_large', 'The request is too large.')
-  return new ServiceError('invalid_value', 'The request is not a valid call.')
+  switch (error.code) {
+    case 'INTERNAL_SERVER_ERROR':
+      return toServiceError(error.cause)
+    case 'NOT_FOUND':
+      return new ServiceError('not_found', 'There is no such procedure.')
+    case 'METHOD_NOT_SUPPORTED':
+      return new ServiceError('method_not_allowed', 'This procedure is called with the other method.')
+    case 'UNSUPPORTED_MEDIA_TYPE':
+      return new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
+    default:
+      return new ServiceError('invalid_value', 'The request is not a valid call.')
+  }
+}
+
+/**
+ * An input as its sender's superjson meant it, with nothing in it that JSON could not hold: the REST door takes no more, and
+ * what goes on to a backend is JSON.
+ */
+function deserializeInput(sent: SuperJSONResult): unknown {
+  const input = superjson.deserialize(sent)
+  return sent.meta === undefined || input === undefined ? input : JSON.parse(JSON.stringify(input))
 }

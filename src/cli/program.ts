@@ -1,0 +1,69 @@
+/** The words of the `parley` command, and how it ends when something goes wrong. */
+import { Command, CommanderError } from 'commander'
+import packageJson from '../../package.json' with { type: 'json' }
+import { ServiceError } from '../errors.ts'
+import { StartupError } from '../startup-error.ts'
+import { addKeysCommands } from './keys.ts'
+import { printNotice, printResult } from './output.ts'
+
+/** Runs what the words name; what goes wrong is told on standard error and in the process's exit code. */
+export async function runCommand(words: readonly string[]): Promise<void> {
+  // Whoever stopped reading, as `| head` does, fails a command and must not stop a server.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', fail)
+  try {
+    await createProgram().parseAsync(words)
+  } catch (error) {
+    process.exitCode = explain(error)
+  }
+}
+
+function fail(): void {
+  process.exitCode = 1
+}
+
+/** A command's code is loaded when it is run: most need little of the service. */
+function createProgram(): Command {
+  const program = new Command('parley')
+    .description('Self-hosted conversational agents behind a chat API.')
+    .version(packageJson.version)
+    .exitOverride()
+  program
+    .command('serve')
+    .description('run the service')
+    .action(async () => (await import('./serve.ts')).serve())
+  addKeysCommands(program.command('keys').description('create, list, rotate and revoke parent keys'))
+  program
+    .command('migrate')
+    .description('bring the database to this version and stop; `serve` does it by itself')
+    .option('--json', 'print JSON')
+    .action(async ({ json }) => (await import('./migrate.ts')).migrate(json))
+  program
+    .command('openapi')
+    .description('print the OpenAPI document')
+    .option('--check', 'compare it with openapi.json instead; fails when they differ')
+    .action(async ({ check }) => (await import('./openapi.ts')).openapi(check))
+  program
+    .command('version')
+    .description('print the version')
+    .option('--json', 'print JSON')
+    .action(({ json }) => printResult(json, { version: packageJson.version }, packageJson.version))
+  return program
+}
+
+/** Says what went wrong in a sentence where it is the operator's to mend, and gives the exit code. */
+function explain(error: unknown): number {
+  // Commander has printed its own words already: help asked for, or a word it does not know.
+  if (error instanceof CommanderError) return error.exitCode
+  const sentence = sentenceOf(error)
+  if (sentence === undefined) throw error
+  printNotice(`parley: ${sentence}`)
+  return 1
+}
+
+/** What is ours to say, and what the machine refused: a full disk, a locked database, a name without a resolver. */
+function sentenceOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  if (error instanceof StartupError || error instanceof ServiceError) return error.message
+  if (error.name === 'SqliteError') return `The database cannot be used now (${error.message}).`
+  return 'syscall' in error ? `The system refused: ${error.message}.` : undefined
+}

@@ -1,0 +1,88 @@
+/** The typed door: tRPC, with bodies read as the REST door reads them, after the key and within the limits. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createExpressMiddleware } from '@trpc/server/adapters/express'
+import type { RequestHandler } from 'express'
+import type { Deps } from '../deps.ts'
+import { ServiceError, toServiceError } from '../errors.ts'
+import { mediaTypeOf, parseJson, readBody } from '../rest/bodies.ts'
+import { errorHeaders } from '../rest/errors.ts'
+import { askForBody } from '../rest/headers.ts'
+import { findCaller } from './authorize.ts'
+import { type Arrival, CallContext } from './context.ts'
+import { logFailure } from './log-failure.ts'
+import { appRouter } from './router.ts'
+import { type RpcContext, toRpcFailure } from './trpc.ts'
+
+/** The most calls in one batch. */
+const MAX_BATCH = 10
+/** The least that a body may hold, however small the operator makes a chat's. */
+const MAX_BYTES_AT_LEAST = 1024 * 1024
+
+/** The door, to be mounted before any body parser; `arrivalOf` tells what is known of a request. */
+export function createTypedDoor(
+  deps: Deps,
+  arrivalOf: (request: IncomingMessage) => Arrival,
+): RequestHandler {
+  const contexts = new WeakMap<IncomingMessage, RpcContext>()
+  const answer = createExpressMiddleware({
+    router: appRouter,
+    maxBatchSize: MAX_BATCH,
+    createContext: ({ req }) => contexts.get(req) as RpcContext,
+    responseMeta: ({ ctx, errors: [error] }) => ({
+      headers: toHeaders([
+        'Vary',
+        'Authorization, Origin, trpc-accept, accept',
+        ...(ctx?.call.headers ?? []),
+        // tRPC forgets to say so of what it refuses before it knows the procedure.
+        ...(error === undefined
+          ? []
+          : ['Content-Type', 'application/json', ...errorHeaders(toRpcFailure(error))]),
+      ]),
+    }),
+    onError({ error, path, ctx }) {
+      const requestId = ctx?.call.arrival.requestId
+      logFailure(deps.log, { requestId, path: `/trpc/${path ?? ''}` }, toRpcFailure(error))
+    },
+  })
+
+  return async (request, response, next) => {
+    const call = new CallContext(deps, arrivalOf(request))
+    const body = await readCallBody(call, request, response).catch(toServiceError)
+    contexts.set(request, { call, badBody: body instanceof ServiceError ? body : undefined })
+    request.body = body instanceof ServiceError ? '' : body
+    return answer(request, response, next)
+  }
+}
+
+/**
+ * The body as the text tRPC parses; empty for an unknown caller, whom the procedures refuse without it.
+ * @throws ServiceError as the REST door does for a body that is too large, too slow or no JSON.
+ */
+async function readCallBody(
+  call: CallContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<string> {
+  if (request.method !== 'POST' || (await findCaller(call)) === undefined) return ''
+  if (mediaTypeOf(request) !== 'application/json') {
+    throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
+  }
+  askForBody(request, response)
+  const { clock, config } = call.deps
+  const { limits, timings } = config
+  const maxBytes = Math.max(limits.maxBodyBytes, MAX_BYTES_AT_LEAST)
+  const bytes = await readBody(
+    request,
+    { maxBytes, totalMs: timings.bodyMs, idleMs: timings.bodyIdleMs },
+    clock,
+  )
+  if (bytes.length > 0) parseJson(bytes)
+  return bytes.toString()
+}
+
+/** A flat list as an object; of a header that several calls of a batch have set, the last one stands. */
+function toHeaders(flat: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] as string]] : [])),
+  )
+}

@@ -1,0 +1,142 @@
+/** Follows one call of a model and books it once, however it ends: answered, failed, or left by its caller. */
+import type { Usage } from '../chat/schema.ts'
+import type { Clock } from '../deps.ts'
+import { ServiceError, toServiceError } from '../errors.ts'
+import { estimatePromptTokens, estimateTokens, type Promptlike } from './estimate.ts'
+import type { UsageCallRow } from './writer.ts'
+
+const LF = 0x0a
+
+/** What is known of a call before it is made. */
+export interface CallStart {
+  readonly requestId: string
+  readonly tenantId: string
+  /** Undefined when no agent makes the call. */
+  readonly agentId: string | undefined
+  readonly provider: string
+  /** The backend's own id. */
+  readonly model: string
+  readonly isStreamed: boolean
+  /** Looked at only where tokens have to be estimated. */
+  readonly request: Promptlike
+}
+
+/** How a booking reaches the books. */
+export interface BookingOptions {
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
+  /** A new row id for a call that began at that moment. */
+  readonly newId: (startedAtMs: number) => string
+  /** Takes the finished row; resolves when what had been reserved for the call is given back. */
+  readonly book: (row: UsageCallRow) => Promise<void> | void
+}
+
+/** One call under way. */
+export class Booking {
+  private readonly start: CallStart
+  private readonly options: BookingOptions
+  private readonly startedAtMs: number
+  private readonly startedTick: number
+  private provider: string
+  private model: string
+  private firstByteTick: number | undefined
+  private promptTokens = 0
+  private completionTokens = 0
+  private isEstimated = false
+  private rounds = 0
+  /** Events forwarded since the last round that was counted. */
+  private events = 0
+  private isEnded = false
+
+  constructor(start: CallStart, options: BookingOptions) {
+    this.start = start
+    this.options = options
+    this.provider = start.provider
+    this.model = start.model
+    this.startedAtMs = options.clock.now()
+    this.startedTick = options.clock.monotonic()
+  }
+
+  /** Names who answers, where that is another than the one first asked. */
+  answering(provider: string, model = this.model): void {
+    this.provider = provider
+    this.model = model
+  }
+
+  /**
+   * One round of the turn is over, or was cut off: what the backend says it took, or an estimate from what it has said (a text, else
+   * the events sent). Decision: 7 (what was used is booked).
+   */
+  used(usage: Usage | undefined, said?: string | null): void {
+    this.rounds += 1
+    if (isCount(usage?.prompt_tokens) && isCount(usage?.completion_tokens)) {
+      this.promptTokens += usage.prompt_tokens
+      this.completionTokens += usage.completion_tokens
+    } else {
+      this.isEstimated = true
+      this.promptTokens += estimatePromptTokens(this.start.request)
+      this.completionTokens += said === undefined ? this.events : estimateTokens(said?.length ?? 0)
+    }
+    this.events = 0
+  }
+
+  /** A run of whole events goes to the caller. */
+  sent(run: Uint8Array): void {
+    this.firstByteTick ??= this.options.clock.monotonic()
+    this.events += countEvents(run)
+  }
+
+  /** Books a call that was cut off, by its caller (`signal`) or by what was thrown. */
+  fail(thrown: unknown, signal: AbortSignal): Promise<void> {
+    return this.end(statusOf(thrown, signal))
+  }
+
+  /** Books the call; only the first time counts. `status`: `ok`, `left`, or the reason of the failure. */
+  async end(status: string): Promise<void> {
+    if (this.isEnded) return
+    this.isEnded = true
+    // The backend was working on it when the caller left: it has read the prompt at least.
+    if (status === 'left' && this.rounds === 0) this.used(undefined)
+    await this.options.book(this.toRow(status))
+  }
+
+  private toRow(status: string): UsageCallRow {
+    const { start, options, startedAtMs, startedTick, firstByteTick } = this
+    const firstByteMs = firstByteTick === undefined ? null : Math.round(firstByteTick - startedTick)
+    return {
+      id: options.newId(startedAtMs),
+      request_id: start.requestId,
+      parent_key_id: start.tenantId,
+      agent_id: start.agentId ?? '',
+      model: this.model,
+      provider: this.provider,
+      status,
+      prompt_tokens: this.promptTokens,
+      completion_tokens: this.completionTokens,
+      is_estimated: this.isEstimated ? 1 : 0,
+      is_streamed: start.isStreamed ? 1 : 0,
+      latency_ms: Math.round(options.clock.monotonic() - startedTick),
+      first_byte_ms: firstByteMs,
+      created_at: Math.floor(startedAtMs / 1000),
+    }
+  }
+}
+
+/** Who ended a call that was cut off decides what it counts as. */
+function statusOf(thrown: unknown, signal: AbortSignal): string {
+  if (!signal.aborted) return toServiceError(thrown).reason
+  const { reason } = signal
+  const isShutdown = reason instanceof ServiceError && reason.reason === 'service_unavailable'
+  return isShutdown ? reason.reason : 'left'
+}
+
+/** Each event is one line and an empty one. */
+function countEvents(run: Uint8Array): number {
+  let events = 0
+  for (let at = run.indexOf(LF); at !== -1; at = run.indexOf(LF, at + 2)) events += 1
+  return events
+}
+
+/** A backend may say anything. */
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

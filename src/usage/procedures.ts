@@ -1,0 +1,22 @@
+/** What callers may learn of their usage, over RPC and REST alike. */
+import { defineOp } from '../rpc/op.ts'
+import { router } from '../rpc/trpc.ts'
+import { UsageList, UsageQuery } from './schema.ts'
+import { readUsage } from './usage.ts'
+
+export const usageRouter = router({
+  list: defineOp({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/v1/usage',
+      tag: 'Usage',
+      summary: 'Sum up calls by day, agent or model',
+      description: 'Calls count for the day (UTC) they began on.',
+    },
+    wire: { errors: 'openai', callers: ['parent'], integers: ['from', 'to'] },
+    input: UsageQuery,
+    output: UsageList,
+    run: ({ context: { deps, caller }, input }) => readUsage(deps, caller.tenantId, input),
+  }),
+})

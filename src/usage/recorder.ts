@@ -1,0 +1,143 @@
+/** Writes calls down in batches, off the request path: a call costs one push, and a second later it is in the database. */
+import type { Deps } from '../deps.ts'
+import { dayOf } from './days.ts'
+import { count, type Histogram, merge, parseHistogram, renderHistogram } from './histogram.ts'
+import { createUsageWriter, type DayKey, type UsageCallRow, type UsageDayRow } from './writer.ts'
+
+/** Calls wait at most so long, unless so many wait. */
+const FLUSH_EVERY_MS = 1_000
+const FLUSH_AT = 200
+/** Calls of one transaction. */
+const BATCH = 1_000
+const DAY_SECONDS = 86_400
+/** Calls kept while the database cannot be written; beyond that new ones are lost, and the log says how many. */
+const MOST_WAITING = 100_000
+
+export interface UsageRecorder {
+  /** Takes a call; it is written soon. */
+  record(call: UsageCallRow): void
+  /**
+   * Resolves when everything recorded so far is in the database.
+   * @throws the database's error; the calls then stay, and are tried again.
+   */
+  flush(): Promise<void>
+}
+
+/** A recorder over one database. */
+export function createUsageRecorder({ db, log }: Pick<Deps, 'db' | 'log'>): UsageRecorder {
+  const writer = createUsageWriter(db)
+  let waiting: UsageCallRow[] = []
+  let lost = 0
+  let timer: NodeJS.Timeout | undefined
+  let flushing: Promise<void> | undefined
+
+  async function write(calls: readonly UsageCallRow[]): Promise<void> {
+    await db.transaction().execute(async (trx) => {
+      await writer.insertCalls(trx, calls)
+      for (const sums of sumByDay(calls)) {
+        const before = await writer.addToDay(trx, toDayRow(sums))
+        merge(sums.latency, parseHistogram(before.latency_histogram))
+        merge(sums.firstByte, parseHistogram(before.first_byte_histogram))
+        await writer.updateHistograms(trx, sums.key, {
+          latency_histogram: renderHistogram(sums.latency),
+          first_byte_histogram: renderHistogram(sums.firstByte),
+        })
+      }
+    })
+  }
+
+  async function writeAll(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH)
+      waiting = waiting.slice(BATCH)
+      try {
+        await write(batch)
+      } catch (error) {
+        waiting = [...batch, ...waiting]
+        throw error
+      }
+    }
+    if (lost > 0) log.error({ calls: lost }, 'calls are missing from the record of usage')
+    lost = 0
+  }
+
+  async function flush(): Promise<void> {
+    flushing ??= writeAll().finally(() => {
+      flushing = undefined
+    })
+    return flushing
+  }
+
+  async function flushOrRetry(): Promise<void> {
+    await flush().catch((error) => {
+      log.warn({ err: error, waiting: waiting.length }, 'usage could not be written; it is tried again')
+      timer ??= startTimer()
+    })
+  }
+
+  function startTimer(): NodeJS.Timeout {
+    return setTimeout(() => void flushOrRetry(), FLUSH_EVERY_MS).unref()
+  }
+
+  return {
+    record(call) {
+      if (waiting.length >= MOST_WAITING) {
+        lost += 1
+        return
+      }
+      waiting.push(call)
+      timer ??= startTimer()
+      if (waiting.length === FLUSH_AT) void flushOrRetry()
+    },
+    flush,
+  }
+}
+
+/** What one row of daily sums grows by. */
+interface DaySums {
+  readonly key: DayKey
+  readonly calls: UsageCallRow[]
+  readonly latency: Histogram
+  readonly firstByte: Histogram
+}
+
+function sumByDay(calls: readonly UsageCallRow[]): Iterable<DaySums> {
+  const byKey = new Map<string, DaySums>()
+  for (const call of calls) {
+    const { parent_key_id, agent_id, model, provider, created_at } = call
+    const name = [Math.floor(created_at / DAY_SECONDS), parent_key_id, agent_id, model, provider].join('\n')
+    let sums = byKey.get(name)
+    if (sums === undefined) {
+      const key = { parent_key_id, day: dayOf(created_at * 1000), agent_id, model, provider }
+      sums = { key, calls: [], latency: new Map(), firstByte: new Map() }
+      byKey.set(name, sums)
+    }
+    sums.calls.push(call)
+    count(sums.latency, call.latency_ms)
+    if (call.first_byte_ms !== null) count(sums.firstByte, call.first_byte_ms)
+  }
+  return byKey.values()
+}
+
+/** Without the histograms: they are merged once it is known what the row holds. */
+function toDayRow({ key, calls }: DaySums): UsageDayRow {
+  const sum = (numberOf: (call: UsageCallRow) => number) =>
+    calls.reduce((total, call) => total + numberOf(call), 0)
+  return {
+    ...key,
+    requests: calls.length,
+    errors: sum(({ status }) => (isError(status) ? 1 : 0)),
+    prompt_tokens: sum((call) => call.prompt_tokens),
+    completion_tokens: sum((call) => call.completion_tokens),
+    estimated: sum((call) => call.is_estimated),
+    latency_histogram: '{}',
+    first_byte_histogram: '{}',
+  }
+}
+
+/** A caller who leaves has not met an error. */
+function isError(status: string): boolean {
+  return status !== 'ok' && status !== 'left'
+}

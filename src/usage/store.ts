@@ -1,0 +1,51 @@
+/** What is asked of the rows of calls and of their daily sums. */
+import type { Database } from '../deps.ts'
+import type { UsageDayRow } from './writer.ts'
+
+/** The tenant's daily sums from one day to another, both included, oldest first. */
+export async function listDays(
+  db: Database,
+  tenantId: string,
+  from: string,
+  to: string,
+): Promise<UsageDayRow[]> {
+  return db
+    .selectFrom('usage_days')
+    .selectAll()
+    .where('parent_key_id', '=', tenantId)
+    .where('day', '>=', from)
+    .where('day', '<=', to)
+    .orderBy('day')
+    .execute()
+}
+
+/** Tokens of a parent key, or of one agent, since a day. */
+export async function sumTokensSince(
+  db: Database,
+  owner: { readonly kind: 'parent' | 'agent'; readonly id: string },
+  tenantId: string,
+  day: string,
+): Promise<number> {
+  let query = db
+    .selectFrom('usage_days')
+    .select(({ fn }) => [
+      fn.sum<number>('prompt_tokens').as('asked'),
+      fn.sum<number>('completion_tokens').as('said'),
+    ])
+    .where('parent_key_id', '=', tenantId)
+    .where('day', '>=', day)
+  if (owner.kind === 'agent') query = query.where('agent_id', '=', owner.id)
+  const { asked, said } = await query.executeTakeFirstOrThrow()
+  return Number(asked ?? 0) + Number(said ?? 0)
+}
+
+/** Deletes the oldest calls with an id before that one, so many at most; answers how many there were. */
+export async function deleteCallsBefore(db: Database, id: string, limit: number): Promise<number> {
+  const result = await db
+    .deleteFrom('usage_calls')
+    .where('id', 'in', (query) =>
+      query.selectFrom('usage_calls').select('id').where('id', '<', id).orderBy('id').limit(limit),
+    )
+    .executeTakeFirst()
+  return Number(result.numDeletedRows)
+}

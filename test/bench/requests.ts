@@ -1,0 +1,76 @@
+/** The requests of the bench, as bytes on the wire. */
+
+const persona =
+  'You help visitors of a small garden shop. Answer in plain words, name the plant first, then what it needs: light, ' +
+  'water, soil. When you do not know, say so and offer to ask a colleague.'
+
+const messages = [
+  { role: 'system', content: persona },
+  {
+    role: 'user',
+    content: 'Which herbs stand a dry balcony that gets sun from noon until late in the evening?',
+  },
+  {
+    role: 'assistant',
+    content: 'Thyme, rosemary and sage stand it well. Do you have deep pots or shallow ones?',
+  },
+  {
+    role: 'user',
+    content: 'Shallow ones, about fifteen centimetres. Please tell me how often I should water.',
+  },
+]
+
+/** The agent the agent key belongs to. Contract: Agents, POST. */
+export const agentYaml = `name: Garden helper
+model: bench-model
+temperature: 0.4
+instructions: ${JSON.stringify(persona)}
+behavior:
+  tone: friendly
+  rules:
+    - Never recommend a poisonous plant.
+`
+
+/** A chat request of four messages; without `model` when the agent's is meant. */
+export function chatRequest(key: string, options: { model?: string; stream: boolean }): Buffer {
+  const { model, stream } = options
+  const body = JSON.stringify({
+    model,
+    messages,
+    temperature: 0.4,
+    max_tokens: 400,
+    ...(stream && { stream }),
+  })
+  const head = [
+    'POST /v1/chat/completions HTTP/1.1',
+    'host: 127.0.0.1',
+    `authorization: Bearer ${key}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+  ]
+  return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** A request for the model list. */
+export function modelsRequest(key: string): Buffer {
+  return Buffer.from(`GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${key}\r\n\r\n`)
+}
+
+/** Whether an answer is the whole completion the upstream gives. */
+export function isCompletion(body: unknown): boolean {
+  const { object, choices, usage } = body as {
+    object?: unknown
+    choices?: { message?: { content?: string }; finish_reason?: string }[]
+    usage?: { total_tokens?: number }
+  }
+  const [choice] = choices ?? []
+  const isWhole = choice?.message?.content?.startsWith('A plain answer') && choice.finish_reason === 'stop'
+  return object === 'chat.completion' && isWhole === true && usage?.total_tokens === 328
+}
+
+/** Whether an answer lists at least the upstream's 50 models. */
+export function isModelList(body: unknown): boolean {
+  const { object, data } = body as { object?: unknown; data?: { id?: string }[] }
+  const ids = new Set(data?.map((model) => model.id))
+  return object === 'list' && ids.size >= 50 && ids.has('bench-model') && ids.has('bench-model-50')
+}

@@ -1,0 +1,166 @@
+/** The rows of the bench: what each one asks of both servers, and its goal. */
+import { BenchFailure } from './connection.ts'
+import { measureSlowStreams, measureStart } from './footprint.ts'
+import { runRequests, runStreams } from './load.ts'
+import type { Server } from './processes.ts'
+import { type Row, toRow } from './report.ts'
+import { chatRequest, isCompletion, isModelList, modelsRequest } from './requests.ts'
+import { type Contestant, compare, median, type Outcome } from './rounds.ts'
+import { limitMs, model, type Stand } from './stand.ts'
+
+/** The groups of rows by the name `--only` takes; the rows of a group are measured together. Design: 7. */
+export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> = {
+  chat: measureChat,
+  stream: measureStream,
+  paced: measurePaced,
+  'first-token': measureFirstToken,
+  'slow-streams': measureSlowStreams,
+  models: measureModels,
+  start: measureStart,
+}
+
+type Key = 'parentKey' | 'agentKey'
+
+/** Lets bare and ours answer chat requests in turns, once per kind of key: bare, ours, bare, ours. */
+async function compareChat<T>(
+  stand: Stand,
+  options: { stream: boolean; keys: readonly Key[] },
+  compareServers: (contestants: readonly Contestant[]) => Promise<T>,
+): Promise<T> {
+  const { stream, keys } = options
+  const withModel = chatRequest(stand.parentKey, { stream, model })
+  // The agent names the model itself.
+  const requests = { parentKey: withModel, agentKey: chatRequest(stand.agentKey, { stream }) }
+  return withBoth(stand, (bare, ours) =>
+    compareServers(
+      keys.flatMap((key) => [
+        { server: bare, request: withModel },
+        { server: ours, request: requests[key] },
+      ]),
+    ),
+  )
+}
+
+async function withBoth<T>(stand: Stand, work: (bare: Server, ours: Server) => Promise<T>): Promise<T> {
+  const bare = await stand.startBare()
+  try {
+    const ours = await stand.startOurs()
+    try {
+      return await work(bare, ours)
+    } finally {
+      await ours.stop()
+    }
+  } finally {
+    await bare.stop()
+  }
+}
+
+/** CPU microseconds per unit of work, each round. */
+function microsPer(units: number, outcome: Outcome<unknown>): number[] {
+  return outcome.cpuNs.map((cpuNs) => cpuNs / 1e3 / units)
+}
+
+/** Units of work per second, each round. */
+function perSecond(units: number, outcome: Outcome<unknown>): number[] {
+  return outcome.elapsedMs.map((elapsedMs) => (units * 1e3) / elapsedMs)
+}
+
+async function measureChat(stand: Stand): Promise<Row[]> {
+  const count = 2_000
+  const outcomes = await compareChat(
+    stand,
+    { stream: false, keys: ['parentKey', 'agentKey'] },
+    (contestants) =>
+      compare(contestants, stand.effort, ({ server: { port }, request }) =>
+        runRequests({ port, request, connections: 32, count, isRight: isCompletion, limitMs }),
+      ),
+  )
+  // Microseconds a request are milliseconds a thousand.
+  const [bare = [], parent = [], bareAgain = [], agent = []] = outcomes.map((outcome) =>
+    microsPer(count, outcome),
+  )
+  const rates = outcomes.map((outcome) => perSecond(count, outcome))
+  const [bareRate = [], parentRate = [], bareAgainRate = [], agentRate = []] = rates
+  return [
+    toRow('chat, parent key: CPU ms per 1,000', bare, parent, { ratio: 1.25 }),
+    toRow('chat, agent key: CPU ms per 1,000', bareAgain, agent, { ratio: 1.4 }),
+    toRow('chat, parent key: requests/s', bareRate, parentRate, undefined),
+    toRow('chat, agent key: requests/s', bareAgainRate, agentRate, undefined),
+  ]
+}
+
+async function measureStream(stand: Stand): Promise<Row[]> {
+  const load = { connections: 50, streamsEach: 2, chunks: 400 }
+  await stand.plan({ chunks: load.chunks, chunksPerWrite: 4, intervalMs: 0 })
+  const outcomes = await compareChat(
+    stand,
+    { stream: true, keys: ['parentKey', 'agentKey'] },
+    (contestants) =>
+      compare(contestants, stand.effort, ({ server: { port }, request }) =>
+        runStreams({ ...load, port, request, limitMs }),
+      ),
+  )
+  const units = load.connections * load.streamsEach * load.chunks
+  const [bare = [], parent = [], bareAgain = [], agent = []] = outcomes.map((outcome) =>
+    microsPer(units, outcome),
+  )
+  return [
+    toRow('stream at full speed, parent key: CPU µs a chunk', bare, parent, { ratio: 1.5 }),
+    toRow('stream at full speed, agent key: CPU µs a chunk', bareAgain, agent, { ratio: 2 }),
+  ]
+}
+
+async function measurePaced(stand: Stand): Promise<Row[]> {
+  const load = { connections: 200, streamsEach: 1, chunks: 50 }
+  const warmUp = { connections: 50, streamsEach: 10, chunks: load.chunks }
+  const outcomes = await compareChat(stand, { stream: true, keys: ['parentKey'] }, async (contestants) => {
+    // At its own pace this row would take a minute to get warm.
+    await stand.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
+    for (const { server, request } of contestants) {
+      await runStreams({ ...warmUp, port: server.port, request, limitMs })
+    }
+    await stand.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 20 })
+    return compare(contestants, { ...stand.effort, warmUps: 1 }, ({ server: { port }, request }) =>
+      runStreams({ ...load, port, request, limitMs }),
+    )
+  })
+  const [bare = [], ours = []] = outcomes.map((outcome) => microsPer(load.connections * load.chunks, outcome))
+  return [toRow('200 streams at 50 chunks/s: CPU µs a chunk', bare, ours, { ratio: 1.15 })]
+}
+
+async function measureFirstToken(stand: Stand): Promise<Row[]> {
+  const load = { connections: 1, streamsEach: 200, chunks: 4 }
+  await stand.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
+  const outcomes = await compareChat(stand, { stream: true, keys: ['parentKey'] }, (contestants) =>
+    compare(contestants, stand.effort, async ({ server: { port }, request }) =>
+      median(await runStreams({ ...load, port, request, limitMs })),
+    ),
+  )
+  const [bare = [], ours = []] = outcomes.map((outcome) => outcome.results)
+  return [toRow('time to first token: p50 ms', bare, ours, { ratio: 1.3 })]
+}
+
+async function measureModels(stand: Stand): Promise<Row[]> {
+  const count = 2_000
+  const request = modelsRequest(stand.parentKey)
+  const outcomes = await withBoth(stand, (bare, ours) =>
+    compare(
+      [bare, ours].map((server) => ({ server, request })),
+      stand.effort,
+      ({ server: { port } }) =>
+        runRequests({ port, request, connections: 32, count, isRight: isModelList, limitMs }),
+    ),
+  )
+  const [bare = [], ours = []] = outcomes.map((outcome) => microsPer(count, outcome))
+  return [toRow('models list: CPU ms per 1,000', bare, ours, { ratio: 0.8 })]
+}
+
+/** Runs one group; a wrong answer comes back as the text of the failure, anything else is thrown. */
+export async function measureGroup(name: string, stand: Stand): Promise<Row[] | string> {
+  try {
+    return (await groups[name]?.(stand)) ?? []
+  } catch (error) {
+    if (error instanceof BenchFailure) return error.message
+    throw error
+  }
+}

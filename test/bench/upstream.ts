@@ -1,0 +1,170 @@
+/** The backend of the bench: a scripted chat API that answers canned bytes, as fast or as evenly paced as it is told. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** How streams are answered from now on; set with `POST /plan`. */
+export interface StreamPlan {
+  /** Content chunks of every stream. */
+  readonly chunks: number
+  /** Content chunks in one write, where the stream is not paced. */
+  readonly chunksPerWrite: number
+  /** Milliseconds between two content chunks of a stream; 0 = as fast as the reader takes them. */
+  readonly intervalMs: number
+}
+
+const created = 1_760_000_000
+
+function chunkEvent(choices: readonly unknown[], usage?: unknown): string {
+  const id = 'chatcmpl-bench5Zk2TqWm8LrYx0VbNc4'
+  const chunk = { id, object: 'chat.completion.chunk', created, model: 'bench-model', choices, usage }
+  return `data: ${JSON.stringify(chunk)}\n\n`
+}
+
+const usage = { prompt_tokens: 128, completion_tokens: 200, total_tokens: 328 }
+const roleEvent = Buffer.from(
+  chunkEvent([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }]),
+)
+const wordEvent = Buffer.from(chunkEvent([{ index: 0, delta: { content: ' word' }, finish_reason: null }]))
+const finishEvent = Buffer.from(chunkEvent([{ index: 0, delta: {}, finish_reason: 'stop' }]))
+const usageEvent = Buffer.from(chunkEvent([], usage))
+const doneEvent = Buffer.from('data: [DONE]\n\n')
+
+const completion = Buffer.from(
+  JSON.stringify({
+    id: 'chatcmpl-bench5Zk2TqWm8LrYx0VbNc4',
+    object: 'chat.completion',
+    created,
+    model: 'bench-model',
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'A plain answer of some length. '.repeat(24) },
+        finish_reason: 'stop',
+      },
+    ],
+    usage,
+  }),
+)
+
+const modelIds = ['bench-model', ...Array.from({ length: 49 }, (_, index) => `bench-model-${index + 2}`)]
+const models = Buffer.from(
+  JSON.stringify({
+    object: 'list',
+    data: modelIds.map((id) => ({ id, object: 'model', created, owned_by: 'bench' })),
+  }),
+)
+
+/** Ticks every stream once per interval, the streams spread evenly over it, from one timer. */
+class Pacer {
+  private readonly slots: Set<() => void>[]
+  private readonly timer: NodeJS.Timeout
+  private readonly startedMs = performance.now()
+  private tick = 0
+  private joined = 0
+
+  constructor(intervalMs: number) {
+    this.slots = Array.from({ length: intervalMs }, () => new Set())
+    this.timer = setInterval(() => this.catchUp(), 1)
+  }
+
+  /** Calls `step` once per interval until the returned function is called. */
+  join(step: () => void): () => void {
+    // A prime stride spreads streams that join together over the whole interval.
+    const slot = this.slots[(this.joined++ * 7919) % this.slots.length]
+    slot?.add(step)
+    return () => slot?.delete(step)
+  }
+
+  stop(): void {
+    clearInterval(this.timer)
+  }
+
+  private catchUp(): void {
+    const due = Math.floor(performance.now() - this.startedMs)
+    for (; this.tick < due; this.tick++) {
+      for (const step of this.slots[this.tick % this.slots.length] ?? []) step()
+    }
+  }
+}
+
+let plan: StreamPlan = { chunks: 1, chunksPerWrite: 1, intervalMs: 0 }
+let pacer: Pacer | undefined
+let wordBatch = wordEvent
+
+function setPlan(next: StreamPlan): void {
+  plan = next
+  wordBatch = Buffer.concat(Array.from({ length: plan.chunksPerWrite }, () => wordEvent))
+  pacer?.stop()
+  pacer = plan.intervalMs > 0 ? new Pacer(plan.intervalMs) : undefined
+}
+
+function endEvents(withUsage: boolean): Buffer {
+  return Buffer.concat(withUsage ? [finishEvent, usageEvent, doneEvent] : [finishEvent, doneEvent])
+}
+
+function streamPaced(pacer: Pacer, response: ServerResponse, withUsage: boolean): void {
+  let left = plan.chunks
+  response.write(roleEvent)
+  const leave = pacer.join(() => {
+    if (left-- > 0) {
+      response.write(wordEvent)
+      return
+    }
+    leave()
+    response.end(endEvents(withUsage))
+  })
+  response.once('close', leave)
+}
+
+async function streamAtFullSpeed(response: ServerResponse, withUsage: boolean): Promise<void> {
+  let left = plan.chunks
+  let head: Buffer | undefined = roleEvent
+  while (left > 0 && !response.destroyed) {
+    const size = Math.min(left, plan.chunksPerWrite)
+    const words = size === plan.chunksPerWrite ? wordBatch : wordBatch.subarray(0, size * wordEvent.length)
+    const isTaken = response.write(head ? Buffer.concat([head, words]) : words)
+    head = undefined
+    left -= size
+    if (isTaken) await new Promise((resolve) => setImmediate(resolve))
+    else await Promise.race([once(response, 'drain'), once(response, 'close')])
+  }
+  response.end(endEvents(withUsage))
+}
+
+function answerChat(body: string, response: ServerResponse): void {
+  if (!body.includes('"stream":true')) {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': completion.length })
+    response.end(completion)
+    return
+  }
+  const withUsage = body.includes('"include_usage":true')
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+  if (pacer) streamPaced(pacer, response, withUsage)
+  else void streamAtFullSpeed(response, withUsage)
+}
+
+function answer(path: string, body: string, response: ServerResponse): void {
+  if (path === '/v1/chat/completions') {
+    answerChat(body, response)
+  } else if (path === '/v1/models') {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': models.length })
+    response.end(models)
+  } else {
+    if (path === '/plan') setPlan(JSON.parse(body) as StreamPlan)
+    response.writeHead(path === '/plan' ? 204 : 404).end()
+  }
+}
+
+function readThenAnswer(request: IncomingMessage, response: ServerResponse): void {
+  const parts: Buffer[] = []
+  request.on('data', (part: Buffer) => parts.push(part))
+  request.on('end', () => answer(request.url ?? '', Buffer.concat(parts).toString(), response))
+}
+
+if (import.meta.main) {
+  const server = createServer({ keepAliveTimeout: 120_000 }, readThenAnswer)
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () => {
+    process.stdout.write(`listening on http://127.0.0.1:${(server.address() as AddressInfo).port}\n`)
+  })
+}

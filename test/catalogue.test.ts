@@ -1,0 +1,137 @@
+import { pino } from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { BackendFailure, type BackendModel, type ChatBackend } from '../src/chat/backend.ts'
+import { parseConfig } from '../src/config.ts'
+import { type CatalogueTimings, createModelCatalogue, type ModelCatalogue } from '../src/models/catalogue.ts'
+
+type List = () => Promise<readonly BackendModel[]>
+
+const model = (id: string, chats = true): BackendModel => ({ id, created: 1, ownedBy: 'somebody', chats })
+const fails: List = () => Promise.reject(new BackendFailure('unreachable', 'Nobody is there.'))
+const hangs: List = () => new Promise(() => {})
+const holds =
+  (...ids: string[]): List =>
+  async () =>
+    ids.map((id) => model(id))
+
+/** A backend that answers the n-th question for its list with the n-th of those, and the rest with the last. */
+function createLister(
+  name: string,
+  ...answers: readonly List[]
+): ChatBackend & { readonly asked: Promise<void>[] } {
+  let count = 0
+  const asked: Promise<void>[] = []
+  const notUsed = () => Promise.reject(new Error('nobody chats here'))
+  return {
+    name,
+    asked,
+    complete: notUsed,
+    stream: notUsed,
+    listModels: () => {
+      const answer = (answers[Math.min(count++, answers.length - 1)] as List)()
+      asked.push(answer.then(noop, noop))
+      return answer
+    },
+    close: async () => {},
+  }
+}
+function noop() {}
+
+async function createCatalogue(
+  backends: readonly ChatBackend[],
+  timings: Partial<CatalogueTimings> = {},
+  env: Readonly<Record<string, string>> = {},
+): Promise<ModelCatalogue> {
+  const { config } = await parseConfig(env)
+  const standard = { refreshEveryMs: 60_000, retryEveryMs: 60_000, firstListMs: 60_000 }
+  const catalogue = createModelCatalogue(
+    backends,
+    { config, log: pino({ level: 'silent' }) },
+    { ...standard, ...timings },
+  )
+  onTestFinished(() => catalogue.close())
+  return catalogue
+}
+
+/** Waits until the catalogue says so; the test's own time limit ends the waiting. */
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+const ids = (catalogue: ModelCatalogue) => catalogue.list().map(({ id }) => id)
+
+test('the first list is waited for, but not for ever', async () => {
+  const quick = await createCatalogue([createLister('a', holds('one'))])
+  await quick.ready()
+  expect(ids(quick)).toEqual(['one'])
+
+  const slow = await createCatalogue([createLister('a', hangs)], { firstListMs: 5 })
+  await slow.ready()
+  expect(ids(slow)).toEqual([])
+  expect(slow.health()).toEqual({ a: 'down' })
+})
+
+test('a backend that was away at first is asked again until it answers', async () => {
+  const catalogue = await createCatalogue([createLister('a', fails, fails, holds('one'))], {
+    retryEveryMs: 1,
+  })
+  await catalogue.ready()
+  expect(catalogue.health()).toEqual({ a: 'down' })
+  expect(catalogue.route('anything').model).toBe('anything')
+  expect(catalogue.defaultModel()).toBeUndefined()
+  await until(() => catalogue.health().a === 'up')
+  expect(ids(catalogue)).toEqual(['one'])
+  expect(catalogue.defaultModel()).toBe('one')
+  expect(() => catalogue.route('anything')).toThrow(/does not exist/)
+})
+
+test('a list is read anew now and then', async () => {
+  const catalogue = await createCatalogue([createLister('a', holds('old'), holds('new'))], {
+    refreshEveryMs: 1,
+  })
+  await catalogue.ready()
+  await until(() => ids(catalogue).includes('new'))
+  expect(ids(catalogue)).toEqual(['new'])
+  expect(catalogue.isKnown('old')).toBe(false)
+})
+
+test('a list that was read once holds while its backend is away', async () => {
+  const catalogue = await createCatalogue([createLister('a', holds('one'), fails)], { refreshEveryMs: 1 })
+  await catalogue.ready()
+  await until(() => catalogue.health().a === 'down')
+  expect(catalogue.route('one').model).toBe('one')
+  expect(catalogue.isKnown('two')).toBe(false)
+})
+
+test('nobody is asked after the end', async () => {
+  const backend = createLister('a', fails)
+  const catalogue = await createCatalogue([backend], { retryEveryMs: 1 })
+  await until(() => backend.asked.length > 2)
+  catalogue.close()
+  await Promise.all(backend.asked)
+  const { length } = backend.asked
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setTimeout(resolve, 1))
+  expect(backend.asked).toHaveLength(length)
+})
+
+test('a bare id leads to its only provider, an ambiguous one needs the provider’s name', async () => {
+  const backends = [createLister('a', holds('shared', 'mine')), createLister('b', holds('shared', 'yours'))]
+  const catalogue = await createCatalogue(backends)
+  await catalogue.ready()
+  expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared', 'yours'])
+  const routes = ['a/shared', 'b/shared', 'mine', 'a/mine', 'yours', 'b/yours'].map((id) => {
+    const { backend, model: backendId } = catalogue.route(id)
+    return `${backend.name}: ${backendId}`
+  })
+  expect(routes).toEqual(['a: shared', 'b: shared', 'a: mine', 'a: mine', 'b: yours', 'b: yours'])
+  for (const id of ['shared', 'b/mine', 'c/shared']) expect(catalogue.isKnown(id)).toBe(false)
+})
+
+test('the default is the operator’s, else the first model that chats', async () => {
+  const list: List = async () => [model('embedder', false), model('talker')]
+  const own = await createCatalogue([createLister('a', list)])
+  await own.ready()
+  expect(own.defaultModel()).toBe('talker')
+  const chosen = await createCatalogue([createLister('a', list)], {}, { PARLEY_DEFAULT_MODEL: 'special' })
+  expect(chosen.defaultModel()).toBe('special')
+})

@@ -1,0 +1,73 @@
+/** What tests of agents share: other owners, definitions in every form, and what a typed call was refused with. */
+import { TRPCClientError } from '@trpc/client'
+import { createParentKey } from '../../src/keys/keys.ts'
+import type { Answer, TestApp } from './app.ts'
+
+/** The media types a definition may be sent in besides JSON. Decision: 6. */
+export const rawYamlTypes = ['application/yaml', 'text/yaml', 'application/x-yaml'] as const
+
+/** A definition with something in every field. */
+export const FULL = `# Support, first line
+name: Guide
+model: mock
+temperature: 1.25
+tools:
+  - search
+  - name: look_up
+    description: Finds an order.
+    inputSchema:
+      type: object
+      properties: { id: { type: string } }
+      required: [id]
+pageTools:
+  blocked: [deleteEverything]
+behavior:
+  tone: calm
+  rules: [Be brief., Say please.]
+embed:
+  greeting: Hello there!
+unknown_key: { kept: true }
+instructions: |
+  Help people.
+  Use look_up for orders.
+`
+
+/** Sends a definition, as raw text or bytes of that media type. */
+export async function sendDefinition(
+  app: TestApp,
+  method: 'POST' | 'PUT',
+  path: string,
+  mediaType: string,
+  text: string | Uint8Array<ArrayBuffer>,
+): Promise<Answer> {
+  const response = await app.fetch(app.url + path, {
+    method,
+    headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': mediaType },
+    body: text,
+  })
+  const answer = await response.text()
+  return { status: response.status, headers: response.headers, text: answer, body: JSON.parse(answer) }
+}
+
+/** The key of another owner on the same service. */
+export async function createTenant(app: TestApp): Promise<string> {
+  return (await createParentKey(app.service.deps, 'another')).text
+}
+
+/** Lists the ids of all agents of a key. */
+export async function listIds(app: TestApp, query = '', key = app.key): Promise<string[]> {
+  const { body } = await app.call('GET', `/v1/agents${query}`, { key })
+  return body.data.map(({ id }: { id: string }) => id)
+}
+
+/** What a typed call was refused with. */
+export async function refusalOf(
+  call: Promise<unknown>,
+): Promise<{ status: number; code: string; message: string }> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  if (!(error instanceof TRPCClientError)) throw new Error('the call was not refused', { cause: error })
+  return { status: error.data.httpStatus, code: error.data.code, message: error.message }
+}

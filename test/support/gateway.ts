@@ -1,0 +1,98 @@
+/** Gateway backends in front of a scripted upstream, and the calls that tests make of them. */
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { afterAll, beforeEach, onTestFinished } from 'vitest'
+import type { ChatBackend } from '../../src/chat/backend.ts'
+import { createGatewayBackend, type GatewayOptions } from '../../src/chat/backends/gateway.ts'
+import { never } from './backend.ts'
+import { type SeenRequest, startUpstream, type Upstream } from './start-upstream.ts'
+
+/** The provider's key that gateways of tests have. */
+export const apiKey = 'provider-key-0123456789'
+
+/** Limits that no test runs into. */
+export const patient = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
+
+/** What a test changes of a patient gateway to the upstream. */
+export interface GatewayChanges extends Partial<Omit<GatewayOptions, 'timings'>> {
+  readonly timings?: Partial<GatewayOptions['timings']>
+}
+
+/** An upstream, and the gateways to it. */
+export interface GatewayStand {
+  readonly upstream: Upstream
+  /** Makes a gateway that closes with the test. */
+  gateway(changes?: GatewayChanges): ChatBackend
+  /** The bytes the upstream sends for a body, read without a gateway. */
+  readDirectly(body: unknown): Promise<Buffer>
+  /** Waits for the request that holds `text` and for its end; answers who ended it. */
+  findWhoEnded(text: string): Promise<SeenRequest['endedBy']>
+}
+
+/** Starts an upstream for the tests of one file; before each of them it has seen nothing. */
+export async function startGatewayStand(): Promise<GatewayStand> {
+  const upstream = await startUpstream()
+  beforeEach(() => upstream.clear())
+  afterAll(() => upstream.stop())
+  return {
+    upstream,
+    gateway({ timings, ...changes } = {}) {
+      const backend = createGatewayBackend({
+        name: 'gateway',
+        url: upstream.url,
+        apiKey,
+        timings: { ...patient, ...timings },
+        ...changes,
+      })
+      onTestFinished(() => backend.close())
+      return backend
+    },
+    async readDirectly(body) {
+      const answer = await fetch(`${upstream.url}/chat/completions`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+      })
+      return Buffer.from(await answer.arrayBuffer())
+    },
+    async findWhoEnded(text) {
+      const { id } = await upstream.waitForRequest(text)
+      return (await upstream.waitForEnd(id)).endedBy
+    },
+  }
+}
+
+/** A TCP server that does what `onConnection` says, on a free port, until the test is over. */
+export async function listen(
+  onConnection: (socket: Socket) => void = () => {},
+): Promise<{ port: number; server: Server }> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    // The other side may reset what this test leaves open.
+    socket.on('error', () => {})
+    onConnection(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { port: (server.address() as AddressInfo).port, server }
+}
+
+/** A request for a whole answer to `text`. */
+export function ask(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
+  return { body: { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }, signal }
+}
+
+/** A request for a streamed answer to `text`. */
+export function askForStream(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
+  return ask(text, signal, { stream: true, ...more })
+}
+
+type Call = (backend: ChatBackend, text: string, signal?: AbortSignal) => Promise<unknown>
+
+/** Both ways of asking, for what holds for both. */
+export const ways: readonly (readonly [string, Call])[] = [
+  ['complete', (backend, text, signal) => backend.complete(ask(text, signal))],
+  ['stream', (backend, text, signal) => backend.stream(askForStream(text, signal))],
+]

@@ -1,0 +1,67 @@
+/** Runs one backend stream of a turn on bytes a test made up, and cuts bytes where chance wants them cut. */
+import fc from 'fast-check'
+import type { ChatBackend } from '../../src/chat/backend.ts'
+import type { MenderOptions } from '../../src/chat/chunk-mender.ts'
+import { dataOf, splitRun } from '../../src/chat/event-reader.ts'
+import { Round } from '../../src/chat/round.ts'
+
+/** Options of a mender, with ids that count: `call_1`, `call_2`. */
+export function menderOptions(options: Partial<MenderOptions> = {}): MenderOptions {
+  let calls = 0
+  return {
+    choices: 1,
+    holdsCalls: false,
+    continued: undefined,
+    newNames: () => ({ id: 'chatcmpl-made', created: 1, model: 'made' }),
+    newCallId: () => `call_${++calls}`,
+    ...options,
+  }
+}
+
+/** What a caller is sent of a stream that comes in those reads, and what it failed with in the end. */
+export async function readRound(
+  reads: readonly Uint8Array[],
+  options: MenderOptions = menderOptions(),
+): Promise<{ bytes: Buffer; failure: unknown }> {
+  const runs: Uint8Array[] = []
+  try {
+    const round = await Round.open(
+      backendOf(reads),
+      { body: {}, signal: new AbortController().signal },
+      options,
+    )
+    for (let run = round.first; run !== undefined; run = await round.next()) runs.push(run)
+    return { bytes: Buffer.concat(runs), failure: undefined }
+  } catch (failure) {
+    return { bytes: Buffer.concat(runs), failure }
+  }
+}
+
+/** The chunks in some bytes of whole events. */
+export function chunksIn(bytes: Buffer): unknown[] {
+  return [...splitRun(bytes)].map((event) => JSON.parse(dataOf(event) as string))
+}
+
+function backendOf(reads: readonly Uint8Array[]): ChatBackend {
+  return {
+    name: 'scripted',
+    stream: async () => hand(reads),
+    complete: () => Promise.reject(new Error('not scripted')),
+    listModels: async () => [],
+    close: async () => {},
+  }
+}
+
+async function* hand(reads: readonly Uint8Array[]): AsyncGenerator<Uint8Array, void, void> {
+  yield* reads
+}
+
+/** Where to cut, as shares of the whole. */
+export const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 })
+
+export function cutAt(bytes: Buffer, shares: readonly number[]): Buffer[] {
+  const places = [0, ...shares.map((share) => Math.floor(share * bytes.length)), bytes.length].sort(
+    (a, b) => a - b,
+  )
+  return places.slice(1).map((place, index) => bytes.subarray(places[index], place))
+}

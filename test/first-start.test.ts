@@ -45,11 +45,11 @@ describe('the first start', () => {
     expect(await validate(second.url, first.key as string)).toBe(200)
   })
 
-  test('keeps database and secret in ./data, for its user alone', async () => {
+  test('keeps database, secret and files in ./data, for its user alone', async () => {
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
     expect(await readdir(folder)).toEqual(['data'])
-    expect((await readdir(join(folder, 'data'))).sort()).toEqual(['.lock', 'parley.db', 'secret'])
+    expect((await readdir(join(folder, 'data'))).sort()).toEqual(['.lock', 'files', 'parley.db', 'secret'])
   })
 
   test('after `keys create` prints no key', async () => {

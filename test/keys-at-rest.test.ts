@@ -16,10 +16,11 @@ async function makeDataDir(): Promise<string> {
   return join(folder, 'data')
 }
 
-/** The bytes of every file in a directory, readable as text. */
+/** The bytes of every file in a directory, at any depth, readable as text. */
 async function readAll(directory: string): Promise<string> {
-  const names = await readdir(directory)
-  const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'latin1')))
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  const texts = await Promise.all(paths.map((path) => readFile(path, 'latin1')))
   return texts.join('\n')
 }
 

@@ -56,6 +56,7 @@ export const Environment = z.object({
   PARLEY_MAX_STREAMS_AGENT: limit(20),
   PARLEY_MAX_STREAMS_ADDRESS: limit(4),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
+  PARLEY_MAX_FILE_BYTES: integer(1, 1_099_511_627_776).default(2_147_483_648),
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
   PARLEY_ALLOWED_HOSTS: hostList().optional(),
@@ -112,7 +113,7 @@ export interface Config {
   readonly defaultModel: string | undefined
   /** How long single calls are kept; their daily sums stay for good. */
   readonly usageRetentionDays: number
-  /** Requests a minute, streams at once (both 0 = no limit), and the largest chat body. */
+  /** Requests a minute, streams at once (both 0 = no limit), the largest chat body and the largest file. */
   readonly limits: {
     readonly parent: number
     readonly agent: number
@@ -120,6 +121,7 @@ export interface Config {
     readonly authFailures: number
     readonly streams: { readonly parent: number; readonly agent: number; readonly address: number }
     readonly maxBodyBytes: number
+    readonly maxFileBytes: number
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
@@ -281,6 +283,7 @@ function toConfig(given: Environment): Config {
         address: given.PARLEY_MAX_STREAMS_ADDRESS,
       },
       maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
+      maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
     },
     timings: {

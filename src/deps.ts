@@ -10,6 +10,7 @@ import type { Sealer } from './keys/seal.ts'
 import type { ModelCatalogue } from './models/catalogue.ts'
 import type { RateLimiter } from './rpc/rate-limit.ts'
 import type { StreamSlots } from './rpc/stream-slots.ts'
+import type { Blobs } from './storage/blobs.ts'
 import type { UsageBooks } from './usage/books.ts'
 
 /** A connection or an open transaction. */
@@ -43,6 +44,8 @@ export interface Deps {
   readonly models: ModelCatalogue
   readonly limiter: RateLimiter
   readonly streams: StreamSlots
+  /** The bytes of files. */
+  readonly fileBlobs: Blobs
   readonly usage: UsageBooks
 }
 

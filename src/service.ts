@@ -9,6 +9,7 @@ import type { Config } from './config.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
 import { createDrain } from './drain.ts'
+import { startFileSweeper } from './files/sweep.ts'
 import { readHealth } from './health.ts'
 import { listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
@@ -20,6 +21,8 @@ import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
 import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
+import type { Blobs } from './storage/blobs.ts'
+import { openBlobs } from './storage/local.ts'
 import { systemClock } from './system-clock.ts'
 import { createUsageBooks } from './usage/books.ts'
 import { startTending } from './usage/retention.ts'
@@ -30,6 +33,8 @@ export interface ServiceOptions {
   readonly clock?: Clock
   readonly random?: Random
   readonly log?: Logger
+  /** Where the bytes of files are kept; closed with the service. */
+  readonly fileBlobs?: Blobs
 }
 
 /** A running service. */
@@ -91,6 +96,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   })
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
   const stopTending = startTending(deps)
+  const stopSweeping = startFileSweeper(deps)
 
   async function stop(): Promise<void> {
     isDraining = true
@@ -98,7 +104,8 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     clearInterval(recordUse)
     await closeBackends(deps)
     await recordKeyUse(deps)
-    await Promise.all([deps.usage.close(), stopTending()])
+    await Promise.all([deps.usage.close(), stopTending(), stopSweeping()])
+    await deps.fileBlobs.close()
     await opened.close()
   }
   let stopping: Promise<void> | undefined
@@ -137,6 +144,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
+    fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
   }
 }
 

@@ -20,6 +20,7 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
   precondition_failed: [412, 'invalid_request_error'],
   too_large: [413, 'invalid_request_error'],
   unsupported_media_type: [415, 'invalid_request_error'],
+  range_not_satisfiable: [416, 'invalid_request_error'],
   rate_limit_exceeded: [429, 'rate_limit_error'],
   insufficient_quota: [429, 'rate_limit_error'],
   internal_error: [500, 'server_error'],

@@ -139,6 +139,26 @@ export interface BudgetReservationTable extends BudgetKey {
   expires_at: number
 }
 
+/** An uploaded file; its bytes lie in the blob store. */
+export interface FileTable {
+  id: string
+  /** The tenant. */
+  parent_key_id: string
+  /** The blob's name in the store: a UUID. */
+  blob: string
+  size_bytes: number
+  /** As it was sent, less the folders before it. */
+  filename: string
+  purpose: string
+  /** What the bytes were found to be when they came in. */
+  media_type: string
+  /** Orders files by creation, also within a second; microseconds since the epoch, made unique. */
+  position: number
+  created_at: number
+  /** From this second on it is gone; null when it stays. */
+  expires_at: number | null
+}
+
 /** Every table by its name. */
 export interface Tables {
   parent_keys: ParentKeyTable
@@ -150,4 +170,5 @@ export interface Tables {
   budgets: BudgetTable
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
+  files: FileTable
 }

@@ -3,12 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Deps } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
-import { EventStream, JsonBytes } from '../rpc/answer.ts'
+import { Download, EventStream, JsonBytes } from '../rpc/answer.ts'
 import { authorize, countStray } from '../rpc/authorize.ts'
 import { type Arrival, CallContext } from '../rpc/context.ts'
 import { toInvalidValue } from '../rpc/invalid-value.ts'
 import { logFailure } from '../rpc/log-failure.ts'
 import type { Call } from '../rpc/op.ts'
+import { writeDownload } from './download.ts'
 import { errorHeaders, errorShapeOf, renderError } from './errors.ts'
 import {
   askForBody,
@@ -20,6 +21,7 @@ import {
 } from './headers.ts'
 import { gatherInput } from './input.ts'
 import { endAndLinger, isStillSending } from './linger.ts'
+import { receiveUpload } from './multipart.ts'
 import { createRouteTable, type Match, type RestOperation } from './routes.ts'
 import { eventStreamHeaders, writeEvents } from './sse.ts'
 import { endWith } from './write.ts'
@@ -57,11 +59,28 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     call.errorShape = operation.wire.errors
     await authorize(context, operation.wire)
     askForBody(request, call.response)
-    const parsed = operation.input.safeParse(await gatherInput(request, operation, params, deps))
+    if (operation.wire.body === 'upload') return answerUpload(call, operation)
+    return run(call, operation, await gatherInput(request, operation, params, deps))
+  }
+
+  /** The file lasts as long as the call, unless the operation keeps it. */
+  function answerUpload(call: RestCall, operation: RestOperation): Promise<void> {
+    const { config, fileBlobs: blobs } = deps
+    const { signal } = call
+    const idleMs = config.timings.bodyIdleMs
+    const maxBytes = operation.wire.maxBodyBytes?.(config) ?? config.limits.maxFileBytes
+    return receiveUpload(call.request, { blobs, maxBytes, idleMs, signal }, (fields) =>
+      run(call, operation, fields),
+    )
+  }
+
+  async function run(call: RestCall, operation: RestOperation, input: unknown): Promise<void> {
+    const parsed = operation.input.safeParse(input)
     if (!parsed.success) throw toInvalidValue(parsed.error)
     call.input = parsed.data
     const result = await operation.run(call)
     if (result instanceof EventStream) return call.writeStream(result)
+    if (result instanceof Download) return call.writeDownload(result)
     call.writeAnswer(operation.wire.status ?? 200, result)
   }
 
@@ -129,15 +148,9 @@ class RestCall implements Call<Caller, unknown> {
     return this.controller.signal
   }
 
-  writeHead(status: number, headers: readonly string[]): ServerResponse {
+  writeHead(status: number, headers: readonly string[], security = securityHeaders): ServerResponse {
     const { context, request, path } = this
-    const all = [
-      ...securityHeaders,
-      'X-Request-Id',
-      context.arrival.requestId,
-      ...headers,
-      ...context.headers,
-    ]
+    const all = [...security, 'X-Request-Id', context.arrival.requestId, ...headers, ...context.headers]
     if (request.headers.origin !== undefined && isOpenToOrigins(path)) all.push(...crossOriginHeaders)
     // What is still on its way is not worth reading.
     if (isStillSending(request)) all.push('Connection', 'close')
@@ -163,6 +176,13 @@ class RestCall implements Call<Caller, unknown> {
       renderFailure: (thrown) => renderError(this.logged(toServiceError(thrown)), 'openai'),
       heartbeatMs: this.deps.config.timings.heartbeatMs,
     })
+  }
+
+  writeDownload({ content }: Download): Promise<void> {
+    const { request, response, context, signal } = this
+    const writeHead = (status: number, headers: readonly string[], security: readonly string[]) =>
+      void this.writeHead(status, headers, security)
+    return writeDownload(content, { request, response, context, signal, writeHead })
   }
 
   writeFailure(failure: ServiceError): void {

@@ -75,7 +75,9 @@ const securitySchemes = {
 
 function renderOperation(name: string, operation: RestOperation): ZodOpenApiOperationObject {
   const { http, wire, output } = operation
-  const answer: Record<string, object> = { 'application/json': { schema: output } }
+  const answer: Record<string, object> = wire.download
+    ? { 'application/octet-stream': { schema: binary } }
+    : { 'application/json': { schema: output } }
   if (wire.sse !== undefined) {
     const contentSchema = { $ref: `#/components/schemas/${idOf(wire.sse)}` }
     const schema = { type: 'string', contentMediaType: 'application/json', contentSchema } as const
@@ -90,6 +92,7 @@ function renderOperation(name: string, operation: RestOperation): ZodOpenApiOper
     ...renderInput(operation),
     responses: {
       [String(wire.status ?? 200)]: { description: 'Success', headers: limitHeaders, content: answer },
+      ...(wire.download ? downloadAnswers : {}),
       ...renderFailures(operation),
     },
   } as ZodOpenApiOperationObject
@@ -111,6 +114,7 @@ function renderInput({ http, wire, input }: RestOperation): Partial<ZodOpenApiOp
     requestParams: {
       ...(inPath.length > 0 ? { path: same(inPath) } : {}),
       ...(headers.length > 0 ? { header: fields(headers) } : {}),
+      ...(wire.download ? { header: downloadConditions } : {}),
       ...(!takesBody && others.length > 0 ? { query: same(others) } : {}),
     },
     ...(takesBody && others.length > 0 ? { requestBody: renderBody(wire, wire.bodySchema ?? input) } : {}),
@@ -118,6 +122,8 @@ function renderInput({ http, wire, input }: RestOperation): Partial<ZodOpenApiOp
 }
 
 function renderBody(wire: RestOperation['wire'], schema: z.ZodType) {
+  if (wire.body === 'upload')
+    return { required: true, content: { 'multipart/form-data': { schema, encoding } } }
   const raw = wire.body === 'definition' ? Object.keys(definitionFormats) : []
   return {
     // What may be left out altogether need not be sent.
@@ -147,6 +153,27 @@ function renderFailures({ http, wire }: RestOperation): Record<string, object> {
   )
 }
 
+/** Objects in a form are written field by field: `expires_after[seconds]`. */
+const encoding = { expires_after: { style: 'deepObject', explode: true } } as const
+
+const binary = { type: 'string', format: 'binary' } as const
+
+/** Protocol: RFC 9110, 13 and 14. */
+const downloadConditions = z.object({
+  Range: z.string().optional().meta({ description: 'One range of bytes, such as `bytes=0-1023`.' }),
+  'If-Range': z.string().optional().meta({ description: 'The ETag the range belongs to.' }),
+  'If-None-Match': z.string().optional().meta({ description: 'The ETag of what is there already.' }),
+})
+
+const downloadAnswers = {
+  206: {
+    description: 'The range that was asked for.',
+    headers: { 'Content-Range': { description: 'Which bytes, of how many.', schema: { type: 'string' } } },
+    content: { 'application/octet-stream': { schema: binary } },
+  },
+  304: { description: 'The bytes are those named in `If-None-Match`.' },
+} as const
+
 const wholeNumber = { type: 'integer' } as const
 
 /** Contract: Limits. */
@@ -160,6 +187,7 @@ const retryAfter = { 'Retry-After': { description: 'Seconds to wait.', schema: w
 const tags = [
   { name: 'Agents', description: 'What an agent is: its definition, its versions and its key.' },
   { name: 'Chat', description: 'Conversations, as any client of the well-known chat API sends them.' },
+  { name: 'Files', description: 'Bytes kept for the calling parent key.' },
   { name: 'Keys', description: 'The key a caller presents.' },
   { name: 'Models', description: 'What a request may name as its model: models and agents.' },
   { name: 'Usage', description: 'What the calls of a parent key have taken.' },

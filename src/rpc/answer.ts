@@ -1,4 +1,6 @@
-/** What an operation may return besides a plain object: an answer that is bytes already, and a stream of events. */
+/** What an operation may return besides a plain object: an answer that is bytes already, a stream of events, a download. */
+import type { Readable } from 'node:stream'
+import type { ByteRange } from '../storage/blobs.ts'
 
 /** A JSON answer that is encoded already. */
 export class JsonBytes {
@@ -16,4 +18,25 @@ export class EventStream {
   constructor(events: AsyncIterator<Uint8Array, void, void>) {
     this.events = events
   }
+}
+
+/** Bytes that somebody uploaded, sent as they are; the door adds ranges, conditions and the headers that keep them harmless. */
+export class Download {
+  readonly content: DownloadContent
+
+  constructor(content: DownloadContent) {
+    this.content = content
+  }
+}
+
+export interface DownloadContent {
+  readonly sizeBytes: number
+  /** Changes whenever the bytes do; a strong tag, with its quotes. */
+  readonly entityTag: string
+  /** What the bytes were found to be, not what somebody said they are. */
+  readonly mediaType: string
+  /** What to save them as, unchecked. */
+  readonly filename: string
+  /** The bytes in the range; all of them without one. */
+  open(range?: ByteRange): Promise<Readable>
 }

@@ -3,7 +3,7 @@ import type { TRPCMutationProcedure, TRPCQueryProcedure } from '@trpc/server'
 import type { z } from 'zod'
 import type { Config } from '../config.ts'
 import type { Caller, CallerKind } from '../keys/schema.ts'
-import type { EventStream, JsonBytes } from './answer.ts'
+import type { Download, EventStream, JsonBytes } from './answer.ts'
 import type { CallContext } from './context.ts'
 import { operationProcedure } from './trpc.ts'
 
@@ -23,11 +23,11 @@ export interface Wire<K extends CallerKind = CallerKind> {
   readonly callers: readonly K[]
   /** Success status, 200 unless given. */
   readonly status?: 201
-  /** The body is an agent definition in one of its five media types. */
-  readonly body?: 'definition'
+  /** The body is an agent definition in one of its five media types, or a form with a `file` in it. */
+  readonly body?: 'definition' | 'upload'
   /** The body alone, where the input has path or header fields beside it. */
   readonly bodySchema?: z.ZodType
-  /** The most a body may hold; 1 MiB unless given. */
+  /** The most a body, or the file in it, may hold; 1 MiB unless given. */
   readonly maxBodyBytes?: (config: Config) => number
   /** Query parameters that are whole numbers. */
   readonly integers?: readonly string[]
@@ -35,6 +35,8 @@ export interface Wire<K extends CallerKind = CallerKind> {
   readonly headers?: Readonly<Record<string, string>>
   /** The last path parameter takes the rest of the path, slashes and all. */
   readonly takesRest?: true
+  /** The answer is bytes that somebody uploaded. */
+  readonly download?: true
   /** The answer can be a stream of these events. */
   readonly sse?: z.ZodType
   /** Statuses this operation can fail with beside those of every operation, with what they mean here. */
@@ -68,8 +70,8 @@ interface OperationDefinition<
   ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
 }
 
-/** What `run` may return: the output, or the same as bytes or events where nothing needs decoding. */
-type Answer<O> = O | JsonBytes | EventStream
+/** What `run` may return: the output, the same as bytes or events where nothing needs decoding, or a download. */
+type Answer<O> = O | JsonBytes | EventStream | Download
 
 /** An operation whose types are no longer of interest: what the doors iterate over. */
 export type AnyOperation = OperationDefinition<'query' | 'mutation', CallerKind, z.ZodType, z.ZodType>

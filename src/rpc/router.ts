@@ -1,6 +1,7 @@
 /** The table of contents: every operation of the service, by room and verb. */
 import { agentsRouter } from '../agents/procedures.ts'
 import { chatRouter } from '../chat/procedures.ts'
+import { filesRouter } from '../files/procedures.ts'
 import { keysRouter } from '../keys/procedures.ts'
 import { modelsRouter } from '../models/procedures.ts'
 import { usageRouter } from '../usage/procedures.ts'
@@ -10,6 +11,7 @@ import { router } from './trpc.ts'
 export const appRouter = router({
   agents: agentsRouter,
   chat: chatRouter,
+  files: filesRouter,
   keys: keysRouter,
   models: modelsRouter,
   usage: usageRouter,

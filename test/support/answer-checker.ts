@@ -32,6 +32,7 @@ async function checkAnswer(method: string, path: string, response: Response): Pr
     return
   }
   const { operation } = routes.match(method, path)
+  if (operation.wire.download) return
   if (mediaType.startsWith('text/event-stream')) {
     for (const event of readEvents(text).events) (event.error ? ChatError : operation.wire.sse)?.parse(event)
   } else operation.output.parse(JSON.parse(text))

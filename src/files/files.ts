@@ -1,0 +1,142 @@
+/** What an owner can do with files: take one in, list, read, download, delete. */
+import { type Deps, unixSeconds } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { newId } from '../keys/format.ts'
+import { Download } from '../rpc/answer.ts'
+import type { ByteRange } from '../storage/blobs.ts'
+import type { FileListQuery, FileUpload } from './schema.ts'
+import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows } from './store.ts'
+
+type FileDeps = Pick<Deps, 'db' | 'clock' | 'fileBlobs'>
+
+/** A part of a list; `hasMore` tells whether files follow it. */
+export interface FilePage {
+  readonly files: readonly FileRow[]
+  readonly hasMore: boolean
+}
+
+/**
+ * Keeps an upload as a file of the tenant.
+ * @throws ServiceError `storage_full`
+ */
+export async function createFile(
+  deps: FileDeps & Pick<Deps, 'random' | 'nextPosition'>,
+  tenantId: string,
+  { file, purpose, expires_after }: FileUpload,
+): Promise<FileRow> {
+  const { blob, filename } = file
+  const mediaType = await sniff(blob.head)
+  await blob.keep()
+  const position = deps.nextPosition()
+  const createdAt = unixSeconds(deps.clock)
+  const row: FileRow = {
+    id: newFileId(position, deps.random),
+    parent_key_id: tenantId,
+    blob: blob.name,
+    size_bytes: blob.sizeBytes,
+    filename,
+    purpose,
+    media_type: mediaType,
+    position,
+    created_at: createdAt,
+    expires_at: expires_after === undefined ? null : createdAt + expires_after.seconds,
+  }
+  try {
+    await insertFile(deps.db, row)
+  } catch (error) {
+    await deps.fileBlobs.delete(blob.name)
+    throw error
+  }
+  return row
+}
+
+/**
+ * The tenant's files in the order asked for.
+ * @throws ServiceError `invalid_value` when `after` is no file id.
+ */
+export async function listFiles(
+  deps: Pick<Deps, 'db' | 'clock'>,
+  tenantId: string,
+  { limit, after, order, purpose }: FileListQuery,
+): Promise<FilePage> {
+  // One more than wanted tells whether there are more.
+  const rows = await listFileRows(deps.db, tenantId, unixSeconds(deps.clock), {
+    limit: limit + 1,
+    after: after === undefined ? undefined : positionOf(after),
+    order,
+    purpose,
+  })
+  return { files: rows.slice(0, limit), hasMore: rows.length > limit }
+}
+
+/** @throws ServiceError `not_found` for another tenant's file and for none alike. */
+export async function getFile(
+  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  tenantId: string,
+  id: string,
+): Promise<FileRow> {
+  const row = await findFile(db, tenantId, id, unixSeconds(clock))
+  if (row === undefined) throw fileNotFound()
+  return row
+}
+
+/** The bytes of a file. @throws ServiceError `not_found` */
+export async function downloadFile(deps: FileDeps, tenantId: string, id: string): Promise<Download> {
+  const { blob, size_bytes, media_type, filename } = await getFile(deps, tenantId, id)
+  return new Download({
+    sizeBytes: size_bytes,
+    // The bytes under an id never change.
+    entityTag: `"${id}"`,
+    mediaType: media_type,
+    filename,
+    async open(range) {
+      try {
+        return await deps.fileBlobs.open(blob, range ?? wholeOf(size_bytes))
+      } catch (error) {
+        // Deleted since it was looked up, or else a loss of ours.
+        await getFile(deps, tenantId, id)
+        throw error
+      }
+    },
+  })
+}
+
+/** Named to the last byte, so that a blob that lost its end is not sent as if it were whole. */
+function wholeOf(sizeBytes: number): ByteRange | undefined {
+  return sizeBytes === 0 ? undefined : { start: 0, end: sizeBytes - 1 }
+}
+
+/** Deletes a file; whoever is downloading it gets the rest. @throws ServiceError `not_found` */
+export async function deleteFile(deps: FileDeps, tenantId: string, id: string): Promise<void> {
+  const { blob } = await getFile(deps, tenantId, id)
+  if (!(await deleteFileRow(deps.db, tenantId, id))) throw fileNotFound()
+  // In this order: bytes without a row are found by the sweeper, a row without bytes would be a broken file.
+  await deps.fileBlobs.delete(blob)
+}
+
+function fileNotFound(): ServiceError {
+  return new ServiceError('not_found', 'There is no such file.')
+}
+
+const POSITION_DIGITS = 11
+
+/** Begins with the place in the list, so that a list goes on after a file that was deleted meanwhile. */
+function newFileId(position: number, random: Deps['random']): string {
+  return newId(`file-${position.toString(36).padStart(POSITION_DIGITS, '0')}`, 16, random)
+}
+
+function positionOf(id: string): number {
+  const [, digits] = /^file-([0-9a-z]{11})[0-9A-Za-z]{16}$/.exec(id) ?? []
+  if (digits === undefined)
+    throw new ServiceError('invalid_value', `after: '${id}' is no file id`, { param: 'after' })
+  return Number.parseInt(digits, 36)
+}
+
+/** What the bytes are, by their beginning; nothing a sender says is believed. Security: 2.7. */
+async function sniff(head: Uint8Array): Promise<string> {
+  // Loaded with the first upload: a start has no use for it.
+  const { fileTypeFromBuffer } = await import('file-type')
+  // A beginning that breaks the detector is nothing known either.
+  const found = await fileTypeFromBuffer(head).catch(() => undefined)
+  return found?.mime ?? 'application/octet-stream'
+}

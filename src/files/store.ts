@@ -1,0 +1,81 @@
+/** The rows of files; what they hold lies in the blob store. */
+import type { Insertable, Selectable } from 'kysely'
+import type { FileTable } from '../db/tables.ts'
+import type { Database } from '../deps.ts'
+
+export type FileRow = Selectable<FileTable>
+
+/** Which rows of a tenant, in which order; `after` is a position. */
+export interface Page {
+  readonly limit: number
+  readonly after: number | undefined
+  readonly order: 'asc' | 'desc'
+  readonly purpose: string | undefined
+}
+
+export async function insertFile(db: Database, row: Insertable<FileTable>): Promise<void> {
+  await db.insertInto('files').values(row).execute()
+}
+
+/** A file that has expired by `now` (Unix seconds) is not found any more, whether it was swept or not. */
+export async function findFile(
+  db: Database,
+  tenantId: string,
+  id: string,
+  now: number,
+): Promise<FileRow | undefined> {
+  return ownFiles(db, tenantId, now).where('id', '=', id).executeTakeFirst()
+}
+
+export async function listFileRows(
+  db: Database,
+  tenantId: string,
+  now: number,
+  { limit, after, order, purpose }: Page,
+): Promise<FileRow[]> {
+  let query = ownFiles(db, tenantId, now).orderBy('position', order).limit(limit)
+  if (after !== undefined) query = query.where('position', order === 'desc' ? '<' : '>', after)
+  if (purpose !== undefined) query = query.where('purpose', '=', purpose)
+  return query.execute()
+}
+
+/** False when the tenant has no such file. */
+export async function deleteFileRow(db: Database, tenantId: string, id: string): Promise<boolean> {
+  const result = await db
+    .deleteFrom('files')
+    .where('id', '=', id)
+    .where('parent_key_id', '=', tenantId)
+    .executeTakeFirst()
+  return result.numDeletedRows > 0n
+}
+
+/** Deletes rows, of all tenants, that have expired by `now`: the oldest, and at most `limit`. Answers with their blobs. */
+export async function deleteExpiredRows(db: Database, now: number, limit: number): Promise<string[]> {
+  const rows = await db
+    .deleteFrom('files')
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('files')
+        .select('id')
+        .where('expires_at', '<=', now)
+        .orderBy('expires_at')
+        .limit(limit),
+    )
+    .returning('blob')
+    .execute()
+  return rows.map(({ blob }) => blob)
+}
+
+/** Those of the blobs that some file, of whatever tenant, is made of. */
+export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
+  const rows = await db.selectFrom('files').select('blob').where('blob', 'in', blobs).execute()
+  return new Set(rows.map(({ blob }) => blob))
+}
+
+function ownFiles(db: Database, tenantId: string, now: number) {
+  return db
+    .selectFrom('files')
+    .selectAll()
+    .where('parent_key_id', '=', tenantId)
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+}

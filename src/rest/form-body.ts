@@ -1,0 +1,163 @@
+/** Moves the body of a form through its parser into storage, and notices when it does not get any further. */
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { BusboyInstance } from '@fastify/busboy'
+import { ServiceError } from '../errors.ts'
+import type { Blobs, StagedBlob } from '../storage/blobs.ts'
+import { badPart, toFilename } from './form-fields.ts'
+
+/** A file that has arrived, and the name it came with. */
+export interface FilePart {
+  readonly blob: StagedBlob
+  readonly filename: string
+}
+
+interface StoringOptions {
+  readonly blobs: Blobs
+  /** Aborted when anything of the form fails. */
+  readonly signal: AbortSignal
+}
+
+interface FeedOptions {
+  readonly signal: AbortSignal
+  /** The longest silence of the client's. */
+  readonly idleMs: number
+  /** The largest file, and the largest body around it. */
+  readonly maxBytes: number
+  readonly maxBodyBytes: number
+}
+
+/** The one file of a form, on its way into storage. */
+export class Storing {
+  /** The file once it is stored; undefined while there is none. */
+  file: Promise<FilePart | undefined> = Promise.resolve(undefined)
+  isPending = false
+  /** Whether storage waits for more bytes. */
+  isHungry = false
+  /** Called whenever either has changed. */
+  onChange = () => {}
+  private readonly options: StoringOptions
+
+  constructor(options: StoringOptions) {
+    this.options = options
+  }
+
+  start(bytes: Readable, filename: string | undefined, { headers }: IncomingMessage): Promise<unknown> {
+    const { blobs, signal } = this.options
+    this.isPending = true
+    // Also once nobody reads it any more: the parser still tells it of a form that breaks off.
+    bytes.on('error', () => {})
+    signal.addEventListener('abort', () => bytes.destroy(signal.reason))
+    const staging = blobs.stage(this.watch(bytes), Number(headers['content-length'] ?? 0))
+    this.file = staging
+      .then((blob) => ({ blob, filename: toFilename(filename) }))
+      .finally(() => {
+        this.isPending = false
+        this.onChange()
+      })
+    return this.file
+  }
+
+  private async *watch(bytes: Readable): AsyncIterable<Uint8Array> {
+    this.setHungry(true)
+    for await (const chunk of bytes) {
+      this.setHungry(false)
+      yield chunk
+      this.setHungry(true)
+    }
+    this.setHungry(false)
+  }
+
+  private setHungry(isHungry: boolean): void {
+    this.isHungry = isHungry
+    this.onChange()
+  }
+}
+
+/** Runs the body through the parser to its end; rejects at the first thing wrong, and takes no more of the body then. */
+export function feed(
+  request: IncomingMessage,
+  parser: BusboyInstance,
+  storing: Storing,
+  options: FeedOptions,
+): Promise<void> {
+  const { signal } = options
+  return new Promise((resolve, reject) => {
+    const stopWatching = watchBody(request, storing, options, fail)
+    const onAbort = () => fail(signal.reason)
+    let isParsed = false
+    function fail(failure: unknown): void {
+      settle()
+      reject(failure)
+    }
+    function settle(): void {
+      stopWatching()
+      signal.removeEventListener('abort', onAbort)
+      request.off('data', onData).resume()
+    }
+    // Not a pipe: that stops at the last boundary, where the parser is done, and the body may go on behind it.
+    function onData(chunk: Buffer): void {
+      if (!parser.write(chunk)) request.pause()
+    }
+    // The parser says nothing of some malformed parts. Once the body has ended it needs one turn for what it has in hand.
+    async function look(): Promise<void> {
+      if (!request.readableEnded) return
+      await nextTurn()
+      if (storing.isHungry || !(storing.isPending || isParsed)) fail(notAForm())
+      else if (!storing.isPending) {
+        settle()
+        resolve()
+      }
+    }
+    storing.onChange = look
+    parser.on('drain', () => request.resume()).on('error', () => fail(notAForm()))
+    parser.once('finish', () => {
+      isParsed = true
+    })
+    if (signal.aborted) return onAbort()
+    signal.addEventListener('abort', onAbort)
+    request
+      .on('data', onData)
+      .once('end', () => parser.end())
+      .once('end', look)
+  })
+}
+
+/** Tells of a body that is too large, falls silent, breaks off or gets stuck; the function returned ends that. */
+function watchBody(
+  request: IncomingMessage,
+  storing: Storing,
+  { idleMs, maxBytes, maxBodyBytes }: FeedOptions,
+  fail: (failure: ServiceError) => void,
+): () => void {
+  let receivedBytes = 0
+  const idle = setTimeout(() => {
+    const isClientsTurn = !request.isPaused() && !request.readableEnded
+    if (isClientsTurn) fail(new ServiceError('request_timeout', 'The request body did not arrive in time.'))
+    else if (storing.isPending && !storing.isHungry) idle.refresh()
+    else fail(notAForm())
+  }, idleMs)
+  function onData(chunk: Buffer): void {
+    idle.refresh()
+    receivedBytes += chunk.length
+    if (receivedBytes > maxBodyBytes) fail(tooLarge(maxBytes))
+  }
+  function onClose(): void {
+    if (!request.complete) fail(badPart('The request body ended early.'))
+  }
+  request.on('data', onData).on('close', onClose).on('error', onClose)
+  // Errors are heard on: one that comes later is no reason to die.
+  return () => {
+    clearTimeout(idle)
+    request.off('data', onData).off('close', onClose)
+  }
+}
+
+function notAForm(): ServiceError {
+  return badPart('The body is not a whole multipart form.')
+}
+
+export function tooLarge(maxBytes: number): ServiceError {
+  return new ServiceError('too_large', `The file is larger than the limit of ${maxBytes} bytes.`)
+}

@@ -1,0 +1,52 @@
+/** Where bytes are kept: what every store of them can do, be it a folder or a bucket. */
+import type { Readable } from 'node:stream'
+
+/** Bytes from `start` to `end`, both included, counted from 0. */
+export interface ByteRange {
+  readonly start: number
+  readonly end: number
+}
+
+/** Bytes that have arrived but are nobody's yet; until `keep` they go with the process, however it ends. */
+export interface StagedBlob {
+  /** The name they will be found by: a UUID. */
+  readonly name: string
+  readonly sizeBytes: number
+  /** Their first `HEAD_BYTES`, for whoever wants to know what they are. */
+  readonly head: Uint8Array
+  /**
+   * Makes them last: once it resolves they survive a power failure.
+   * @throws ServiceError `storage_full`
+   */
+  keep(): Promise<void>
+  /** Throws them away; does nothing once they are kept. */
+  discard(): Promise<void>
+}
+
+/** A kept blob as a store lists it. */
+export interface BlobEntry {
+  readonly name: string
+  /** Unix milliseconds: when it was kept. */
+  readonly keptAtMs: number
+}
+
+/** How much of a blob's beginning a staged one remembers. */
+export const HEAD_BYTES = 4_096
+
+/** A store of bytes under names of its own making. It never holds more than a few chunks of a blob in memory. */
+export interface Blobs {
+  /**
+   * Takes in a stream to its end; when it fails, or `bytes` does, nothing stays behind. `expectedBytes` is what the sender
+   * announced.
+   * @throws ServiceError `storage_full`, or what `bytes` failed with.
+   */
+  stage(bytes: AsyncIterable<Uint8Array>, expectedBytes?: number): Promise<StagedBlob>
+  /** A kept blob, or the part of it that lies in `range`, as a stream; rejects when it is not there in full. */
+  open(name: string, range?: ByteRange): Promise<Readable>
+  /** Removes a kept blob; does nothing when it is gone already. Streams of it that are open go on. */
+  delete(name: string): Promise<void>
+  /** Every kept blob, in no order: for finding those that belong to nothing. */
+  list(): AsyncIterable<BlobEntry>
+  /** Gives back what the store holds in this process. */
+  close(): Promise<void>
+}

@@ -1,0 +1,33 @@
+/** Keeps the memory small that bytes take up on their way through this process. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+/** After so many bytes what they were held in is given back. */
+const FREE_EVERY_BYTES = 32 * 1024 ** 2
+
+let passedBytes = 0
+let freeYoung: (() => void) | undefined
+
+/**
+ * Passes chunks on. Node holds each in memory of its own, of which V8 lets 64 MiB and more pile up before it looks for what
+ * nobody needs any more; looking through the youngest takes a millisecond or two and finds nearly all of it.
+ */
+export async function* passing<Chunk extends Uint8Array>(chunks: AsyncIterable<Chunk>): AsyncIterable<Chunk> {
+  for await (const chunk of chunks) {
+    passedBytes += chunk.length
+    if (passedBytes >= FREE_EVERY_BYTES) {
+      passedBytes = 0
+      freeYoung ??= findCollector()
+      freeYoung()
+    }
+    yield chunk
+  }
+}
+
+/** The collector is there only in a context that is made while the flag is set. */
+function findCollector(): () => void {
+  setFlagsFromString('--expose-gc')
+  const collect: NodeJS.GCFunction = runInNewContext('gc')
+  setFlagsFromString('--no-expose-gc')
+  return () => void collect({ type: 'minor' })
+}

@@ -1,0 +1,120 @@
+/** Forms with files in them, byte by byte, and what lies in a store's folder. */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createParentKey } from '../../src/keys/keys.ts'
+import type { TestApp } from './app.ts'
+
+/** One part of a form; `disposition` stands after `form-data`, as it is sent. */
+export interface Part {
+  readonly disposition: string | Buffer
+  readonly headers?: readonly string[]
+  readonly body: string | Buffer
+}
+
+export const BOUNDARY = 'parley-test-boundary'
+export const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`
+
+/** A field as every client sends it. */
+export function field(name: string, body: string): Part {
+  return { disposition: `name="${name}"`, body }
+}
+
+/** A file part; the name stands between the quotes as it is. */
+export function filePart(body: string | Buffer = 'hello', filename: string | Buffer = 'hello.txt'): Part {
+  const disposition = Buffer.concat([
+    Buffer.from('name="file"; filename="'),
+    Buffer.from(filename),
+    Buffer.from('"'),
+  ])
+  return { disposition, headers: ['Content-Type: application/octet-stream'], body }
+}
+
+export const purpose = field('purpose', 'assistants')
+
+/** The bytes of a part up to its body. */
+export function partHead({ disposition, headers = [] }: Omit<Part, 'body'>): Buffer {
+  const rest = headers.map((header) => `\r\n${header}`).join('')
+  return Buffer.concat([
+    Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; `),
+    Buffer.from(disposition),
+    Buffer.from(`${rest}\r\n\r\n`),
+  ])
+}
+
+export const formEnd = `--${BOUNDARY}--\r\n`
+
+/** A whole form. */
+export function toForm(parts: readonly Part[]): Buffer {
+  const pieces = parts.flatMap((part) => [partHead(part), Buffer.from(part.body), Buffer.from('\r\n')])
+  return Buffer.concat([...pieces, Buffer.from(formEnd)])
+}
+
+/** A body of which nobody says how long it is. */
+export function toPieces(bytes: Buffer, size = bytes.length): ReadableStream {
+  let sent = 0
+  return new ReadableStream({
+    pull(controller) {
+      if (sent >= bytes.length) return controller.close()
+      controller.enqueue(bytes.subarray(sent, sent + size))
+      sent += size
+    },
+  })
+}
+
+/** An answer to an upload, and its body parsed. */
+export interface UploadAnswer {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  readonly body: any
+}
+
+/** Sends a body to `POST /v1/files`. */
+export async function postFiles(
+  app: Pick<TestApp, 'url' | 'key' | 'fetch'>,
+  body: Buffer | ReadableStream,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<UploadAnswer> {
+  const response = await app.fetch(`${app.url}/v1/files`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': FORM_TYPE, ...headers },
+    body,
+    duplex: 'half',
+  } as RequestInit)
+  return { status: response.status, headers: response.headers, body: await response.json() }
+}
+
+/** Uploads the parts; a `file` and a `purpose` unless others are given. */
+export function upload(
+  app: Pick<TestApp, 'url' | 'key' | 'fetch'>,
+  parts: readonly Part[] = [filePart(), purpose],
+  headers?: Readonly<Record<string, string>>,
+): Promise<UploadAnswer> {
+  return postFiles(app, toForm(parts), headers)
+}
+
+/** The content of a file, as a response to look at. */
+export function download(
+  app: Pick<TestApp, 'url' | 'key' | 'fetch'>,
+  id: string,
+  init: { method?: string; headers?: Readonly<Record<string, string>> } = {},
+): Promise<Response> {
+  return app.fetch(`${app.url}/v1/files/${id}/content`, {
+    ...init,
+    headers: { Authorization: `Bearer ${app.key}`, ...init.headers },
+  })
+}
+
+/** Another parent key of the same service. */
+export async function createOtherKey(app: TestApp): Promise<string> {
+  return (await createParentKey(app.service.deps, 'other')).text
+}
+
+/** The names in a data directory's store: what is kept, and what is still coming in. */
+export async function listStored(dataDir: string): Promise<{ kept: string[]; incoming: string[] }> {
+  const entries = await readdir(join(dataDir, 'files'), { withFileTypes: true })
+  return {
+    kept: entries.filter((entry) => entry.isFile()).map(({ name }) => name),
+    incoming: await readdir(join(dataDir, 'files', 'incoming')),
+  }
+}

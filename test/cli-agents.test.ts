@@ -60,6 +60,12 @@ describe('help', () => {
   )
 })
 
+test('the help of `parley` names agents and doctor', async () => {
+  const text = await parley(await makeFolder(), '--help')
+  for (const command of ['agents', 'doctor'])
+    expect(text).toMatch(new RegExp(`^ {2}${command}\\b.* {2}\\w`, 'm'))
+})
+
 describe('agents list and get', () => {
   test('show what there is, and definitions to the last byte', async () => {
     const untidy = `\uFEFF${GREETER.trimEnd()}`
@@ -129,25 +135,166 @@ describe('agents apply', () => {
     const ids = await applyFiles(folder)
     const [a, b, c] = ['a.yaml', 'b.md', 'c.yaml'].map((name) => ids[`agents/${name}`])
     await mkdir(join(folder, 'next'))
-    const renamed = GREETER.replace('Greeter', 'Host').replace('Greet people.', 'Welcome \u001b[31mpeople.')
-    await writeFile(join(folder, 'next', `x.${a}.yaml`), renamed.replace('\u001b', '\\e'))
+    const changed = GREETER.replace('Greeter', 'Host').replace('Greet people.', 'Welcome people.\r')
+    await writeFile(join(folder, 'next', `x.${a}.yaml`), changed)
     await writeFile(join(folder, 'next', 'y.md'), MARKDOWN)
-    const plan = await agents(folder, 'apply', 'next', '--yes')
-    expect(plan.split('\n')).toEqual([
+    expect((await agents(folder, 'apply', 'next', '--yes')).split('\n')).toEqual([
       `~ update  next/x.${a}.yaml  "Host" (${a})`,
       '    - name: Greeter',
       '    + name: Host',
       '    - instructions: Greet people.',
-      '    + instructions: Welcome \\e[31mpeople.',
+      '    + instructions: Welcome people.␍',
       `= same    next/y.md  "Wörk Über" (${b})`,
       `  untouched, without a file: "Guide" (${c})`,
       `updated ${a}`,
       '',
-    ].sort((left, right) => order(left) - order(right)))
-    expect((await listAgents(folder)).map(({ id, name, version }: Row) => [id, name, version])).toEqual([
+    ])
+    const rows: { id: string; name: string; version: number }[] = await listAgents(folder)
+    expect(rows.map(({ id, name, version }) => [id, name, version])).toEqual([
       [c, 'Guide', 1],
       [b, 'Wörk Über', 1],
       [a, 'Host', 2],
     ])
+    expect(await agents(folder, 'get', a as string)).toBe(changed)
+    expect(await agents(folder, 'apply', 'next', '--yes')).toContain('\nNothing has to change.\n')
+  })
+
+  test('takes one file, and shows no more of a difference than fits a screen', async () => {
+    const lines = (word: string) => `${GREETER}rules:\n${`  - ${word}\n`.repeat(30)}`
+    const folder = await makeInstallation({ 'a.yml': lines('old') })
+    await applyFiles(folder, 'agents/a.yml')
+    await putFiles(folder, { 'a.yml': lines('new') })
+    const plan = await agents(folder, 'apply', 'agents/a.yml')
+    expect(plan.match(/^ {4}- {3}- old$/gm)).toHaveLength(20)
+    expect(plan).toContain('\n    … and 40 more lines\n')
+  })
+
+  test('prints the keys of created agents only when asked', async () => {
+    const folder = await makeInstallation({ 'a.yaml': GREETER })
+    expect(await agents(folder, 'apply', 'agents', '--yes')).toMatch(/\ncreated agent-[0-9A-Za-z]{20}\n$/)
+    await putFiles(folder, { 'b.md': MARKDOWN, 'c.yaml': FULL })
+    const words = ['apply', 'agents/b.md', '--yes', '--show-keys']
+    const [, key = ''] = /created \S+ (agnt_key-\S+)\n$/.exec(await agents(folder, ...words)) ?? []
+    const json = JSON.parse(await agents(folder, 'apply', 'agents', '--yes', '--show-keys', '--json'))
+    const keys = json.files.map((file: { agent_key?: string }) => file.agent_key)
+    expect(keys).toEqual([undefined, undefined, expect.stringMatching(/^agnt_key-/)])
+    const { url } = await startServer({ folder })
+    for (const one of [key, keys[2]]) {
+      expect((await callServer(url, 'GET', '/v1/keys/validate', one)).status).toBe(200)
+    }
+  })
+
+  test('writes nothing when one file is wrong, and names each with path, line and column', async () => {
+    const folder = await makeInstallation({
+      'a.yaml': GREETER,
+      'b.yaml': 'name: B\ninstructions: Hi.\ntemperature: 7\n',
+      'c.md': 'no front matter',
+      'd.yaml': new Uint8Array([0x6e, 0xff]),
+    })
+    expect((await complaint(folder, 'apply', 'agents', '--yes')).split('\n')).toEqual([
+      'parley: Nothing was changed, because of',
+      '  agents/b.yaml: temperature: must be between 0 and 2 (line 3, column 14)',
+      expect.stringMatching(/^ {2}agents\/c\.md: .* \(line 1, column 1\)$/),
+      '  agents/d.yaml: The file is not written in UTF-8.',
+      '',
+    ])
+    expect(await listAgents(folder)).toEqual([])
+  })
+
+  test('refuses what it could not tell apart', async () => {
+    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.yaml': `${GREETER}# b\n` })
+    const both = 'agents/a.yaml and agents/b.yaml are both for'
+    expect(await complaint(folder, 'apply', 'agents', '--yes')).toContain(`${both} a new agent "Greeter"`)
+    const id = (await applyFiles(folder, 'agents/a.yaml'))['agents/a.yaml'] as string
+    expect(await complaint(folder, 'apply', 'agents', '--yes')).toContain(`${both} the agent ${id}`)
+    await putFiles(folder, { 'c.yaml': GREETER.replace('Greeter', 'Other') })
+    const other = (await applyFiles(folder, 'agents/c.yaml'))['agents/c.yaml'] as string
+    await putFiles(folder, { [`c.${other}.yaml`]: GREETER })
+    await applyFiles(folder, `agents/c.${other}.yaml`)
+    const refusal = await complaint(folder, 'apply', 'agents/b.yaml', '--yes')
+    expect(refusal).toContain('agents/b.yaml: several agents are called "Greeter"')
+    for (const one of [id, other]) expect(refusal).toContain(one)
+  })
+
+  test.each([
+    ['nowhere', 'no such file or directory'],
+    ['agents', 'no file in agents whose name ends in'],
+    ['data/parley.db', 'is no definition file'],
+  ])('says what it misses at %s', async (path, sentence) => {
+    expect(await complaint(await makeInstallation(), 'apply', path)).toContain(sentence)
+  })
+})
+
+describe('agents export', () => {
+  test('writes files that apply finds nothing to change in, the same ones each time', async () => {
+    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL })
+    const ids = await applyFiles(folder)
+    const names = [
+      `greeter.${ids['agents/a.yaml']}.yaml`,
+      `guide.${ids['agents/c.yaml']}.yaml`,
+      `work-uber.${ids['agents/b.md']}.md`,
+    ]
+    const json = JSON.parse(await agents(folder, 'export', 'out/deep', '--json'))
+    expect(json).toContainEqual({
+      id: ids['agents/a.yaml'],
+      file: `out/deep/${names[0]}`,
+      state: 'written',
+    })
+    expect((await readdir(join(folder, 'out/deep'))).sort()).toEqual(names)
+    expect(await readFile(join(folder, 'out/deep', names[2] as string), 'utf8')).toBe(MARKDOWN)
+    expect(await agents(folder, 'apply', 'out/deep', '--yes')).toContain('\nNothing has to change.\n')
+    expect(await agents(folder, 'export', 'out/deep')).toMatch(/^(same {5}out\/deep\/\S+\n){3}$/)
+  })
+
+  test('replaces other content, and the agent’s file of another name, only with --force', async () => {
+    const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN })
+    const ids = await applyFiles(folder)
+    const greeter = `greeter.${ids['agents/a.yaml']}.yaml`
+    const [work, earlier] = [`work-uber.${ids['agents/b.md']}.md`, `earlier.${ids['agents/b.md']}.md`]
+    const out = join(folder, 'out')
+    await agents(folder, 'export', 'out')
+    await writeFile(join(out, greeter), 'mine')
+    await writeFile(join(out, 'README.txt'), 'mine too')
+    await rename(join(out, work), join(out, earlier))
+    const refusal = await complaint(folder, 'export', 'out')
+    for (const name of [greeter, earlier]) expect(refusal).toContain(`\n  out/${name}\n`)
+    expect((await readdir(out)).sort()).toEqual(['README.txt', earlier, greeter])
+    expect(await readFile(join(out, greeter), 'utf8')).toBe('mine')
+    await agents(folder, 'export', 'out', '--force')
+    expect((await readdir(out)).sort()).toEqual(['README.txt', greeter, work])
+    expect(await readFile(join(out, greeter), 'utf8')).toBe(GREETER)
+  })
+})
+
+describe('agents delete', () => {
+  test('needs --yes', async () => {
+    const folder = await makeInstallation({ 'a.yaml': GREETER })
+    const id = (await applyFiles(folder))['agents/a.yaml'] as string
+    expect(await complaint(folder, 'delete', id)).toContain(`"Greeter" (${id})`)
+    expect(await listAgents(folder)).toHaveLength(1)
+    expect(JSON.parse(await agents(folder, 'delete', id, '--yes', '--json'))).toEqual({ id, deleted: true })
+    expect(await listAgents(folder)).toEqual([])
+    expect(await complaint(folder, 'delete', id, '--yes')).toContain('Agent not found.')
+  })
+})
+
+describe('a running server', () => {
+  test('soon has what was applied and no longer what was deleted', async () => {
+    const folder = await makeInstallation()
+    const { url, ...server } = await startServer({ folder })
+    expect(server.key).toBeUndefined()
+    const owner = (await parley(folder, 'keys', 'create', '--name', 'caller')).trim()
+    await putFiles(folder, { 'a.yaml': GREETER })
+    const words = ['--key', owner, '--yes', '--show-keys', '--json']
+    const { files } = JSON.parse(await agents(folder, 'apply', 'agents', ...words))
+    const { id, agent_key: key } = files[0]
+    const ownName = async () => (await callServer(url, 'GET', '/v1/agents/me', key)).body.name
+    expect(await eventually(ownName, 'Greeter')).toBe('Greeter')
+    await putFiles(folder, { [`a.${id}.yaml`]: GREETER.replace('Greeter', 'Host') })
+    await agents(folder, 'apply', `agents/a.${id}.yaml`, '--key', owner, '--yes')
+    expect(await eventually(ownName, 'Host')).toBe('Host')
+    await agents(folder, 'delete', id, '--key', owner, '--yes')
+    const status = async () => (await callServer(url, 'GET', '/v1/agents/me', key)).status
+    expect(await eventually(status, 401)).toBe(401)
   })
 })

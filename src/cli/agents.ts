@@ -37,8 +37,8 @@ change. Agents without a file stay as they are: none is ever deleted.`
 
 const howFilesAreNamed = `
 A file is called after the agent's name and id, such as
-guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. A file of an agent that says something
-else, or has another name, is left alone, and nothing is written, without --force.`
+guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. When one of an agent's files says
+something else, or has another name, nothing is written without --force.`
 
 function withCommonOptions(command: Command): Command {
   return command

@@ -37,9 +37,9 @@ export async function checkDataDirectory(dataDir: string): Promise<Finding> {
 async function checkParent(check: string, dataDir: string): Promise<Finding> {
   const parent = await findExisting(dirname(dataDir))
   try {
-    await access(parent, constants.W_OK | constants.X_OK)
     if (!(await stat(parent)).isDirectory())
       return fail(check, `${dataDir} cannot be made: ${parent} is a file`)
+    await access(parent, constants.W_OK | constants.X_OK)
     return ok(check, `${dataDir} is not there yet; the first start makes it`)
   } catch (error) {
     return fail(

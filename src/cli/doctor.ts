@@ -61,7 +61,11 @@ async function checkData(config: Config): Promise<Finding[]> {
 }
 
 function renderFindings(findings: readonly Finding[]): string {
-  const rows = findings.map(({ state, check, message }) => [state, check, message.replaceAll('\n', ' ')])
+  const rows = findings.map(({ state, check, message }) => [
+    state.padEnd(4),
+    check,
+    message.replaceAll('\n', ' '),
+  ])
   const [, ...lines] = renderTable(['', '', ''], rows).split('\n')
   return lines.join('\n')
 }

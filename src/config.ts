@@ -48,6 +48,10 @@ export const Environment = z.object({
     /^\P{C}{1,200}$/u,
     'must be a model id of at most 200 characters',
   ).optional(),
+  PARLEY_DEFAULT_EMBEDDING_MODEL: matching(
+    /^\P{C}{1,200}$/u,
+    'must be a model id of at most 200 characters',
+  ).optional(),
   PARLEY_RATE_LIMIT_PARENT: limit(600),
   PARLEY_RATE_LIMIT_AGENT: limit(120),
   PARLEY_RATE_LIMIT_AGENT_ADDRESS: limit(60),
@@ -109,7 +113,8 @@ export interface Config {
   readonly parentKey: string | undefined
   readonly backend: BackendConfig
   readonly defaultModel: string | undefined
-  /** Requests a minute, streams at once (both 0 = no limit), and the largest chat body. */
+  readonly defaultEmbeddingModel: string | undefined
+  /** Requests a minute, streams at once (both 0 = no limit), and the largest body of a chat or of embeddings. */
   readonly limits: {
     readonly parent: number
     readonly agent: number
@@ -266,6 +271,7 @@ function toConfig(given: Environment): Config {
     parentKey: given.PARLEY_PARENT_KEY,
     backend: toBackend(given),
     defaultModel: given.PARLEY_DEFAULT_MODEL,
+    defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,
     limits: {
       parent: given.PARLEY_RATE_LIMIT_PARENT,
       agent: given.PARLEY_RATE_LIMIT_AGENT,

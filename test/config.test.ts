@@ -41,6 +41,7 @@ describe('without any variable', () => {
         parentKey: undefined,
         backend: { kind: 'mock' },
         defaultModel: undefined,
+        defaultEmbeddingModel: undefined,
         limits: {
           parent: 600,
           agent: 120,
@@ -128,6 +129,7 @@ describe('a wrong value', () => {
     ],
     ['PARLEY_GATEWAY_API_KEY', ['two words', 'line\nbreak', 'ünicode']],
     ['PARLEY_DEFAULT_MODEL', ['x'.repeat(201), 'tab\there']],
+    ['PARLEY_DEFAULT_EMBEDDING_MODEL', ['x'.repeat(201), 'tab\there']],
     ['PARLEY_RATE_LIMIT_PARENT', ['-1', '1.5', 'off', '1000000001']],
     ['PARLEY_MAX_BODY_BYTES', ['0', '20MiB', '268435457']],
     [

@@ -160,6 +160,7 @@ const retryAfter = { 'Retry-After': { description: 'Seconds to wait.', schema: w
 const tags = [
   { name: 'Agents', description: 'What an agent is: its definition, its versions and its key.' },
   { name: 'Chat', description: 'Conversations, as any client of the well-known chat API sends them.' },
+  { name: 'Embeddings', description: 'Texts as vectors, near each other where the texts are alike.' },
   { name: 'Keys', description: 'The key a caller presents.' },
   { name: 'Models', description: 'What a request may name as its model: models and agents.' },
 ]

@@ -1,6 +1,7 @@
 /** The table of contents: every operation of the service, by room and verb. */
 import { agentsRouter } from '../agents/procedures.ts'
 import { chatRouter } from '../chat/procedures.ts'
+import { embeddingsRouter } from '../embeddings/procedures.ts'
 import { keysRouter } from '../keys/procedures.ts'
 import { modelsRouter } from '../models/procedures.ts'
 import type { AnyOperation, OperationMeta } from './op.ts'
@@ -9,6 +10,7 @@ import { router } from './trpc.ts'
 export const appRouter = router({
   agents: agentsRouter,
   chat: chatRouter,
+  embeddings: embeddingsRouter,
   keys: keysRouter,
   models: modelsRouter,
 })

@@ -82,12 +82,16 @@ describe('on a machine that is well', () => {
 describe('beside a running server', () => {
   test('names its process and knows it on its port, and the server goes on', async () => {
     const folder = await makeFolder()
-    const server = await startServer({ folder })
-    const { ok, found } = await examine(folder, { PORT: new URL(server.url).port })
+    const { port } = new URL((await startServer({ folder: await makeFolder() })).url)
+    const apart = { PORT: port, PARLEY_DATA_DIR: join(folder, 'apart') }
+    expect((await examine(folder, apart)).found.port).toBe(`ok: a Parley answers on http://127.0.0.1:${port}`)
+    const env = { PARLEY_ALLOWED_HOSTS: 'chat.example.org' }
+    const server = await startServer({ folder, env })
+    const { ok, found } = await examine(folder, { ...env, PORT: new URL(server.url).port })
     expect(ok).toBe(true)
     expect(found.server).toMatch(new RegExp(`^ok: process ${server.pid} is running on `))
     expect(found.port).toBe(`ok: a Parley answers on ${server.url}`)
-    expect((await callServer(server.url, 'GET', '/healthz')).status).toBe(200)
+    expect(await server.stop()).toMatchObject({ code: 0 })
   })
 })
 

@@ -1,4 +1,7 @@
 /** The checks of `parley doctor` that look at what the service runs on and talks to: Node, the backend, the port. */
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { BackendFailure } from '../chat/backend.ts'
 import type { Config } from '../config.ts'
 import { listen } from '../http-server.ts'
@@ -55,7 +58,7 @@ function toFinding(check: string, url: string, error: unknown): Finding {
 }
 
 /** The port is free, or a Parley answers there. */
-export async function checkPort({ host, port }: Config['server']): Promise<Finding> {
+export async function checkPort({ host, port, allowedHosts }: Config['server']): Promise<Finding> {
   const check = 'port'
   if (port === 0) return ok(check, 'any free one (PORT=0)')
   try {
@@ -64,17 +67,28 @@ export async function checkPort({ host, port }: Config['server']): Promise<Findi
     return ok(check, `${port} on ${host} is free`)
   } catch (error) {
     const url = `http://${toAuthority(host)}:${port}`
-    return (await isParley(url)) ? ok(check, `a Parley answers on ${url}`) : fail(check, reasonOf(error))
+    return (await isParley(url, allowedHosts))
+      ? ok(check, `a Parley answers on ${url}`)
+      : fail(check, reasonOf(error))
   }
 }
 
-async function isParley(url: string): Promise<boolean> {
+/** Asks under a name the server answers to; `fetch` would not let us choose it. */
+async function isParley(url: string, [host]: readonly string[]): Promise<boolean> {
+  const asked = get(`${url}/healthz`, {
+    agent: false,
+    signal: AbortSignal.timeout(HEALTH_MS),
+    ...(host !== undefined && { headers: { host } }),
+  })
+  // One that comes after the head has nobody else to hear it.
+  asked.on('error', () => {})
   try {
-    const signal = AbortSignal.timeout(HEALTH_MS)
-    const response = await fetch(`${url}/healthz`, { signal, redirect: 'error' })
-    return response.ok && JSON.stringify(await response.json()) === '{"status":"ok"}'
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    return response.statusCode === 200 && (await text(response)) === '{"status":"ok"}'
   } catch {
     return false
+  } finally {
+    asked.destroy()
   }
 }
 

@@ -48,6 +48,10 @@ export const Environment = z.object({
     /^\P{C}{1,200}$/u,
     'must be a model id of at most 200 characters',
   ).optional(),
+  PARLEY_DEFAULT_EMBEDDING_MODEL: matching(
+    /^\P{C}{1,200}$/u,
+    'must be a model id of at most 200 characters',
+  ).optional(),
   PARLEY_RATE_LIMIT_PARENT: limit(600),
   PARLEY_RATE_LIMIT_AGENT: limit(120),
   PARLEY_RATE_LIMIT_AGENT_ADDRESS: limit(60),
@@ -111,9 +115,10 @@ export interface Config {
   readonly parentKey: string | undefined
   readonly backend: BackendConfig
   readonly defaultModel: string | undefined
+  readonly defaultEmbeddingModel: string | undefined
   /** How long single calls are kept; their daily sums stay for good. */
   readonly usageRetentionDays: number
-  /** Requests a minute, streams at once (both 0 = no limit), the largest chat body and the largest file. */
+  /** Requests a minute, streams at once (both 0 = no limit), the largest body of a chat or of embeddings, and the largest file. */
   readonly limits: {
     readonly parent: number
     readonly agent: number
@@ -272,6 +277,7 @@ function toConfig(given: Environment): Config {
     backend: toBackend(given),
     defaultModel: given.PARLEY_DEFAULT_MODEL,
     usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
+    defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,
     limits: {
       parent: given.PARLEY_RATE_LIMIT_PARENT,
       agent: given.PARLEY_RATE_LIMIT_AGENT,

@@ -27,6 +27,7 @@ function createLister(
     asked,
     complete: notUsed,
     stream: notUsed,
+    embed: notUsed,
     listModels: () => {
       const answer = (answers[Math.min(count++, answers.length - 1)] as List)()
       asked.push(answer.then(noop, noop))
@@ -127,11 +128,12 @@ test('a bare id leads to its only provider, an ambiguous one needs the provider�
   for (const id of ['shared', 'b/mine', 'c/shared']) expect(catalogue.isKnown(id)).toBe(false)
 })
 
-test('the default is the operator’s, else the first model that chats', async () => {
+test('the default is the operator’s, else the first model that can do it', async () => {
   const list: List = async () => [model('embedder', false), model('talker')]
   const own = await createCatalogue([createLister('a', list)])
   await own.ready()
-  expect(own.defaultModel()).toBe('talker')
-  const chosen = await createCatalogue([createLister('a', list)], {}, { PARLEY_DEFAULT_MODEL: 'special' })
-  expect(chosen.defaultModel()).toBe('special')
+  expect([own.defaultModel(), own.defaultEmbeddingModel()]).toEqual(['talker', 'embedder'])
+  const settings = { PARLEY_DEFAULT_MODEL: 'special', PARLEY_DEFAULT_EMBEDDING_MODEL: 'small' }
+  const chosen = await createCatalogue([createLister('a', list)], {}, settings)
+  expect([chosen.defaultModel(), chosen.defaultEmbeddingModel()]).toEqual(['special', 'small'])
 })

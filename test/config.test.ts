@@ -42,6 +42,7 @@ describe('without any variable', () => {
         backend: { kind: 'mock' },
         defaultModel: undefined,
         usageRetentionDays: 30,
+        defaultEmbeddingModel: undefined,
         limits: {
           parent: 600,
           agent: 120,
@@ -130,6 +131,7 @@ describe('a wrong value', () => {
     ],
     ['PARLEY_GATEWAY_API_KEY', ['two words', 'line\nbreak', 'ünicode']],
     ['PARLEY_DEFAULT_MODEL', ['x'.repeat(201), 'tab\there']],
+    ['PARLEY_DEFAULT_EMBEDDING_MODEL', ['x'.repeat(201), 'tab\there']],
     ['PARLEY_RATE_LIMIT_PARENT', ['-1', '1.5', 'off', '1000000001']],
     ['PARLEY_USAGE_RETENTION_DAYS', ['0', '1.5', 'forever', '36501']],
     ['PARLEY_MAX_BODY_BYTES', ['0', '20MiB', '268435457']],

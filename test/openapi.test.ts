@@ -100,7 +100,10 @@ describe.each(operations.map(({ name, operation }) => ({ name, operation })))('$
   })
 
   test('tells its success, its limits and its failures in their own shape', () => {
-    const { [wire.status ?? 200]: success, 206: _part, 304: _same, ...failures } = described.responses
+    const success = described.responses[wire.status ?? 200]
+    const failures = Object.fromEntries(
+      Object.entries<Json>(described.responses).filter(([status]) => Number(status) >= 400),
+    )
     expect(Object.keys(success.headers)).toEqual([
       'X-RateLimit-Limit',
       'X-RateLimit-Remaining',
@@ -108,7 +111,7 @@ describe.each(operations.map(({ name, operation }) => ({ name, operation })))('$
     ])
     expect(Object.keys(failures)).toEqual(expect.arrayContaining(['400', '401', '429', '500']))
     const shape = wire.errors === 'agent' ? 'AgentError' : 'Error'
-    for (const { content } of Object.values<Json>(failures)) {
+    for (const { content } of Object.values(failures)) {
       expect(content['application/json'].schema.$ref).toBe(`#/components/schemas/${shape}`)
     }
     expect(described.responses['429'].headers).toHaveProperty('Retry-After')

@@ -1,8 +1,8 @@
 /** What the service asks of a language-model backend, and how a backend says that it failed. */
 
-/** One request to a backend: a chat-API body, ready to be serialised, and the signal that ends it. */
+/** One request to a backend: a body of the chat API, ready to be serialised, and the signal that ends it. */
 export interface BackendRequest {
-  /** The chat completion request; `model` is the backend's own id, `stream` says which answer is wanted. */
+  /** The chat completion (or embeddings) request; `model` is the backend's own id, `stream` says which answer is wanted. */
   readonly body: Readonly<Record<string, unknown>>
   /** Aborted when the caller leaves or a deadline passes: the backend must stop within a second. */
   readonly signal: AbortSignal
@@ -21,7 +21,7 @@ export interface BackendModel {
 }
 
 /**
- * A source of chat completions. Both answers are bytes in the chat API's own format, so that what needs no change is never
+ * A source of chat completions and embeddings. Its answers are bytes in the chat API's own format, so that what needs no change is never
  * decoded and encoded again.
  */
 export interface ChatBackend {
@@ -38,6 +38,11 @@ export interface ChatBackend {
    * @throws BackendFailure before and during the iteration; an end of the iteration is the end of the backend's body.
    */
   stream(request: BackendRequest): Promise<AsyncIterator<Uint8Array, void, void>>
+  /**
+   * Answers with one whole embedding list, as JSON bytes.
+   * @throws BackendFailure
+   */
+  embed(request: BackendRequest): Promise<Uint8Array>
   /**
    * The models the backend offers now.
    * @throws BackendFailure

@@ -1,14 +1,13 @@
 /** What the `keys` commands do: work on parent keys, beside a running server or without one. */
 import { randomBytes } from 'node:crypto'
-import { openDatabase, openOrCreateDatabase } from '../db/open.ts'
 import type { Deps } from '../deps.ts'
 import { createKeyDirectory } from '../keys/directory.ts'
-import { mintKey, parseKey } from '../keys/format.ts'
+import { mintKey } from '../keys/format.ts'
 import { createParentKey, listParentKeys, revokeParentKey, rotateParentKey } from '../keys/keys.ts'
-import { StartupError } from '../startup-error.ts'
 import { systemClock } from '../system-clock.ts'
+import { withDatabase } from './database.ts'
 import { print, printResult, renderTable, renderTime } from './output.ts'
-import { readSettings } from './settings.ts'
+import { toPublicId } from './parent-key.ts'
 
 type KeyDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'keys'>
 
@@ -56,31 +55,10 @@ export function revoke(id: string, isJson: boolean): Promise<void> {
   })
 }
 
-/**
- * Works on the keys of the data directory. With `create` it may be the first to use it, so that a key can be made before the first
- * start; whoever looks for keys where there are none has the wrong directory.
- */
-async function withKeys(run: (deps: KeyDeps) => Promise<void>, ifNone?: 'create'): Promise<void> {
-  const { dataDir } = await readSettings()
-  if (dataDir === ':memory:') {
-    throw new StartupError('PARLEY_DATA_DIR is :memory:, and no command sees the keys in a server’s memory.')
-  }
-  const opening =
-    ifNone === 'create' ? openOrCreateDatabase(dataDir) : openDatabase({ dataDir, role: 'command' })
-  const { db, close } = await opening
-  try {
+/** Works on the keys; one can be created before the first start. */
+function withKeys(run: (deps: KeyDeps) => Promise<void>, ifNone?: 'create'): Promise<void> {
+  return withDatabase(async (db) => {
     const keys = createKeyDirectory(db, systemClock)
     await run({ db, clock: systemClock, random: randomBytes, keys })
-  } finally {
-    await close()
-  }
-}
-
-/** The id, also where it was given with its prefix or as the whole key. What is none is not repeated: it may be a secret. */
-function toPublicId(text: string): string {
-  const [, id] = /^(?:svc_)?([0-9A-Za-z]{12})$/.exec(text) ?? []
-  const key = parseKey(text)
-  if (id !== undefined) return id
-  if (key?.kind === 'parent') return key.publicId
-  throw new StartupError('That is not the id of a parent key; `parley keys list` shows them.')
+  }, ifNone)
 }

@@ -5,6 +5,11 @@ export function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
+/** Prints a text to its last byte, for whoever redirects it into a file. */
+export function printExactly(text: string): void {
+  process.stdout.write(text)
+}
+
 /** Prints a result as one line of JSON with `--json`, else as the text. */
 export function printResult(isJson: boolean, value: unknown, text: string): void {
   print(isJson ? JSON.stringify(value) : text)
@@ -33,4 +38,13 @@ export function renderTable(headings: readonly string[], rows: readonly (readonl
 /** Unix seconds as people and machines both read them; a dash for never. */
 export function renderTime(unixSeconds: number | null): string {
   return unixSeconds === null ? '-' : new Date(unixSeconds * 1000).toISOString().replace('.000', '')
+}
+
+/** A line of somebody else's text, with signs in place of what would steer a terminal. Security: 2.5. */
+export function toVisible(line: string): string {
+  return line.replace(/\p{Cc}/gu, (control) => {
+    const code = control.charCodeAt(0)
+    if (control === '\t') return control
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : '\uFFFD'
+  })
 }

@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError } from '../errors.ts'
 import { StartupError } from '../startup-error.ts'
+import { addAgentsCommands } from './agents.ts'
 import { addKeysCommands } from './keys.ts'
 import { printNotice, printResult } from './output.ts'
 
@@ -32,6 +33,12 @@ function createProgram(): Command {
     .description('run the service')
     .action(async () => (await import('./serve.ts')).serve())
   addKeysCommands(program.command('keys').description('create, list, rotate and revoke parent keys'))
+  addAgentsCommands(program.command('agents').description('list, read, apply, export and delete agents'))
+  program
+    .command('doctor')
+    .description('check this machine, the settings and the data, and say what to do')
+    .option('--json', 'print JSON')
+    .action(async ({ json }) => (await import('./doctor.ts')).doctor(json))
   program
     .command('migrate')
     .description('bring the database to this version and stop; `serve` does it by itself')

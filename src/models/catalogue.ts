@@ -46,6 +46,8 @@ export interface ModelCatalogue {
   isKnown(id: string): boolean
   /** The model used when nobody names one; undefined while no backend has listed any. */
   defaultModel(): string | undefined
+  /** The model that embeds when nobody names one; undefined while no backend has listed any. */
+  defaultEmbeddingModel(): string | undefined
   /** Whether each backend's list is known: for `/readyz`. */
   health(): Readonly<Record<string, 'up' | 'down'>>
   /** Resolves when every backend has answered once, or after two seconds. */
@@ -127,6 +129,7 @@ export function createModelCatalogue(
       return route
     },
     defaultModel: () => config.defaultModel ?? merged.find(({ chats }) => chats)?.id,
+    defaultEmbeddingModel: () => config.defaultEmbeddingModel ?? merged.find(({ chats }) => !chats)?.id,
     health: () => Object.fromEntries(backends.map(({ name }) => [name, isUp(name) ? 'up' : 'down'])),
     async ready() {
       let timer: NodeJS.Timeout | undefined

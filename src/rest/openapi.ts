@@ -188,6 +188,7 @@ const tags = [
   { name: 'Agents', description: 'What an agent is: its definition, its versions and its key.' },
   { name: 'Chat', description: 'Conversations, as any client of the well-known chat API sends them.' },
   { name: 'Files', description: 'Bytes kept for the calling parent key.' },
+  { name: 'Embeddings', description: 'Texts as vectors, near each other where the texts are alike.' },
   { name: 'Keys', description: 'The key a caller presents.' },
   { name: 'Models', description: 'What a request may name as its model: models and agents.' },
   { name: 'Usage', description: 'What the calls of a parent key have taken.' },

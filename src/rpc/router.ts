@@ -1,6 +1,7 @@
 /** The table of contents: every operation of the service, by room and verb. */
 import { agentsRouter } from '../agents/procedures.ts'
 import { chatRouter } from '../chat/procedures.ts'
+import { embeddingsRouter } from '../embeddings/procedures.ts'
 import { filesRouter } from '../files/procedures.ts'
 import { keysRouter } from '../keys/procedures.ts'
 import { modelsRouter } from '../models/procedures.ts'
@@ -12,6 +13,7 @@ export const appRouter = router({
   agents: agentsRouter,
   chat: chatRouter,
   files: filesRouter,
+  embeddings: embeddingsRouter,
   keys: keysRouter,
   models: modelsRouter,
   usage: usageRouter,

@@ -47,6 +47,7 @@ function backendOf(reads: readonly Uint8Array[]): ChatBackend {
     name: 'scripted',
     stream: async () => hand(reads),
     complete: () => Promise.reject(new Error('not scripted')),
+    embed: () => Promise.reject(new Error('not scripted')),
     listModels: async () => [],
     close: async () => {},
   }

@@ -137,7 +137,8 @@ function indexes(body: Json): number[] {
 }
 
 function toEmbeddings(body: Json): Json {
-  const inputs = Array.isArray(body.input) ? body.input : [body.input]
+  const isList = Array.isArray(body.input) && typeof body.input[0] !== 'number'
+  const inputs = isList ? (body.input as unknown[]) : [body.input]
   const width = typeof body.dimensions === 'number' ? body.dimensions : 8
   const data = inputs.map((input, index) => {
     const vector = Float32Array.from({ length: width }, (_, place) => Math.sin(String(input).length + place))

@@ -21,6 +21,9 @@ export interface GatewayOptions {
   readonly lookup?: LookupFunction
 }
 
+/** The largest embedding list that is read: 2048 vectors of 1536 numbers fit. */
+const maxEmbeddingsBytes = 64 * 1024 * 1024
+
 /**
  * Makes a backend of an OpenAI-compatible server. The caller's headers never reach it.
  * Decision: 7; Security: 2.10
@@ -29,6 +32,7 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   const base = new URL(options.url)
   const toPath = (path: string) => `${base.pathname.replace(/\/+$/, '')}${path}${base.search}`
   const chatPath = toPath('/chat/completions')
+  const embeddingsPath = toPath('/embeddings')
   const modelsPath = toPath('/models')
   const { name, timings, lookup, maxAnswerBytes = 16 * 1024 * 1024 } = options
   // An empty key is none: it would be found, and blotted out, between any two letters.
@@ -45,6 +49,8 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
     complete: ({ body, signal }) =>
       egress.readJson({ path: chatPath, body: JSON.stringify(body), signal }, maxAnswerBytes),
     stream: ({ body, signal }) => egress.readEvents({ path: chatPath, body: JSON.stringify(body), signal }),
+    embed: ({ body, signal }) =>
+      egress.readJson({ path: embeddingsPath, body: JSON.stringify(body), signal }, maxEmbeddingsBytes),
     async listModels(signal) {
       const deadline = AbortSignal.timeout(timings.modelListMs ?? 10_000)
       const call = { path: modelsPath, signal: AbortSignal.any([signal, deadline]) }

@@ -3,6 +3,7 @@
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from '../backend.ts'
 import { type Answer, makeAnswer, readDirectives } from './mock/answer.ts'
 import type { Directives } from './mock/directives.ts'
+import { makeEmbeddings } from './mock/embeddings.ts'
 import { doneEvent, renderCompletion, renderEvents } from './mock/render.ts'
 import { isJsonObject } from './mock/values.ts'
 
@@ -31,7 +32,7 @@ const explainedStatuses: ReadonlySet<number> = new Set([400, 409, 413, 415, 422]
  * Creates the mock backend. It answers `You said: <last user text>`, calls tools, follows `response_format`, and obeys the
  * directives `[[tool:NAME {json}]]`, `[[tokens:N]]`, `[[delay:MS]]`, `[[error:STATUS]]`, `[[break:N]]` and `[[hang]]` in the
  * last user message. A whole answer counts as one chunk to `delay`, and as broken by any `break`. An aborted call fails with
- * its signal's reason. Decision: 7 (Mock backend).
+ * its signal's reason. Embeddings know no directives. Decision: 7 (Mock backend), 8 (Embeddings).
  */
 export function createMockBackend(options: MockBackendOptions): ChatBackend {
   const now = () => Math.floor(options.clock.now() / 1000)
@@ -47,6 +48,10 @@ export function createMockBackend(options: MockBackendOptions): ChatBackend {
       const { answer, directives } = await acceptRequest({ body, signal }, options)
       const hasUsage = isJsonObject(body.stream_options) && body.stream_options.include_usage === true
       return createEventReader(renderEvents(answer, now(), hasUsage), directives, signal, options)
+    },
+    async embed({ body, signal }) {
+      signal.throwIfAborted()
+      return Buffer.from(JSON.stringify(makeEmbeddings(body)))
     },
     async listModels(signal) {
       signal.throwIfAborted()

@@ -1,0 +1,30 @@
+/** Opens the installation's database for one command, beside a running server or without one. */
+import type { Config } from '../config.ts'
+import { openDatabase, openOrCreateDatabase } from '../db/open.ts'
+import type { Database } from '../deps.ts'
+import { StartupError } from '../startup-error.ts'
+import { readSettings } from './settings.ts'
+
+/**
+ * Works on the database of the data directory. With `create` the command may be the first to use it; whoever looks for something
+ * where there is nothing has the wrong directory.
+ * @throws StartupError
+ */
+export async function withDatabase(
+  run: (db: Database, config: Config) => Promise<void>,
+  ifNone?: 'create',
+): Promise<void> {
+  const config = await readSettings()
+  const { dataDir } = config
+  if (dataDir === ':memory:') {
+    throw new StartupError('PARLEY_DATA_DIR is :memory:, and no command sees what is in a server’s memory.')
+  }
+  const opening =
+    ifNone === 'create' ? openOrCreateDatabase(dataDir) : openDatabase({ dataDir, role: 'command' })
+  const { db, close } = await opening
+  try {
+    await run(db, config)
+  } finally {
+    await close()
+  }
+}

@@ -1,0 +1,71 @@
+/** The `doctor` command: looks at everything a server needs, and says of each whether it is well and what to do. */
+import { type Config, ConfigError, loadConfig, type ParsedConfig } from '../config.ts'
+import { StartupError } from '../startup-error.ts'
+import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from './doctor-data.ts'
+import { checkBackend, checkNode, checkPort } from './doctor-surroundings.ts'
+import { type Finding, fail, ok, warn } from './finding.ts'
+import { print, renderTable } from './output.ts'
+
+/** Prints one line per check; the process fails when one of them does. */
+export async function doctor(isJson = false): Promise<void> {
+  const findings = await listFindings()
+  const isWell = findings.every(({ state }) => state !== 'fail')
+  if (isJson) print(JSON.stringify({ ok: isWell, checks: findings }))
+  else print(renderFindings(findings))
+  if (!isWell) process.exitCode = 1
+}
+
+async function listFindings(): Promise<Finding[]> {
+  const settings = await readConfiguration()
+  if (Array.isArray(settings)) return [checkNode(process.versions.node), ...settings]
+  const { config, warnings } = settings
+  const configuration =
+    warnings.length === 0
+      ? [ok('configuration', 'every setting can be used')]
+      : warnings.map((warning) => warn('configuration', warning))
+  return [
+    checkNode(process.versions.node),
+    ...configuration,
+    ...(await checkData(config)),
+    await checkBackend(config),
+    await checkPort(config.server),
+  ]
+}
+
+/** The settings, or what is wrong with them: nothing else can be checked then. */
+async function readConfiguration(): Promise<ParsedConfig | Finding[]> {
+  try {
+    return await loadConfig()
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    const problems = error instanceof ConfigError ? error.problems : [error.message]
+    return problems.map((problem) => fail('configuration', problem))
+  }
+}
+
+async function checkData(config: Config): Promise<Finding[]> {
+  const { dataDir } = config
+  if (dataDir === ':memory:') {
+    return [
+      warn('data directory', 'PARLEY_DATA_DIR is :memory:, so everything is gone when the server stops'),
+    ]
+  }
+  const directory = await checkDataDirectory(dataDir)
+  if (directory.state === 'fail') return [directory]
+  return [
+    directory,
+    await checkFreeSpace(dataDir),
+    ...(await checkDatabase(config)),
+    await checkLock(dataDir),
+  ]
+}
+
+function renderFindings(findings: readonly Finding[]): string {
+  const rows = findings.map(({ state, check, message }) => [
+    state.padEnd(4),
+    check,
+    message.replaceAll('\n', ' '),
+  ])
+  const [, ...lines] = renderTable(['', '', ''], rows).split('\n')
+  return lines.join('\n')
+}

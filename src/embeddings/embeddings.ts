@@ -1,0 +1,54 @@
+/** Turns texts into vectors: asks the backend of the model, and forwards its own bytes where nothing has to be mended. */
+import { type AttemptBudget, withAttempts } from '../chat/attempts.ts'
+import { Deadline } from '../chat/deadline.ts'
+import { toCallerError } from '../chat/failures.ts'
+import type { Deps } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { JsonBytes } from '../rpc/answer.ts'
+import type { CallContext } from '../rpc/context.ts'
+import { toWantedList } from './list.ts'
+import { countInputs, type EmbeddingsRequest } from './schema.ts'
+
+/**
+ * One vector for each input, in its order; the headers name who answered. Contract: Embeddings.
+ * @throws ServiceError `model_not_found`, `service_unavailable` when no backend has listed a model yet, and as the backend's
+ * failure maps to one.
+ */
+export async function createEmbeddings(
+  context: CallContext,
+  request: EmbeddingsRequest,
+  caller: AbortSignal,
+): Promise<JsonBytes> {
+  const { deps } = context
+  const { timings, limits } = deps.config
+  const { backend, model } = deps.models.route(request.model ?? getDefaultModel(deps))
+  const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
+  const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
+  const body = { ...request, model }
+  try {
+    const call = () => backend.embed({ body, signal: deadline.signal })
+    const bytes = await withAttempts(deps, budget, deadline.signal, call)
+    const list = toWantedList(bytes, {
+      count: countInputs(request.input),
+      encoding: request.encoding_format ?? 'float',
+      model,
+    })
+    context.setHeader('X-Parley-Provider', backend.name)
+    context.setHeader('X-Parley-Attempts', String(budget.attempts))
+    return new JsonBytes(list)
+  } catch (thrown) {
+    throw toCallerError(thrown)
+  } finally {
+    deadline.release()
+  }
+}
+
+function getDefaultModel({ models }: Pick<Deps, 'models'>): string {
+  const model = models.defaultEmbeddingModel()
+  if (model !== undefined) return model
+  throw models.list().length === 0
+    ? new ServiceError('service_unavailable', 'No backend has said yet which models it has.')
+    : new ServiceError('model_not_found', 'No backend lists an embedding model; name one.', {
+        param: 'model',
+      })
+}

@@ -1,0 +1,175 @@
+/** What `parley doctor` finds on a machine that is well, and on ones that are not. */
+import { once } from 'node:events'
+import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { callServer, makeFolder, runParley, startServer } from './support/process.ts'
+import { startUpstream } from './support/start-upstream.ts'
+
+// These start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+interface Check {
+  readonly check: string
+  readonly state: string
+  readonly message: string
+}
+
+/** Runs it; every check by its name, and the exit code. */
+async function examine(folder: string, env: Record<string, string> = {}) {
+  const end = await runParley(['doctor', '--json'], { folder, env: { PORT: '0', ...env } })
+  expect(end.stderr).toBe('')
+  const { ok, checks }: { ok: boolean; checks: Check[] } = JSON.parse(end.stdout)
+  expect({ ok, code: end.code }).toEqual({ ok: end.code === 0, code: ok ? 0 : 1 })
+  const found = Object.fromEntries(checks.map(({ check, state, message }) => [check, `${state}: ${message}`]))
+  return { ok, found, checks }
+}
+
+/** A folder where a server ran and made an agent. */
+async function makeInstallation(): Promise<string> {
+  const folder = await makeFolder()
+  const server = await startServer({ folder })
+  const yaml = 'name: Greeter\ninstructions: Greet people.\n'
+  expect((await callServer(server.url, 'POST', '/v1/agents', server.key, { yaml })).status).toBe(201)
+  await server.stop()
+  return folder
+}
+
+/** A port somebody else listens on. */
+async function takePort(): Promise<number> {
+  const server = createServer((socket) => socket.destroy())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return (server.address() as { port: number }).port
+}
+
+describe('on a machine that is well', () => {
+  test('every line begins with ok, whatever room this machine’s disk has', async () => {
+    const { code, stdout, stderr } = await runParley(['doctor'], {
+      folder: await makeInstallation(),
+      env: { PORT: '0' },
+    })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const names = ['node', 'configuration', 'data directory', 'free space', 'database', 'secret', 'server']
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.map((line) => /^\S+ +(\S+(?: \S+)?) {2,}\S/.exec(line)?.[1])).toEqual([
+      ...names,
+      'backend',
+      'port',
+    ])
+    for (const line of lines) expect(line).toMatch(/^ok {4}\w|^warn {2}free space/)
+    expect(stdout).toMatch(/database +SQLite \d+\.\d+\.\d+, sound, up to date\n/)
+  })
+
+  test('before the first start, nothing is made', async () => {
+    const folder = await makeFolder()
+    const { ok, found } = await examine(folder)
+    expect(ok).toBe(true)
+    expect(found['data directory']).toMatch(/^ok: .* the first start makes it$/)
+    expect(found.database).toMatch(/^warn: there is none in .*data yet/)
+    expect(found.secret).toMatch(/^ok: there is none yet/)
+    expect(await readdir(folder)).toEqual([])
+  })
+
+  test('help says how it is used', async () => {
+    const { stdout } = await runParley(['doctor', '--help'], { folder: await makeFolder() })
+    expect(stdout).toMatch(/^Usage: parley doctor \[options\]\n\n\w/)
+  })
+})
+
+describe('beside a running server', () => {
+  test('names its process and knows it on its port, and the server goes on', async () => {
+    const folder = await makeFolder()
+    const { port } = new URL((await startServer({ folder: await makeFolder() })).url)
+    const apart = { PORT: port, PARLEY_DATA_DIR: join(folder, 'apart') }
+    expect((await examine(folder, apart)).found.port).toBe(`ok: a Parley answers on http://127.0.0.1:${port}`)
+    const env = { PARLEY_ALLOWED_HOSTS: 'chat.example.org' }
+    const server = await startServer({ folder, env })
+    const { ok, found } = await examine(folder, { ...env, PORT: new URL(server.url).port })
+    expect(ok).toBe(true)
+    expect(found.server).toMatch(new RegExp(`^ok: process ${server.pid} is running on `))
+    expect(found.port).toBe(`ok: a Parley answers on ${server.url}`)
+    expect(await server.stop()).toMatchObject({ code: 0 })
+  })
+})
+
+describe('what fails is named with what to do', () => {
+  test('settings, each of them', async () => {
+    const { checks } = await examine(await makeFolder(), { PORT: 'http', PARLEY_BACKEND: 'gateway' })
+    const failed = checks.filter(({ state }) => state === 'fail').map(({ message }) => message)
+    expect(failed).toEqual([
+      expect.stringContaining('PORT must be a whole number'),
+      expect.stringContaining('PARLEY_GATEWAY_URL is missing'),
+    ])
+  })
+
+  test('a port that is taken', async () => {
+    const port = await takePort()
+    const { ok, found } = await examine(await makeFolder(), { PORT: String(port) })
+    expect(ok).toBe(false)
+    expect(found.port).toBe(
+      `fail: Port ${port} on 127.0.0.1 is taken by another program; choose another with PORT.`,
+    )
+  })
+
+  test('a data directory that is a file, or holds something else', async () => {
+    const folder = await makeFolder()
+    await writeFile(join(folder, 'file'), '')
+    await writeFile(join(folder, 'thesis.odt'), '')
+    const path = (name: string) => ({ PARLEY_DATA_DIR: join(folder, name) })
+    expect((await examine(folder, path('file'))).found['data directory']).toMatch(/^fail: .*EEXIST/)
+    expect((await examine(folder, path('file/data'))).found['data directory']).toMatch(/^fail: .*is a file/)
+    const { found } = await examine(folder, { PARLEY_DATA_DIR: folder })
+    expect(found['data directory']).toMatch(/^fail: .*holds other files/)
+    expect(found.database).toBeUndefined()
+  })
+
+  test('a damaged database', async () => {
+    const folder = await makeFolder()
+    await mkdir(join(folder, 'data'), { mode: 0o700 })
+    await writeFile(join(folder, 'data/parley.db'), 'this is no database'.repeat(400))
+    const { ok, found } = await examine(folder)
+    expect(ok).toBe(false)
+    expect(found.database).toMatch(/^fail: The database .* is damaged .*restore it from a backup/)
+  })
+
+  test('a secret that is lost, or another one', async () => {
+    const folder = await makeInstallation()
+    const other = { PARLEY_SECRET: 'another secret of at least 32 bytes' }
+    expect((await examine(folder, other)).found.secret).toMatch(/^fail: .*sealed with another secret/)
+    await rm(join(folder, 'data/secret'))
+    expect((await examine(folder)).found.secret).toMatch(/^fail: The file .*secret is missing/)
+    expect(await readdir(join(folder, 'data'))).not.toContain('secret')
+  })
+
+  test('a backend that is away, or refuses the key', async () => {
+    const folder = await makeFolder()
+    const gone = { PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: `http://127.0.0.1:${await takePort()}/v1` }
+    expect((await examine(folder, gone)).found.backend).toMatch(/^fail: .*check PARLEY_GATEWAY_URL/)
+    const upstream = await startUpstream()
+    onTestFinished(() => upstream.stop())
+    const there = { PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: upstream.url }
+    expect((await examine(folder, there)).found.backend).toMatch(/^ok: .* lists [1-9]\d* models$/)
+    await upstream.script('/v1/models', '{{up:status 401}}')
+    expect((await examine(folder, there)).found.backend).toMatch(/^fail: .*PARLEY_GATEWAY_API_KEY/)
+    await upstream.script('/v1/models', '{{up:hang}}')
+    expect((await examine(folder, there)).found.backend).toMatch(/^fail: .*gave no model list/)
+  })
+})
+
+describe('what is worth a look is a warning', () => {
+  test('a name that is no setting, data that others may reach, and memory that keeps nothing', async () => {
+    const folder = await makeInstallation()
+    await chmod(join(folder, 'data/secret'), 0o644)
+    await chmod(join(folder, 'data'), 0o777)
+    const { ok, found } = await examine(folder, { PARLEY_PROT: '1' })
+    expect(ok).toBe(true)
+    expect(found.configuration).toMatch(/^warn: PARLEY_PROT is not a setting/)
+    expect(found.secret).toMatch(/^warn: .*mode 644.*chmod 600/)
+    expect(found['data directory']).toMatch(/^warn: .*chmod 700/)
+    const memory = await examine(folder, { PARLEY_DATA_DIR: ':memory:' })
+    expect(memory.found['data directory']).toMatch(/^warn: PARLEY_DATA_DIR is :memory:/)
+  })
+})

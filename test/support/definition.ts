@@ -1,0 +1,67 @@
+/** What tests of agent definitions share: two definitions, and what a broken one is refused with. */
+import { expect } from 'vitest'
+import { type DefinitionFormat, parseDefinition } from '../../src/agents/definition.ts'
+import { ServiceError } from '../../src/errors.ts'
+
+/** The least an agent needs: two lines, so that what a case adds starts on line 3. */
+export const least = 'name: Guide\ninstructions: Be kind.\n'
+
+/** A definition with something in every field. */
+export const complete = `# Shown in the lobby
+name: Guide
+instructions: |
+  Be kind.
+
+  Use find_room for rooms.
+model: small # cheap
+temperature: 0.2
+tools:
+  - open_door
+  - name: find_room
+    description: Finds a room
+    inputSchema:
+      $schema: http://json-schema.org/draft-07/schema#
+      type: object
+      properties: { name: { type: string, pattern: "^[A-Z]", example: A1 } }
+      required: [name]
+    timeout: 5
+pageTools: { blocked: [reload] }
+behavior: { tone: warm, language: de, rules: [No jokes] }
+embed:
+  origins: [https://example.com, "https://*.example.com:8443", http://localhost:3000]
+  greeting: Hello!
+  title: Lobby
+  starters: [Where is A1?]
+owner: facilities
+`
+
+/** The least definition with one tool, whose input schema starts at line 3, column 33. */
+export function withSchema(schema: string): string {
+  return `${least}tools: [{ name: a, inputSchema: ${schema} }]`
+}
+
+/** So many names of tools, as a YAML list holds them. */
+export function names(count: number): string {
+  return Array.from({ length: count }, (_, index) => `t${index}`).join(',')
+}
+
+/** The error a text is refused with; that it is accepted fails the test. */
+export function refusalOf(text: string, format: DefinitionFormat = 'yaml'): ServiceError {
+  try {
+    parseDefinition(text, format)
+  } catch (thrown) {
+    if (thrown instanceof ServiceError) return thrown
+    throw thrown
+  }
+  throw new Error(`was accepted: ${text.slice(0, 200)}`)
+}
+
+/** Expects a 400 with exactly this message, and with the path it opens with as the parameter. */
+export function expectRefusal(error: ServiceError, message: string): void {
+  expect({ reason: error.reason, status: error.status, message: error.message }).toEqual({
+    reason: 'invalid_value',
+    status: 400,
+    message,
+  })
+  expect(error.details.param).toBe(/^(?!Invalid YAML)([^A-Z][^:]*): /.exec(message)?.[1])
+}

@@ -1,0 +1,82 @@
+/** Every environment variable the service knows: what it may hold, and its default; `.env.example` says the same to operators. */
+import { z } from 'zod'
+import {
+  addressBlockList,
+  hostList,
+  httpUrl,
+  integer,
+  matching,
+  oneOf,
+  parentKeyText,
+  refused,
+  seconds,
+  secretText,
+} from './config-values.ts'
+
+const limit = (standard: number) => integer(0, 1_000_000_000).default(standard)
+const duration = (standard: number) => seconds().default(standard)
+
+/** Every variable, what it may hold and its default; `.env.example` says the same to operators. Decision: 2. */
+export const Environment = z.object({
+  PORT: integer(0, 65_535).default(3000),
+  HOST: matching(/^[\w.:%-]+$/, 'must be an address or host name to listen on').default('127.0.0.1'),
+  LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  DATABASE_URL: refused((text) =>
+    /^postgres(ql)?:/.test(text)
+      ? 'names a PostgreSQL database, which this version cannot use; leave it unset to use SQLite in PARLEY_DATA_DIR'
+      : 'must be left unset, which means SQLite in PARLEY_DATA_DIR',
+  ).optional(),
+  PARLEY_DATA_DIR: z.string().default('./data'),
+  PARLEY_PUBLIC_URL: httpUrl(
+    'must be an http or https URL without credentials, query or fragment, such as https://chat.example.org',
+  ).optional(),
+  PARLEY_SECRET: secretText(32).optional(),
+  PARLEY_PARENT_KEY: parentKeyText().optional(),
+  PARLEY_BACKEND: oneOf(['mock', 'gateway']).default('mock'),
+  PARLEY_GATEWAY_URL: httpUrl(
+    'must be an http or https URL that ends in /v1, without credentials, query or fragment',
+    (url) => url.pathname.endsWith('/v1'),
+  ).optional(),
+  PARLEY_GATEWAY_API_KEY: matching(/^[!-~]+$/, 'must be visible ASCII characters only').optional(),
+  PARLEY_DEFAULT_MODEL: matching(
+    /^\P{C}{1,200}$/u,
+    'must be a model id of at most 200 characters',
+  ).optional(),
+  PARLEY_DEFAULT_EMBEDDING_MODEL: matching(
+    /^\P{C}{1,200}$/u,
+    'must be a model id of at most 200 characters',
+  ).optional(),
+  PARLEY_RATE_LIMIT_PARENT: limit(600),
+  PARLEY_RATE_LIMIT_AGENT: limit(120),
+  PARLEY_RATE_LIMIT_AGENT_ADDRESS: limit(60),
+  PARLEY_RATE_LIMIT_AUTH_FAILURES: limit(30),
+  PARLEY_MAX_STREAMS_PARENT: limit(50),
+  PARLEY_MAX_STREAMS_AGENT: limit(20),
+  PARLEY_MAX_STREAMS_ADDRESS: limit(4),
+  PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
+  PARLEY_MAX_FILE_BYTES: integer(1, 1_099_511_627_776).default(2_147_483_648),
+  PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
+  PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
+  PARLEY_ALLOWED_HOSTS: hostList().optional(),
+  PARLEY_BACKEND_CONNECT_SECONDS: duration(5),
+  PARLEY_BACKEND_FIRST_BYTE_SECONDS: duration(60),
+  PARLEY_BACKEND_FIRST_EVENT_SECONDS: duration(120),
+  PARLEY_BACKEND_IDLE_SECONDS: duration(60),
+  PARLEY_BACKEND_TOTAL_SECONDS: duration(600),
+  PARLEY_BACKEND_ATTEMPTS: integer(1, 10).default(3),
+  PARLEY_STREAM_MAX_SECONDS: duration(900),
+  PARLEY_HEARTBEAT_SECONDS: duration(15),
+  PARLEY_BODY_SECONDS: duration(30),
+  PARLEY_BODY_IDLE_SECONDS: duration(10),
+  PARLEY_SHUTDOWN_SECONDS: duration(25),
+})
+export type Environment = z.infer<typeof Environment>
+
+/** The variables whose value can stand in a file instead, named by the same variable with `_FILE` at its end. */
+export const secretNames = ['PARLEY_SECRET', 'PARLEY_PARENT_KEY', 'PARLEY_GATEWAY_API_KEY'] as const
+
+/** Every name the service reads, `_FILE` twins included. */
+export const knownNames: readonly string[] = [
+  ...Object.keys(Environment.shape),
+  ...secretNames.map((name) => `${name}_FILE`),
+]

@@ -199,6 +199,20 @@ describe('a body that cannot be taken', () => {
     expect(await listIds(app)).toEqual([agent_id])
   })
 
+  test.each(['agent_id', 'if_match'])(
+    'JSON on PUT with %s, which has its place elsewhere, is 400',
+    async (field) => {
+      const app = await startApp()
+      const { agent_id } = await app.createAgent()
+      const body = { yaml: GREETER, [field]: agent_id }
+      const answer = await app.call('PUT', `/v1/agents/${agent_id}`, { body })
+      expect([answer.status, answer.body]).toEqual([
+        400,
+        { error: `${field}: is not a field of the body`, code: 'invalid_value' },
+      ])
+    },
+  )
+
   test('JSON that is not well-formed is 400', async () => {
     const app = await startApp()
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/json', '{"yaml": "')

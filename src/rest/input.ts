@@ -17,7 +17,7 @@ export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = 
 }
 
 /**
- * The operation's input before validation. Path parameters win over a body's fields of the same name.
+ * The operation's input before validation. A body may not hold what belongs into the path or a header.
  * @throws ServiceError for a body that is too large, too slow, of another media type, or not what its type says.
  */
 export async function gatherInput(
@@ -32,9 +32,12 @@ export async function gatherInput(
     return { ...queryFields(request, wire.integers), ...fields }
   }
   const body = await readInputBody(request, operation, deps)
-  return typeof body === 'object' && body !== null && !Array.isArray(body)
-    ? Object.assign(body, fields)
-    : body
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
+  for (const param of [...Object.keys(params), ...Object.values(wire.headers ?? {})]) {
+    if (Object.hasOwn(body, param))
+      throw new ServiceError('invalid_value', `${param}: is not a field of the body`, { param })
+  }
+  return Object.assign(body, fields)
 }
 
 async function readInputBody(

@@ -6,7 +6,7 @@ import { ServiceError, toServiceError } from './errors.ts'
 import { type DocsPage, docsPages } from './rest/docs.ts'
 import { createRestDoor } from './rest/door.ts'
 import { errorHeaders, errorShapeOf, renderError } from './rest/errors.ts'
-import { bearerOf, clientAddressOf, noStore, requestIdOf, securityHeaders } from './rest/headers.ts'
+import { bearerOf, clientAddressOf, noStore, requestIdOf, securityHeaders, toPairs } from './rest/headers.ts'
 import { boundUnreadBody } from './rest/linger.ts'
 import { listRestOperations } from './rest/routes.ts'
 import type { Arrival } from './rpc/context.ts'
@@ -99,12 +99,8 @@ function sendPage(response: Response, { body, headers }: DocsPage): void {
   else response.sendFile(body.name, { root: body.folder, cacheControl: false, etag: false })
 }
 
-function pairs(flat: readonly string[]): [string, string][] {
-  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] as string]] : []))
-}
-
 function setSecurityHeaders(_request: unknown, response: Response, next: () => void): void {
-  for (const [name, value] of pairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
+  for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
   next()
 }
 
@@ -137,7 +133,7 @@ function createErrorHandler(
     logFailure(log, { requestId: arrivalOf(request).requestId, path: request.path }, failure)
     if (response.headersSent) return void response.destroy()
     setSecurityHeaders(request, response, () => {})
-    for (const [name, value] of pairs(errorHeaders(failure))) response.setHeader(name, value)
+    for (const [name, value] of toPairs(errorHeaders(failure))) response.setHeader(name, value)
     response.status(failure.status).json(renderError(failure, errorShapeOf(request.path)))
   }
 }

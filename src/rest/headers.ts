@@ -16,6 +16,11 @@ export const securityHeaders: readonly string[] = [
   'Authorization, Origin, Access-Control-Request-Headers',
 ]
 
+/** A flat list as names with their values. */
+export function toPairs(flat: readonly string[]): [name: string, value: string][] {
+  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] as string]] : []))
+}
+
 /** Answers about one caller are for that caller alone. */
 export const noStore: readonly string[] = ['Cache-Control', 'no-store']
 

@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
 import { mediaTypeOf, parseJson, readBody } from '../rest/bodies.ts'
 import { errorHeaders } from '../rest/errors.ts'
-import { askForBody } from '../rest/headers.ts'
+import { askForBody, toPairs } from '../rest/headers.ts'
 import { findCaller } from './authorize.ts'
 import { type Arrival, CallContext } from './context.ts'
 import { logFailure } from './log-failure.ts'
@@ -29,15 +29,18 @@ export function createTypedDoor(
     maxBatchSize: MAX_BATCH,
     createContext: ({ req }) => contexts.get(req) as RpcContext,
     responseMeta: ({ ctx, errors: [error] }) => ({
-      headers: toHeaders([
-        'Vary',
-        'Authorization, Origin, trpc-accept, accept',
-        ...(ctx?.call.headers ?? []),
-        // tRPC forgets to say so of what it refuses before it knows the procedure.
-        ...(error === undefined
-          ? []
-          : ['Content-Type', 'application/json', ...errorHeaders(toRpcFailure(error))]),
-      ]),
+      // Of a header that several calls of a batch have set, the last one stands.
+      headers: Object.fromEntries(
+        toPairs([
+          'Vary',
+          'Authorization, Origin, trpc-accept, accept',
+          ...(ctx?.call.headers ?? []),
+          // tRPC forgets to say so of what it refuses before it knows the procedure.
+          ...(error === undefined
+            ? []
+            : ['Content-Type', 'application/json', ...errorHeaders(toRpcFailure(error))]),
+        ]),
+      ),
     }),
     onError({ error, path, ctx }) {
       const requestId = ctx?.call.arrival.requestId
@@ -78,11 +81,4 @@ async function readCallBody(
   )
   if (bytes.length > 0) parseJson(bytes)
   return bytes.toString()
-}
-
-/** A flat list as an object; of a header that several calls of a batch have set, the last one stands. */
-function toHeaders(flat: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] as string]] : [])),
-  )
 }

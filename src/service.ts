@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
+import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
-import type { ChatBackend } from './chat/backend.ts'
+import { createBackend } from './chat/backends/create.ts'
 import type { Config } from './config.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
@@ -13,9 +14,7 @@ import { startFileSweeper } from './files/sweep.ts'
 import { readHealth } from './health.ts'
 import { listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
-import { newId } from './keys/format.ts'
 import { createParentKey, registerParentKey } from './keys/keys.ts'
-import { loadSealer } from './keys/master-key.ts'
 import { hasParentKey } from './keys/store.ts'
 import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
@@ -128,7 +127,7 @@ async function closeBackends({ models, backends }: Deps): Promise<void> {
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
-  const backends = [await createBackend(config, clock, random)]
+  const backends = [await createBackend(config, { clock, random })]
   return {
     config,
     db,
@@ -146,29 +145,6 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     usage: createUsageBooks({ config, db, clock, random, log }),
     fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
   }
-}
-
-/** Only the backend in use is loaded: the gateway's HTTP client alone is a tenth of a start. */
-async function createBackend(
-  { backend, timings }: Config,
-  clock: Clock,
-  random: Random,
-): Promise<ChatBackend> {
-  if (backend.kind === 'mock') {
-    const { createMockBackend } = await import('./chat/backends/mock.ts')
-    return createMockBackend({ clock, newId: () => newId('', 24, random), wait: clock.wait })
-  }
-  const { createGatewayBackend } = await import('./chat/backends/gateway.ts')
-  return createGatewayBackend({
-    name: backend.kind,
-    url: backend.url,
-    ...(backend.apiKey === undefined ? {} : { apiKey: backend.apiKey }),
-    timings: {
-      connectMs: timings.backendConnectMs,
-      firstByteMs: timings.backendFirstByteMs,
-      idleMs: timings.backendIdleMs,
-    },
-  })
 }
 
 /** Registers the operator's key, or makes the first one. Decision: 2 (First start). */

@@ -31,6 +31,11 @@ export async function listAgentRows(db: Database, tenantId: string, page: Page):
   return query.execute()
 }
 
+/** Any agent's key as it is sealed; undefined while there is no agent. */
+export async function findSealedKey(db: Database): Promise<string | undefined> {
+  return (await db.selectFrom('agents').select('key_sealed').limit(1).executeTakeFirst())?.key_sealed
+}
+
 /** What the list of models shows of an agent. */
 export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
 

@@ -1,6 +1,7 @@
 /** The checks of `parley doctor` that look at the data directory; none of them makes or changes anything. */
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { loadSealer } from '../agents/sealer.ts'
 import type { Config } from '../config.ts'
 import { databaseName, hasSecret, prepareDataDirectory } from '../db/data-directory.ts'
 import { acquireLock, lockName } from '../db/lock.ts'
@@ -8,7 +9,6 @@ import { listPendingMigrations } from '../db/migrate.ts'
 import { migrations } from '../db/migrations/index.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../db/sqlite.ts'
 import type { Database } from '../deps.ts'
-import { loadSealer } from '../keys/master-key.ts'
 import { StartupError } from '../startup-error.ts'
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts'
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { BackendFailure } from '../chat/backend.ts'
+import { createGateway } from '../chat/backends/create.ts'
 import type { Config } from '../config.ts'
 import { listen } from '../http-server.ts'
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts'
@@ -20,18 +21,7 @@ export function checkNode(version: string): Finding {
 export async function checkBackend({ backend, timings }: Config): Promise<Finding> {
   const check = 'backend'
   if (backend.kind === 'mock') return ok(check, 'mock; set PARLEY_BACKEND=gateway for a language model')
-  const { createGatewayBackend } = await import('../chat/backends/gateway.ts')
-  const gateway = createGatewayBackend({
-    name: backend.kind,
-    url: backend.url,
-    ...(backend.apiKey === undefined ? {} : { apiKey: backend.apiKey }),
-    timings: {
-      connectMs: timings.backendConnectMs,
-      firstByteMs: timings.backendFirstByteMs,
-      idleMs: timings.backendIdleMs,
-      modelListMs: MODEL_LIST_MS,
-    },
-  })
+  const gateway = await createGateway(backend, timings, MODEL_LIST_MS)
   try {
     const models = await gateway.listModels(new AbortController().signal)
     if (models.length > 0) return ok(check, `${backend.url} lists ${models.length} models`)

@@ -107,11 +107,18 @@ describe('restoring a version', () => {
     expect(await versionsOf(app, path)).toHaveLength(3)
   })
 
-  test('may come with an empty JSON body, whose fields do not choose another version', async () => {
+  test('may come with an empty JSON body', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
-    for (const body of [{}, { version: 2 }])
-      expect((await app.call('POST', `${path}/versions/1/restore`, { body })).body.name).toBe('Number 1')
+    expect((await app.call('POST', `${path}/versions/1/restore`, { body: {} })).body.name).toBe('Number 1')
+  })
+
+  test('with a body that names another version is 400, and restores none', async () => {
+    const app = await startApp()
+    const path = await createWithVersions(app, 2)
+    const { status, body } = await app.call('POST', `${path}/versions/1/restore`, { body: { version: 2 } })
+    expect([status, body.error]).toEqual([400, 'version: is not a field of the body'])
+    expect(await versionsOf(app, path)).toHaveLength(2)
   })
 
   test.each([3, 999_999_999])('of version %i, which is not there yet, is 404', async (version) => {

@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { AgentDirectory } from './agents/directory.ts'
 import type { ChatBackend } from './chat/backend.ts'
+import type { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import type { Tables } from './db/tables.ts'
 import type { KeyDirectory } from './keys/directory.ts'
@@ -42,6 +43,7 @@ export interface Deps {
   readonly agents: AgentDirectory
   readonly backends: readonly ChatBackend[]
   readonly models: ModelCatalogue
+  readonly breakers: Breakers
   readonly limiter: RateLimiter
   readonly streams: StreamSlots
   /** The bytes of files. */

@@ -6,6 +6,7 @@ import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
 import { createBackend } from './chat/backends/create.ts'
+import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
@@ -140,6 +141,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     agents: createAgentDirectory(db, clock),
     backends,
     models: createModelCatalogue(backends, { config, log }),
+    breakers: new Breakers(config.breaker, clock),
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),

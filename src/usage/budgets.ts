@@ -72,24 +72,31 @@ export async function setBudget(
   budget: Budget,
 ): Promise<void> {
   await deps.usage.flush()
-  const key = toOwnerKey(owner)
-  await deps.db.transaction().execute(async (trx) => {
-    const known = await listBudgets(trx, [key])
-    for (const period of periods) {
-      const limit = budget[period]
-      if (limit === undefined) {
-        await deleteBudget(trx, { ...key, period })
-        continue
-      }
-      await upsertBudget(trx, { ...key, period, token_limit: limit })
-      if (known.some((row) => row.period === period)) continue
-      const counter = counterOf({ ...key, period }, deps.clock.now())
-      const target = { kind: key.owner_kind, id: key.owner_id }
-      await insertCounter(trx, counter)
-      await setUsed(trx, counter, await sumTokensSince(trx, target, owner.tenantId, counter.starts_on))
-    }
-  })
+  await deps.db.transaction().execute((trx) => writeBudget({ ...deps, db: trx }, owner, budget))
   deps.usage.forget()
+}
+
+/** The part of `setBudget` that runs in the caller's transaction; the books are flushed before it, and forget after it. */
+export async function writeBudget(
+  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  owner: BudgetOwner,
+  budget: Budget,
+): Promise<void> {
+  const key = toOwnerKey(owner)
+  const known = await listBudgets(db, [key])
+  for (const period of periods) {
+    const limit = budget[period]
+    if (limit === undefined) {
+      await deleteBudget(db, { ...key, period })
+      continue
+    }
+    await upsertBudget(db, { ...key, period, token_limit: limit })
+    if (known.some((row) => row.period === period)) continue
+    const counter = counterOf({ ...key, period }, clock.now())
+    const target = { kind: key.owner_kind, id: key.owner_id }
+    await insertCounter(db, counter)
+    await setUsed(db, counter, await sumTokensSince(db, target, owner.tenantId, counter.starts_on))
+  }
 }
 
 /** The owner's bounds, each with what the running period has used; a period without a bound is absent. */

@@ -8,6 +8,7 @@ import { createApp } from './app.ts'
 import { createBackend } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
+import { createUserDirectory } from './console/directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
 import { createDrain } from './drain.ts'
@@ -128,6 +129,7 @@ async function closeBackends({ models, backends }: Deps): Promise<void> {
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
+  const keys = createKeyDirectory(db, clock)
   const backends = [await createBackend(config, { clock, random })]
   return {
     config,
@@ -137,8 +139,9 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     log,
     nextPosition: createPositions(clock),
     sealer,
-    keys: createKeyDirectory(db, clock),
+    keys,
     agents: createAgentDirectory(db, clock),
+    users: createUserDirectory({ config, db, clock, random, keys }),
     backends,
     models: createModelCatalogue(backends, { config, log }),
     breakers: new Breakers(config.breaker, clock),

@@ -1,5 +1,7 @@
 /** What can be done with keys: create, register, list, rotate, revoke. */
+import type { Insertable } from 'kysely'
 import { mapConstraintError } from '../db/open.ts'
+import type { ParentKeyTable } from '../db/tables.ts'
 import { type Database, type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey } from './format.ts'
@@ -9,6 +11,7 @@ import {
   findParentKey,
   insertCredential,
   insertParentKey,
+  listLiveKeysOf,
   listParentKeyRows,
   markRevoked,
   markRotated,
@@ -45,6 +48,22 @@ export async function registerParentKey(deps: KeyDeps, text: string): Promise<vo
   } catch (error) {
     if (mapConstraintError(error) !== 'unique') throw error
   }
+}
+
+/** Makes a user's first key; nobody gets to see it, and its user needs none. Runs in the caller's transaction. Decision: 10. */
+export async function insertAutomaticKey(
+  deps: Pick<Deps, 'db' | 'clock' | 'random'>,
+  userId: string,
+  name: string,
+): Promise<string> {
+  const key = mintKey('parent', deps.random)
+  await insertKeyRows(deps, key, { name, user_id: userId, is_automatic: 1 })
+  return key.publicId
+}
+
+/** The user's keys that were not revoked, newest first. */
+export async function listKeysOfUser(deps: Pick<Deps, 'db'>, userId: string): Promise<ParentKeyRow[]> {
+  return listLiveKeysOf(deps.db, userId)
 }
 
 /** Every parent key's record, newest first. */
@@ -119,12 +138,18 @@ export async function insertSecret(
 }
 
 async function insertParentKeyAndCredential(deps: KeyDeps, name: string, key: MintedKey): Promise<void> {
-  const createdAt = unixSeconds(deps.clock)
-  await deps.db.transaction().execute(async (trx) => {
-    await insertParentKey(trx, { id: key.publicId, name, hint: key.hint, created_at: createdAt })
-    await insertSecret(trx, { tenantId: key.publicId, agentId: null }, key, createdAt)
-  })
+  await deps.db.transaction().execute((trx) => insertKeyRows({ ...deps, db: trx }, key, { name }))
   deps.keys.forget()
+}
+
+async function insertKeyRows(
+  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  key: MintedKey,
+  row: Pick<Insertable<ParentKeyTable>, 'name' | 'user_id' | 'is_automatic'>,
+): Promise<void> {
+  const createdAt = unixSeconds(clock)
+  await insertParentKey(db, { ...row, id: key.publicId, hint: key.hint, created_at: createdAt })
+  await insertSecret(db, { tenantId: key.publicId, agentId: null }, key, createdAt)
 }
 
 function keyNotFound(id: string): ServiceError {

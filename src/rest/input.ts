@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import { decodeUtf8, mediaTypeOf, parseJson, readBody } from './bodies.ts'
+import { decodeUtf8, hasNoBody, mediaTypeOf, parseJson, readBody } from './bodies.ts'
 import type { RestOperation } from './routes.ts'
 
 /** The most a JSON body may hold unless the operation says otherwise. Decision: 2. */
@@ -67,10 +67,6 @@ async function readInputBody(
 
 function isRecord(body: unknown): body is Record<string, unknown> {
   return typeof body === 'object' && body !== null && !Array.isArray(body)
-}
-
-function hasNoBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
 function headerFields(

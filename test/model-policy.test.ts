@@ -131,7 +131,7 @@ describe('a policy that was written', () => {
     expect((await app.call('PUT', path, { body: full })).status).toBe(404)
   })
 
-  test('is another tenant's secret', async () => {
+  test("is another tenant's secret", async () => {
     const { app, path } = await startAgent()
     const key = await createTenant(app)
     for (const method of ['GET', 'PUT'])
@@ -213,7 +213,7 @@ describe('a policy is refused, and the one in force stays,', () => {
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')
   })
 
-  test('but a model passes while its provider's list is unavailable', async () => {
+  test("but a model passes while its provider's list is unavailable", async () => {
     await stand.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }

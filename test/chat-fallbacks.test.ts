@@ -188,8 +188,8 @@ describe('the most tokens of an answer', () => {
   ])('%s', async (_what, asked, wanted) => {
     const { ask } = await startAgent({ max_output_tokens: 50 })
     expect((await ask('hello', asked)).status).toBe(200)
-    const [{ body }] = (await stand.listChats()) as [{ body: object }]
-    const { max_tokens, max_completion_tokens } = body as Record<string, unknown>
+    const [chat] = await stand.listChats()
+    const { max_tokens, max_completion_tokens } = chat?.body as Record<string, unknown>
     expect(JSON.parse(JSON.stringify({ max_tokens, max_completion_tokens }))).toEqual(wanted)
   })
 })
@@ -286,8 +286,8 @@ describe('a model that keeps failing', () => {
     expect(await modelOf(ask('hello'))).toBe('up-small')
     leaving.abort()
     expect(await probe).toBe('AbortError')
-    const [{ id }] = (await stand.listChats()) as [{ id: number }]
-    await stand.upstream.waitForEnd(id)
+    const [left] = await stand.listChats()
+    await stand.upstream.waitForEnd(left?.id as number)
     // Whoever left has said nothing of the model: the next call tries it.
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })

@@ -44,13 +44,8 @@ export async function prepareTurn(deps: Deps, caller: Caller, request: ChatReque
 }
 
 /** The body for the backend. Usage is always asked of a stream; the caller sees it only on request. Decision: 7 (Streams). */
-export function backendBody(
-  { request }: Turn,
-  model: string,
-  messages: ChatRequest['messages'],
-  isStream: boolean,
-): Record<string, unknown> {
-  const body = { ...request, model, messages, stream: isStream }
+export function backendBody(request: ChatRequest, model: string, isStream: boolean): Record<string, unknown> {
+  const body = { ...request, model, stream: isStream }
   if (!isStream) return body
   return { ...body, stream_options: { ...request.stream_options, include_usage: true } }
 }

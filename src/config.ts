@@ -51,6 +51,8 @@ export interface Config {
   readonly backend: BackendConfig
   readonly defaultModel: string | undefined
   readonly defaultEmbeddingModel: string | undefined
+  /** The host's module, as an absolute path. */
+  readonly hooks: string | undefined
   /** How long single calls are kept; their daily sums stay for good. */
   readonly usageRetentionDays: number
   /** Requests a minute, streams at once (both 0 = no limit), the largest body of a chat or of embeddings, and the largest file. */
@@ -77,6 +79,8 @@ export interface Config {
     /** Of an answer that is not streamed. */
     readonly backendTotalMs: number
     readonly streamMaxMs: number
+    /** Of one call of a tool that runs here. */
+    readonly toolMs: number
     /** Of silence on a stream, after which a comment is sent. */
     readonly heartbeatMs: number
     /** For a whole JSON body. */
@@ -242,6 +246,7 @@ function toConfig(given: Environment): Config {
     parentKey: given.PARLEY_PARENT_KEY,
     backend: toBackend(given),
     defaultModel: given.PARLEY_DEFAULT_MODEL,
+    hooks: given.PARLEY_HOOKS === undefined ? undefined : resolve(given.PARLEY_HOOKS),
     usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
     defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,
     limits: {
@@ -270,6 +275,7 @@ function toConfig(given: Environment): Config {
       backendIdleMs: toMs(given.PARLEY_BACKEND_IDLE_SECONDS),
       backendTotalMs: toMs(given.PARLEY_BACKEND_TOTAL_SECONDS),
       streamMaxMs: toMs(given.PARLEY_STREAM_MAX_SECONDS),
+      toolMs: toMs(given.PARLEY_TOOL_SECONDS),
       heartbeatMs: toMs(given.PARLEY_HEARTBEAT_SECONDS),
       bodyMs: toMs(given.PARLEY_BODY_SECONDS),
       bodyIdleMs: toMs(given.PARLEY_BODY_IDLE_SECONDS),

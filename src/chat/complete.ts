@@ -44,13 +44,13 @@ export async function completeTurn(
       booking.used(completion.usage, message.content)
       const calls = message.tool_calls ?? []
       if (!rounds.isLast(calls)) {
-        rounds.goOn(message.content, calls)
+        await rounds.goOn(message, calls, signal)
         saidBefore += message.content ?? ''
         continue
       }
       booking.answering(attempts.route.backend.name, attempts.route.model)
       onAnswering(attempts)
-      const isStripped = turn.toolNames !== undefined && stripCalls(rounds, completion)
+      const isStripped = turn.tools !== undefined && stripCalls(rounds, completion)
       if (!isMended && !isStripped && rounds.isFirst) return bytes
       if (saidBefore !== '') message.content = saidBefore + (message.content ?? '')
       return Buffer.from(JSON.stringify({ ...completion, usage: rounds.usage }))

@@ -1,9 +1,10 @@
-/** The rounds of a turn, which both ways of answering share: the model is told of calls it may not make, and asked again. */
+/** The rounds of a turn, which both ways of answering share: calls that are not the caller's are answered, and the model asked again. */
 import { addUsage } from './answer-parts.ts'
 import type { Attempts } from './attempts.ts'
 import type { ChatMessage, ChatRequest, Usage } from './schema.ts'
-import type { ToolCall } from './tool-calls.ts'
+import { type ToolCall, toReadableCall } from './tool-calls.ts'
 import type { Turn } from './turn.ts'
+import { nameOf } from './turn-tools.ts'
 
 /** The most times one turn asks its model. Decision: 7 (Tools). */
 const MAX_ROUNDS = 8
@@ -16,6 +17,14 @@ export interface ChoiceEnd {
   readonly calls: readonly ToolCall[]
   readonly finish: string
 }
+
+/** What a model said in one round: its text, and what else it will want to see of it. */
+export interface SaidMessage {
+  readonly [field: string]: unknown
+  readonly content: string | null
+}
+
+type ToolChoice = NonNullable<ChatRequest['tool_choice']>
 
 /** How far one turn has come. */
 export class Rounds {
@@ -42,45 +51,58 @@ export class Rounds {
 
   /** Whether a round with these calls is the last; several choices cannot be gone on with as one conversation. */
   isLast(calls: readonly ToolCall[]): boolean {
-    if (this.turn.toolNames === undefined || calls.every((call) => this.isCallers(call))) return true
-    return this.count === MAX_ROUNDS || (this.turn.request.n ?? 1) > 1
+    const { tools, request } = this.turn
+    if (tools === undefined || calls.every((call) => tools.isCallers(call))) return true
+    return this.count === MAX_ROUNDS || (request.n ?? 1) > 1
   }
 
   /**
-   * Begins the next round: the model is told what it said, and of an error for each call it may not make. Its other calls are left out:
-   * it repeats what it still wants. Decision: 7 (Tools).
+   * Begins the next round: the calls that are not the caller's are answered, all at once, and the model is told what it said and what
+   * came of them. Its other calls are left out: it repeats what it still wants. Decision: 7 (Tools).
+   * @throws the signal's reason
    */
-  goOn(said: string | null, calls: readonly ToolCall[]): void {
-    const withheld = calls.filter((call) => !this.isCallers(call))
+  async goOn(said: SaidMessage, calls: readonly ToolCall[], signal: AbortSignal): Promise<void> {
+    const { tools } = this.turn
+    if (tools === undefined) return
+    const answered = calls.filter((call) => !tools.isCallers(call))
+    const results = await Promise.all(answered.map((call) => tools.answer(call, signal)))
+    const ran = answered.filter((call) => tools.isOwn(call))
+    const { messages, tool_choice: choice } = this.request
     this.count += 1
     this.request = {
       ...this.request,
+      ...(choice == null ? {} : { tool_choice: withoutMetDemand(choice, ran.map(nameOf)) }),
       messages: [
-        ...this.request.messages,
-        { role: 'assistant', content: said || null, tool_calls: withheld },
-        ...withheld.map(toRefusal),
+        ...messages,
+        {
+          ...said,
+          role: 'assistant',
+          content: said.content || null,
+          tool_calls: answered.map(toReadableCall),
+        },
+        ...answered.map((call, index) => toToolMessage(call, results[index] ?? '')),
       ],
     }
   }
 
   /** The end of a choice once the calls its caller must not see are gone. */
   endOf(calls: readonly ToolCall[], finish: string): ChoiceEnd {
-    const callers = calls.filter((call) => this.isCallers(call))
+    const { tools } = this.turn
+    const callers = calls.filter((call) => tools?.isCallers(call) ?? true)
     if (callers.length > 0) return { calls: callers, finish: 'tool_calls' }
     return { calls: [], finish: calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish }
   }
-
-  /** Whether the caller answers the call. */
-  private isCallers(call: ToolCall): boolean {
-    const { toolNames } = this.turn
-    return toolNames === undefined || toolNames.has(call.function?.name ?? '')
-  }
 }
 
-function toRefusal(call: ToolCall): ChatMessage {
-  return {
-    role: 'tool',
-    tool_call_id: call.id,
-    content: `Error: there is no tool '${call.function?.name ?? ''}' here. Answer without it.`,
-  }
+function toToolMessage(call: ToolCall, content: string): ChatMessage {
+  return { role: 'tool', tool_call_id: call.id, content }
+}
+
+/** A choice that demands a call would demand it of every round, so once its tool has run the model is free. */
+function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoice {
+  if (ran.length === 0 || choice === 'none') return choice
+  if (typeof choice === 'string') return 'auto'
+  const { function: demanded, allowed_tools: allowed } = choice
+  if (demanded !== undefined) return ran.includes(demanded.name) ? 'auto' : choice
+  return allowed === undefined ? choice : { ...choice, allowed_tools: { ...allowed, mode: 'auto' } }
 }

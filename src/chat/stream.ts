@@ -68,10 +68,10 @@ export async function* streamTurn(
       names ??= round.mender.names
       const calls = round.mender.callsOf(0)
       if (rounds.isLast(calls)) break
-      rounds.goOn(round.said(), calls)
+      await rounds.goOn(round.said(), calls, signal)
     }
     const head = { object: 'chat.completion.chunk', ...names }
-    if (turn.toolNames !== undefined) yield* endOfTurn(turn, rounds, round, head)
+    if (turn.tools !== undefined) yield* endOfTurn(turn, rounds, round, head)
     if (turn.request.stream_options?.include_usage) {
       yield encodeEvent({ ...head, choices: [], usage: rounds.usage ?? noUsage })
     }
@@ -104,7 +104,7 @@ function openRound(
 ): Promise<Round> {
   const options = {
     choices: turn.request.n ?? 1,
-    holdsCalls: turn.toolNames !== undefined,
+    holdsCalls: turn.tools !== undefined,
     newCallId: () => newId('call_', 24, deps.random),
     continued: names,
     newNames: () => newNames(deps, model),

@@ -44,6 +44,7 @@ describe('without any variable', () => {
         parentKey: undefined,
         backend: { kind: 'mock' },
         defaultModel: undefined,
+        hooks: undefined,
         usageRetentionDays: 30,
         defaultEmbeddingModel: undefined,
         limits: {
@@ -64,6 +65,7 @@ describe('without any variable', () => {
           backendIdleMs: 60_000,
           backendTotalMs: 600_000,
           streamMaxMs: 900_000,
+          toolMs: 30_000,
           heartbeatMs: 15_000,
           bodyMs: 30_000,
           bodyIdleMs: 10_000,

@@ -118,11 +118,18 @@ const options: Options = {
   code: { regExp: Object.assign((source: string) => toRegExp(source) ?? /(?:)/, { code: '' }) },
 }
 
-const sandbox: { validate?: ValidateFunction; value?: unknown } = createContext(Object.create(null))
+interface Sandbox {
+  validate?: ValidateFunction
+  value?: unknown
+}
+
+/** Made at the first need: a start has no use for it. */
+let sandbox: Sandbox | undefined
 const judging = new Script('validate(value)')
 
 /** Node stops a script that takes too long, and with it the functions of ours that it calls. */
 function runInTime(validate: ValidateFunction, value: unknown): boolean {
+  sandbox ??= createContext(Object.create(null))
   Object.assign(sandbox, { validate, value })
   try {
     return judging.runInContext(sandbox, { timeout: JUDGED_WITHIN_MS })

@@ -5,6 +5,7 @@ import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
+import { serviceActor } from './audit/actor.ts'
 import { createBackend } from './chat/backends/create.ts'
 import type { Config } from './config.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
@@ -151,7 +152,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
   if (await hasParentKey(deps.db)) return undefined
-  return (await createParentKey(deps, 'first')).text
+  return (await createParentKey(deps, serviceActor, 'first')).text
 }
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {

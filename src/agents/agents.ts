@@ -1,4 +1,6 @@
 /** What an owner can do with agents: create, list, read, replace, delete, go back to a version, rotate the key. */
+import type { Actor } from '../audit/actor.ts'
+import { recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { mintKey, newId } from '../keys/format.ts'
@@ -137,8 +139,19 @@ export async function replaceAgent(
 }
 
 /** @throws ServiceError `not_found` */
-export async function deleteAgent(deps: AgentDeps, tenantId: string, id: string): Promise<void> {
-  if (!(await deleteAgentRow(deps.db, tenantId, id))) throw agentNotFound()
+export async function deleteAgent(
+  deps: AgentDeps,
+  actor: Actor,
+  tenantId: string,
+  id: string,
+): Promise<void> {
+  await deps.db.transaction().execute(async (trx) => {
+    const row = await deleteAgentRow(trx, tenantId, id)
+    if (row === undefined) throw agentNotFound()
+    const target = { kind: 'agent', id } as const
+    const details = { name: row.name, version: row.version }
+    await recordAudit({ ...deps, db: trx }, actor, { action: 'agent.delete', target, tenantId, details })
+  })
   forget(deps)
 }
 
@@ -172,15 +185,20 @@ export async function restoreVersion(
  */
 export async function rotateAgentKey(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   id: string,
   overlapSeconds: number,
 ): Promise<Rotation> {
   const rotation = await deps.db.transaction().execute(async (trx) => {
-    const row = await getRow({ db: trx }, tenantId, id)
+    const within = { ...deps, db: trx }
+    const row = await getRow(within, tenantId, id)
     const key = mintKey('agent', deps.random, row.key_id)
     await updateAgentKey(trx, tenantId, id, deps.sealer.seal(key.text, id), key.hint)
-    return replaceSecret({ ...deps, db: trx }, { tenantId, agentId: id }, key, overlapSeconds)
+    const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
+    const target = { kind: 'agent', id } as const
+    await recordAudit(within, actor, { action: 'agent_key.rotate', target, tenantId, details })
+    return replaceSecret(within, { tenantId, agentId: id }, key, overlapSeconds)
   })
   forget(deps)
   return rotation

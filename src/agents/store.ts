@@ -85,14 +85,18 @@ export async function updateAgentKey(
     .execute()
 }
 
-/** False when the tenant has no such agent. Its credentials and versions go with it. */
-export async function deleteAgentRow(db: Database, tenantId: string, id: string): Promise<boolean> {
-  const result = await db
+/** Deletes the agent and returns it as it was; undefined when the tenant has no such agent. Its credentials and versions go with it. */
+export async function deleteAgentRow(
+  db: Database,
+  tenantId: string,
+  id: string,
+): Promise<AgentRow | undefined> {
+  return db
     .deleteFrom('agents')
     .where('id', '=', id)
     .where('parent_key_id', '=', tenantId)
+    .returningAll()
     .executeTakeFirst()
-  return result.numDeletedRows > 0n
 }
 
 export async function insertVersion(db: Database, row: Insertable<AgentVersionTable>): Promise<void> {

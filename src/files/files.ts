@@ -1,4 +1,6 @@
 /** What an owner can do with files: take one in, list, read, download, delete. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
@@ -107,9 +109,21 @@ function wholeOf(sizeBytes: number): ByteRange | undefined {
 }
 
 /** Deletes a file; whoever is downloading it gets the rest. @throws ServiceError `not_found` */
-export async function deleteFile(deps: FileDeps, tenantId: string, id: string): Promise<void> {
-  const { blob } = await getFile(deps, tenantId, id)
-  if (!(await deleteFileRow(deps.db, tenantId, id))) throw fileNotFound()
+export async function deleteFile(
+  deps: FileDeps & AuditDeps,
+  actor: Actor,
+  tenantId: string,
+  id: string,
+): Promise<void> {
+  const { blob } = await deps.db.transaction().execute(async (trx) => {
+    const row = await getFile({ ...deps, db: trx }, tenantId, id)
+    if (!(await deleteFileRow(trx, tenantId, id))) throw fileNotFound()
+    const target = { kind: 'file', id } as const
+    // Not its name: the row is kept for good, and the owner wants it gone.
+    const details = { purpose: row.purpose, bytes: row.size_bytes }
+    await recordAudit({ ...deps, db: trx }, actor, { action: 'file.delete', target, tenantId, details })
+    return row
+  })
   // In this order: bytes without a row are found by the sweeper, a row without bytes would be a broken file.
   await deps.fileBlobs.delete(blob)
 }

@@ -1,4 +1,6 @@
 /** What can be done with keys: create, register, list, rotate, revoke. */
+import { type Actor, serviceActor } from '../audit/actor.ts'
+import { type AuditDeps, type AuditEvent, recordAudit } from '../audit/audit.ts'
 import { mapConstraintError } from '../db/open.ts'
 import { type Database, type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
@@ -15,7 +17,7 @@ import {
   type ParentKeyRow,
 } from './store.ts'
 
-type KeyDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'keys'>
+type KeyDeps = AuditDeps & Pick<Deps, 'clock' | 'keys'>
 
 /** A freshly rotated secret; `key.text` is shown to its owner this once. Times are Unix seconds. */
 export interface Rotation {
@@ -25,9 +27,9 @@ export interface Rotation {
 }
 
 /** Creates a parent key, and with it a tenant; the text is returned this once. */
-export async function createParentKey(deps: KeyDeps, name: string): Promise<MintedKey> {
+export async function createParentKey(deps: KeyDeps, actor: Actor, name: string): Promise<MintedKey> {
   const key = mintKey('parent', deps.random)
-  await insertParentKeyAndCredential(deps, name, key)
+  await insertParentKeyAndCredential(deps, actor, { action: 'key.create', name, key })
   return key
 }
 
@@ -41,7 +43,11 @@ export async function registerParentKey(deps: KeyDeps, text: string): Promise<vo
   if ((await findParentKey(deps.db, parsed.publicId)) !== undefined) return
   const key = { text, publicId: parsed.publicId, digest: digestOf(text), hint: hintOf(text) }
   try {
-    await insertParentKeyAndCredential(deps, 'environment', key)
+    await insertParentKeyAndCredential(deps, serviceActor, {
+      action: 'key.register',
+      name: 'environment',
+      key,
+    })
   } catch (error) {
     if (mapConstraintError(error) !== 'unique') throw error
   }
@@ -56,8 +62,11 @@ export async function listParentKeys(deps: Pick<Deps, 'db'>): Promise<ParentKeyR
  * Ends a parent key, and with it the keys of its agents.
  * @throws ServiceError `not_found` when there is no such key or it was revoked before.
  */
-export async function revokeParentKey(deps: KeyDeps, id: string): Promise<void> {
-  if (!(await markRevoked(deps.db, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
+export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
+  await deps.db.transaction().execute(async (trx) => {
+    if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
+    await recordAudit({ ...deps, db: trx }, actor, { action: 'key.revoke', ...about(id) })
+  })
   deps.keys.forget()
 }
 
@@ -67,6 +76,7 @@ export async function revokeParentKey(deps: KeyDeps, id: string): Promise<void> 
  */
 export async function rotateParentKey(
   deps: KeyDeps,
+  actor: Actor,
   tenantId: string,
   overlapSeconds: number,
 ): Promise<Rotation> {
@@ -74,13 +84,11 @@ export async function rotateParentKey(
     const row = await findParentKey(trx, tenantId)
     if (row === undefined || row.revoked_at !== null) throw keyNotFound(tenantId)
     const key = mintKey('parent', deps.random, tenantId)
-    const rotated = await replaceSecret(
-      { ...deps, db: trx },
-      { tenantId, agentId: null },
-      key,
-      overlapSeconds,
-    )
+    const within = { ...deps, db: trx }
+    const rotated = await replaceSecret(within, { tenantId, agentId: null }, key, overlapSeconds)
     await markRotated(trx, tenantId, key.hint, rotated.rotatedAt)
+    const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
+    await recordAudit(within, actor, { action: 'key.rotate', ...about(tenantId), details })
     return rotated
   })
   deps.keys.forget()
@@ -118,13 +126,31 @@ export async function insertSecret(
   })
 }
 
-async function insertParentKeyAndCredential(deps: KeyDeps, name: string, key: MintedKey): Promise<void> {
+/** A new parent key, and how it came to be. */
+interface NewParentKey {
+  readonly action: 'key.create' | 'key.register'
+  readonly name: string
+  readonly key: MintedKey
+}
+
+async function insertParentKeyAndCredential(
+  deps: KeyDeps,
+  actor: Actor,
+  { action, name, key }: NewParentKey,
+): Promise<void> {
   const createdAt = unixSeconds(deps.clock)
   await deps.db.transaction().execute(async (trx) => {
     await insertParentKey(trx, { id: key.publicId, name, hint: key.hint, created_at: createdAt })
     await insertSecret(trx, { tenantId: key.publicId, agentId: null }, key, createdAt)
+    const details = { name, key_hint: key.hint }
+    await recordAudit({ ...deps, db: trx }, actor, { action, ...about(key.publicId), details })
   })
   deps.keys.forget()
+}
+
+/** A parent key is its own tenant. */
+function about(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
+  return { target: { kind: 'key', id }, tenantId: id }
 }
 
 function keyNotFound(id: string): ServiceError {

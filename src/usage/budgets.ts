@@ -1,4 +1,6 @@
 /** Bounds the tokens of a parent key or an agent: held back before a call, settled after it, safe across processes. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { createRemembered } from '../db/remembered.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
@@ -67,29 +69,54 @@ const LONGEST_RETRY_AFTER_SECONDS = 86_400
  * used already. Decision: 6 (Model policy, `budget`), 10 (`PUT …/keys/{id}/budget`).
  */
 export async function setBudget(
-  deps: Pick<Deps, 'db' | 'clock' | 'usage'>,
+  deps: AuditDeps & Pick<Deps, 'clock' | 'usage'>,
+  actor: Actor,
   owner: BudgetOwner,
   budget: Budget,
 ): Promise<void> {
   await deps.usage.flush()
   const key = toOwnerKey(owner)
   await deps.db.transaction().execute(async (trx) => {
+    const within = { ...deps, db: trx }
     const known = await listBudgets(trx, [key])
     for (const period of periods) {
-      const limit = budget[period]
-      if (limit === undefined) {
-        await deleteBudget(trx, { ...key, period })
-        continue
-      }
-      await upsertBudget(trx, { ...key, period, token_limit: limit })
-      if (known.some((row) => row.period === period)) continue
-      const counter = counterOf({ ...key, period }, deps.clock.now())
-      const target = { kind: key.owner_kind, id: key.owner_id }
-      await insertCounter(trx, counter)
-      await setUsed(trx, counter, await sumTokensSince(trx, target, owner.tenantId, counter.starts_on))
+      const isNew = !known.some((row) => row.period === period)
+      await writeBound(within, owner, period, { limit: budget[period], isNew })
     }
+    await recordAudit(within, actor, {
+      action: 'budget.set',
+      target: { kind: owner.kind === 'agent' ? 'agent' : 'key', id: key.owner_id },
+      tenantId: owner.tenantId,
+      details: { before: toDetails(toBudget(known)), after: toDetails(budget) },
+    })
   })
   deps.usage.forget()
+}
+
+/** One period's bound, or none; a new one starts with what its period has used. */
+async function writeBound(
+  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  owner: BudgetOwner,
+  period: Period,
+  { limit, isNew }: { readonly limit: number | undefined; readonly isNew: boolean },
+): Promise<void> {
+  const key = { ...toOwnerKey(owner), period }
+  if (limit === undefined) return deleteBudget(db, key)
+  await upsertBudget(db, { ...key, token_limit: limit })
+  if (!isNew) return
+  const counter = counterOf(key, clock.now())
+  const target = { kind: key.owner_kind, id: key.owner_id }
+  await insertCounter(db, counter)
+  await setUsed(db, counter, await sumTokensSince(db, target, owner.tenantId, counter.starts_on))
+}
+
+function toBudget(rows: readonly BudgetRow[]): Budget {
+  return Object.fromEntries(rows.map(({ period, token_limit }) => [period, token_limit]))
+}
+
+/** A period without a bound is told too. */
+function toDetails({ day = null, month = null }: { day?: number | null; month?: number | null }) {
+  return { day, month }
 }
 
 /** The owner's bounds, each with what the running period has used; a period without a bound is absent. */

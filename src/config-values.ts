@@ -1,10 +1,9 @@
 /** The kinds of values the environment holds; each says what its text must be, never what it was: it may be a secret. */
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
+import type { AddressBlock } from './address-blocks.ts'
+import { parseEmail } from './console/email.ts'
 import { parseKey } from './keys/format.ts'
-
-/** A block of addresses: the network's address and the length of its prefix in bits. */
-export type AddressBlock = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 /** Text of one kind; `rule` is the rest of the sentence that begins with the variable's name. */
 function value<T>(rule: string | ((text: string) => string), parse: (text: string) => T | undefined) {
@@ -72,6 +71,23 @@ export function parentKeyText() {
   return value('must be a whole parent key; `parley keys generate` makes one', (text) =>
     parseKey(text)?.kind === 'parent' ? text : undefined,
   )
+}
+
+/** A switch. */
+export function flag() {
+  return value('must be true or false', (text) => (/^(true|false)$/.test(text) ? text === 'true' : undefined))
+}
+
+/** The name of a request header, in lower case; without `_`, which some proxies take for `-`. */
+export function headerName() {
+  return value('must be a header name of letters, digits and hyphens, such as X-Email', (text) =>
+    /^[a-z0-9-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined,
+  )
+}
+
+/** E-mail addresses in the form they are compared in. */
+export function emailList() {
+  return list('must be e-mail addresses separated by commas, such as ada@example.org', parseEmail)
 }
 
 /** Host names as the `Host` header carries them, in lower case. */

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
-import type { AddressBlock } from './config-values.ts'
+import type { AddressBlock } from './address-blocks.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
@@ -12,6 +12,17 @@ export type BackendConfig =
   | { readonly kind: 'mock' }
   /** `url` ends in `/v1`, without a slash after it. */
   | { readonly kind: 'gateway'; readonly url: string; readonly apiKey: string | undefined }
+
+/** How the proxy in front tells who is calling. Decision: 10. */
+export interface ForwardedAuthConfig {
+  /** What the proxy must send along; undefined when its address alone is believed. */
+  readonly proxySecret: string | undefined
+  /** The names of its headers, in lower case. */
+  readonly headers: Readonly<Record<ForwardedField, string>>
+}
+
+/** What a proxy can tell of a caller. */
+export type ForwardedField = 'email' | 'user' | 'preferredUsername' | 'firstName' | 'lastName' | 'groups'
 
 /** What the operator chose; it holds secrets, so it is never logged whole. */
 export interface Config {
@@ -26,6 +37,10 @@ export interface Config {
     /** Peers whose forwarding headers are believed. */
     readonly trustedProxies: readonly AddressBlock[]
   }
+  /** Undefined: no header says who is calling. */
+  readonly forwardedAuth: ForwardedAuthConfig | undefined
+  /** Who may administrate, in the form addresses are compared in. */
+  readonly adminEmails: readonly string[]
   readonly logLevel: Environment['LOG_LEVEL']
   /** An absolute path, or `:memory:` to keep nothing. */
   readonly dataDir: string
@@ -125,6 +140,7 @@ export async function parseConfig(
     ...fileProblems,
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
     ...missing(given),
+    ...(parsed.data === undefined ? [] : forwardingProblems(parsed.data)),
   ]
   if (problems.length > 0 || parsed.data === undefined) throw new ConfigError(problems)
   return { config: toConfig(parsed.data), warnings: [...unknownNames(given), ...unusedNames(given)] }
@@ -166,6 +182,21 @@ function missing(given: Given): string[] {
     : []
 }
 
+function forwardingProblems(given: Environment): string[] {
+  if (!given.PARLEY_TRUST_FORWARDED_AUTH) return []
+  const names = Object.values(toForwardedHeaders(given))
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  const isBounded = given.PARLEY_PROXY_SECRET !== undefined || given.PARLEY_TRUSTED_PROXIES !== undefined
+  return [
+    ...(isBounded
+      ? []
+      : [
+          'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without either, anybody could say who they are.',
+        ]),
+    ...(twice === undefined ? [] : [`Two of the PARLEY_HEADER_ settings name the same header, ${twice}.`]),
+  ]
+}
+
 function unknownNames(given: Given): string[] {
   return Object.keys(given)
     .filter((name) => name.startsWith('PARLEY_') && !knownNames.includes(name))
@@ -174,11 +205,20 @@ function unknownNames(given: Given): string[] {
     )
 }
 
+/** Settings that another one switches on. */
+const dependents: readonly [names: RegExp, name: keyof Environment, value: string][] = [
+  [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
+  [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
+]
+
 function unusedNames(given: Given): string[] {
-  if (given.PARLEY_BACKEND === 'gateway') return []
-  return Object.keys(given)
-    .filter((name) => name.startsWith('PARLEY_GATEWAY_') && knownNames.includes(name))
-    .map((name) => `${name} is not used: it needs PARLEY_BACKEND=gateway.`)
+  return dependents
+    .filter(([, name, value]) => given[name] !== value)
+    .flatMap(([names, needed, value]) =>
+      Object.keys(given)
+        .filter((name) => names.test(name) && knownNames.includes(name))
+        .map((name) => `${name} is not used: it needs ${needed}=${value}.`),
+    )
 }
 
 function toConfig(given: Environment): Config {
@@ -190,6 +230,10 @@ function toConfig(given: Environment): Config {
       allowedHosts: given.PARLEY_ALLOWED_HOSTS ?? [],
       trustedProxies: given.PARLEY_TRUSTED_PROXIES ?? [],
     },
+    forwardedAuth: given.PARLEY_TRUST_FORWARDED_AUTH
+      ? { proxySecret: given.PARLEY_PROXY_SECRET, headers: toForwardedHeaders(given) }
+      : undefined,
+    adminEmails: given.PARLEY_ADMIN_EMAILS ?? [],
     logLevel: given.LOG_LEVEL,
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
     secret: given.PARLEY_SECRET,
@@ -224,6 +268,17 @@ function toConfig(given: Environment): Config {
       bodyIdleMs: toMs(given.PARLEY_BODY_IDLE_SECONDS),
       shutdownMs: toMs(given.PARLEY_SHUTDOWN_SECONDS),
     },
+  }
+}
+
+function toForwardedHeaders(given: Environment): ForwardedAuthConfig['headers'] {
+  return {
+    email: given.PARLEY_HEADER_EMAIL,
+    user: given.PARLEY_HEADER_USER,
+    preferredUsername: given.PARLEY_HEADER_PREFERRED_USERNAME,
+    firstName: given.PARLEY_HEADER_FIRST_NAME,
+    lastName: given.PARLEY_HEADER_LAST_NAME,
+    groups: given.PARLEY_HEADER_GROUPS,
   }
 }
 

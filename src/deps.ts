@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { AgentDirectory } from './agents/directory.ts'
 import type { ChatBackend } from './chat/backend.ts'
 import type { Config } from './config.ts'
+import type { UserDirectory } from './console/directory.ts'
 import type { Tables } from './db/tables.ts'
 import type { KeyDirectory } from './keys/directory.ts'
 import type { Sealer } from './keys/seal.ts'
@@ -40,6 +41,7 @@ export interface Deps {
   readonly sealer: Sealer
   readonly keys: KeyDirectory
   readonly agents: AgentDirectory
+  readonly users: UserDirectory
   readonly backends: readonly ChatBackend[]
   readonly models: ModelCatalogue
   readonly limiter: RateLimiter

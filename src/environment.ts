@@ -2,6 +2,9 @@
 import { z } from 'zod'
 import {
   addressBlockList,
+  emailList,
+  flag,
+  headerName,
   hostList,
   httpUrl,
   integer,
@@ -14,6 +17,7 @@ import {
 } from './config-values.ts'
 
 const limit = (standard: number) => integer(0, 1_000_000_000).default(standard)
+const header = (standard: string) => headerName().default(standard)
 const duration = (standard: number) => seconds().default(standard)
 
 /** Every variable, what it may hold and its default; `.env.example` says the same to operators. Decision: 2. */
@@ -58,6 +62,15 @@ export const Environment = z.object({
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
   PARLEY_ALLOWED_HOSTS: hostList().optional(),
+  PARLEY_TRUST_FORWARDED_AUTH: flag().default(false),
+  PARLEY_PROXY_SECRET: secretText(32).optional(),
+  PARLEY_HEADER_EMAIL: header('x-email'),
+  PARLEY_HEADER_USER: header('x-user'),
+  PARLEY_HEADER_PREFERRED_USERNAME: header('x-preferred-username'),
+  PARLEY_HEADER_FIRST_NAME: header('x-user-first-name'),
+  PARLEY_HEADER_LAST_NAME: header('x-user-last-name'),
+  PARLEY_HEADER_GROUPS: header('x-groups'),
+  PARLEY_ADMIN_EMAILS: emailList().optional(),
   PARLEY_BACKEND_CONNECT_SECONDS: duration(5),
   PARLEY_BACKEND_FIRST_BYTE_SECONDS: duration(60),
   PARLEY_BACKEND_FIRST_EVENT_SECONDS: duration(120),
@@ -73,7 +86,12 @@ export const Environment = z.object({
 export type Environment = z.infer<typeof Environment>
 
 /** The variables whose value can stand in a file instead, named by the same variable with `_FILE` at its end. */
-export const secretNames = ['PARLEY_SECRET', 'PARLEY_PARENT_KEY', 'PARLEY_GATEWAY_API_KEY'] as const
+export const secretNames = [
+  'PARLEY_SECRET',
+  'PARLEY_PARENT_KEY',
+  'PARLEY_GATEWAY_API_KEY',
+  'PARLEY_PROXY_SECRET',
+] as const
 
 /** Every name the service reads, `_FILE` twins included. */
 export const knownNames: readonly string[] = [

@@ -8,6 +8,7 @@ import { createApp } from './app.ts'
 import { serviceActor } from './audit/actor.ts'
 import { createBackend } from './chat/backends/create.ts'
 import type { Config } from './config.ts'
+import { createUserDirectory } from './console/directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
 import { createDrain } from './drain.ts'
@@ -128,6 +129,8 @@ async function closeBackends({ models, backends }: Deps): Promise<void> {
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
+  const keys = createKeyDirectory(db, clock)
+  const nextPosition = createPositions(clock)
   const backends = [await createBackend(config, { clock, random })]
   return {
     config,
@@ -135,10 +138,11 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     clock,
     random,
     log,
-    nextPosition: createPositions(clock),
+    nextPosition,
     sealer,
-    keys: createKeyDirectory(db, clock),
+    keys,
     agents: createAgentDirectory(db, clock),
+    users: createUserDirectory({ config, db, clock, random, nextPosition, keys }),
     backends,
     models: createModelCatalogue(backends, { config, log }),
     limiter: createMemoryRateLimiter(clock),

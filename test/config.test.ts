@@ -36,6 +36,8 @@ describe('without any variable', () => {
       warnings: [],
       config: {
         server: { port: 3000, host: '127.0.0.1', publicUrl: undefined, allowedHosts: [], trustedProxies: [] },
+        forwardedAuth: undefined,
+        adminEmails: [],
         logLevel: 'info',
         dataDir: resolve('data'),
         secret: undefined,

@@ -1,4 +1,5 @@
 /** The tables, one interface each. Booleans are 0/1, times are Unix seconds, JSON is text: the same on every dialect. */
+import type { Generated } from 'kysely'
 
 /** A parent key's record; its id is the key's public part and the name of the tenant. */
 export interface ParentKeyTable {
@@ -13,6 +14,27 @@ export interface ParentKeyTable {
   revoked_at: number | null
   /** At most a minute old; null when never used. */
   last_used_at: number | null
+  /** Whose key it is; null for one that nobody has claimed. */
+  user_id: string | null
+  /** Made for its user unasked, and revoked when they claim another. */
+  is_automatic: Generated<number>
+}
+
+/** Somebody whom a proxy has signed in. */
+export interface UserTable {
+  id: string
+  /** Who it is: in lower case and NFC. */
+  email: string
+  /** As the proxy told it last; for show. */
+  name: string
+  username: string | null
+  /** JSON: a list of names. */
+  groups: string
+  /** The tenant they work in; null for the moment in which both are made. */
+  active_key_id: string | null
+  created_at: number
+  /** At most a minute old. */
+  last_seen_at: number
 }
 
 /** What a presented key is looked up by; a rotated key has two rows while both secrets are valid. */
@@ -192,5 +214,6 @@ export interface Tables {
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
   files: FileTable
+  users: UserTable
   audit_events: AuditEventTable
 }

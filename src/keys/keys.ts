@@ -1,7 +1,10 @@
 /** What can be done with keys: create, register, list, rotate, revoke. */
+
+import type { Insertable } from 'kysely'
 import { type Actor, serviceActor } from '../audit/actor.ts'
 import { type AuditDeps, type AuditEvent, recordAudit } from '../audit/audit.ts'
 import { mapConstraintError } from '../db/open.ts'
+import type { ParentKeyTable } from '../db/tables.ts'
 import { type Database, type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey } from './format.ts'
@@ -11,6 +14,7 @@ import {
   findParentKey,
   insertCredential,
   insertParentKey,
+  listLiveKeysOf,
   listParentKeyRows,
   markRevoked,
   markRotated,
@@ -51,6 +55,23 @@ export async function registerParentKey(deps: KeyDeps, text: string): Promise<vo
   } catch (error) {
     if (mapConstraintError(error) !== 'unique') throw error
   }
+}
+
+/** Makes a user's first key; nobody gets to see it, and its user needs none. Runs in the caller's transaction. Decision: 10. */
+export async function insertAutomaticKey(
+  deps: AuditDeps & Pick<Deps, 'clock'>,
+  actor: Actor,
+  user: { readonly id: string; readonly email: string },
+): Promise<string> {
+  const key = mintKey('parent', deps.random)
+  const row = { name: user.email, user_id: user.id, is_automatic: 1 }
+  await insertKeyRows(deps, actor, { ...row, action: 'key.provision', key })
+  return key.publicId
+}
+
+/** The user's keys that were not revoked, newest first. */
+export async function listKeysOfUser(deps: Pick<Deps, 'db'>, userId: string): Promise<ParentKeyRow[]> {
+  return listLiveKeysOf(deps.db, userId)
 }
 
 /** Every parent key's record, newest first. */
@@ -126,26 +147,27 @@ export async function insertSecret(
   })
 }
 
+async function insertParentKeyAndCredential(deps: KeyDeps, actor: Actor, key: NewParentKey): Promise<void> {
+  await deps.db.transaction().execute((trx) => insertKeyRows({ ...deps, db: trx }, actor, key))
+  deps.keys.forget()
+}
+
 /** A new parent key, and how it came to be. */
-interface NewParentKey {
-  readonly action: 'key.create' | 'key.register'
-  readonly name: string
+interface NewParentKey extends Pick<Insertable<ParentKeyTable>, 'name' | 'user_id' | 'is_automatic'> {
+  readonly action: 'key.create' | 'key.register' | 'key.provision'
   readonly key: MintedKey
 }
 
-async function insertParentKeyAndCredential(
-  deps: KeyDeps,
+async function insertKeyRows(
+  deps: AuditDeps & Pick<Deps, 'clock'>,
   actor: Actor,
-  { action, name, key }: NewParentKey,
+  { action, key, ...row }: NewParentKey,
 ): Promise<void> {
+  const { publicId: id, hint } = key
   const createdAt = unixSeconds(deps.clock)
-  await deps.db.transaction().execute(async (trx) => {
-    await insertParentKey(trx, { id: key.publicId, name, hint: key.hint, created_at: createdAt })
-    await insertSecret(trx, { tenantId: key.publicId, agentId: null }, key, createdAt)
-    const details = { name, key_hint: key.hint }
-    await recordAudit({ ...deps, db: trx }, actor, { action, ...about(key.publicId), details })
-  })
-  deps.keys.forget()
+  await insertParentKey(deps.db, { ...row, id, hint, created_at: createdAt })
+  await insertSecret(deps.db, { tenantId: id, agentId: null }, key, createdAt)
+  await recordAudit(deps, actor, { action, ...about(id), details: { name: row.name, key_hint: hint } })
 }
 
 /** A parent key is its own tenant. */

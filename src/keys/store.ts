@@ -52,9 +52,22 @@ export async function listParentKeyRows(db: Database): Promise<ParentKeyRow[]> {
     .execute()
 }
 
-/** Whether any parent key was ever registered: decides whether this is the first start. */
+/** Whether somebody was ever given a parent key: decides whether this is the first start. */
 export async function hasParentKey(db: Database): Promise<boolean> {
-  return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
+  const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
+  return (await query.executeTakeFirst()) !== undefined
+}
+
+/** The user's keys that were not revoked, newest first. */
+export async function listLiveKeysOf(db: Database, userId: string): Promise<ParentKeyRow[]> {
+  return db
+    .selectFrom('parent_keys')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .execute()
 }
 
 /** Revokes for good; false when there is no such key or it was revoked before. */

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import { decodeUtf8, mediaTypeOf, parseJson, readBody } from './bodies.ts'
+import { decodeUtf8, hasNoBody, mediaTypeOf, parseJson, readBody } from './bodies.ts'
 import type { RestOperation } from './routes.ts'
 
 /** The most a JSON body may hold unless the operation says otherwise. Decision: 2. */
@@ -62,10 +62,6 @@ async function readInputBody(
   )
   if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
   return bytes.length === 0 ? {} : parseJson(bytes)
-}
-
-function hasNoBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
 function headerFields(

@@ -3,6 +3,7 @@ import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../errors.ts'
 import type { Caller, CallerKind } from '../keys/schema.ts'
 import type { CallContext } from './context.ts'
+import { assertOwnPage } from './own-page.ts'
 import type { Hit, Quota } from './rate-limit.ts'
 
 /** What an operation asks of its caller. */
@@ -14,12 +15,14 @@ export interface Admission {
 
 /**
  * Authenticates and counts the call; on success `context.caller` is set.
- * @throws ServiceError `missing_api_key`, `invalid_api_key`, `insufficient_permissions`, `rate_limit_exceeded`.
+ * @throws ServiceError `missing_api_key`, `invalid_api_key`, `insufficient_permissions`, `rate_limit_exceeded`; without a key also
+ * `invalid_value`, `unsupported_media_type`.
  */
 export async function authorize(context: CallContext, admission: Admission): Promise<void> {
   const caller = await findCaller(context)
   if (caller === undefined) return refuseUnknown(context)
   await countRequest(context, caller)
+  assertOwnPage(context.arrival, context.deps.config)
   if (!admission.callers.includes(caller.kind)) throw wrongKind(caller.kind, admission)
   context.caller = caller
 }
@@ -30,9 +33,13 @@ export async function countStray(context: CallContext): Promise<void> {
   if (caller !== undefined) await countRequest(context, caller)
 }
 
-/** Who the presented key belongs to; undefined without a good one. */
+/**
+ * Who the presented key belongs to, or else whom a proxy has signed in; undefined without either.
+ * @throws ServiceError `invalid_value` when what the proxy says could mean two things.
+ */
 export function findCaller({ deps, arrival }: CallContext): Promise<Caller | undefined> | undefined {
-  return arrival.bearer === undefined ? undefined : deps.keys.find(arrival.bearer)
+  if (arrival.bearer !== undefined) return deps.keys.find(arrival.bearer)
+  return arrival.ambient === undefined ? undefined : deps.users.find(arrival.ambient, arrival)
 }
 
 /** A failed authentication counts against its address; a good key from there is never held back. Decision: 3. */

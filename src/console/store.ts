@@ -1,0 +1,28 @@
+/** Rows of users. */
+import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { UserTable } from '../db/tables.ts'
+import type { Database } from '../deps.ts'
+
+export type UserRow = Selectable<UserTable>
+
+export async function insertUser(db: Database, row: Insertable<UserTable>): Promise<void> {
+  await db.insertInto('users').values(row).execute()
+}
+
+export async function findUserByEmail(db: Database, email: string): Promise<UserRow | undefined> {
+  return db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst()
+}
+
+export async function updateUser(db: Database, id: string, changes: Updateable<UserTable>): Promise<void> {
+  await db.updateTable('users').set(changes).where('id', '=', id).execute()
+}
+
+/** The user, whom nobody else changes until the transaction is over. */
+export async function lockUser(trx: Database, id: string): Promise<UserRow> {
+  return trx
+    .updateTable('users')
+    .set((row) => ({ active_key_id: row.ref('active_key_id') }))
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}

@@ -23,7 +23,7 @@ async function ask(
 }
 
 describe.each(paths)('%s', (path) => {
-  const isAgents = path.startsWith('/v1/agents')
+  const isAgents = /^\/v1\/(manager\/)?agents/.test(path)
 
   test('answers 405 with Allow to every other method', async () => {
     const app = await startApp()
@@ -76,8 +76,8 @@ describe('a path that leads nowhere', () => {
   const agents = [
     '/v1/agents/a/b',
     '/v1/agents/a/versions/x/y/z',
-    '/v1/manager/agents',
-    '/v1/manager/agents/a',
+    '/v1/manager/agents/a/b',
+    '/v1/manager/agents/a/versions/x/y/z',
   ]
   test.each(agents)('%s answers as agents do', async (path) => {
     const app = await startApp()
@@ -89,6 +89,10 @@ describe('a path that leads nowhere', () => {
     '/v1/',
     '/v1/agentsx',
     '/v1/manager',
+    '/v1/manager/',
+    '/v1/manager/agentsx',
+    '/v1/manager/models',
+    '/v1/manager/me/too',
     '/v1/nothing',
     '/v1//models',
     '/nothing',

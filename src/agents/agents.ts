@@ -4,7 +4,7 @@ import { recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { mintKey, newId } from '../keys/format.ts'
-import { insertSecret, type Rotation, replaceSecret } from '../keys/keys.ts'
+import { assertTenantLives, insertSecret, type Rotation, replaceSecret } from '../keys/keys.ts'
 import { type DefinitionFormat, parseDefinition } from './definition.ts'
 import type { Agent } from './directory.ts'
 import {
@@ -46,6 +46,7 @@ export interface AgentPage {
 /**
  * Creates an agent and mints its key, in one transaction.
  * @throws ServiceError `invalid_value`, `too_large` when the text is not an agent definition. Contract: Errors, 400.
+ * @throws ServiceError `invalid_api_key` when the tenant's key was revoked a moment ago.
  */
 export async function createAgent(
   deps: AgentDeps,
@@ -71,6 +72,7 @@ export async function createAgent(
     updated_at: now,
   }
   await deps.db.transaction().execute(async (trx) => {
+    await assertTenantLives({ db: trx }, tenantId)
     await insertAgent(trx, row)
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
   })

@@ -70,6 +70,20 @@ export async function updateAgent(
     .executeTakeFirst()
 }
 
+/** Hands all agents of a tenant to another; answers how many they were. Their versions go along. */
+export async function updateAgentOwners(
+  db: Database,
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<number> {
+  const result = await db
+    .updateTable('agents')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
+}
+
 export async function updateAgentKey(
   db: Database,
   tenantId: string,

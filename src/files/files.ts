@@ -4,10 +4,11 @@ import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
+import { assertTenantLives } from '../keys/keys.ts'
 import { Download } from '../rpc/answer.ts'
 import type { ByteRange } from '../storage/blobs.ts'
 import type { FileListQuery, FileUpload } from './schema.ts'
-import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows } from './store.ts'
+import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows, updateFileOwners } from './store.ts'
 
 type FileDeps = Pick<Deps, 'db' | 'clock' | 'fileBlobs'>
 
@@ -19,7 +20,7 @@ export interface FilePage {
 
 /**
  * Keeps an upload as a file of the tenant.
- * @throws ServiceError `storage_full`
+ * @throws ServiceError `storage_full`, `invalid_api_key` when the tenant's key was revoked while it came in.
  */
 export async function createFile(
   deps: FileDeps & Pick<Deps, 'random' | 'nextPosition'>,
@@ -44,7 +45,10 @@ export async function createFile(
     expires_at: expires_after === undefined ? null : createdAt + expires_after.seconds,
   }
   try {
-    await insertFile(deps.db, row)
+    await deps.db.transaction().execute(async (trx) => {
+      await assertTenantLives({ db: trx }, tenantId)
+      await insertFile(trx, row)
+    })
   } catch (error) {
     await deps.fileBlobs.delete(blob.name)
     throw error
@@ -126,6 +130,11 @@ export async function deleteFile(
   })
   // In this order: bytes without a row are found by the sweeper, a row without bytes would be a broken file.
   await deps.fileBlobs.delete(blob)
+}
+
+/** Hands a tenant's files to another one; answers how many. Runs in the caller's transaction. Decision: 10. */
+export function moveFiles(trx: Deps['db'], fromTenantId: string, toTenantId: string): Promise<number> {
+  return updateFileOwners(trx, fromTenantId, toTenantId)
 }
 
 function fileNotFound(): ServiceError {

@@ -21,6 +21,8 @@ import {
   type ParentKeyRow,
 } from './store.ts'
 
+export type { ParentKeyRow } from './store.ts'
+
 type KeyDeps = AuditDeps & Pick<Deps, 'clock' | 'keys'>
 
 /** A freshly rotated secret; `key.text` is shown to its owner this once. Times are Unix seconds. */
@@ -74,6 +76,13 @@ export async function listKeysOfUser(deps: Pick<Deps, 'db'>, userId: string): Pr
   return listLiveKeysOf(deps.db, userId)
 }
 
+/** @throws ServiceError `not_found` */
+export async function getParentKey(deps: Pick<Deps, 'db'>, id: string): Promise<ParentKeyRow> {
+  const row = await findParentKey(deps.db, id)
+  if (row === undefined) throw keyNotFound(id)
+  return row
+}
+
 /** Every parent key's record, newest first. */
 export async function listParentKeys(deps: Pick<Deps, 'db'>): Promise<ParentKeyRow[]> {
   return listParentKeyRows(deps.db)
@@ -114,6 +123,18 @@ export async function rotateParentKey(
   })
   deps.keys.forget()
   return rotation
+}
+
+/**
+ * Refuses to add something to a tenant whose key was revoked since the caller was let in: nobody would find it again. Runs in the
+ * transaction that adds it.
+ * @throws ServiceError `invalid_api_key`
+ */
+export async function assertTenantLives({ db }: Pick<Deps, 'db'>, tenantId: string): Promise<void> {
+  const row = await findParentKey(db, tenantId)
+  if (row === undefined || row.revoked_at !== null) {
+    throw new ServiceError('invalid_api_key', 'The key was revoked meanwhile.')
+  }
 }
 
 /** Makes `key` the owner's current secret; earlier ones end after the overlap. Runs in the caller's transaction. */

@@ -117,3 +117,29 @@ export async function expireCredentials(
     .where((where) => where.or([where('valid_until', 'is', null), where('valid_until', '>', until)]))
     .execute()
 }
+
+/** Makes a key that is nobody's yet, and was not revoked, that user's; false when it is not such a one. */
+export async function setUser(db: Database, id: string, userId: string): Promise<boolean> {
+  const result = await db
+    .updateTable('parent_keys')
+    .set({ user_id: userId })
+    .where('id', '=', id)
+    .where('user_id', 'is', null)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return result.numUpdatedRows > 0n
+}
+
+/** Hands the secrets of a tenant's agents to another tenant; its own stay. */
+export async function updateAgentOwner(
+  db: Database,
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<void> {
+  await db
+    .updateTable('credentials')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .where('agent_id', 'is not', null)
+    .execute()
+}

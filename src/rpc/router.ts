@@ -1,6 +1,7 @@
 /** The table of contents: every operation of the service, by room and verb. */
 import { agentsRouter } from '../agents/procedures.ts'
 import { chatRouter } from '../chat/procedures.ts'
+import { managerRouter } from '../console/procedures.ts'
 import { embeddingsRouter } from '../embeddings/procedures.ts'
 import { filesRouter } from '../files/procedures.ts'
 import { keysRouter } from '../keys/procedures.ts'
@@ -15,6 +16,7 @@ export const appRouter = router({
   files: filesRouter,
   embeddings: embeddingsRouter,
   keys: keysRouter,
+  manager: managerRouter,
   models: modelsRouter,
   usage: usageRouter,
 })

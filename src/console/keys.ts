@@ -1,11 +1,14 @@
 /** What users can do with parent keys: see theirs, choose the one they work with, claim one they know. */
 import { moveAgents } from '../agents/move.ts'
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { moveFiles } from '../files/files.ts'
 import { assertParentKey, claimParentKey, retireParentKey } from '../keys/claims.ts'
 import { listKeysOfUser } from '../keys/keys.ts'
 import { moveUsage } from '../usage/move.ts'
+import { renderMoved } from './schema.ts'
 import { lockUser, updateUser } from './store.ts'
 
 /** What went from the automatic key to the claimed one. */
@@ -51,7 +54,8 @@ export async function chooseKey(
  * (`parent_key_already_claimed`).
  */
 export async function claimKey(
-  deps: Pick<Deps, 'db' | 'clock' | 'keys' | 'agents' | 'usage'>,
+  deps: AuditDeps & Pick<Deps, 'clock' | 'keys' | 'agents' | 'usage'>,
+  actor: Actor,
   userId: string,
   secret: string,
 ): Promise<Claim> {
@@ -63,8 +67,11 @@ export async function claimKey(
     await lockUser(trx, userId)
     const { id, wasOwn } = await claimParentKey(trxDeps, text, userId)
     if (wasOwn) return { parentKeyId: id, moved: nothing }
-    const moved = await moveAutomatic(trxDeps, userId, id)
+    const { moved, retired } = await moveAutomatic(trxDeps, userId, id)
     await updateUser(trx, userId, { active_key_id: id })
+    const target = { kind: 'key', id } as const
+    const details = { retired, moved: renderMoved(moved) }
+    await recordAudit(trxDeps, actor, { action: 'key.claim', target, tenantId: id, details })
     return { parentKeyId: id, moved }
   })
   deps.keys.forget()
@@ -78,13 +85,13 @@ async function moveAutomatic(
   deps: Pick<Deps, 'db' | 'clock'>,
   userId: string,
   toTenantId: string,
-): Promise<MovedThings> {
+): Promise<{ moved: MovedThings; retired: string | null }> {
   const keys = await listKeysOfUser(deps, userId)
   const automatic = keys.find((key) => key.is_automatic === 1)
-  if (automatic === undefined) return nothing
+  if (automatic === undefined) return { moved: nothing, retired: null }
   const moved = await moveEverything(deps.db, automatic.id, toTenantId)
   await retireParentKey(deps, automatic.id)
-  return moved
+  return { moved, retired: automatic.id }
 }
 
 /** Every room hands over what it keeps of a tenant. */

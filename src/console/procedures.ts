@@ -1,5 +1,6 @@
 /** What callers may do in the console besides what a parent key may, over RPC and REST alike. */
 import { z } from 'zod'
+import { actorOf } from '../audit/actor.ts'
 import type { ConsoleUser, ParentCaller } from '../keys/schema.ts'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
@@ -57,8 +58,10 @@ export const managerRouter = router({
     },
     input: KeyClaim,
     output: KeyClaimed,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderClaim(await claimKey(deps, userOf(caller).id, input.parent_key)),
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      return renderClaim(await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key))
+    },
   }),
 })
 

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import type { ParentKeyRow } from '../keys/keys.ts'
-import type { Claim } from './keys.ts'
+import type { Claim, MovedThings } from './keys.ts'
 import type { Overview } from './overview.ts'
 import type { UserRow } from './store.ts'
 
@@ -80,12 +80,16 @@ export function renderMe(overview: Overview): z.output<typeof Me> {
 }
 
 export function renderClaim({ parentKeyId, moved }: Claim): z.output<typeof KeyClaimed> {
-  const { agents, files, usageDays, usageCalls } = moved
   return {
     claimed: true,
     parent_key: renderParentKey(parentKeyId),
-    moved: { agents, files, usage_days: usageDays, usage_calls: usageCalls },
+    moved: renderMoved(moved),
   }
+}
+
+/** Also how a claim is written down. */
+export function renderMoved({ agents, files, usageDays, usageCalls }: MovedThings) {
+  return { agents, files, usage_days: usageDays, usage_calls: usageCalls }
 }
 
 function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {

@@ -1,8 +1,9 @@
 /** What administrators can do: see every user and key, what was used and what was done; end a key, bound its tokens. */
 import { countAgents } from '../agents/agents.ts'
 import type { Actor } from '../audit/actor.ts'
-import { type AuditPage, listAuditEvents } from '../audit/audit.ts'
+import { type AuditRow, listAuditEvents } from '../audit/audit.ts'
 import { listUsers, readEmails, type UserRow } from '../console/listing.ts'
+import type { Page } from '../db/page.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { listParentKeys, type ParentKeyRow } from '../keys/keys.ts'
@@ -18,11 +19,6 @@ export interface UserWithKeys {
   readonly isAdministrator: boolean
 }
 
-export interface AdminUserPage {
-  readonly users: readonly UserWithKeys[]
-  readonly hasMore: boolean
-}
-
 /** A key with everything that hangs on it. */
 export interface OwnedKey {
   readonly key: ParentKeyRow
@@ -32,17 +28,12 @@ export interface OwnedKey {
   readonly budget: BudgetState
 }
 
-export interface AdminKeyPage {
-  readonly keys: readonly OwnedKey[]
-  readonly hasMore: boolean
-}
-
 /** @throws ServiceError `invalid_value` when `after` is no user's id. */
 export async function listUsersWithKeys(
   deps: Pick<Deps, 'config' | 'db'>,
   query: AdminListQuery,
-): Promise<AdminUserPage> {
-  const { users, hasMore } = await listUsers(deps, query)
+): Promise<Page<UserWithKeys>> {
+  const { rows: users, hasMore } = await listUsers(deps, query)
   const keys = await listKeysOfUsers(
     deps,
     users.map(({ id }) => id),
@@ -52,15 +43,15 @@ export async function listUsersWithKeys(
     keys: keys.get(user.id) ?? [],
     isAdministrator: deps.config.adminEmails.includes(user.email),
   }))
-  return { users: withKeys, hasMore }
+  return { rows: withKeys, hasMore }
 }
 
 /** @throws ServiceError `invalid_value` when `after` is no key's id. */
 export async function listOwnedKeys(
-  deps: Pick<Deps, 'db' | 'clock' | 'usage'>,
+  deps: Pick<Deps, 'db' | 'clock'>,
   query: AdminListQuery,
-): Promise<AdminKeyPage> {
-  const { keys, hasMore } = await listKeyPage(deps, query)
+): Promise<Page<OwnedKey>> {
+  const { rows: keys, hasMore } = await listKeyPage(deps, query)
   const ids = keys.map(({ id }) => id)
   const emails = await readEmails(
     deps,
@@ -74,7 +65,7 @@ export async function listOwnedKeys(
     agentCount: counts.get(key.id) ?? 0,
     budget: budgets.get(key.id) ?? {},
   }))
-  return { keys: owned, hasMore }
+  return { rows: owned, hasMore }
 }
 
 /** Sums up the calls of one key, or of all. @throws ServiceError `invalid_value` */
@@ -88,7 +79,7 @@ export async function readAllUsage(deps: Pick<Deps, 'db' | 'clock' | 'usage'>, q
  * What was done, newest first.
  * @throws ServiceError `invalid_value` for an `after` that is no event's id, and for times in the wrong order.
  */
-export async function readAudit(deps: Pick<Deps, 'db'>, query: AuditListQuery): Promise<AuditPage> {
+export async function readAudit(deps: Pick<Deps, 'db'>, query: AuditListQuery): Promise<Page<AuditRow>> {
   const from = toSecond(query.from, 'first')
   const to = toSecond(query.to, 'last')
   if (from !== undefined && to !== undefined && from > to)

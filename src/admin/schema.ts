@@ -1,10 +1,11 @@
 /** The wire shapes of what administrators see and do. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
-import { type AuditPage, type AuditRow, auditActions } from '../audit/audit.ts'
+import { type AuditRow, auditActions } from '../audit/audit.ts'
+import type { Page } from '../db/page.ts'
 import type { BudgetState } from '../usage/budgets.ts'
 import { Moment, UsageEntry, UsageList, UsageQuery } from '../usage/schema.ts'
-import type { AdminKeyPage, AdminUserPage, OwnedKey, UserWithKeys } from './admin.ts'
+import type { OwnedKey, UserWithKeys } from './admin.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
 const count = z.int().nonnegative()
@@ -77,6 +78,7 @@ const tokens = count
 
 /** Decision: 10 (`PUT …/keys/{id}/budget`). */
 export const BudgetBody = z.strictObject({ day: tokens, month: tokens }).meta({ id: 'Budget' })
+export type BudgetBody = z.output<typeof BudgetBody>
 export const BudgetReplacement = BudgetBody.extend(KeyReference.shape)
 
 export const KeyBudget = z.strictObject({ id: keyId, budget: Budget }).meta({ id: 'KeyBudget' })
@@ -92,6 +94,7 @@ export const AdminUsageQuery = UsageQuery.extend({
     .optional()
     .meta({ description: 'Only this parent key; all of them without it.' }),
 })
+export type AdminUsageQuery = z.output<typeof AdminUsageQuery>
 
 const AdminUsageEntry = UsageEntry.extend({
   key: keyId.optional().meta({ description: "With `group_by=key`: the parent key's 12 public characters." }),
@@ -137,21 +140,21 @@ const AuditEvent = z
 
 export const AuditList = list(AuditEvent).meta({ id: 'AuditList' })
 
-export function renderUserList({ users, hasMore }: AdminUserPage): z.output<typeof AdminUserList> {
-  return { object: 'list', data: users.map(renderUser), has_more: hasMore }
+export function renderUserList({ rows, hasMore }: Page<UserWithKeys>): z.output<typeof AdminUserList> {
+  return { object: 'list', data: rows.map(renderUser), has_more: hasMore }
 }
 
-export function renderKeyList({ keys, hasMore }: AdminKeyPage): z.output<typeof AdminKeyList> {
-  return { object: 'list', data: keys.map(renderKey), has_more: hasMore }
+export function renderKeyList({ rows, hasMore }: Page<OwnedKey>): z.output<typeof AdminKeyList> {
+  return { object: 'list', data: rows.map(renderKey), has_more: hasMore }
 }
 
-export function renderAuditList({ events, hasMore }: AuditPage): z.output<typeof AuditList> {
-  return { object: 'list', data: events.map(renderEvent), has_more: hasMore }
+export function renderAuditList({ rows, hasMore }: Page<AuditRow>): z.output<typeof AuditList> {
+  return { object: 'list', data: rows.map(renderEvent), has_more: hasMore }
 }
 
 /** A period without a bound is told too. */
-export function renderBudget({ day = null, month = null }: BudgetState): z.output<typeof Budget> {
-  return { day, month }
+export function renderBudget({ day, month }: BudgetState): z.output<typeof Budget> {
+  return { day: day ?? null, month: month ?? null }
 }
 
 function renderUser({ user, keys, isAdministrator }: UserWithKeys): z.output<typeof AdminUser> {

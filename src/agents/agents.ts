@@ -10,6 +10,7 @@ import type { Agent } from './directory.ts'
 import {
   type AgentRow,
   type AgentVersionRow,
+  countAgentRows,
   deleteAgentRow,
   findAgent,
   findVersion,
@@ -106,6 +107,14 @@ export async function listAgents(
   // Any of the four makes it a page. Decision: 6 (List).
   const isPaged = Object.values(request).some((value) => value !== undefined)
   return { agents, hasMore: isPaged ? rows.length > wanted.length : undefined }
+}
+
+/** How many agents each of these tenants has; one without any is absent. */
+export async function countAgents(
+  { db }: Pick<Deps, 'db'>,
+  tenantIds: readonly string[],
+): Promise<Map<string, number>> {
+  return tenantIds.length === 0 ? new Map() : countAgentRows(db, tenantIds)
 }
 
 /** @throws ServiceError `not_found` for another tenant's agent and for none alike. */

@@ -31,6 +31,20 @@ export async function listAgentRows(db: Database, tenantId: string, page: Page):
   return query.execute()
 }
 
+/** How many agents each of these tenants has; one without any is absent. */
+export async function countAgentRows(
+  db: Database,
+  tenantIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('agents')
+    .select(({ fn }) => ['parent_key_id', fn.countAll<number>().as('count')])
+    .where('parent_key_id', 'in', tenantIds)
+    .groupBy('parent_key_id')
+    .execute()
+  return new Map(rows.map(({ parent_key_id, count }) => [parent_key_id, Number(count)]))
+}
+
 /** Any agent's key as it is sealed; undefined while there is no agent. */
 export async function findSealedKey(db: Database): Promise<string | undefined> {
   return (await db.selectFrom('agents').select('key_sealed').limit(1).executeTakeFirst())?.key_sealed

@@ -1,4 +1,5 @@
 /** Writes down who changed what, so that it can be read later; nothing written is ever changed or deleted. */
+import { type Page, type PageQuery, toPage } from '../db/page.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { withoutKeys } from '../without-keys.ts'
@@ -60,10 +61,7 @@ export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEve
 }
 
 /** Which events are asked for; times are Unix seconds, both included. */
-export interface AuditQuery {
-  readonly limit: number
-  /** The id of an event: only older ones. */
-  readonly after?: string | undefined
+export interface AuditQuery extends PageQuery {
   readonly action?: AuditEvent['action'] | undefined
   readonly actor?: string | undefined
   /** The id of what was acted on. */
@@ -72,17 +70,11 @@ export interface AuditQuery {
   readonly to?: number | undefined
 }
 
-/** A part of what was written down; `hasMore` tells whether older events follow. */
-export interface AuditPage {
-  readonly events: readonly AuditRow[]
-  readonly hasMore: boolean
-}
-
 /**
  * What was done, newest first, by whomever.
  * @throws ServiceError `invalid_value` when `after` is no event's id.
  */
-export async function listAuditEvents({ db }: Pick<Deps, 'db'>, query: AuditQuery): Promise<AuditPage> {
+export async function listAuditEvents({ db }: Pick<Deps, 'db'>, query: AuditQuery): Promise<Page<AuditRow>> {
   const { limit, after, from, to, ...filters } = query
   if (after !== undefined && !auditId.test(after))
     throw new ServiceError('invalid_value', `after: '${withoutKeys(after)}' is no event's id`, {
@@ -90,12 +82,11 @@ export async function listAuditEvents({ db }: Pick<Deps, 'db'>, query: AuditQuer
     })
   const rows = await listAuditRows(db, {
     ...filters,
-    // One more than wanted tells whether there are more.
     limit: limit + 1,
     before: [after, to === undefined ? undefined : idPrefixOf((to + 1) * MICROSECONDS)],
     notBefore: from === undefined ? undefined : idPrefixOf(from * MICROSECONDS),
   })
-  return { events: rows.slice(0, limit), hasMore: rows.length > limit }
+  return toPage(rows, limit)
 }
 
 const auditId = /^audit-[0-9a-z]{12}[0-9a-f]{12}$/

@@ -1,30 +1,16 @@
 /** What administrators learn of users: all of them. */
+import { type Page, type PageQuery, readPage } from '../db/page.ts'
 import type { Deps } from '../deps.ts'
-import { ServiceError } from '../errors.ts'
 import { findUser, listUserPage, listUsersById, type UserRow } from './store.ts'
 
 export type { UserRow } from './store.ts'
 
-/** A part of a list; `hasMore` tells whether users follow it. */
-export interface UserPage {
-  readonly users: readonly UserRow[]
-  readonly hasMore: boolean
-}
-
-/**
- * Every user, newest first.
- * @throws ServiceError `invalid_value` when `after` is no user's id.
- */
-export async function listUsers(
-  { db }: Pick<Deps, 'db'>,
-  { limit, after }: { readonly limit: number; readonly after?: string | undefined },
-): Promise<UserPage> {
-  const last = after === undefined ? undefined : await findUser(db, after)
-  if (after !== undefined && last === undefined)
-    throw new ServiceError('invalid_value', 'after: names no user', { param: 'after' })
-  // One more than wanted tells whether there are more.
-  const rows = await listUserPage(db, limit + 1, last)
-  return { users: rows.slice(0, limit), hasMore: rows.length > limit }
+/** Every user, newest first. @throws ServiceError `invalid_value` when `after` is no user's id. */
+export function listUsers({ db }: Pick<Deps, 'db'>, query: PageQuery): Promise<Page<UserRow>> {
+  return readPage(query, {
+    find: (id) => findUser(db, id),
+    list: (limit, after) => listUserPage(db, limit, after),
+  })
 }
 
 /** The e-mail addresses of these users, by their ids. */

@@ -7,6 +7,7 @@ import { mapConstraintError } from '../db/open.ts'
 import type { ParentKeyTable } from '../db/tables.ts'
 import { type Database, type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { withoutKeys } from '../without-keys.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey } from './format.ts'
 import {
   type CredentialOwner,
@@ -73,7 +74,7 @@ export async function insertAutomaticKey(
 
 /** The user's keys that were not revoked, newest first. */
 export async function listKeysOfUser(deps: Pick<Deps, 'db'>, userId: string): Promise<ParentKeyRow[]> {
-  return listLiveKeysOf(deps.db, userId)
+  return listLiveKeysOf(deps.db, [userId])
 }
 
 /** @throws ServiceError `not_found` */
@@ -196,6 +197,7 @@ function about(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
   return { target: { kind: 'key', id }, tenantId: id }
 }
 
-function keyNotFound(id: string): ServiceError {
-  return new ServiceError('not_found', `There is no parent key '${id}' that could be used.`)
+/** The answer to a key that is not there, or was revoked. */
+export function keyNotFound(id: string): ServiceError {
+  return new ServiceError('not_found', `There is no parent key '${withoutKeys(id)}' that could be used.`)
 }

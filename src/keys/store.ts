@@ -58,12 +58,27 @@ export async function hasParentKey(db: Database): Promise<boolean> {
   return (await query.executeTakeFirst()) !== undefined
 }
 
-/** The user's keys that were not revoked, newest first. */
-export async function listLiveKeysOf(db: Database, userId: string): Promise<ParentKeyRow[]> {
+/** A part of all keys, newest first: those after that one. */
+export async function listParentKeyPage(
+  db: Database,
+  limit: number,
+  after: Pick<ParentKeyRow, 'id' | 'created_at'> | undefined,
+): Promise<ParentKeyRow[]> {
+  let query = db.selectFrom('parent_keys').selectAll().limit(limit)
+  if (after !== undefined) {
+    query = query.where((row) =>
+      row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)),
+    )
+  }
+  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
+}
+
+/** The users' keys that were not revoked, newest first. */
+export async function listLiveKeysOf(db: Database, userIds: readonly string[]): Promise<ParentKeyRow[]> {
   return db
     .selectFrom('parent_keys')
     .selectAll()
-    .where('user_id', '=', userId)
+    .where('user_id', 'in', userIds)
     .where('revoked_at', 'is', null)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')

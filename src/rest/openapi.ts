@@ -179,6 +179,10 @@ const tags = [
   { name: 'Embeddings', description: 'Texts as vectors, near each other where the texts are alike.' },
   { name: 'Keys', description: 'The key a caller presents.' },
   { name: 'Manager', description: 'The console: its user, their keys, and their agents.' },
+  {
+    name: 'Administration',
+    description: 'For administrators: every user and key, what was used and what was done.',
+  },
   { name: 'Models', description: 'What a request may name as its model: models and agents.' },
   { name: 'Usage', description: 'What the calls of a parent key have taken.' },
 ]

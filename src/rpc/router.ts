@@ -1,4 +1,5 @@
 /** The table of contents: every operation of the service, by room and verb. */
+import { adminRouter } from '../admin/procedures.ts'
 import { agentsRouter } from '../agents/procedures.ts'
 import { chatRouter } from '../chat/procedures.ts'
 import { managerRouter } from '../console/procedures.ts'
@@ -11,6 +12,7 @@ import type { AnyOperation, OperationMeta } from './op.ts'
 import { router } from './trpc.ts'
 
 export const appRouter = router({
+  admin: adminRouter,
   agents: agentsRouter,
   chat: chatRouter,
   files: filesRouter,

@@ -119,17 +119,39 @@ function toDetails({ day = null, month = null }: { day?: number | null; month?: 
   return { day, month }
 }
 
-/** The owner's bounds, each with what the running period has used; a period without a bound is absent. */
-export async function getBudget(
+/** Bounds, each with what the running period has used; a period without a bound is absent. */
+export type BudgetState = Partial<Record<Period, { readonly limit: number; readonly used: number }>>
+
+/** The budgets of parent keys, by their ids; a key without any bound is absent. */
+export async function readBudgets(
+  deps: Pick<Deps, 'db' | 'clock'>,
+  tenantIds: readonly string[],
+): Promise<Map<string, BudgetState>> {
+  if (tenantIds.length === 0) return new Map()
+  const owners = tenantIds.map((tenantId) => toOwnerKey({ kind: 'parent', tenantId }))
+  return readStates(deps, await listBudgets(deps.db, owners))
+}
+
+/** The owner's budget as it stands. */
+export async function getBudget(deps: Pick<Deps, 'db' | 'clock'>, owner: BudgetOwner): Promise<BudgetState> {
+  const key = toOwnerKey(owner)
+  const states = await readStates(deps, await listBudgets(deps.db, [key]))
+  return states.get(key.owner_id) ?? {}
+}
+
+async function readStates(
   { db, clock }: Pick<Deps, 'db' | 'clock'>,
-  owner: BudgetOwner,
-): Promise<Partial<Record<Period, { readonly limit: number; readonly used: number }>>> {
-  const found: Partial<Record<Period, { limit: number; used: number }>> = {}
-  for (const row of await listBudgets(db, [toOwnerKey(owner)])) {
-    const used = await findUsed(db, counterOf(toBudgetKey(row), clock.now()))
-    found[row.period] = { limit: row.token_limit, used: used ?? 0 }
+  rows: readonly BudgetRow[],
+): Promise<Map<string, BudgetState>> {
+  const states = new Map<string, BudgetState>()
+  for (const row of rows) {
+    const used = (await findUsed(db, counterOf(toBudgetKey(row), clock.now()))) ?? 0
+    states.set(row.owner_id, {
+      ...states.get(row.owner_id),
+      [row.period]: { limit: row.token_limit, used },
+    })
   }
-  return found
+  return states
 }
 
 /** Gives back what calls that never ended held; answers how many reservations those were. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { listRestOperations } from '../src/rest/routes.ts'
 import { startApp, type TestApp } from './support/app.ts'
-import { exchange, toRequest } from './support/raw-connection.ts'
+import { exchange, readAnswer, toRequest } from './support/raw-connection.ts'
 
 const operations = listRestOperations()
 const paths = [...new Set(operations.map(({ http }) => http.path))]
@@ -17,9 +17,7 @@ async function ask(
   headers: readonly string[] = [],
 ): Promise<{ status: number; body: unknown }> {
   const all = ['Host: x', `Authorization: Bearer ${app.key}`, 'Connection: close', ...headers]
-  const answer = await exchange(app, toRequest(line, all))
-  const [head = '', text = ''] = answer.split('\r\n\r\n')
-  return { status: Number(head.slice(9, 12)), body: text.startsWith('{') ? JSON.parse(text) : text }
+  return readAnswer(await exchange(app, toRequest(line, all)))
 }
 
 describe.each(paths)('%s', (path) => {

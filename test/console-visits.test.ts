@@ -1,8 +1,11 @@
 /** What a visit leaves behind: one user with one key, however many come at once, and a look at the database now and then. */
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { serviceActor } from '../src/audit/actor.ts'
 import { createParentKey, revokeParentKey } from '../src/keys/keys.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { as, ownPage, proxied } from './support/console.ts'
+import { raw } from './support/database.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 import { OtherProcess, source } from './support/other-process.ts'
 import { eventually, makeFolder, startServer } from './support/process.ts'
@@ -72,6 +75,7 @@ describe('a first visit', () => {
     const server = await startServer({ folder, env: { ...proxied } })
     const other = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}
+      import { createPositions } from ${source('deps.ts')}
       import { systemClock } from ${source('system-clock.ts')}
       import { visit } from ${source('console/users.ts')}
       import { randomBytes } from 'node:crypto'
@@ -79,9 +83,11 @@ describe('a first visit', () => {
       console.log('ready')
       process.stdin.once('data', async () => {
         const emails = Array.from({ length: 20 }, (_, index) => 'user' + index + '@example.org')
-        const deps = { db, clock: systemClock, random: randomBytes }
+        const nextPosition = createPositions(systemClock)
+        const deps = { db, clock: systemClock, random: randomBytes, nextPosition }
+        const trace = { requestId: 'there', clientAddress: '127.0.0.1' }
         const users = await Promise.all(
-          emails.map((email) => visit(deps, { email, name: email, username: undefined, groups: [] })),
+          emails.map((email) => visit(deps, { email, name: email, username: undefined, groups: [] }, trace)),
         )
         console.log(JSON.stringify(users.map((user) => 'svc_' + user.active_key_id)))
       })
@@ -99,6 +105,10 @@ describe('a first visit', () => {
     ])
     expect(JSON.parse(there)).toEqual(here)
     expect(new Set(here).size).toBe(20)
+    const rows = raw(join(folder, 'data'))
+      .prepare(`select target_id from audit_events where action = 'key.provision'`)
+      .all() as { target_id: string }[]
+    expect(rows.map((row) => `svc_${row.target_id}`).sort()).toEqual(here.sort())
   })
 
   test('that leads nowhere, or is refused, is none', async () => {
@@ -129,7 +139,7 @@ describe('a user who is known', () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const { db } = app.service.deps
-    const { publicId: id } = await createParentKey(app.service.deps, 'another')
+    const { publicId: id } = await createParentKey(app.service.deps, serviceActor, 'another')
     const before = await me(app)
     await db.updateTable('parent_keys').set({ user_id: before.user.id }).where('id', '=', id).execute()
     await db.updateTable('users').set({ active_key_id: id }).execute()
@@ -198,15 +208,15 @@ describe('a user who is known', () => {
     const app = await startApp(proxied)
     const { deps } = app.service
     const first = await me(app)
-    await revokeParentKey(deps, first.keys[0].id)
+    await revokeParentKey(deps, serviceActor, first.keys[0].id)
     const second = await me(app)
     expect(second.keys).toHaveLength(1)
     expect(second.parent_key).not.toBe(first.parent_key)
-    const claimed = await createParentKey(deps, 'mine')
+    const claimed = await createParentKey(deps, serviceActor, 'mine')
     await app.call('POST', '/v1/manager/claim-key', as(ada, { body: { parent_key: claimed.text } }))
-    const other = await createParentKey(deps, 'mine too')
+    const other = await createParentKey(deps, serviceActor, 'mine too')
     await app.call('POST', '/v1/manager/claim-key', as(ada, { body: { parent_key: other.text } }))
-    await revokeParentKey(deps, other.publicId)
+    await revokeParentKey(deps, serviceActor, other.publicId)
     expect((await me(app)).keys).toMatchObject([{ id: claimed.publicId, is_active: true }])
   })
 

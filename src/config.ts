@@ -65,6 +65,8 @@ export interface Config {
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
+  /** When a model rests: after so many calls (0 = never) in the window, half of them failed. */
+  readonly breaker: { readonly calls: number; readonly windowMs: number; readonly restMs: number }
   readonly timings: {
     readonly backendConnectMs: number
     /** Per attempt. */
@@ -255,6 +257,11 @@ function toConfig(given: Environment): Config {
       maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
       maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
+    },
+    breaker: {
+      calls: given.PARLEY_BREAKER_CALLS,
+      windowMs: toMs(given.PARLEY_BREAKER_WINDOW_SECONDS),
+      restMs: toMs(given.PARLEY_BREAKER_REST_SECONDS),
     },
     timings: {
       backendConnectMs: toMs(given.PARLEY_BACKEND_CONNECT_SECONDS),

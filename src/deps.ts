@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { AgentDirectory } from './agents/directory.ts'
 import type { ChatBackend } from './chat/backend.ts'
+import type { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import type { UserDirectory } from './console/directory.ts'
 import type { Tables } from './db/tables.ts'
@@ -44,6 +45,7 @@ export interface Deps {
   readonly users: UserDirectory
   readonly backends: readonly ChatBackend[]
   readonly models: ModelCatalogue
+  readonly breakers: Breakers
   readonly limiter: RateLimiter
   readonly streams: StreamSlots
   /** The bytes of files. */

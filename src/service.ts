@@ -7,6 +7,7 @@ import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
 import { serviceActor } from './audit/actor.ts'
 import { createBackend } from './chat/backends/create.ts'
+import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
@@ -145,6 +146,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     users: createUserDirectory({ config, db, clock, random, nextPosition, keys }),
     backends,
     models: createModelCatalogue(backends, { config, log }),
+    breakers: new Breakers(config.breaker, clock),
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),

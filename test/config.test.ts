@@ -56,6 +56,7 @@ describe('without any variable', () => {
           maxFileBytes: 2 * 1024 ** 3,
           backendAttempts: 3,
         },
+        breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {
           backendConnectMs: 5_000,
           backendFirstByteMs: 60_000,

@@ -171,7 +171,7 @@ describe('calls side by side', () => {
         import { openDatabase } from ${source('db/open.ts')}
         import { systemClock } from ${source('system-clock.ts')}
         import { randomBytes } from 'node:crypto'
-        import { createBudgetKeeper } from ${source('usage/budgets.ts')}
+        import { createBudgetKeeper } from ${source('usage/budget-keeper.ts')}
         const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(join(folder, 'data'))} })
         const opened = await openDatabase({ dataDir: config.dataDir, role: 'command' })
         const keeper = createBudgetKeeper({ config, db: opened.db, clock: systemClock, random: randomBytes })

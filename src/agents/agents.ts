@@ -71,6 +71,8 @@ export async function createAgent(
     position: deps.nextPosition(),
     created_at: now,
     updated_at: now,
+    model_policy: null,
+    model_policy_updated_at: null,
   }
   await deps.db.transaction().execute(async (trx) => {
     await assertTenantLives({ db: trx }, tenantId)

@@ -15,6 +15,8 @@ import {
   restoreVersion,
   rotateAgentKey,
 } from './agents.ts'
+import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
+import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
   AgentCreated,
   AgentDeleted,
@@ -132,6 +134,37 @@ export const agentsRouter = router({
       const actor = actorOf(context)
       const rotation = await rotateAgentKey(deps, actor, caller.tenantId, agent_id, overlap_seconds)
       return { agent_id, agent_key: rotation.key.text, ...renderRotation(rotation) }
+    },
+  }),
+
+  modelPolicy: defineOp({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/v1/agents/{agent_id}/model-policy',
+      tag,
+      summary: 'Read which models an agent may use',
+    },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentModelPolicy,
+    run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
+  }),
+
+  replaceModelPolicy: defineOp({
+    kind: 'mutation',
+    http: {
+      method: 'PUT',
+      path: '/v1/agents/{agent_id}/model-policy',
+      tag,
+      summary: 'Replace which models an agent may use',
+    },
+    wire: { ...owner, bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'], failures: notFound },
+    input: ModelPolicyReplacement,
+    output: AgentModelPolicy,
+    run: ({ context, input }) => {
+      const { deps, caller } = context
+      return replaceModelPolicy(deps, actorOf(context), caller.tenantId, input.agent_id, input)
     },
   }),
 

@@ -53,19 +53,14 @@ export async function findSealedKey(db: Database): Promise<string | undefined> {
 /** What the list of models shows of an agent. */
 export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
 
-/** The tenant's agents, newest first, or just the one named. */
-export async function listAgentNames(
-  db: Database,
-  tenantId: string,
-  id: string | undefined,
-): Promise<AgentName[]> {
-  let query = db
+/** The tenant's agents, newest first. */
+export async function listAgentNames(db: Database, tenantId: string): Promise<AgentName[]> {
+  return db
     .selectFrom('agents')
     .select(['id', 'created_at'])
     .where('parent_key_id', '=', tenantId)
     .orderBy('position', 'desc')
-  if (id !== undefined) query = query.where('id', '=', id)
-  return query.execute()
+    .execute()
 }
 
 /** Changes the agent and returns it as it is then; undefined when its version is no longer the one of `from`. */
@@ -96,6 +91,22 @@ export async function updateAgentOwners(
     .where('parent_key_id', '=', fromTenantId)
     .executeTakeFirst()
   return Number(result.numUpdatedRows)
+}
+
+/** False when the tenant has no such agent. */
+export async function updateModelPolicy(
+  db: Database,
+  tenantId: string,
+  id: string,
+  policy: Pick<AgentRow, 'model_policy' | 'model_policy_updated_at'>,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('agents')
+    .set(policy)
+    .where('id', '=', id)
+    .where('parent_key_id', '=', tenantId)
+    .executeTakeFirst()
+  return result.numUpdatedRows > 0n
 }
 
 export async function updateAgentKey(

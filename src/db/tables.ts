@@ -70,6 +70,9 @@ export interface AgentTable {
   position: number
   created_at: number
   updated_at: number
+  /** JSON, as `src/models/policy.ts` has it; null when nobody has written one. */
+  model_policy: string | null
+  model_policy_updated_at: number | null
 }
 
 /** An earlier definition of an agent. */

@@ -1,5 +1,5 @@
 /** Turns texts into vectors: asks the backend of the model, and forwards its own bytes where nothing has to be mended. */
-import { type AttemptBudget, withAttempts } from '../chat/attempts.ts'
+import { Attempts } from '../chat/attempts.ts'
 import { Deadline } from '../chat/deadline.ts'
 import { toCallerError } from '../chat/failures.ts'
 import type { Deps } from '../deps.ts'
@@ -20,21 +20,21 @@ export async function createEmbeddings(
   caller: AbortSignal,
 ): Promise<JsonBytes> {
   const { deps } = context
-  const { timings, limits } = deps.config
-  const { backend, model } = deps.models.route(request.model ?? getDefaultModel(deps))
+  const { timings } = deps.config
+  const attempts = new Attempts(deps, [deps.models.route(request.model ?? getDefaultModel(deps))])
   const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
-  const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
-  const body = { ...request, model }
+  const { signal } = deadline
   try {
-    const call = () => backend.embed({ body, signal: deadline.signal })
-    const bytes = await withAttempts(deps, budget, deadline.signal, call)
-    const list = toWantedList(bytes, {
-      count: countInputs(request.input),
-      encoding: request.encoding_format ?? 'float',
-      model,
+    const list = await attempts.run(signal, async ({ backend, model }) => {
+      const bytes = await backend.embed({ body: { ...request, model }, signal })
+      return toWantedList(bytes, {
+        count: countInputs(request.input),
+        encoding: request.encoding_format ?? 'float',
+        model,
+      })
     })
-    context.setHeader('X-Parley-Provider', backend.name)
-    context.setHeader('X-Parley-Attempts', String(budget.attempts))
+    context.setHeader('X-Parley-Provider', attempts.route.backend.name)
+    context.setHeader('X-Parley-Attempts', String(attempts.count))
     return new JsonBytes(list)
   } catch (thrown) {
     throw toCallerError(thrown)

@@ -40,6 +40,13 @@ export interface ModelCatalogue {
    * @throws ServiceError `model_not_found`
    */
   route(id: string): ModelRoute
+  /** The providers' names, the first choice first. */
+  readonly providers: readonly string[]
+  /**
+   * The backend for a provider's own model id; undefined when there is no such provider, or its list is known and lacks the model.
+   * While a provider's list is unavailable, any id passes.
+   */
+  findRoute(provider: string, model: string): ModelRoute | undefined
   /** The listed model of that id, bare or with its provider in front. */
   find(id: string): CatalogueModel | undefined
   /** Whether a request for that id has somewhere to go. */
@@ -61,7 +68,8 @@ export function createModelCatalogue(
   { config, log }: Pick<Deps, 'config' | 'log'>,
   timings: CatalogueTimings = standardTimings,
 ): ModelCatalogue {
-  const lists = new Map<string, readonly BackendModel[]>()
+  const byProvider = new Map(backends.map((backend) => [backend.name, backend]))
+  const lists = new Map<string, ModelsById>()
   const down = new Set<string>()
   const closing = new AbortController()
   const timers = new Map<string, NodeJS.Timeout>()
@@ -70,7 +78,7 @@ export function createModelCatalogue(
 
   async function refresh(backend: ChatBackend): Promise<void> {
     try {
-      lists.set(backend.name, withoutRepeats(await backend.listModels(closing.signal)))
+      lists.set(backend.name, toModelsById(await backend.listModels(closing.signal)))
       down.delete(backend.name)
       merge()
     } catch (error) {
@@ -83,31 +91,45 @@ export function createModelCatalogue(
   }
 
   function merge(): void {
-    const counts = new Map<string, number>()
-    for (const { id } of [...lists.values()].flat()) counts.set(id, (counts.get(id) ?? 0) + 1)
     merged = backends.flatMap(({ name }) =>
-      (lists.get(name) ?? []).map((model) => {
-        const id = counts.get(model.id) === 1 ? model.id : `${name}/${model.id}`
+      [...(lists.get(name)?.values() ?? [])].map((model) => {
+        const id = isClear(model.id, name) ? model.id : `${name}/${model.id}`
         return { ...model, id, backendId: model.id, provider: name }
       }),
     )
-    byId = new Map(merged.flatMap((model) => [[`${model.provider}/${model.backendId}`, model]]))
+    byId = new Map(merged.map((model) => [`${model.provider}/${model.backendId}`, model]))
     for (const model of merged) byId.set(model.id, model)
   }
 
-  function findRoute(id: string): ModelRoute | undefined {
-    const known = byId.get(id)
-    if (known !== undefined) {
-      const backend = backends.find(({ name }) => name === known.provider) as ChatBackend
-      return { backend, model: known.backendId }
-    }
-    // While a provider's list is unavailable its ids pass through.
-    for (const backend of backends) {
-      if (lists.has(backend.name)) continue
-      const prefix = `${backend.name}/`
-      return { backend, model: id.startsWith(prefix) ? id.slice(prefix.length) : id }
-    }
-    return undefined
+  /** Whether a bare id can mean that provider's model only: another one may list it too, or be called like its beginning. */
+  function isClear(id: string, provider: string): boolean {
+    if ([...lists].some(([name, models]) => name !== provider && models.has(id))) return false
+    const read = splitId(id)
+    return read === undefined || findRoute(read.provider, read.model) === undefined
+  }
+
+  /** An id read as `provider/model`; undefined when no provider of that name is here. */
+  function splitId(id: string): { provider: string; model: string } | undefined {
+    const end = Math.max(id.indexOf('/'), 0)
+    const provider = id.slice(0, end)
+    return byProvider.has(provider) ? { provider, model: id.slice(end + 1) } : undefined
+  }
+
+  function findRoute(provider: string, model: string): ModelRoute | undefined {
+    const backend = byProvider.get(provider)
+    if (backend === undefined || lists.get(provider)?.has(model) === false) return undefined
+    return { backend, model }
+  }
+
+  function resolve(id: string): ModelRoute | undefined {
+    const listed = byId.get(id)
+    if (listed !== undefined) return findRoute(listed.provider, listed.backendId)
+    const read = splitId(id)
+    if (read !== undefined) return findRoute(read.provider, read.model)
+    // While a provider's list is unavailable, ids that nobody else has pass through.
+    if ([...lists.values()].some((models) => models.has(id))) return undefined
+    const backend = backends.find(({ name }) => !lists.has(name))
+    return backend && { backend, model: id }
   }
 
   function isUp(name: string): boolean {
@@ -117,10 +139,12 @@ export function createModelCatalogue(
   const firstLists = Promise.all(backends.map(refresh))
   return {
     list: () => merged,
-    isKnown: (id) => findRoute(id) !== undefined,
+    providers: backends.map(({ name }) => name),
+    findRoute,
+    isKnown: (id) => resolve(id) !== undefined,
     find: (id) => byId.get(id),
     route(id) {
-      const route = findRoute(id)
+      const route = resolve(id)
       if (route === undefined) {
         throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, {
           param: 'model',
@@ -146,7 +170,9 @@ export function createModelCatalogue(
   }
 }
 
+type ModelsById = ReadonlyMap<string, BackendModel>
+
 /** A gateway that spreads a model over several servers may list it once for each. */
-function withoutRepeats(models: readonly BackendModel[]): BackendModel[] {
-  return [...new Map(models.map((model) => [model.id, model])).values()]
+function toModelsById(models: readonly BackendModel[]): ModelsById {
+  return new Map(models.map((model) => [model.id, model]))
 }

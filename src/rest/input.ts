@@ -32,7 +32,8 @@ export async function gatherInput(
     return { ...queryFields(request, wire.integers), ...fields }
   }
   const body = await readInputBody(request, operation, deps)
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
+  if (!isRecord(body)) return body
+  for (const field of wire.ignoredFields ?? []) delete body[field]
   for (const param of [...Object.keys(params), ...Object.values(wire.headers ?? {})]) {
     if (Object.hasOwn(body, param))
       throw new ServiceError('invalid_value', `${param}: is not a field of the body`, { param })
@@ -62,6 +63,10 @@ async function readInputBody(
   )
   if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
   return bytes.length === 0 ? {} : parseJson(bytes)
+}
+
+function isRecord(body: unknown): body is Record<string, unknown> {
+  return typeof body === 'object' && body !== null && !Array.isArray(body)
 }
 
 function headerFields(

@@ -29,6 +29,8 @@ export interface Wire<K extends CallerKind = CallerKind> {
   readonly body?: 'definition' | 'upload'
   /** The body alone, where the input has path or header fields beside it. */
   readonly bodySchema?: z.ZodType
+  /** Fields of a body that are left out: those of an answer that is sent back changed. */
+  readonly ignoredFields?: readonly string[]
   /** The most a body, or the file in it, may hold; 1 MiB unless given. */
   readonly maxBodyBytes?: (config: Config) => number
   /** Query parameters that are whole numbers. */

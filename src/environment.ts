@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import {
   addressBlockList,
+  gatewayKey,
+  gatewayUrl,
   hostList,
   httpUrl,
   integer,
@@ -32,12 +34,10 @@ export const Environment = z.object({
   ).optional(),
   PARLEY_SECRET: secretText(32).optional(),
   PARLEY_PARENT_KEY: parentKeyText().optional(),
+  PARLEY_CONFIG: z.string().optional(),
   PARLEY_BACKEND: oneOf(['mock', 'gateway']).default('mock'),
-  PARLEY_GATEWAY_URL: httpUrl(
-    'must be an http or https URL that ends in /v1, without credentials, query or fragment',
-    (url) => url.pathname.endsWith('/v1'),
-  ).optional(),
-  PARLEY_GATEWAY_API_KEY: matching(/^[!-~]+$/, 'must be visible ASCII characters only').optional(),
+  PARLEY_GATEWAY_URL: gatewayUrl().optional(),
+  PARLEY_GATEWAY_API_KEY: gatewayKey().optional(),
   PARLEY_DEFAULT_MODEL: matching(
     /^\P{C}{1,200}$/u,
     'must be a model id of at most 200 characters',

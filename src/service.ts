@@ -5,7 +5,7 @@ import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
-import { createBackend } from './chat/backends/create.ts'
+import { createBackends } from './chat/backends/create.ts'
 import type { Config } from './config.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
@@ -127,7 +127,7 @@ async function closeBackends({ models, backends }: Deps): Promise<void> {
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
-  const backends = [await createBackend(config, { clock, random })]
+  const backends = await createBackends(config, { clock, random })
   return {
     config,
     db,

@@ -1,4 +1,6 @@
 /** What an owner can do with an agent's model policy: read it, and replace it. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { isAllowed, type ModelPolicy } from '../models/policy.ts'
@@ -32,23 +34,35 @@ export async function getModelPolicy(
  * `default_model_not_allowed` for a default or fallback outside the allowed ones.
  */
 export async function replaceModelPolicy(
-  deps: PolicyDeps & Pick<Deps, 'usage'>,
+  deps: PolicyDeps & AuditDeps & Pick<Deps, 'usage'>,
+  actor: Actor,
   tenantId: string,
   agentId: string,
   body: ModelPolicyBody,
 ): Promise<AgentModelPolicy> {
-  await getAgent(deps, tenantId, agentId)
+  const before = (await getAgent(deps, tenantId, agentId)).policy
   const policy = toModelPolicy(body)
   assertKnown(deps, policy)
   assertConsistent(policy)
+  const owner = { kind: 'agent', tenantId, agentId } as const
+  const [budget, budgetBefore] = [toBudget(body), await getBudget(deps, owner)]
   await deps.usage.flush()
   await deps.db.transaction().execute(async (trx) => {
+    const within = { ...deps, db: trx }
     const isThere = await updateModelPolicy(trx, tenantId, agentId, {
       model_policy: JSON.stringify(policy),
       model_policy_updated_at: unixSeconds(deps.clock),
     })
     if (!isThere) throw agentNotFound()
-    await writeBudget({ ...deps, db: trx }, { kind: 'agent', tenantId, agentId }, toBudget(body))
+    const target = { kind: 'agent', id: agentId } as const
+    await recordAudit(within, actor, {
+      action: 'policy.set',
+      target,
+      tenantId,
+      details: { before, after: policy },
+    })
+    const isChanged = budget.day !== budgetBefore.day?.limit || budget.month !== budgetBefore.month?.limit
+    if (isChanged) await writeBudget(within, actor, owner, budget)
   })
   deps.agents.forget()
   deps.usage.forget()

@@ -1,4 +1,6 @@
 /** Bounds the tokens of a parent key or an agent: held back before a call, settled after it, safe across processes. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { createRemembered } from '../db/remembered.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
@@ -67,49 +69,96 @@ const LONGEST_RETRY_AFTER_SECONDS = 86_400
  * used already. Decision: 6 (Model policy, `budget`), 10 (`PUT …/keys/{id}/budget`).
  */
 export async function setBudget(
-  deps: Pick<Deps, 'db' | 'clock' | 'usage'>,
+  deps: AuditDeps & Pick<Deps, 'clock' | 'usage'>,
+  actor: Actor,
   owner: BudgetOwner,
   budget: Budget,
 ): Promise<void> {
   await deps.usage.flush()
-  await deps.db.transaction().execute((trx) => writeBudget({ ...deps, db: trx }, owner, budget))
+  await deps.db.transaction().execute((trx) => writeBudget({ ...deps, db: trx }, actor, owner, budget))
   deps.usage.forget()
 }
 
-/** The part of `setBudget` that runs in the caller's transaction; the books are flushed before it, and forget after it. */
+/** The part of `setBudget` in the caller's transaction; the books are flushed before it, and forget after it. */
 export async function writeBudget(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  deps: AuditDeps & Pick<Deps, 'clock'>,
+  actor: Actor,
   owner: BudgetOwner,
   budget: Budget,
 ): Promise<void> {
   const key = toOwnerKey(owner)
-  const known = await listBudgets(db, [key])
+  const known = await listBudgets(deps.db, [key])
   for (const period of periods) {
-    const limit = budget[period]
-    if (limit === undefined) {
-      await deleteBudget(db, { ...key, period })
-      continue
-    }
-    await upsertBudget(db, { ...key, period, token_limit: limit })
-    if (known.some((row) => row.period === period)) continue
-    const counter = counterOf({ ...key, period }, clock.now())
-    const target = { kind: key.owner_kind, id: key.owner_id }
-    await insertCounter(db, counter)
-    await setUsed(db, counter, await sumTokensSince(db, target, owner.tenantId, counter.starts_on))
+    const isNew = !known.some((row) => row.period === period)
+    await writeBound(deps, owner, period, { limit: budget[period], isNew })
   }
+  await recordAudit(deps, actor, {
+    action: 'budget.set',
+    target: { kind: owner.kind === 'agent' ? 'agent' : 'key', id: key.owner_id },
+    tenantId: owner.tenantId,
+    details: { before: toDetails(toBudget(known)), after: toDetails(budget) },
+  })
 }
 
-/** The owner's bounds, each with what the running period has used; a period without a bound is absent. */
-export async function getBudget(
+/** One period's bound, or none; a new one starts with what its period has used. */
+async function writeBound(
   { db, clock }: Pick<Deps, 'db' | 'clock'>,
   owner: BudgetOwner,
-): Promise<Partial<Record<Period, { readonly limit: number; readonly used: number }>>> {
-  const found: Partial<Record<Period, { limit: number; used: number }>> = {}
-  for (const row of await listBudgets(db, [toOwnerKey(owner)])) {
-    const used = await findUsed(db, counterOf(toBudgetKey(row), clock.now()))
-    found[row.period] = { limit: row.token_limit, used: used ?? 0 }
+  period: Period,
+  { limit, isNew }: { readonly limit: number | undefined; readonly isNew: boolean },
+): Promise<void> {
+  const key = { ...toOwnerKey(owner), period }
+  if (limit === undefined) return deleteBudget(db, key)
+  await upsertBudget(db, { ...key, token_limit: limit })
+  if (!isNew) return
+  const counter = counterOf(key, clock.now())
+  const target = { kind: key.owner_kind, id: key.owner_id }
+  await insertCounter(db, counter)
+  await setUsed(db, counter, await sumTokensSince(db, target, owner.tenantId, counter.starts_on))
+}
+
+function toBudget(rows: readonly BudgetRow[]): Budget {
+  return Object.fromEntries(rows.map(({ period, token_limit }) => [period, token_limit]))
+}
+
+/** A period without a bound is told too. */
+function toDetails({ day = null, month = null }: { day?: number | null; month?: number | null }) {
+  return { day, month }
+}
+
+/** Bounds, each with what the running period has used; a period without a bound is absent. */
+export type BudgetState = Partial<Record<Period, { readonly limit: number; readonly used: number }>>
+
+/** The budgets of parent keys, by their ids; a key without any bound is absent. */
+export async function readBudgets(
+  deps: Pick<Deps, 'db' | 'clock'>,
+  tenantIds: readonly string[],
+): Promise<Map<string, BudgetState>> {
+  if (tenantIds.length === 0) return new Map()
+  const owners = tenantIds.map((tenantId) => toOwnerKey({ kind: 'parent', tenantId }))
+  return readStates(deps, await listBudgets(deps.db, owners))
+}
+
+/** The owner's budget as it stands. */
+export async function getBudget(deps: Pick<Deps, 'db' | 'clock'>, owner: BudgetOwner): Promise<BudgetState> {
+  const key = toOwnerKey(owner)
+  const states = await readStates(deps, await listBudgets(deps.db, [key]))
+  return states.get(key.owner_id) ?? {}
+}
+
+async function readStates(
+  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  rows: readonly BudgetRow[],
+): Promise<Map<string, BudgetState>> {
+  const states = new Map<string, BudgetState>()
+  for (const row of rows) {
+    const used = (await findUsed(db, counterOf(toBudgetKey(row), clock.now()))) ?? 0
+    states.set(row.owner_id, {
+      ...states.get(row.owner_id),
+      [row.period]: { limit: row.token_limit, used },
+    })
   }
-  return found
+  return states
 }
 
 /** Gives back what calls that never ended held; answers how many reservations those were. */

@@ -6,7 +6,7 @@ import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
 import { serviceActor } from './audit/actor.ts'
-import { createBackend } from './chat/backends/create.ts'
+import { createBackends } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
@@ -132,7 +132,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
   const sealer = await loadSealer(config, { db, random })
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
-  const backends = [await createBackend(config, { clock, random })]
+  const backends = await createBackends(config, { clock, random })
   return {
     config,
     db,

@@ -4,7 +4,7 @@ import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { isAllowed, type ModelPolicy } from '../models/policy.ts'
-import { getBudget, renderBounds, writeBudget } from '../usage/budgets.ts'
+import { getBudget, writeBudget } from '../usage/budgets.ts'
 import { agentNotFound, getAgent } from './agents.ts'
 import {
   type AgentModelPolicy,
@@ -42,21 +42,25 @@ export async function replaceModelPolicy(
 ): Promise<AgentModelPolicy> {
   await getAgent(deps, tenantId, agentId)
   const policy = toModelPolicy(body)
-  const budget = toBudget(body)
   assertKnown(deps, policy)
   assertConsistent(policy)
+  const owner = { kind: 'agent', tenantId, agentId } as const
+  const budget = toBudget(body)
   await deps.usage.flush()
   await deps.db.transaction().execute(async (trx) => {
+    const within = { ...deps, db: trx }
+    const before = (await getAgent(within, tenantId, agentId)).policy
+    const budgetBefore = await getBudget(within, owner)
     const isThere = await updateModelPolicy(trx, tenantId, agentId, {
       model_policy: JSON.stringify(policy),
       model_policy_updated_at: unixSeconds(deps.clock),
     })
     if (!isThere) throw agentNotFound()
-    const within = { ...deps, db: trx }
-    await writeBudget(within, { kind: 'agent', tenantId, agentId }, budget)
     const target = { kind: 'agent', id: agentId } as const
-    const details = { ...policy, budget: renderBounds(budget) }
+    const details = { before, after: policy }
     await recordAudit(within, actor, { action: 'policy.set', target, tenantId, details })
+    const isChanged = budget.day !== budgetBefore.day?.limit || budget.month !== budgetBefore.month?.limit
+    if (isChanged) await writeBudget(within, actor, owner, budget)
   })
   deps.agents.forget()
   deps.usage.forget()

@@ -162,10 +162,8 @@ export const agentsRouter = router({
     wire: { ...owner, bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'], failures: notFound },
     input: ModelPolicyReplacement,
     output: AgentModelPolicy,
-    run: ({ context, input }) => {
-      const { deps, caller } = context
-      return replaceModelPolicy(deps, actorOf(context), caller.tenantId, input.agent_id, input)
-    },
+    run: ({ context, input }) =>
+      replaceModelPolicy(context.deps, actorOf(context), context.caller.tenantId, input.agent_id, input),
   }),
 
   versions: defineOp({

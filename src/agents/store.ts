@@ -79,20 +79,6 @@ export async function updateAgent(
     .executeTakeFirst()
 }
 
-/** Hands all agents of a tenant to another; answers how many they were. Their versions go along. */
-export async function updateAgentOwners(
-  db: Database,
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<number> {
-  const result = await db
-    .updateTable('agents')
-    .set({ parent_key_id: toTenantId })
-    .where('parent_key_id', '=', fromTenantId)
-    .executeTakeFirst()
-  return Number(result.numUpdatedRows)
-}
-
 /** False when the tenant has no such agent. */
 export async function updateModelPolicy(
   db: Database,
@@ -107,6 +93,20 @@ export async function updateModelPolicy(
     .where('parent_key_id', '=', tenantId)
     .executeTakeFirst()
   return result.numUpdatedRows > 0n
+}
+
+/** Hands all agents of a tenant to another; answers how many they were. Their versions go along. */
+export async function updateAgentOwners(
+  db: Database,
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<number> {
+  const result = await db
+    .updateTable('agents')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
 }
 
 export async function updateAgentKey(

@@ -39,50 +39,55 @@ export async function setBudget(
   budget: Budget,
 ): Promise<void> {
   await deps.usage.flush()
-  await deps.db.transaction().execute(async (trx) => {
-    const within = { ...deps, db: trx }
-    const before = await writeBudget(within, owner, budget)
-    await recordAudit(within, actor, {
-      action: 'budget.set',
-      target:
-        owner.kind === 'agent' ? { kind: 'agent', id: owner.agentId } : { kind: 'key', id: owner.tenantId },
-      tenantId: owner.tenantId,
-      details: { before: renderBounds(before), after: renderBounds(budget) },
-    })
-  })
+  await deps.db.transaction().execute((trx) => writeBudget({ ...deps, db: trx }, actor, owner, budget))
   deps.usage.forget()
 }
 
-/**
- * The part of `setBudget` that runs in the caller's transaction, who writes down that it was done; the books are flushed before it,
- * and forget after it. Answers with the budget there was.
- */
+/** The part of `setBudget` in the caller's transaction; the books are flushed before it, and forget after it. */
 export async function writeBudget(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  deps: AuditDeps & Pick<Deps, 'clock'>,
+  actor: Actor,
   owner: BudgetOwner,
   budget: Budget,
-): Promise<Budget> {
+): Promise<void> {
   const key = toOwnerKey(owner)
-  const known = await listBudgets(db, [key])
+  const known = await listBudgets(deps.db, [key])
   for (const period of periods) {
-    const limit = budget[period]
-    if (limit === undefined) {
-      await deleteBudget(db, { ...key, period })
-      continue
-    }
-    await upsertBudget(db, { ...key, period, token_limit: limit })
-    if (known.some((row) => row.period === period)) continue
-    const counter = counterOf({ ...key, period }, clock.now())
-    const target = { kind: key.owner_kind, id: key.owner_id }
-    await insertCounter(db, counter)
-    await setUsed(db, counter, await sumTokensSince(db, target, owner.tenantId, counter.starts_on))
+    const isNew = !known.some((row) => row.period === period)
+    await writeBound(deps, owner, period, { limit: budget[period], isNew })
   }
-  return Object.fromEntries(known.map(({ period, token_limit }) => [period, token_limit]))
+  await recordAudit(deps, actor, {
+    action: 'budget.set',
+    target: { kind: owner.kind === 'agent' ? 'agent' : 'key', id: key.owner_id },
+    tenantId: owner.tenantId,
+    details: { before: toDetails(toBudget(known)), after: toDetails(budget) },
+  })
 }
 
-/** A budget as it is written down: a period without a bound is told too. */
-export function renderBounds({ day, month }: Budget) {
-  return { day: day ?? null, month: month ?? null }
+/** One period's bound, or none; a new one starts with what its period has used. */
+async function writeBound(
+  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  owner: BudgetOwner,
+  period: Period,
+  { limit, isNew }: { readonly limit: number | undefined; readonly isNew: boolean },
+): Promise<void> {
+  const key = { ...toOwnerKey(owner), period }
+  if (limit === undefined) return deleteBudget(db, key)
+  await upsertBudget(db, { ...key, token_limit: limit })
+  if (!isNew) return
+  const counter = counterOf(key, clock.now())
+  const target = { kind: key.owner_kind, id: key.owner_id }
+  await insertCounter(db, counter)
+  await setUsed(db, counter, await sumTokensSince(db, target, owner.tenantId, counter.starts_on))
+}
+
+function toBudget(rows: readonly BudgetRow[]): Budget {
+  return Object.fromEntries(rows.map(({ period, token_limit }) => [period, token_limit]))
+}
+
+/** A period without a bound is told too. */
+function toDetails({ day = null, month = null }: { day?: number | null; month?: number | null }) {
+  return { day, month }
 }
 
 /** Bounds, each with what the running period has used; a period without a bound is absent. */

@@ -80,6 +80,24 @@ describe('a call that changes something leaves one row', () => {
     expect(rows).toEqual([called(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
+  test('setting a model policy, and the budget in it where that changes', async () => {
+    const app = await start()
+    const { agent_id } = await app.createAgent()
+    const path = `/v1/agents/${agent_id}/model-policy`
+    const before = { default_model: null, allowed_models: [], fallback_models: [], max_output_tokens: null }
+    const after = { ...before, max_output_tokens: 5 }
+    const put = (body: object) => auditOf(app, () => app.call('PUT', path, { headers, body }))
+    const none = { day: null, month: null }
+    expect(await put({ max_output_tokens: 5, budget: { day: 9 } })).toEqual([
+      called(app, 'policy.set', 'agent', agent_id, { before, after }),
+      called(app, 'budget.set', 'agent', agent_id, { before: none, after: { ...none, day: 9 } }),
+    ])
+    expect(await put({ max_output_tokens: 5, budget: { day: 9 } })).toEqual([
+      called(app, 'policy.set', 'agent', agent_id, { before: after, after }),
+    ])
+    expect(await put({ max_output_tokens: -1 })).toEqual([])
+  })
+
   test('at the typed door too', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()

@@ -41,8 +41,8 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   function prepare(row: AgentRow): Agent {
     const key = `${row.id}@${row.version}`
     const known = prepared.get(key)
-    // The same version can come with a rotated key.
-    if (known !== undefined) return known.row.key_sealed === row.key_sealed ? known : { ...known, row }
+    // The same version can come with a rotated key, or have another owner.
+    if (known !== undefined) return isSameRow(known.row, row) ? known : { ...known, row }
     const definition = parseDefinition(row.source, row.format)
     const agent: Agent = { row, definition, markdown: renderMarkdown(row.source, row.format) }
     prepared.set(key, agent)
@@ -63,4 +63,8 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
       lists.forget()
     },
   }
+}
+
+function isSameRow(one: AgentRow, other: AgentRow): boolean {
+  return one.key_sealed === other.key_sealed && one.parent_key_id === other.parent_key_id
 }

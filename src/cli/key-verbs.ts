@@ -29,7 +29,9 @@ export function generate(isJson: boolean): void {
 export function list(isJson: boolean): Promise<void> {
   return withKeys(async (deps) => {
     const rows = await listParentKeys(deps)
-    if (isJson) return print(JSON.stringify(rows))
+    if (isJson) {
+      return print(JSON.stringify(rows.map((row) => ({ ...row, is_automatic: row.is_automatic === 1 }))))
+    }
     const cells = rows.map((row) => [
       row.id,
       row.name,

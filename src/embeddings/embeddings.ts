@@ -27,8 +27,8 @@ export async function createEmbeddings(
   const body = { ...request, model }
   try {
     const call = () => backend.embed({ body, signal: deadline.signal })
-    const bytes = await withAttempts(deps, budget, deadline.signal, call)
-    const list = toWantedList(bytes, {
+    const pieces = await withAttempts(deps, budget, deadline.signal, call)
+    const list = toWantedList(pieces, {
       count: countInputs(request.input),
       encoding: request.encoding_format ?? 'float',
       model,

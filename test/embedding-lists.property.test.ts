@@ -20,7 +20,7 @@ function encode(vector: readonly number[]): string {
 function read(pieces: readonly Buffer[], count: number, encoding: 'float' | 'base64') {
   try {
     const list = toWantedList(pieces, { count, encoding, model })
-    return { text: Buffer.concat(list).toString(), isForwarded: list === pieces }
+    return { text: Buffer.concat(list.pieces).toString(), isForwarded: list.pieces === pieces }
   } catch (failure) {
     return String(failure)
   }

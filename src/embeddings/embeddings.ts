@@ -2,17 +2,19 @@
 import { type AttemptBudget, withAttempts } from '../chat/attempts.ts'
 import { Deadline } from '../chat/deadline.ts'
 import { toCallerError } from '../chat/failures.ts'
+import type { Usage } from '../chat/schema.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import type { ModelRoute } from '../models/catalogue.ts'
 import { JsonBytes } from '../rpc/answer.ts'
 import type { CallContext } from '../rpc/context.ts'
-import { toWantedList } from './list.ts'
+import { type EmbeddedList, toWantedList } from './list.ts'
 import { countInputs, type EmbeddingsRequest } from './schema.ts'
 
 /**
- * One vector for each input, in its order; the headers name who answered. Contract: Embeddings.
- * @throws ServiceError `model_not_found`, `service_unavailable` when no backend has listed a model yet, and as the backend's
- * failure maps to one.
+ * One vector for each input, in its order; the headers name who answered. Booked however it ends. Contract: Embeddings.
+ * @throws ServiceError `model_not_found`, `insufficient_quota`, `service_unavailable` when no backend has listed a model yet, and
+ * as the backend's failure maps to one.
  */
 export async function createEmbeddings(
   context: CallContext,
@@ -20,8 +22,42 @@ export async function createEmbeddings(
   caller: AbortSignal,
 ): Promise<JsonBytes> {
   const { deps } = context
+  const route = deps.models.route(request.model ?? getDefaultModel(deps))
+  const booking = await deps.usage.begin({
+    requestId: context.arrival.requestId,
+    tenantId: context.caller.tenantId,
+    agentId: undefined,
+    provider: route.backend.name,
+    model: route.model,
+    isStreamed: false,
+    request: { input: request.input },
+  })
+  try {
+    const { list, attempts } = await embed(deps, route, request, caller)
+    const { pieces, tokens } = list
+    booking.used(tokens === undefined ? undefined : toUsage(tokens))
+    await booking.end('ok')
+    context.setHeader('X-Parley-Provider', route.backend.name)
+    context.setHeader('X-Parley-Attempts', String(attempts))
+    return new JsonBytes(pieces)
+  } catch (thrown) {
+    await booking.fail(thrown, caller)
+    throw thrown
+  }
+}
+
+function toUsage(tokens: number): Usage {
+  return { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens }
+}
+
+/** @throws ServiceError as the backend's failure maps to one. */
+async function embed(
+  deps: Pick<Deps, 'config' | 'clock' | 'random'>,
+  { backend, model }: ModelRoute,
+  request: EmbeddingsRequest,
+  caller: AbortSignal,
+): Promise<{ list: EmbeddedList; attempts: number }> {
   const { timings, limits } = deps.config
-  const { backend, model } = deps.models.route(request.model ?? getDefaultModel(deps))
   const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
   const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
   const body = { ...request, model }
@@ -33,9 +69,7 @@ export async function createEmbeddings(
       encoding: request.encoding_format ?? 'float',
       model,
     })
-    context.setHeader('X-Parley-Provider', backend.name)
-    context.setHeader('X-Parley-Attempts', String(budget.attempts))
-    return new JsonBytes(list)
+    return { list, attempts: budget.attempts }
   } catch (thrown) {
     throw toCallerError(thrown)
   } finally {

@@ -12,18 +12,34 @@ export interface WantedList {
   readonly model: string
 }
 
+/** A list as the caller gets it. */
+export interface EmbeddedList {
+  readonly pieces: readonly Uint8Array[]
+  /** What the inputs took, where the backend has counted. */
+  readonly tokens: number | undefined
+}
+
 type Fields = Readonly<Record<string, unknown>>
 
 /**
  * The list as it was asked for; the same bytes where the backend sent it so. Contract: Embedding (response). Decision: 12.
  * @throws BackendFailure `protocol` when it is none, or has not a vector for each input.
  */
-export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList): readonly Uint8Array[] {
-  if (isWhole(readOutline(pieces, wanted.encoding), wanted)) return pieces
-  return [Buffer.from(JSON.stringify(mendList(parseList(Buffer.concat(pieces)), wanted)))]
+export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList): EmbeddedList {
+  const outline = readOutline(pieces, wanted.encoding)
+  if (isWhole(outline, wanted)) return { pieces, tokens: outline.usage.prompt_tokens }
+  const sent = parseList(Buffer.concat(pieces))
+  const mended = Buffer.from(JSON.stringify(mendList(sent, wanted)))
+  const usage = isFields(sent.usage) ? sent.usage : {}
+  return { pieces: [mended], tokens: countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') }
 }
 
-function isWhole(outline: unknown, { count, encoding }: WantedList): boolean {
+/** What the bytes are forwarded for. */
+interface WholeList {
+  readonly usage: { readonly prompt_tokens: number }
+}
+
+function isWhole(outline: unknown, { count, encoding }: WantedList): outline is WholeList {
   if (!isFields(outline) || outline.object !== 'list' || typeof outline.model !== 'string') return false
   const { data, usage } = outline
   return (
@@ -64,9 +80,12 @@ function mendList(sent: Fields, { count, encoding, model }: WantedList): Fields 
 
 /** A backend's count, whatever it left out. */
 function toUsage(sent: Fields): EmbeddingsUsage {
-  const count = (field: string) => (Number.isSafeInteger(sent[field]) ? (sent[field] as number) : 0)
-  const prompt_tokens = count('prompt_tokens')
-  return { ...sent, prompt_tokens, total_tokens: count('total_tokens') || prompt_tokens }
+  const prompt_tokens = countIn(sent, 'prompt_tokens') ?? 0
+  return { ...sent, prompt_tokens, total_tokens: countIn(sent, 'total_tokens') || prompt_tokens }
+}
+
+function countIn(usage: Fields, field: string): number | undefined {
+  return Number.isSafeInteger(usage[field]) ? (usage[field] as number) : undefined
 }
 
 /** A vector in the encoding asked for. Decision: 8 (little-endian float32). */

@@ -53,7 +53,7 @@ export function createMockBackend(options: MockBackendOptions): ChatBackend {
     },
     async embed({ body, signal }) {
       signal.throwIfAborted()
-      return Buffer.from(JSON.stringify(makeEmbeddings(body)))
+      return [Buffer.from(JSON.stringify(makeEmbeddings(body)))]
     },
     async listModels(signal) {
       signal.throwIfAborted()

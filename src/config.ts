@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import type { AddressBlock } from './address-blocks.ts'
 import type { ReadConfigFile } from './config-file.ts'
+import type { McpServerConfig } from './config-mcp.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
@@ -58,6 +59,8 @@ export interface Config {
   readonly providers: readonly ProviderConfig[]
   readonly defaultModel: string | undefined
   readonly defaultEmbeddingModel: string | undefined
+  /** Servers whose tools agents may use, no two of the same name. */
+  readonly mcp: readonly McpServerConfig[]
   /** The host's module, as an absolute path. */
   readonly hooks: string | undefined
   /** How long single calls are kept; their daily sums stay for good. */
@@ -163,14 +166,14 @@ export async function parseConfig(
   const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
   const notices = [...unknownNames(given), ...unusedNames(given)]
   return {
-    config: toConfig(parsed.data, providers),
+    config: toConfig(parsed.data, providers, file.mcp),
     warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
   }
 }
 
 /** What the file says that `PARLEY_CONFIG` names; only its own code is loaded when there is none. */
 async function readFileOf(given: Given): Promise<ReadConfigFile> {
-  if (given.PARLEY_CONFIG === undefined) return { providers: [], problems: [], variables: new Set() }
+  if (given.PARLEY_CONFIG === undefined) return { providers: [], mcp: [], problems: [], variables: new Set() }
   const { readConfigFile } = await import('./config-file.ts')
   return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }
@@ -257,7 +260,7 @@ function unusedNames(given: Given): Notice[] {
     )
 }
 
-function toConfig(given: Environment, providers: readonly ProviderConfig[]): Config {
+function toConfig(given: Environment, providers: readonly ProviderConfig[], mcp: Config['mcp']): Config {
   return {
     server: {
       port: given.PORT,
@@ -276,6 +279,7 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
     parentKey: given.PARLEY_PARENT_KEY,
     providers,
     defaultModel: given.PARLEY_DEFAULT_MODEL,
+    mcp,
     hooks: given.PARLEY_HOOKS === undefined ? undefined : resolve(given.PARLEY_HOOKS),
     usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
     defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,

@@ -28,6 +28,8 @@ import { openBlobs } from './storage/local.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
 import { loadHostModule } from './tools/host-module.ts'
+import { startMcpServers } from './tools/mcp/servers.ts'
+import type { Toolbox } from './tools/tool.ts'
 import { createToolbox } from './tools/toolbox.ts'
 import { createUsageBooks } from './usage/books.ts'
 import { startTending } from './usage/retention.ts'
@@ -168,10 +170,18 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
-    tools: createToolbox(hooks.tools),
+    tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
     fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
   }
+}
+
+/** Decision: 7 (Tools). */
+function startMcp(
+  { mcp, timings }: Config,
+  deps: Pick<Deps, 'clock' | 'random' | 'log'>,
+): Toolbox | undefined {
+  return mcp.length === 0 ? undefined : startMcpServers(mcp, { ...deps, callMs: timings.toolMs })
 }
 
 /** Registers the operator's key, or makes the first one. Decision: 2 (First start). */

@@ -44,6 +44,7 @@ describe('without any variable', () => {
         parentKey: undefined,
         providers: [{ kind: 'mock', name: 'mock' }],
         defaultModel: undefined,
+        mcp: [],
         hooks: undefined,
         usageRetentionDays: 30,
         defaultEmbeddingModel: undefined,

@@ -35,6 +35,7 @@ describe.each([
       'huge',
       'mixed',
       'near__dotted_name',
+      'seen',
       'wait',
     ])
     const { agent_key } = await app.createAgent(agentWith(['echo', 'near__echo']))
@@ -112,12 +113,12 @@ describe.each([
   })
 })
 
-test('a server that was started anew in between is asked in a new session, within the call', async () => {
+test('a server that has forgotten the session is asked in a new one, within the call', async () => {
   const server = await startMcpHttpServer()
   const app = await startWithMcp(stand, config(server), ['echo'])
-  const again = await server.restart()
+  await server.forget()
   expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
-  expect(await again.seen()).toMatchObject({ begun: 1, calls: ['echo'] })
+  expect(await server.seen()).toMatchObject({ begun: 2, calls: ['echo'] })
 })
 
 test('the session ends with the service', async () => {
@@ -141,6 +142,8 @@ describe('a redirect', () => {
       { far: { url, headers: { Authorization: 'Bearer mcp-key' } }, ...config(server) },
       ['echo'],
     )
+    // By the second attempt the first has come to its end.
+    expect(await eventually(async () => (await server.seen()).moved > 1, true)).toBe(true)
     expect(app.service.deps.tools.list().map(({ name }) => name)).not.toContain('far__echo')
     expect(await other.seen()).toMatchObject({ authorizations: [] })
   })

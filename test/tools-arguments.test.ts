@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { type Rule, readArguments } from '../src/tools/arguments.ts'
 import { capText } from '../src/tools/result.ts'
 
-const host = (schema: Rule['schema']): Rule => ({ schema, isTrusted: true })
-const foreign = (schema: Rule['schema']): Rule => ({ schema, isTrusted: false })
+const host = (schema: Rule['schema']): Rule => ({ schema, origin: 'host' })
+const foreign = (schema: Rule['schema']): Rule => ({ schema, origin: 'agent' })
 
 /** Forty definitions, each the next one twice: judging by them takes 2^40 steps. */
 const exploding = () => ({
@@ -83,6 +83,7 @@ describe('arguments that do not fit', () => {
       'a must match pattern "^[\\w-]\\-$"',
     ],
     ['{}', [host({}), foreign({ required: ['a'] })], "must have required property 'a'"],
+    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'they cannot be checked by their schema'],
     ['{}', [host(exploding())], 'they cannot be checked in time'],
     ['{}', [foreign(exploding())], 'they cannot be checked in time'],
     [
@@ -96,11 +97,14 @@ describe('arguments that do not fit', () => {
 
   test('are not judged twice by a schema of somebody else that takes too long', () => {
     const [theirs, ours] = [foreign(exploding()), host(exploding())]
-    for (const rule of [theirs, ours]) readArguments('{}', [rule])
+    const server: Rule = { schema: exploding(), origin: 'mcp' }
+    for (const rule of [theirs, ours, server]) readArguments('{}', [rule])
     expect(readArguments('{}', [theirs])).toEqual({
       problem: 'they cannot be checked: their schema takes too long',
     })
-    expect(readArguments('{}', [ours])).toEqual({ problem: 'they cannot be checked in time' })
+    for (const rule of [ours, server]) {
+      expect(readArguments('{}', [rule])).toEqual({ problem: 'they cannot be checked in time' })
+    }
   })
 })
 

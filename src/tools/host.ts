@@ -117,7 +117,7 @@ function readTool({ name: givenName, tool, path, namePath }: GivenTool, source: 
     name,
     description,
     inputSchema,
-    isTrusted: true,
+    origin: 'host',
     run: async (args, context) => toAnswer(name, await host.handler(args, context)),
   }
 }

@@ -27,8 +27,8 @@ export async function runTool(
 ): Promise<string> {
   context.signal.throwIfAborted()
   const rules = [
-    ...(tool.inputSchema === undefined ? [] : [{ schema: tool.inputSchema, isTrusted: tool.isTrusted }]),
-    ...(agentSchema === undefined ? [] : [{ schema: agentSchema, isTrusted: false }]),
+    ...(tool.inputSchema === undefined ? [] : [{ schema: tool.inputSchema, origin: tool.origin }]),
+    ...(agentSchema === undefined ? [] : [{ schema: agentSchema, origin: 'agent' as const }]),
   ]
   const read = readArguments(argumentsText, rules)
   if ('problem' in read) return `Error: the arguments of '${tool.name}' are wrong: ${read.problem}`

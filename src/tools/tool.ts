@@ -19,8 +19,8 @@ export interface ServerTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
-  /** Whether whoever wrote the schema could as well have written this service's code. */
-  readonly isTrusted: boolean
+  /** Who wrote it, and its schema. */
+  readonly origin: 'host' | 'mcp'
   /** Calls it with arguments that fit its schema. What it throws is logged, and not for the model to read. */
   run(args: Readonly<Record<string, unknown>>, context: ToolCallContext): Promise<ToolAnswer>
 }

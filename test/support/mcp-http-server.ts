@@ -4,6 +4,7 @@
  *
  *   GET /__seen             what it was asked: calls, cancellations, the Authorization headers, sessions begun and ended
  *   POST /__add?name=N      one more tool, which its clients are told of
+ *   POST /__forget          it knows none of its sessions any more
  *   /moved?to=URL           307 to that address
  */
 import { randomUUID } from 'node:crypto'
@@ -30,7 +31,7 @@ interface Session {
 }
 
 const sessions = new Map<string, Session>()
-const http = { authorizations: [] as (string | undefined)[], begun: 0, ended: 0 }
+const http = { authorizations: [] as (string | undefined)[], begun: 0, ended: 0, moved: 0 }
 const modern = settings.modern ? createModernHandler() : undefined
 
 async function beginSession(): Promise<Session> {
@@ -79,10 +80,15 @@ async function onRequest(request: IncomingMessage, response: ServerResponse): Pr
     case '/mcp':
       return serveMcp(request, response, raw)
     case '/moved':
+      http.moved++
       response.writeHead(307, { location: url.searchParams.get('to') ?? '/mcp' }).end()
       return
     case '/__add':
       await addTool(url.searchParams.get('name') ?? '')
+      response.end('{}')
+      return
+    case '/__forget':
+      sessions.clear()
       response.end('{}')
       return
     case '/__seen':

@@ -49,6 +49,7 @@ export const tools: Record<string, Tool> = {
   },
   data: { inputSchema: anything, run: () => ({ content: [], structuredContent: { degrees: 7 } }) },
   environment: { inputSchema: anything, run: () => text(JSON.stringify(process.env)) },
+  seen: { inputSchema: anything, run: () => text(JSON.stringify(seen)) },
   die: { inputSchema: anything, run: () => process.exit(1) },
 }
 

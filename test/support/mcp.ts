@@ -22,6 +22,8 @@ export interface Seen {
   readonly authorizations: string[]
   readonly begun: number
   readonly ended: number
+  /** Requests that were sent elsewhere. */
+  readonly moved: number
 }
 
 /** A server over HTTP; what it does stands at the top of `mcp-http-server.ts`. */
@@ -32,6 +34,8 @@ export interface McpHttpServer {
   seen(): Promise<Seen>
   /** Adds a tool that answers with its name. */
   add(name: string): Promise<void>
+  /** Has it forget its sessions, as if it had been started anew. */
+  forget(): Promise<void>
   kill(): Promise<void>
   /** The same address again, from a new process. */
   restart(): Promise<McpHttpServer>
@@ -59,6 +63,7 @@ export async function startMcpHttpServer(words: readonly string[] = []): Promise
     process: child,
     seen: async () => (await fetch(`${origin}/__seen`)).json(),
     add: async (name) => void (await fetch(`${origin}/__add?name=${name}`, { method: 'POST' })),
+    forget: async () => void (await fetch(`${origin}/__forget`, { method: 'POST' })),
     kill,
     async restart() {
       await kill()

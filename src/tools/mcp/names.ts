@@ -46,7 +46,7 @@ export function findUnlisted(servers: readonly McpServer[], name: string): Serve
     name,
     description: undefined,
     inputSchema: undefined,
-    isTrusted: false,
+    origin: 'mcp',
     run: async () => ({ problem: `the tool '${name}' ${why()}` }),
   }
 }
@@ -56,7 +56,7 @@ function toServerTool(name: string, server: McpServer, tool: McpTool): ServerToo
     name,
     description: tool.description,
     inputSchema: tool.inputSchema,
-    isTrusted: false,
+    origin: 'mcp',
     run: (args, { signal }) => server.call(tool.name, args, signal),
   }
 }

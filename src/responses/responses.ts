@@ -1,15 +1,15 @@
 /** Answers a request of the Responses API with a chat: one turn, one booking, nothing kept. */
 import { chat } from '../chat/chat.ts'
-import { decodeRuns } from '../chat/decode.ts'
 import type { ChatCompletion } from '../chat/schema.ts'
 import { ServiceError } from '../errors.ts'
 import { EventStream } from '../rpc/answer.ts'
 import type { CallContext } from '../rpc/context.ts'
 import { Answer } from './answer.ts'
-import type { ResponseEvent, ResponseObject } from './answer-schema.ts'
+import type { ResponseObject } from './answer-schema.ts'
 import { toPiece } from './chat-piece.ts'
 import { toChatRequest } from './chat-request.ts'
 import { ResponsesRequest } from './schema.ts'
+import { ResponseStream } from './stream.ts'
 
 /**
  * The response, or the stream of its events. Decision: 5 (an agent key may call it).
@@ -23,7 +23,7 @@ export async function respond(
   if (context.caller.kind === 'agent') assertKnownFieldsOnly(request)
   const answered = await chat(context, toChatRequest(request), signal)
   if (answered instanceof EventStream) {
-    const stream = new ResponseStream(context, request)
+    const stream = new ResponseStream(context.deps, request)
     return new EventStream(stream.read(answered.events), (failure) => stream.fail(failure))
   }
   const completion: ChatCompletion = JSON.parse(Buffer.from(answered.bytes).toString('utf8'))
@@ -40,42 +40,4 @@ function assertKnownFieldsOnly(request: ResponsesRequest): void {
     param,
     code: 'unknown_parameter',
   })
-}
-
-/** The events of one response as bytes; they are encoded at once, and hold what was said until then. */
-class ResponseStream {
-  private readonly answer: Answer
-  private encoded = ''
-  private count = 0
-
-  constructor({ deps }: CallContext, request: ResponsesRequest) {
-    this.answer = new Answer(deps, request, (event) => this.encode(event))
-  }
-
-  /** The events that follow from each run of a chat's stream. */
-  async *read(runs: AsyncIterator<Uint8Array, void, void>): AsyncGenerator<Uint8Array, void, void> {
-    for await (const chunks of decodeRuns(runs)) {
-      for (const chunk of chunks) this.answer.take(chunk)
-      if (this.encoded !== '') yield this.flush()
-    }
-    this.answer.end()
-    yield this.flush()
-  }
-
-  /** The events that tell of a failure; nothing follows them. */
-  fail(failure: ServiceError): Uint8Array {
-    this.answer.fail(failure)
-    return this.flush()
-  }
-
-  private encode({ type, ...event }: ResponseEvent): void {
-    const data = JSON.stringify({ type, sequence_number: this.count++, ...event })
-    this.encoded += `event: ${type}\ndata: ${data}\n\n`
-  }
-
-  private flush(): Uint8Array {
-    const bytes = Buffer.from(this.encoded)
-    this.encoded = ''
-    return bytes
-  }
 }

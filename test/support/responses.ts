@@ -28,7 +28,7 @@ export async function streamResponse(
 export function readResponseEvents(text: string): AnyEvent[] {
   const blocks = text.split('\n\n').filter((block) => block !== '' && !block.startsWith(':'))
   return blocks.map((block, index) => {
-    const [, name, data] = /^event: (\S+)\ndata: (.*)$/.exec(block) ?? []
+    const [, name, data] = /^event: (\S+)\ndata: ([^\n]*)$/.exec(block) ?? []
     const event: AnyEvent = JSON.parse(data ?? 'null')
     if (event?.type !== name || event?.sequence_number !== index) throw new Error(`out of place: ${block}`)
     return event

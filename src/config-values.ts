@@ -1,4 +1,4 @@
-/** The kinds of values the environment holds; each says what its text must be, never what it was: it may be a secret. */
+/** The kinds of values settings hold; each says what its text must be, never what it was: it may be a secret. */
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import type { AddressBlock } from './address-blocks.ts'
@@ -7,12 +7,17 @@ import { parseKey } from './keys/format.ts'
 
 /** Text of one kind; `rule` is the rest of the sentence that begins with the variable's name. */
 function value<T>(rule: string | ((text: string) => string), parse: (text: string) => T | undefined) {
-  return z.string().transform((text, context): T => {
+  return z.string({ error: orMissing('must be text; put it in quotes') }).transform((text, context): T => {
     const parsed = parse(text)
     if (parsed !== undefined) return parsed
     context.addIssue(typeof rule === 'string' ? rule : rule(text))
     return z.NEVER
   })
+}
+
+/** The message for a value of the wrong kind, which is another when there is none. */
+export function orMissing(rule: string): z.core.$ZodErrorMap {
+  return ({ input }) => (input === undefined ? 'is missing' : rule)
 }
 
 /** A variable no value of which can be used yet; the reason may depend on the value. */
@@ -57,6 +62,19 @@ export function httpUrl(rule: string, isAccepted: (url: URL) => boolean = () => 
     const isPlain = /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
     return isPlain && isAccepted(url) ? url.href.replace(/\/$/, '') : undefined
   })
+}
+
+/** The base URL of an OpenAI-compatible server. */
+export function gatewayUrl() {
+  return httpUrl(
+    'must be an http or https URL that ends in /v1, without credentials, query or fragment',
+    (url) => url.pathname.endsWith('/v1'),
+  )
+}
+
+/** What such a server accepts as a key. */
+export function gatewayKey() {
+  return matching(/^[!-~]+$/, 'must be visible ASCII characters only')
 }
 
 /** Text of so many bytes at least, as UTF-8. */

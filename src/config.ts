@@ -3,15 +3,21 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import type { AddressBlock } from './address-blocks.ts'
+import type { ReadConfigFile } from './config-file.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
 
-/** Where chat completions come from. */
-export type BackendConfig =
-  | { readonly kind: 'mock' }
+/** A source of answers, under the name that operators and callers know it by. */
+export type ProviderConfig =
+  | { readonly kind: 'mock'; readonly name: string }
   /** `url` ends in `/v1`, without a slash after it. */
-  | { readonly kind: 'gateway'; readonly url: string; readonly apiKey: string | undefined }
+  | {
+      readonly kind: 'gateway'
+      readonly name: string
+      readonly url: string
+      readonly apiKey: string | undefined
+    }
 
 /** How the proxy in front tells who is calling. Decision: 10. */
 export interface ForwardedAuthConfig {
@@ -48,7 +54,8 @@ export interface Config {
   readonly secret: string | undefined
   /** A parent key to register at start. */
   readonly parentKey: string | undefined
-  readonly backend: BackendConfig
+  /** At least one, no two of the same name; the environment's comes first. */
+  readonly providers: readonly ProviderConfig[]
   readonly defaultModel: string | undefined
   readonly defaultEmbeddingModel: string | undefined
   /** How long single calls are kept; their daily sums stay for good. */
@@ -137,15 +144,31 @@ export async function parseConfig(
 ): Promise<ParsedConfig> {
   const given = withoutBlanks(variables)
   const fileProblems = await readSecretFiles(given)
+  const file = await readFileOf(given)
   const parsed = Environment.safeParse(given)
   const problems = [
     ...fileProblems,
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
     ...missing(given),
     ...(parsed.data === undefined ? [] : forwardingProblems(parsed.data)),
+    ...file.problems,
   ]
   if (problems.length > 0 || parsed.data === undefined) throw new ConfigError(problems)
-  return { config: toConfig(parsed.data), warnings: [...unknownNames(given), ...unusedNames(given)] }
+  // Nobody who names providers and no backend wants the mock backend beside them.
+  const isFileAlone = given.PARLEY_BACKEND === undefined && file.providers.length > 0
+  const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
+  const notices = [...unknownNames(given), ...unusedNames(given)]
+  return {
+    config: toConfig(parsed.data, providers),
+    warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
+  }
+}
+
+/** What the file says that `PARLEY_CONFIG` names; only its own code is loaded when there is none. */
+async function readFileOf(given: Given): Promise<ReadConfigFile> {
+  if (given.PARLEY_CONFIG === undefined) return { providers: [], problems: [], variables: new Set() }
+  const { readConfigFile } = await import('./config-file.ts')
+  return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }
 
 type Given = Record<string, string>
@@ -199,12 +222,19 @@ function forwardingProblems(given: Environment): string[] {
   ]
 }
 
-function unknownNames(given: Given): string[] {
+/** What an operator should be told of a variable. */
+interface Notice {
+  readonly name: string
+  readonly notice: string
+}
+
+function unknownNames(given: Given): Notice[] {
   return Object.keys(given)
     .filter((name) => name.startsWith('PARLEY_') && !knownNames.includes(name))
-    .map(
-      (name) => `${name} is not a setting and is ignored; the nearest is ${nearestName(name, knownNames)}.`,
-    )
+    .map((name) => ({
+      name,
+      notice: `${name} is not a setting and is ignored; the nearest is ${nearestName(name, knownNames)}.`,
+    }))
 }
 
 /** Settings that another one switches on. */
@@ -213,17 +243,17 @@ const dependents: readonly [names: RegExp, name: keyof Environment, value: strin
   [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
 ]
 
-function unusedNames(given: Given): string[] {
+function unusedNames(given: Given): Notice[] {
   return dependents
     .filter(([, name, value]) => given[name] !== value)
     .flatMap(([names, needed, value]) =>
       Object.keys(given)
         .filter((name) => names.test(name) && knownNames.includes(name))
-        .map((name) => `${name} is not used: it needs ${needed}=${value}.`),
+        .map((name) => ({ name, notice: `${name} is not used: it needs ${needed}=${value}.` })),
     )
 }
 
-function toConfig(given: Environment): Config {
+function toConfig(given: Environment, providers: readonly ProviderConfig[]): Config {
   return {
     server: {
       port: given.PORT,
@@ -240,7 +270,7 @@ function toConfig(given: Environment): Config {
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
     secret: given.PARLEY_SECRET,
     parentKey: given.PARLEY_PARENT_KEY,
-    backend: toBackend(given),
+    providers,
     defaultModel: given.PARLEY_DEFAULT_MODEL,
     usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
     defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,
@@ -289,9 +319,11 @@ function toForwardedHeaders(given: Environment): ForwardedAuthConfig['headers'] 
   }
 }
 
-function toBackend(given: Environment): BackendConfig {
-  if (given.PARLEY_BACKEND === 'mock' || given.PARLEY_GATEWAY_URL === undefined) return { kind: 'mock' }
-  return { kind: 'gateway', url: given.PARLEY_GATEWAY_URL, apiKey: given.PARLEY_GATEWAY_API_KEY }
+/** The provider of the environment; its name is its kind's. Decision: 7. */
+function toProvider(given: Environment): ProviderConfig {
+  const { PARLEY_BACKEND: kind, PARLEY_GATEWAY_URL: url, PARLEY_GATEWAY_API_KEY: apiKey } = given
+  if (kind === 'mock' || url === undefined) return { kind: 'mock', name: 'mock' }
+  return { kind, name: kind, url, apiKey }
 }
 
 function toMs(durationSeconds: number): number {

@@ -5,7 +5,8 @@ import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
-import { createBackend } from './chat/backends/create.ts'
+import { serviceActor } from './audit/actor.ts'
+import { createBackends } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
@@ -130,18 +131,19 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
   const keys = createKeyDirectory(db, clock)
-  const backends = [await createBackend(config, { clock, random })]
+  const nextPosition = createPositions(clock)
+  const backends = await createBackends(config, { clock, random })
   return {
     config,
     db,
     clock,
     random,
     log,
-    nextPosition: createPositions(clock),
+    nextPosition,
     sealer,
     keys,
     agents: createAgentDirectory(db, clock),
-    users: createUserDirectory({ config, db, clock, random, keys }),
+    users: createUserDirectory({ config, db, clock, random, nextPosition, keys }),
     backends,
     models: createModelCatalogue(backends, { config, log }),
     breakers: new Breakers(config.breaker, clock),
@@ -156,7 +158,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
   if (await hasParentKey(deps.db)) return undefined
-  return (await createParentKey(deps, 'first')).text
+  return (await createParentKey(deps, serviceActor, 'first')).text
 }
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {

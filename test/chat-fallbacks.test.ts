@@ -189,7 +189,7 @@ describe('the most tokens of an answer', () => {
     const { ask } = await startAgent({ max_output_tokens: 50 })
     expect((await ask('hello', asked)).status).toBe(200)
     const [chat] = await stand.listChats()
-    const { max_tokens, max_completion_tokens } = chat?.body as Record<string, unknown>
+    const { max_tokens, max_completion_tokens } = (chat?.body ?? {}) as Record<string, unknown>
     expect(JSON.parse(JSON.stringify({ max_tokens, max_completion_tokens }))).toEqual(wanted)
   })
 })

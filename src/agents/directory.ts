@@ -31,8 +31,11 @@ export interface AgentDirectory {
   forget(): void
 }
 
+/** What changes without a new version. */
+const besideVersion = ['key_sealed', 'parent_key_id', 'model_policy', 'model_policy_updated_at'] as const
+
 function isSameBeside(one: AgentRow, other: AgentRow): boolean {
-  return one.key_sealed === other.key_sealed && one.model_policy === other.model_policy
+  return besideVersion.every((column) => one[column] === other[column])
 }
 
 /** A directory over one database. */
@@ -47,7 +50,7 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   function prepare(row: AgentRow): Agent {
     const key = `${row.id}@${row.version}`
     const known = prepared.get(key)
-    // The same version can come with a rotated key, or another policy.
+    // The same version can come with a rotated key, another owner or another policy.
     if (known !== undefined && isSameBeside(known.row, row)) return known
     const agent: Agent = {
       row,

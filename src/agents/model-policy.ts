@@ -1,4 +1,6 @@
 /** What an owner can do with an agent's model policy: read it, and replace it. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { isAllowed, type ModelPolicy } from '../models/policy.ts'
@@ -32,7 +34,8 @@ export async function getModelPolicy(
  * `default_model_not_allowed` for a default or fallback outside the allowed ones.
  */
 export async function replaceModelPolicy(
-  deps: PolicyDeps & Pick<Deps, 'usage'>,
+  deps: PolicyDeps & AuditDeps & Pick<Deps, 'usage'>,
+  actor: Actor,
   tenantId: string,
   agentId: string,
   body: ModelPolicyBody,
@@ -41,14 +44,23 @@ export async function replaceModelPolicy(
   const policy = toModelPolicy(body)
   assertKnown(deps, policy)
   assertConsistent(policy)
+  const owner = { kind: 'agent', tenantId, agentId } as const
+  const budget = toBudget(body)
   await deps.usage.flush()
   await deps.db.transaction().execute(async (trx) => {
+    const within = { ...deps, db: trx }
+    const before = (await getAgent(within, tenantId, agentId)).policy
+    const budgetBefore = await getBudget(within, owner)
     const isThere = await updateModelPolicy(trx, tenantId, agentId, {
       model_policy: JSON.stringify(policy),
       model_policy_updated_at: unixSeconds(deps.clock),
     })
     if (!isThere) throw agentNotFound()
-    await writeBudget({ ...deps, db: trx }, { kind: 'agent', tenantId, agentId }, toBudget(body))
+    const target = { kind: 'agent', id: agentId } as const
+    const details = { before, after: policy }
+    await recordAudit(within, actor, { action: 'policy.set', target, tenantId, details })
+    const isChanged = budget.day !== budgetBefore.day?.limit || budget.month !== budgetBefore.month?.limit
+    if (isChanged) await writeBudget(within, actor, owner, budget)
   })
   deps.agents.forget()
   deps.usage.forget()

@@ -1,4 +1,6 @@
 /** Knows the people whom a proxy signs in, and makes them at home on their first visit. */
+import { type Trace, userActor } from '../audit/actor.ts'
+import type { AuditDeps } from '../audit/audit.ts'
 import { mapConstraintError } from '../db/open.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { newId } from '../keys/format.ts'
@@ -6,7 +8,7 @@ import { insertAutomaticKey, listKeysOfUser } from '../keys/keys.ts'
 import type { Identity } from './identity.ts'
 import { findUserByEmail, insertUser, lockUser, type UserRow, updateUser } from './store.ts'
 
-type UserDeps = Pick<Deps, 'db' | 'clock' | 'random'>
+type UserDeps = AuditDeps & Pick<Deps, 'clock'>
 
 /** A user who has a key to work with. */
 export interface SettledUser extends UserRow {
@@ -19,8 +21,8 @@ const SEEN_EVERY_SECONDS = 60
  * The user behind an identity. On the first visit there is a user and a parent key afterwards; one whose active key was revoked goes
  * on with another one of theirs, or with a new one. Decision: 10.
  */
-export async function visit(deps: UserDeps, identity: Identity): Promise<SettledUser> {
-  const user = (await findUserByEmail(deps.db, identity.email)) ?? (await provision(deps, identity))
+export async function visit(deps: UserDeps, identity: Identity, trace: Trace): Promise<SettledUser> {
+  const user = (await findUserByEmail(deps.db, identity.email)) ?? (await provision(deps, identity, trace))
   const now = unixSeconds(deps.clock)
   const { name, username = null } = identity
   if (now - user.last_seen_at >= SEEN_EVERY_SECONDS) {
@@ -29,11 +31,11 @@ export async function visit(deps: UserDeps, identity: Identity): Promise<Settled
   }
   const keys = await listKeysOfUser(deps, user.id)
   if (isSettled(user) && keys.some(({ id }) => id === user.active_key_id)) return user
-  return settle(deps, user)
+  return settle(deps, user, trace)
 }
 
 /** Of two first visits at once, one makes the user. */
-async function provision(deps: UserDeps, identity: Identity): Promise<UserRow> {
+async function provision(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
   const { email, name, username = null } = identity
   const now = unixSeconds(deps.clock)
   const user = {
@@ -49,7 +51,7 @@ async function provision(deps: UserDeps, identity: Identity): Promise<UserRow> {
   try {
     return await deps.db.transaction().execute(async (trx) => {
       await insertUser(trx, user)
-      return giveKey({ ...deps, db: trx }, user)
+      return giveKey({ ...deps, db: trx }, user, trace)
     })
   } catch (error) {
     const winner = await findUserByEmail(deps.db, email)
@@ -59,20 +61,20 @@ async function provision(deps: UserDeps, identity: Identity): Promise<UserRow> {
 }
 
 /** Lets the user go on with the newest of their keys. */
-async function settle(deps: UserDeps, { id }: UserRow): Promise<SettledUser> {
+async function settle(deps: UserDeps, { id }: UserRow, trace: Trace): Promise<SettledUser> {
   return deps.db.transaction().execute(async (trx) => {
     const user = await lockUser(trx, id)
     const keys = await listKeysOfUser({ db: trx }, user.id)
     const key = keys.find(({ id }) => id === user.active_key_id) ?? keys[0]
-    if (key === undefined) return giveKey({ ...deps, db: trx }, user)
+    if (key === undefined) return giveKey({ ...deps, db: trx }, user, trace)
     await updateUser(trx, user.id, { active_key_id: key.id })
     return { ...user, active_key_id: key.id }
   })
 }
 
 /** Makes a key nobody has seen. Runs in the caller's transaction. */
-async function giveKey(deps: UserDeps, user: UserRow): Promise<SettledUser> {
-  const active_key_id = await insertAutomaticKey(deps, user.id, user.email)
+async function giveKey(deps: UserDeps, user: UserRow, trace: Trace): Promise<SettledUser> {
+  const active_key_id = await insertAutomaticKey(deps, userActor(user.email, trace), user)
   await updateUser(deps.db, user.id, { active_key_id })
   return { ...user, active_key_id }
 }

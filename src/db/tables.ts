@@ -184,6 +184,27 @@ export interface FileTable {
   expires_at: number | null
 }
 
+/** Something that was done, and who did it; kept for good, whatever becomes of the target. */
+export interface AuditEventTable {
+  /** Made here, and it grows with time: microseconds since the epoch in base 36 come first. */
+  id: string
+  created_at: number
+  actor_kind: 'parent_key' | 'user' | 'command' | 'service'
+  /** The key's public id, the user's email, or the operating system's user a command ran as. */
+  actor: string
+  /** One of `auditActions` in `src/audit/audit.ts`. */
+  action: string
+  target_kind: 'key' | 'agent' | 'file'
+  target_id: string
+  /** The parent key the target is, or belongs to; null when there is none. */
+  tenant: string | null
+  /** What the caller was told; null outside a call. */
+  request_id: string | null
+  client_address: string | null
+  /** JSON: what changed; never a secret. */
+  details: string
+}
+
 /** Every table by its name. */
 export interface Tables {
   parent_keys: ParentKeyTable
@@ -197,4 +218,5 @@ export interface Tables {
   budget_reservations: BudgetReservationTable
   files: FileTable
   users: UserTable
+  audit_events: AuditEventTable
 }

@@ -2,6 +2,7 @@
 import type { BackendModel, ChatBackend } from '../chat/backend.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { createModelNames } from './names.ts'
 
 /** How often the backends are asked, and how long the very first list is waited for. */
 export interface CatalogueTimings {
@@ -68,19 +69,15 @@ export function createModelCatalogue(
   { config, log }: Pick<Deps, 'config' | 'log'>,
   timings: CatalogueTimings = standardTimings,
 ): ModelCatalogue {
-  const byProvider = new Map(backends.map((backend) => [backend.name, backend]))
-  const lists = new Map<string, ModelsById>()
+  const names = createModelNames(backends)
   const down = new Set<string>()
   const closing = new AbortController()
   const timers = new Map<string, NodeJS.Timeout>()
-  let merged: readonly CatalogueModel[] = []
-  let byId = new Map<string, CatalogueModel>()
 
   async function refresh(backend: ChatBackend): Promise<void> {
     try {
-      lists.set(backend.name, toModelsById(await backend.listModels(closing.signal)))
+      names.setList(backend.name, await backend.listModels(closing.signal))
       down.delete(backend.name)
-      merge()
     } catch (error) {
       if (closing.signal.aborted) return
       down.add(backend.name)
@@ -90,61 +87,19 @@ export function createModelCatalogue(
     timers.set(backend.name, setTimeout(() => void refresh(backend), delayMs).unref())
   }
 
-  function merge(): void {
-    merged = backends.flatMap(({ name }) =>
-      [...(lists.get(name)?.values() ?? [])].map((model) => {
-        const id = isClear(model.id, name) ? model.id : `${name}/${model.id}`
-        return { ...model, id, backendId: model.id, provider: name }
-      }),
-    )
-    byId = new Map(merged.map((model) => [`${model.provider}/${model.backendId}`, model]))
-    for (const model of merged) byId.set(model.id, model)
-  }
-
-  /** Whether a bare id can mean that provider's model only: another one may list it too, or be called like its beginning. */
-  function isClear(id: string, provider: string): boolean {
-    if ([...lists].some(([name, models]) => name !== provider && models.has(id))) return false
-    const read = splitId(id)
-    return read === undefined || findRoute(read.provider, read.model) === undefined
-  }
-
-  /** An id read as `provider/model`; undefined when no provider of that name is here. */
-  function splitId(id: string): { provider: string; model: string } | undefined {
-    const end = Math.max(id.indexOf('/'), 0)
-    const provider = id.slice(0, end)
-    return byProvider.has(provider) ? { provider, model: id.slice(end + 1) } : undefined
-  }
-
-  function findRoute(provider: string, model: string): ModelRoute | undefined {
-    const backend = byProvider.get(provider)
-    if (backend === undefined || lists.get(provider)?.has(model) === false) return undefined
-    return { backend, model }
-  }
-
-  function resolve(id: string): ModelRoute | undefined {
-    const listed = byId.get(id)
-    if (listed !== undefined) return findRoute(listed.provider, listed.backendId)
-    const read = splitId(id)
-    if (read !== undefined) return findRoute(read.provider, read.model)
-    // While a provider's list is unavailable, ids that nobody else has pass through.
-    if ([...lists.values()].some((models) => models.has(id))) return undefined
-    const backend = backends.find(({ name }) => !lists.has(name))
-    return backend && { backend, model: id }
-  }
-
   function isUp(name: string): boolean {
-    return lists.has(name) && !down.has(name)
+    return names.hasList(name) && !down.has(name)
   }
 
   const firstLists = Promise.all(backends.map(refresh))
   return {
-    list: () => merged,
+    list: names.list,
     providers: backends.map(({ name }) => name),
-    findRoute,
-    isKnown: (id) => resolve(id) !== undefined,
-    find: (id) => byId.get(id),
+    findRoute: names.findRoute,
+    isKnown: (id) => names.resolve(id) !== undefined,
+    find: names.find,
     route(id) {
-      const route = resolve(id)
+      const route = names.resolve(id)
       if (route === undefined) {
         throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, {
           param: 'model',
@@ -152,8 +107,8 @@ export function createModelCatalogue(
       }
       return route
     },
-    defaultModel: () => config.defaultModel ?? merged.find(({ chats }) => chats)?.id,
-    defaultEmbeddingModel: () => config.defaultEmbeddingModel ?? merged.find(({ chats }) => !chats)?.id,
+    defaultModel: () => config.defaultModel ?? names.list().find(({ chats }) => chats)?.id,
+    defaultEmbeddingModel: () => config.defaultEmbeddingModel ?? names.list().find(({ chats }) => !chats)?.id,
     health: () => Object.fromEntries(backends.map(({ name }) => [name, isUp(name) ? 'up' : 'down'])),
     async ready() {
       let timer: NodeJS.Timeout | undefined
@@ -168,11 +123,4 @@ export function createModelCatalogue(
       for (const timer of timers.values()) clearTimeout(timer)
     },
   }
-}
-
-type ModelsById = ReadonlyMap<string, BackendModel>
-
-/** A gateway that spreads a model over several servers may list it once for each. */
-function toModelsById(models: readonly BackendModel[]): ModelsById {
-  return new Map(models.map((model) => [model.id, model]))
 }

@@ -26,7 +26,7 @@ export async function respond(
     const stream = new ResponseStream(context.deps, request)
     return new EventStream(stream.read(answered.events), (failure) => stream.fail(failure))
   }
-  const completion: ChatCompletion = JSON.parse(Buffer.from(answered.bytes).toString('utf8'))
+  const completion: ChatCompletion = JSON.parse(String(answered))
   const answer = new Answer(context.deps, request, () => {})
   answer.take(toPiece(completion))
   return answer.end()

@@ -165,7 +165,7 @@ class RestCall implements Call<Caller, unknown> {
   }
 
   writeAnswer(status: number, result: unknown): void {
-    const body = result instanceof JsonBytes ? result.bytes : Buffer.from(JSON.stringify(result))
+    const body = result instanceof JsonBytes ? result.pieces : [Buffer.from(JSON.stringify(result))]
     if (!this.response.destroyed) this.writeJson(status, body, [])
   }
 
@@ -190,12 +190,13 @@ class RestCall implements Call<Caller, unknown> {
     this.logged(failure)
     if (this.response.headersSent || this.response.destroyed) return void this.response.destroy()
     const body = Buffer.from(JSON.stringify(renderError(failure, this.errorShape)))
-    this.writeJson(failure.status, body, errorHeaders(failure))
+    this.writeJson(failure.status, [body], errorHeaders(failure))
   }
 
-  private writeJson(status: number, body: Uint8Array, headers: readonly string[]): void {
+  private writeJson(status: number, body: readonly Uint8Array[], headers: readonly string[]): void {
     const isCutShort = isStillSending(this.request)
-    this.writeHead(status, [...jsonHeaders, ...headers, 'Content-Length', String(body.length)])
+    const sizeBytes = body.reduce((total, piece) => total + piece.length, 0)
+    this.writeHead(status, [...jsonHeaders, ...headers, 'Content-Length', String(sizeBytes)])
     if (isCutShort) endAndLinger(this.request, this.response, body)
     else endWith(this.response, body)
   }

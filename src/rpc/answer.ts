@@ -3,12 +3,16 @@ import type { Readable } from 'node:stream'
 import type { ServiceError } from '../errors.ts'
 import type { ByteRange } from '../storage/blobs.ts'
 
-/** A JSON answer that is encoded already. */
+/** A JSON answer that is encoded already, in one piece or in several that were cut anywhere. */
 export class JsonBytes {
-  readonly bytes: Uint8Array
+  readonly pieces: readonly Uint8Array[]
 
-  constructor(bytes: Uint8Array) {
-    this.bytes = bytes
+  constructor(bytes: Uint8Array | readonly Uint8Array[]) {
+    this.pieces = bytes instanceof Uint8Array ? [bytes] : bytes
+  }
+
+  toString(): string {
+    return Buffer.concat(this.pieces).toString()
   }
 }
 

@@ -11,6 +11,8 @@ export interface Admission {
   readonly callers: readonly CallerKind[]
   /** Under the agent shape a key of the wrong kind is 401, elsewhere 403. Decision: 4. */
   readonly errors: 'agent' | 'openai'
+  /** Somebody signed in, where a key is not enough. */
+  readonly needs?: 'user' | 'administrator'
 }
 
 /**
@@ -24,6 +26,7 @@ export async function authorize(context: CallContext, admission: Admission): Pro
   await countRequest(context, caller)
   assertOwnPage(context.arrival, context.deps.config)
   if (!admission.callers.includes(caller.kind)) throw wrongKind(caller.kind, admission)
+  if (admission.needs !== undefined) assertUser(caller, admission.needs)
   context.caller = caller
 }
 
@@ -39,7 +42,7 @@ export async function countStray(context: CallContext): Promise<void> {
  */
 export function findCaller({ deps, arrival }: CallContext): Promise<Caller | undefined> | undefined {
   if (arrival.bearer !== undefined) return deps.keys.find(arrival.bearer)
-  return arrival.ambient === undefined ? undefined : deps.users.find(arrival.ambient)
+  return arrival.ambient === undefined ? undefined : deps.users.find(arrival.ambient, arrival)
 }
 
 /** A failed authentication counts against its address; a good key from there is never held back. Decision: 3. */
@@ -99,6 +102,19 @@ function wrongKind(kind: CallerKind, { errors, callers }: Admission): ServiceErr
   }
   const needed = callers.map((caller) => (caller === 'parent' ? 'a parent key' : 'an agent key')).join(' or ')
   return new ServiceError('insufficient_permissions', `This call needs ${needed}.`)
+}
+
+function assertUser(caller: Caller, needs: 'user' | 'administrator'): void {
+  const user = caller.kind === 'parent' ? caller.user : undefined
+  if (user === undefined) {
+    throw new ServiceError(
+      'insufficient_permissions',
+      'This call is for users whom the proxy has signed in, not for keys.',
+    )
+  }
+  if (needs === 'administrator' && !user.isAdministrator) {
+    throw new ServiceError('insufficient_permissions', 'This call is for administrators only.')
+  }
 }
 
 /** One IPv6 subscriber owns a whole /64, so that is what is counted. */

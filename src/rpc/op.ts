@@ -21,6 +21,8 @@ export interface Http {
 export interface Wire<K extends CallerKind = CallerKind> {
   readonly errors: 'agent' | 'openai'
   readonly callers: readonly K[]
+  /** Only somebody whom a proxy has signed in may call, whatever key is sent. */
+  readonly needs?: 'user' | 'administrator'
   /** Success status, 200 unless given. */
   readonly status?: 201
   /** The body is an agent definition in one of its five media types, or a form with a `file` in it. */

@@ -60,7 +60,7 @@ export function operationProcedure(operation: AnyOperation) {
   const resolve = async ({ ctx, input, signal }: ResolverCall) => {
     try {
       const answer = await operation.run({ context: ctx.call, input, signal: signal ?? neverAborted })
-      return answer instanceof JsonBytes ? JSON.parse(Buffer.from(answer.bytes).toString()) : answer
+      return answer instanceof JsonBytes ? JSON.parse(answer.toString()) : answer
     } catch (thrown) {
       return rethrowForRpc(thrown)
     }

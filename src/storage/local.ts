@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { cannotUse } from '../db/data-directory.ts'
+import { passing } from '../passing.ts'
 import { type BlobEntry, type Blobs, type ByteRange, HEAD_BYTES, type StagedBlob } from './blobs.ts'
-import { passing } from './passing.ts'
 import { assertRoom, type ReadSpace, readSpaceOf, rethrow } from './space.ts'
 
 /** While bytes come in, the space is looked at again after so many. */

@@ -3,7 +3,14 @@ import { lookup as lookupName } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { buildConnector, Pool } from 'undici'
-import { EventExchange, type Exchange, JsonExchange, type Refusal, type ToFailure } from './exchange.ts'
+import {
+  EventExchange,
+  type Exchange,
+  JsonExchange,
+  type Reads,
+  type Refusal,
+  type ToFailure,
+} from './exchange.ts'
 
 export type { Refusal }
 
@@ -44,6 +51,8 @@ export interface Egress {
    * @throws BackendFailure; the signal's reason once the signal is aborted
    */
   readJson(call: EgressCall, maxBytes: number): Promise<Buffer>
+  /** The same, in the pieces it came in: joining large ones costs more than all else that is done with them. */
+  readJsonPieces(call: EgressCall, maxBytes: number): Promise<readonly Buffer[]>
   /**
    * Answers with the body of a 2xx whose type is server-sent events, as soon as its head is in. Its `next` is called again
    * only after the last one settled.
@@ -61,6 +70,7 @@ const idleConnectionMs = 4_000
 /** Opens the way to one origin. Security: 2.10 */
 export function createEgress(options: EgressOptions): Egress {
   const { connectMs, firstByteMs, idleMs } = options.timings
+  const { toFailure } = options
   const pool = new Pool(options.origin, {
     connect: createConnector(connectMs, options.lookup ?? lookupName),
     connections: null,
@@ -90,11 +100,16 @@ export function createEgress(options: EgressOptions): Egress {
   }
 
   return {
-    readJson: (call, maxBytes) => send(call, new JsonExchange(call.signal, options.toFailure, maxBytes)),
-    readEvents: (call) => send(call, new EventExchange(call.signal, options.toFailure)),
+    readJson: (call, maxBytes) => send(call, new JsonExchange(call.signal, toFailure, maxBytes, takeWhole)),
+    readJsonPieces: (call, maxBytes) =>
+      send(call, new JsonExchange(call.signal, toFailure, maxBytes, takePieces)),
+    readEvents: (call) => send(call, new EventExchange(call.signal, toFailure)),
     close: () => pool.destroy(),
   }
 }
+
+const takeWhole = (reads: Reads) => reads.take()
+const takePieces = (reads: Reads) => reads.takePieces()
 
 /** Where clouds answer with an instance's credentials, besides the link-local ranges. */
 const metadataAddresses = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200', '192.0.0.192'])

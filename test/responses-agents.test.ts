@@ -48,8 +48,9 @@ describe('a response of an agent', () => {
     const tools = ['search', 'drop', 'postMessage_show', 'postMessage_hide'].map(tool)
     await respond(app, { input: 'hello', tools }, key)
     const [chat] = await stand.listChats()
-    const sent = (chat?.body as { tools: { function: { name: string } }[] }).tools
-    expect(sent.map((each) => each.function.name)).toEqual(['search', 'postMessage_show'])
+    expect(chat?.body).toMatchObject({
+      tools: [{ function: { name: 'search' } }, { function: { name: 'postMessage_show' } }],
+    })
   })
 
   test.each([

@@ -21,13 +21,15 @@ export async function respond(
   signal: AbortSignal,
 ): Promise<ResponseObject | EventStream> {
   if (context.caller.kind === 'agent') assertKnownFieldsOnly(request)
-  const answered = await chat(context, toChatRequest(request), signal)
-  if (answered instanceof EventStream) {
-    const stream = new ResponseStream(context.deps, request)
-    return new EventStream(stream.read(answered.events), (failure) => stream.fail(failure))
+  const { deps } = context
+  const asked = toChatRequest(request)
+  if (request.stream) {
+    const stream = new ResponseStream(deps, request)
+    const { events } = (await chat(context, asked, signal)) as EventStream
+    return new EventStream(stream.read(events), (failure) => stream.fail(failure))
   }
-  const completion: ChatCompletion = JSON.parse(String(answered))
-  const answer = new Answer(context.deps, request, () => {})
+  const answer = new Answer(deps, request, () => {})
+  const completion: ChatCompletion = JSON.parse(String(await chat(context, asked, signal)))
   answer.take(toPiece(completion))
   return answer.end()
 }

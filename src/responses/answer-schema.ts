@@ -155,6 +155,8 @@ export const ResponseEvent = z
   ])
   .meta({ id: 'ResponseEvent' })
 
+export type ResponseEvent = z.infer<typeof ResponseEvent>
+
 type Numberless<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never
 /** An event before it has its place in the stream. */
-export type ResponseEvent = Numberless<z.infer<typeof ResponseEvent>>
+export type UnnumberedEvent = Numberless<ResponseEvent>

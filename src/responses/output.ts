@@ -1,9 +1,9 @@
 /** Puts the output items of a response together from what a chat says, and tells of each step. */
-import type { OutputCall, OutputItem, Part, ResponseEvent } from './answer-schema.ts'
+import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './answer-schema.ts'
 import { endPart, growPart, newPart, type Place } from './parts.ts'
 
 /** Told of every event, which holds for the moment only: the items in it go on growing. */
-export type OnEvent = (event: ResponseEvent) => void
+export type OnEvent = (event: UnnumberedEvent) => void
 
 /** More of a call; its first addition names it. */
 export interface CallAddition {

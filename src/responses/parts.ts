@@ -1,5 +1,5 @@
 /** The kinds of text in a response's items: how each begins, grows and ends, and the events that say so. */
-import type { Part, ResponseEvent } from './answer-schema.ts'
+import type { Part, UnnumberedEvent } from './answer-schema.ts'
 
 /** Where a part stands. */
 export interface Place {
@@ -21,7 +21,7 @@ export function newPart(type: Part['type']): Part {
 }
 
 /** Adds to a part what is new, which is of the same kind. */
-export function growPart(part: Part, news: Part, place: Place): ResponseEvent {
+export function growPart(part: Part, news: Part, place: Place): UnnumberedEvent {
   if (part.type === 'output_text' && news.type === 'output_text') {
     const { text: delta, logprobs } = news
     part.text += delta
@@ -40,7 +40,7 @@ export function growPart(part: Part, news: Part, place: Place): ResponseEvent {
 }
 
 /** Says that a part is whole. */
-export function endPart(part: Part, place: Place): ResponseEvent {
+export function endPart(part: Part, place: Place): UnnumberedEvent {
   switch (part.type) {
     case 'output_text': {
       const { text, logprobs } = part

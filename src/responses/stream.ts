@@ -3,7 +3,7 @@ import { decodeRuns } from '../chat/decode.ts'
 import type { Deps } from '../deps.ts'
 import type { ServiceError } from '../errors.ts'
 import { Answer } from './answer.ts'
-import type { ResponseEvent } from './answer-schema.ts'
+import type { UnnumberedEvent } from './answer-schema.ts'
 import type { ResponsesRequest } from './schema.ts'
 
 /** The events of one response as bytes; they are encoded at once, and hold what was said until then. */
@@ -32,7 +32,7 @@ export class ResponseStream {
     return this.flush()
   }
 
-  private encode({ type, ...event }: ResponseEvent): void {
+  private encode({ type, ...event }: UnnumberedEvent): void {
     const data = JSON.stringify({ type, sequence_number: this.count++, ...event })
     this.encoded += `event: ${type}\ndata: ${data}\n\n`
   }

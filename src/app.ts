@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express'
 import type { Deps } from './deps.ts'
 import { ServiceError, toServiceError } from './errors.ts'
+import { ambientOf } from './rest/ambient.ts'
 import { type DocsPage, docsPages } from './rest/docs.ts'
 import { createRestDoor } from './rest/door.ts'
 import { errorHeaders, errorShapeOf, renderError } from './rest/errors.ts'
@@ -40,17 +41,20 @@ export interface App {
  * gives it nothing (ADR 0002).
  */
 export function createApp(options: AppOptions): App {
-  const { server } = options.deps.config
+  const { server, forwardedAuth } = options.deps.config
+  const isForwarded = forwardedAuth !== undefined
   const restDoor = createRestDoor(options.deps, listRestOperations())
   const arrivals = new WeakMap<IncomingMessage, Arrival>()
   const pages = createPages(options, (request) => arrivals.get(request) as Arrival)
 
   function listener(request: IncomingMessage, response: ServerResponse): void {
     toOriginForm(request)
+    const bearer = bearerOf(request)
     const arrival: Arrival = {
       requestId: requestIdOf(request),
       clientAddress: clientAddressOf(request, server.trustedProxies),
-      bearer: bearerOf(request),
+      bearer,
+      ambient: isForwarded && bearer === undefined ? ambientOf(request) : undefined,
     }
     if (isAllowedHost(request, server.allowedHosts) && restDoor.answer(request, response, arrival)) return
     arrivals.set(request, arrival)

@@ -1,19 +1,23 @@
-/** The kinds of values the environment holds; each says what its text must be, never what it was: it may be a secret. */
+/** The kinds of values settings hold; each says what its text must be, never what it was: it may be a secret. */
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
+import type { AddressBlock } from './address-blocks.ts'
+import { parseEmail } from './console/email.ts'
 import { parseKey } from './keys/format.ts'
-
-/** A block of addresses: the network's address and the length of its prefix in bits. */
-export type AddressBlock = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 /** Text of one kind; `rule` is the rest of the sentence that begins with the variable's name. */
 function value<T>(rule: string | ((text: string) => string), parse: (text: string) => T | undefined) {
-  return z.string().transform((text, context): T => {
+  return z.string({ error: orMissing('must be text; put it in quotes') }).transform((text, context): T => {
     const parsed = parse(text)
     if (parsed !== undefined) return parsed
     context.addIssue(typeof rule === 'string' ? rule : rule(text))
     return z.NEVER
   })
+}
+
+/** The message for a value of the wrong kind, which is another when there is none. */
+export function orMissing(rule: string): z.core.$ZodErrorMap {
+  return ({ input }) => (input === undefined ? 'is missing' : rule)
 }
 
 /** A variable no value of which can be used yet; the reason may depend on the value. */
@@ -60,6 +64,19 @@ export function httpUrl(rule: string, isAccepted: (url: URL) => boolean = () => 
   })
 }
 
+/** The base URL of an OpenAI-compatible server. */
+export function gatewayUrl() {
+  return httpUrl(
+    'must be an http or https URL that ends in /v1, without credentials, query or fragment',
+    (url) => url.pathname.endsWith('/v1'),
+  )
+}
+
+/** What such a server accepts as a key. */
+export function gatewayKey() {
+  return matching(/^[!-~]+$/, 'must be visible ASCII characters only')
+}
+
 /** Text of so many bytes at least, as UTF-8. */
 export function secretText(minimumBytes: number) {
   return value(
@@ -72,6 +89,23 @@ export function parentKeyText() {
   return value('must be a whole parent key; `parley keys generate` makes one', (text) =>
     parseKey(text)?.kind === 'parent' ? text : undefined,
   )
+}
+
+/** A switch. */
+export function flag() {
+  return value('must be true or false', (text) => (/^(true|false)$/.test(text) ? text === 'true' : undefined))
+}
+
+/** The name of a request header, in lower case; without `_`, which some proxies take for `-`. */
+export function headerName() {
+  return value('must be a header name of letters, digits and hyphens, such as X-Email', (text) =>
+    /^[a-z0-9-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined,
+  )
+}
+
+/** E-mail addresses in the form they are compared in. */
+export function emailList() {
+  return list('must be e-mail addresses separated by commas, such as ada@example.org', parseEmail)
 }
 
 /** Host names as the `Host` header carries them, in lower case. */

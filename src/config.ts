@@ -2,16 +2,33 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
-import type { AddressBlock } from './config-values.ts'
+import type { AddressBlock } from './address-blocks.ts'
+import type { ReadConfigFile } from './config-file.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
 
-/** Where chat completions come from. */
-export type BackendConfig =
-  | { readonly kind: 'mock' }
+/** A source of answers, under the name that operators and callers know it by. */
+export type ProviderConfig =
+  | { readonly kind: 'mock'; readonly name: string }
   /** `url` ends in `/v1`, without a slash after it. */
-  | { readonly kind: 'gateway'; readonly url: string; readonly apiKey: string | undefined }
+  | {
+      readonly kind: 'gateway'
+      readonly name: string
+      readonly url: string
+      readonly apiKey: string | undefined
+    }
+
+/** How the proxy in front tells who is calling. Decision: 10. */
+export interface ForwardedAuthConfig {
+  /** What the proxy must send along; undefined when its address alone is believed. */
+  readonly proxySecret: string | undefined
+  /** The names of its headers, in lower case. */
+  readonly headers: Readonly<Record<ForwardedField, string>>
+}
+
+/** What a proxy can tell of a caller. */
+export type ForwardedField = 'email' | 'user' | 'preferredUsername' | 'firstName' | 'lastName' | 'groups'
 
 /** What the operator chose; it holds secrets, so it is never logged whole. */
 export interface Config {
@@ -26,6 +43,10 @@ export interface Config {
     /** Peers whose forwarding headers are believed. */
     readonly trustedProxies: readonly AddressBlock[]
   }
+  /** Undefined: no header says who is calling. */
+  readonly forwardedAuth: ForwardedAuthConfig | undefined
+  /** Who may administrate, in the form addresses are compared in. */
+  readonly adminEmails: readonly string[]
   readonly logLevel: Environment['LOG_LEVEL']
   /** An absolute path, or `:memory:` to keep nothing. */
   readonly dataDir: string
@@ -33,7 +54,8 @@ export interface Config {
   readonly secret: string | undefined
   /** A parent key to register at start. */
   readonly parentKey: string | undefined
-  readonly backend: BackendConfig
+  /** At least one, no two of the same name; the environment's comes first. */
+  readonly providers: readonly ProviderConfig[]
   readonly defaultModel: string | undefined
   readonly defaultEmbeddingModel: string | undefined
   /** How long single calls are kept; their daily sums stay for good. */
@@ -50,6 +72,8 @@ export interface Config {
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
+  /** When a model rests: after so many calls (0 = never) in the window, half of them failed. */
+  readonly breaker: { readonly calls: number; readonly windowMs: number; readonly restMs: number }
   readonly timings: {
     readonly backendConnectMs: number
     /** Per attempt. */
@@ -120,14 +144,31 @@ export async function parseConfig(
 ): Promise<ParsedConfig> {
   const given = withoutBlanks(variables)
   const fileProblems = await readSecretFiles(given)
+  const file = await readFileOf(given)
   const parsed = Environment.safeParse(given)
   const problems = [
     ...fileProblems,
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
     ...missing(given),
+    ...(parsed.data === undefined ? [] : forwardingProblems(parsed.data)),
+    ...file.problems,
   ]
   if (problems.length > 0 || parsed.data === undefined) throw new ConfigError(problems)
-  return { config: toConfig(parsed.data), warnings: [...unknownNames(given), ...unusedNames(given)] }
+  // Nobody who names providers and no backend wants the mock backend beside them.
+  const isFileAlone = given.PARLEY_BACKEND === undefined && file.providers.length > 0
+  const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
+  const notices = [...unknownNames(given), ...unusedNames(given)]
+  return {
+    config: toConfig(parsed.data, providers),
+    warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
+  }
+}
+
+/** What the file says that `PARLEY_CONFIG` names; only its own code is loaded when there is none. */
+async function readFileOf(given: Given): Promise<ReadConfigFile> {
+  if (given.PARLEY_CONFIG === undefined) return { providers: [], problems: [], variables: new Set() }
+  const { readConfigFile } = await import('./config-file.ts')
+  return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }
 
 type Given = Record<string, string>
@@ -166,22 +207,53 @@ function missing(given: Given): string[] {
     : []
 }
 
-function unknownNames(given: Given): string[] {
+function forwardingProblems(given: Environment): string[] {
+  if (!given.PARLEY_TRUST_FORWARDED_AUTH) return []
+  const names = Object.values(toForwardedHeaders(given))
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  const isBounded = given.PARLEY_PROXY_SECRET !== undefined || given.PARLEY_TRUSTED_PROXIES !== undefined
+  return [
+    ...(isBounded
+      ? []
+      : [
+          'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without either, anybody could say who they are.',
+        ]),
+    ...(twice === undefined ? [] : [`Two of the PARLEY_HEADER_ settings name the same header, ${twice}.`]),
+  ]
+}
+
+/** What an operator should be told of a variable. */
+interface Notice {
+  readonly name: string
+  readonly notice: string
+}
+
+function unknownNames(given: Given): Notice[] {
   return Object.keys(given)
     .filter((name) => name.startsWith('PARLEY_') && !knownNames.includes(name))
-    .map(
-      (name) => `${name} is not a setting and is ignored; the nearest is ${nearestName(name, knownNames)}.`,
+    .map((name) => ({
+      name,
+      notice: `${name} is not a setting and is ignored; the nearest is ${nearestName(name, knownNames)}.`,
+    }))
+}
+
+/** Settings that another one switches on. */
+const dependents: readonly [names: RegExp, name: keyof Environment, value: string][] = [
+  [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
+  [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
+]
+
+function unusedNames(given: Given): Notice[] {
+  return dependents
+    .filter(([, name, value]) => given[name] !== value)
+    .flatMap(([names, needed, value]) =>
+      Object.keys(given)
+        .filter((name) => names.test(name) && knownNames.includes(name))
+        .map((name) => ({ name, notice: `${name} is not used: it needs ${needed}=${value}.` })),
     )
 }
 
-function unusedNames(given: Given): string[] {
-  if (given.PARLEY_BACKEND === 'gateway') return []
-  return Object.keys(given)
-    .filter((name) => name.startsWith('PARLEY_GATEWAY_') && knownNames.includes(name))
-    .map((name) => `${name} is not used: it needs PARLEY_BACKEND=gateway.`)
-}
-
-function toConfig(given: Environment): Config {
+function toConfig(given: Environment, providers: readonly ProviderConfig[]): Config {
   return {
     server: {
       port: given.PORT,
@@ -190,11 +262,15 @@ function toConfig(given: Environment): Config {
       allowedHosts: given.PARLEY_ALLOWED_HOSTS ?? [],
       trustedProxies: given.PARLEY_TRUSTED_PROXIES ?? [],
     },
+    forwardedAuth: given.PARLEY_TRUST_FORWARDED_AUTH
+      ? { proxySecret: given.PARLEY_PROXY_SECRET, headers: toForwardedHeaders(given) }
+      : undefined,
+    adminEmails: given.PARLEY_ADMIN_EMAILS ?? [],
     logLevel: given.LOG_LEVEL,
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
     secret: given.PARLEY_SECRET,
     parentKey: given.PARLEY_PARENT_KEY,
-    backend: toBackend(given),
+    providers,
     defaultModel: given.PARLEY_DEFAULT_MODEL,
     usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
     defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,
@@ -212,6 +288,11 @@ function toConfig(given: Environment): Config {
       maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
     },
+    breaker: {
+      calls: given.PARLEY_BREAKER_CALLS,
+      windowMs: toMs(given.PARLEY_BREAKER_WINDOW_SECONDS),
+      restMs: toMs(given.PARLEY_BREAKER_REST_SECONDS),
+    },
     timings: {
       backendConnectMs: toMs(given.PARLEY_BACKEND_CONNECT_SECONDS),
       backendFirstByteMs: toMs(given.PARLEY_BACKEND_FIRST_BYTE_SECONDS),
@@ -227,9 +308,22 @@ function toConfig(given: Environment): Config {
   }
 }
 
-function toBackend(given: Environment): BackendConfig {
-  if (given.PARLEY_BACKEND === 'mock' || given.PARLEY_GATEWAY_URL === undefined) return { kind: 'mock' }
-  return { kind: 'gateway', url: given.PARLEY_GATEWAY_URL, apiKey: given.PARLEY_GATEWAY_API_KEY }
+function toForwardedHeaders(given: Environment): ForwardedAuthConfig['headers'] {
+  return {
+    email: given.PARLEY_HEADER_EMAIL,
+    user: given.PARLEY_HEADER_USER,
+    preferredUsername: given.PARLEY_HEADER_PREFERRED_USERNAME,
+    firstName: given.PARLEY_HEADER_FIRST_NAME,
+    lastName: given.PARLEY_HEADER_LAST_NAME,
+    groups: given.PARLEY_HEADER_GROUPS,
+  }
+}
+
+/** The provider of the environment; its name is its kind's. Decision: 7. */
+function toProvider(given: Environment): ProviderConfig {
+  const { PARLEY_BACKEND: kind, PARLEY_GATEWAY_URL: url, PARLEY_GATEWAY_API_KEY: apiKey } = given
+  if (kind === 'mock' || url === undefined) return { kind: 'mock', name: 'mock' }
+  return { kind, name: kind, url, apiKey }
 }
 
 function toMs(durationSeconds: number): number {

@@ -3,7 +3,9 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { AgentDirectory } from './agents/directory.ts'
 import type { ChatBackend } from './chat/backend.ts'
+import type { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
+import type { UserDirectory } from './console/directory.ts'
 import type { Tables } from './db/tables.ts'
 import type { KeyDirectory } from './keys/directory.ts'
 import type { Sealer } from './keys/seal.ts'
@@ -40,8 +42,10 @@ export interface Deps {
   readonly sealer: Sealer
   readonly keys: KeyDirectory
   readonly agents: AgentDirectory
+  readonly users: UserDirectory
   readonly backends: readonly ChatBackend[]
   readonly models: ModelCatalogue
+  readonly breakers: Breakers
   readonly limiter: RateLimiter
   readonly streams: StreamSlots
   /** The bytes of files. */

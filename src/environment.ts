@@ -2,6 +2,11 @@
 import { z } from 'zod'
 import {
   addressBlockList,
+  emailList,
+  flag,
+  gatewayKey,
+  gatewayUrl,
+  headerName,
   hostList,
   httpUrl,
   integer,
@@ -14,6 +19,7 @@ import {
 } from './config-values.ts'
 
 const limit = (standard: number) => integer(0, 1_000_000_000).default(standard)
+const header = (standard: string) => headerName().default(standard)
 const duration = (standard: number) => seconds().default(standard)
 
 /** Every variable, what it may hold and its default; `.env.example` says the same to operators. Decision: 2. */
@@ -32,12 +38,10 @@ export const Environment = z.object({
   ).optional(),
   PARLEY_SECRET: secretText(32).optional(),
   PARLEY_PARENT_KEY: parentKeyText().optional(),
+  PARLEY_CONFIG: z.string().optional(),
   PARLEY_BACKEND: oneOf(['mock', 'gateway']).default('mock'),
-  PARLEY_GATEWAY_URL: httpUrl(
-    'must be an http or https URL that ends in /v1, without credentials, query or fragment',
-    (url) => url.pathname.endsWith('/v1'),
-  ).optional(),
-  PARLEY_GATEWAY_API_KEY: matching(/^[!-~]+$/, 'must be visible ASCII characters only').optional(),
+  PARLEY_GATEWAY_URL: gatewayUrl().optional(),
+  PARLEY_GATEWAY_API_KEY: gatewayKey().optional(),
   PARLEY_DEFAULT_MODEL: matching(
     /^\P{C}{1,200}$/u,
     'must be a model id of at most 200 characters',
@@ -58,12 +62,24 @@ export const Environment = z.object({
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
   PARLEY_ALLOWED_HOSTS: hostList().optional(),
+  PARLEY_TRUST_FORWARDED_AUTH: flag().default(false),
+  PARLEY_PROXY_SECRET: secretText(32).optional(),
+  PARLEY_HEADER_EMAIL: header('x-email'),
+  PARLEY_HEADER_USER: header('x-user'),
+  PARLEY_HEADER_PREFERRED_USERNAME: header('x-preferred-username'),
+  PARLEY_HEADER_FIRST_NAME: header('x-user-first-name'),
+  PARLEY_HEADER_LAST_NAME: header('x-user-last-name'),
+  PARLEY_HEADER_GROUPS: header('x-groups'),
+  PARLEY_ADMIN_EMAILS: emailList().optional(),
   PARLEY_BACKEND_CONNECT_SECONDS: duration(5),
   PARLEY_BACKEND_FIRST_BYTE_SECONDS: duration(60),
   PARLEY_BACKEND_FIRST_EVENT_SECONDS: duration(120),
   PARLEY_BACKEND_IDLE_SECONDS: duration(60),
   PARLEY_BACKEND_TOTAL_SECONDS: duration(600),
   PARLEY_BACKEND_ATTEMPTS: integer(1, 10).default(3),
+  PARLEY_BREAKER_CALLS: limit(10),
+  PARLEY_BREAKER_WINDOW_SECONDS: duration(10),
+  PARLEY_BREAKER_REST_SECONDS: duration(15),
   PARLEY_STREAM_MAX_SECONDS: duration(900),
   PARLEY_HEARTBEAT_SECONDS: duration(15),
   PARLEY_BODY_SECONDS: duration(30),
@@ -73,7 +89,12 @@ export const Environment = z.object({
 export type Environment = z.infer<typeof Environment>
 
 /** The variables whose value can stand in a file instead, named by the same variable with `_FILE` at its end. */
-export const secretNames = ['PARLEY_SECRET', 'PARLEY_PARENT_KEY', 'PARLEY_GATEWAY_API_KEY'] as const
+export const secretNames = [
+  'PARLEY_SECRET',
+  'PARLEY_PARENT_KEY',
+  'PARLEY_GATEWAY_API_KEY',
+  'PARLEY_PROXY_SECRET',
+] as const
 
 /** Every name the service reads, `_FILE` twins included. */
 export const knownNames: readonly string[] = [

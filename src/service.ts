@@ -5,8 +5,11 @@ import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
-import { createBackend } from './chat/backends/create.ts'
+import { serviceActor } from './audit/actor.ts'
+import { createBackends } from './chat/backends/create.ts'
+import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
+import { createUserDirectory } from './console/directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
 import { createDrain } from './drain.ts'
@@ -127,19 +130,23 @@ async function closeBackends({ models, backends }: Deps): Promise<void> {
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
-  const backends = [await createBackend(config, { clock, random })]
+  const keys = createKeyDirectory(db, clock)
+  const nextPosition = createPositions(clock)
+  const backends = await createBackends(config, { clock, random })
   return {
     config,
     db,
     clock,
     random,
     log,
-    nextPosition: createPositions(clock),
+    nextPosition,
     sealer,
-    keys: createKeyDirectory(db, clock),
+    keys,
     agents: createAgentDirectory(db, clock),
+    users: createUserDirectory({ config, db, clock, random, nextPosition, keys }),
     backends,
     models: createModelCatalogue(backends, { config, log }),
+    breakers: new Breakers(config.breaker, clock),
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
@@ -151,7 +158,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
   if (await hasParentKey(deps.db)) return undefined
-  return (await createParentKey(deps, 'first')).text
+  return (await createParentKey(deps, serviceActor, 'first')).text
 }
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {

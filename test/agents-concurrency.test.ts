@@ -7,6 +7,7 @@ import {
   replaceAgent,
   rotateAgentKey,
 } from '../src/agents/agents.ts'
+import { serviceActor } from '../src/audit/actor.ts'
 import { listIds } from './support/agents.ts'
 import { type Answer, GREETER, startApp, type TestApp } from './support/app.ts'
 
@@ -189,7 +190,10 @@ describe('between the queries of one another', () => {
 
   test('a replacement that a rotation overtook knows the new key', async () => {
     const { app, deps, owner, agent_id, replace } = await startWithAgent()
-    const [replaced, rotation] = await Promise.all([replace(2), rotateAgentKey(deps, owner, agent_id, 0)])
+    const [replaced, rotation] = await Promise.all([
+      replace(2),
+      rotateAgentKey(deps, serviceActor, owner, agent_id, 0),
+    ])
     const [listed] = (await app.call('GET', '/v1/agents')).body.data
     expect(listed).toMatchObject({ name: 'Number 2', agent_key: rotation.key.text })
     expect(openAgentKey(deps, replaced)).toBe(rotation.key.text)
@@ -197,7 +201,10 @@ describe('between the queries of one another', () => {
 
   test('a replacement that a deletion overtook is 404', async () => {
     const { app, deps, owner, agent_id, replace } = await startWithAgent()
-    const [replaced] = await Promise.allSettled([replace(2), deleteAgent(deps, owner, agent_id)])
+    const [replaced] = await Promise.allSettled([
+      replace(2),
+      deleteAgent(deps, serviceActor, owner, agent_id),
+    ])
     expect(replaced).toMatchObject({ status: 'rejected', reason: { reason: 'not_found' } })
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).status).toBe(404)
     expect(await deps.db.selectFrom('agent_versions').selectAll().execute()).toEqual([])

@@ -1,5 +1,6 @@
 /** Agent keys: rotated without a gap, good for their own agent and for nothing else under /v1/agents. */
 import { describe, expect, test } from 'vitest'
+import { serviceActor } from '../src/audit/actor.ts'
 import { revokeParentKey } from '../src/keys/keys.ts'
 import { createTenant, FULL } from './support/agents.ts'
 import { GREETER, startApp, type TestApp } from './support/app.ts'
@@ -140,7 +141,7 @@ describe('the owner’s key', () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])
-    await revokeParentKey(app.service.deps, app.key.slice('svc_'.length).slice(0, 12))
+    await revokeParentKey(app.service.deps, serviceActor, app.key.slice('svc_'.length).slice(0, 12))
     expect(await statusesOf(app, agent_key)).toEqual([401])
     expect((await app.call('GET', '/v1/agents')).status).toBe(401)
   })

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { BackendFailure, type BackendModel, type ChatBackend } from '../src/chat/backend.ts'
 import { parseConfig } from '../src/config.ts'
 import { type CatalogueTimings, createModelCatalogue, type ModelCatalogue } from '../src/models/catalogue.ts'
@@ -115,17 +115,129 @@ test('nobody is asked after the end', async () => {
   expect(backend.asked).toHaveLength(length)
 })
 
-test('a bare id leads to its only provider, an ambiguous one needs the provider’s name', async () => {
-  const backends = [createLister('a', holds('shared', 'mine')), createLister('b', holds('shared', 'yours'))]
-  const catalogue = await createCatalogue(backends)
-  await catalogue.ready()
-  expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared', 'yours'])
-  const routes = ['a/shared', 'b/shared', 'mine', 'a/mine', 'yours', 'b/yours'].map((id) => {
+/** Where requests for those ids go, as `provider: its own id`; nowhere is `-`. */
+function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): string[] {
+  return wanted.map((id) => {
+    if (!catalogue.isKnown(id)) return '-'
     const { backend, model: backendId } = catalogue.route(id)
     return `${backend.name}: ${backendId}`
   })
-  expect(routes).toEqual(['a: shared', 'b: shared', 'a: mine', 'a: mine', 'b: yours', 'b: yours'])
-  for (const id of ['shared', 'b/mine', 'c/shared']) expect(catalogue.isKnown(id)).toBe(false)
+}
+
+describe('of several providers', () => {
+  test('a bare id leads to its only one, an ambiguous id needs the provider’s name', async () => {
+    const catalogue = await createCatalogue([
+      createLister('a', holds('shared', 'mine')),
+      createLister('b', holds('shared', 'yours')),
+    ])
+    await catalogue.ready()
+    expect(catalogue.providers).toEqual(['a', 'b'])
+    expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared', 'yours'])
+    const wanted = ['a/shared', 'b/shared', 'mine', 'a/mine', 'yours', 'b/yours']
+    expect(routesOf(catalogue, ...wanted)).toEqual([
+      'a: shared',
+      'b: shared',
+      'a: mine',
+      'a: mine',
+      'b: yours',
+      'b: yours',
+    ])
+    expect(routesOf(catalogue, 'shared', 'b/mine', 'c/shared')).toEqual(['-', '-', '-'])
+  })
+
+  test.each<[what: string, lists: Record<string, List>, listed: string[], routes: Record<string, string>]>([
+    [
+      'begins like another provider’s name',
+      { a: holds('meta/llama'), meta: holds('other') },
+      ['meta/llama', 'other'],
+      { 'meta/llama': 'a: meta/llama', 'a/meta/llama': 'a: meta/llama', 'meta/other': 'meta: other' },
+    ],
+    [
+      'reads as another provider’s model',
+      { a: holds('meta/llama'), meta: holds('llama') },
+      ['a/meta/llama', 'llama'],
+      { 'meta/llama': 'meta: llama', 'a/meta/llama': 'a: meta/llama', llama: 'meta: llama' },
+    ],
+    [
+      'reads as another model of its own provider',
+      { a: holds('a/llama', 'llama') },
+      ['a/a/llama', 'llama'],
+      { 'a/llama': 'a: llama', 'a/a/llama': 'a: a/llama', llama: 'a: llama' },
+    ],
+    [
+      'begins like its own provider’s name',
+      { a: holds('a/llama') },
+      ['a/llama'],
+      { 'a/llama': 'a: a/llama', 'a/a/llama': 'a: a/llama', llama: '-' },
+    ],
+    [
+      'reads as a model of a provider that has not said what it has',
+      { a: holds('meta/llama'), meta: fails },
+      ['a/meta/llama'],
+      { 'meta/llama': 'meta: llama', 'a/meta/llama': 'a: meta/llama', 'meta/x/y': 'meta: x/y' },
+    ],
+    [
+      'begins like no provider’s name',
+      { a: holds('x/y'), b: holds('z') },
+      ['x/y', 'z'],
+      { 'x/y': 'a: x/y', 'a/x/y': 'a: x/y', 'b/x/y': '-', 'x/z': '-' },
+    ],
+  ])('a model whose id %s has one place', async (_what, lists, listed, routes) => {
+    const catalogue = await createCatalogue(
+      Object.entries(lists).map(([name, list]) => createLister(name, list)),
+    )
+    await catalogue.ready()
+    expect(ids(catalogue)).toEqual(listed)
+    expect(routesOf(catalogue, ...Object.keys(routes))).toEqual(Object.values(routes))
+    for (const { id, provider, backendId } of catalogue.list()) {
+      for (const name of [id, `${provider}/${backendId}`]) {
+        expect(catalogue.find(name)).toMatchObject({ id, provider, backendId })
+        expect(routesOf(catalogue, name)).toEqual([`${provider}: ${backendId}`])
+      }
+    }
+  })
+
+  test('one whose list is unavailable takes its own prefix, and what nobody else may mean', async () => {
+    const catalogue = await createCatalogue([
+      createLister('a', holds('shared', 'mine')),
+      createLister('b', holds('shared')),
+      createLister('c', fails),
+      createLister('d', fails),
+    ])
+    await catalogue.ready()
+    const expected = {
+      'c/x': 'c: x',
+      'd/x': 'd: x',
+      'c/mine': 'c: mine',
+      mine: 'a: mine',
+      unheard: 'c: unheard',
+      'un/heard': 'c: un/heard',
+      shared: '-',
+      'a/unheard': '-',
+    }
+    expect(routesOf(catalogue, ...Object.keys(expected))).toEqual(Object.values(expected))
+    expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared'])
+  })
+
+  test('a provider is asked for by its name and its own id', async () => {
+    const catalogue = await createCatalogue([createLister('a', holds('x', 'a/x')), createLister('b', fails)])
+    await catalogue.ready()
+    const found = (provider: string, id: string) => {
+      const route = catalogue.findRoute(provider, id)
+      return route && `${route.backend.name}: ${route.model}`
+    }
+    expect([found('a', 'x'), found('a', 'a/x'), found('b', 'anything')]).toEqual([
+      'a: x',
+      'a: a/x',
+      'b: anything',
+    ])
+    for (const [provider, id] of [
+      ['a', 'y'],
+      ['c', 'x'],
+    ] as const) {
+      expect(found(provider, id)).toBeUndefined()
+    }
+  })
 })
 
 test('the default is the operator’s, else the first model that can do it', async () => {

@@ -101,6 +101,8 @@ describe('keys list', () => {
         rotated_at: null,
         revoked_at: null,
         last_used_at: null,
+        user_id: null,
+        is_automatic: false,
       },
     ])
   })

@@ -36,11 +36,13 @@ describe('without any variable', () => {
       warnings: [],
       config: {
         server: { port: 3000, host: '127.0.0.1', publicUrl: undefined, allowedHosts: [], trustedProxies: [] },
+        forwardedAuth: undefined,
+        adminEmails: [],
         logLevel: 'info',
         dataDir: resolve('data'),
         secret: undefined,
         parentKey: undefined,
-        backend: { kind: 'mock' },
+        providers: [{ kind: 'mock', name: 'mock' }],
         defaultModel: undefined,
         usageRetentionDays: 30,
         defaultEmbeddingModel: undefined,
@@ -54,6 +56,7 @@ describe('without any variable', () => {
           maxFileBytes: 2 * 1024 ** 3,
           backendAttempts: 3,
         },
+        breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {
           backendConnectMs: 5_000,
           backendFirstByteMs: 60_000,
@@ -233,8 +236,8 @@ describe('a good value', () => {
   ])('of the gateway %s is kept without the slash at its end', async (given, url) => {
     expect(
       (await configOf({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: given, PARLEY_GATEWAY_API_KEY: 'k' }))
-        .backend,
-    ).toEqual({ kind: 'gateway', url, apiKey: 'k' })
+        .providers,
+    ).toEqual([{ kind: 'gateway', name: 'gateway', url, apiKey: 'k' }])
   })
 
   test.each([
@@ -278,12 +281,12 @@ describe('a secret', () => {
   test('of the gateway is read from its file', async () => {
     const path = join(folder, 'gateway')
     await writeFile(path, 'gateway-key')
-    const { backend } = await configOf({
+    const { providers } = await configOf({
       PARLEY_BACKEND: 'gateway',
       PARLEY_GATEWAY_URL: 'https://a.org/v1',
       PARLEY_GATEWAY_API_KEY_FILE: path,
     })
-    expect(backend).toMatchObject({ apiKey: 'gateway-key' })
+    expect(providers).toMatchObject([{ apiKey: 'gateway-key' }])
   })
 
   test('set both ways is refused', async () => {

@@ -159,6 +159,38 @@ describe('what fails is named with what to do', () => {
   })
 })
 
+test('several backends are looked at one by one, each with where it is set', async () => {
+  const upstreams = await Promise.all([startUpstream(), startUpstream(), startUpstream()])
+  onTestFinished(async () => void (await Promise.all(upstreams.map((upstream) => upstream.stop()))))
+  const [well, locked, empty] = upstreams
+  await locked.script('/v1/models', '{{up:status 401}}')
+  await empty.script('/v1/models', '{{up:status 404}}')
+  const folder = await makeFolder()
+  const entries = Object.entries({ well, locked, gateway: empty }).map(([name, { url }]) => ({ name, url }))
+  const lines = entries.map(({ name, url }) => `  ${name}: { url: "${url}" }\n`)
+  await writeFile(join(folder, 'parley.yaml'), `providers:\n${lines.join('')}  play: { kind: mock }\n`)
+  const { ok, found, checks } = await examine(folder, { PARLEY_CONFIG: 'parley.yaml' })
+  expect(ok).toBe(false)
+  const inFile = (setting: string) => `providers.${setting} in the file of PARLEY_CONFIG`
+  expect(found).toMatchObject({
+    'backend well': `ok: ${well.url} lists 3 models`,
+    'backend locked': `fail: ${locked.url} answered 401; set ${inFile('locked.api_key')} to a key it accepts`,
+    'backend gateway': `warn: ${empty.url}/models is not there; check PARLEY_GATEWAY_URL (or ${inFile('gateway.url')})`,
+    'backend play': 'ok: mock',
+  })
+  expect(checks.filter(({ check }) => check.startsWith('backend')).map(({ check }) => check)).toEqual([
+    'backend well',
+    'backend locked',
+    'backend gateway',
+    'backend play',
+  ])
+  await writeFile(join(folder, 'parley.yaml'), 'providers: { one: { kind: moc, url: x } }')
+  const wrong = await examine(folder, { PARLEY_CONFIG: 'parley.yaml' })
+  expect(wrong.found.configuration).toMatch(
+    /^fail: .*parley\.yaml: providers\.one\.kind: must be gateway or mock/,
+  )
+})
+
 describe('what is worth a look is a warning', () => {
   test('a name that is no setting, data that others may reach, and memory that keeps nothing', async () => {
     const folder = await makeInstallation()

@@ -83,6 +83,7 @@ describe('a stream', () => {
 describe('leaving', () => {
   const createStuck = () =>
     createMockBackend({
+      name: 'mock',
       clock: Date,
       newId: () => 'id',
       wait: (_ms, waitSignal) =>

@@ -2,13 +2,14 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { definitionFormats } from '../src/rest/input.ts'
 import { renderOpenapi } from '../src/rest/openapi.ts'
+import { listRestOperations } from '../src/rest/routes.ts'
 import { listOperations } from '../src/rpc/router.ts'
 import { type Answer, startApp } from './support/app.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked into at every depth
 type Json = any
 const document: Json = JSON.parse(JSON.stringify(renderOpenapi()))
-const operations = listOperations().filter(({ operation }) => operation.http !== undefined)
+const operations = listRestOperations()
 const find = (path: string, method: string): Json => document.paths[path]?.[method.toLowerCase()]
 
 /** Every value in the document, with the way to it. */
@@ -41,7 +42,7 @@ describe('the document', () => {
     const described = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
-    const real = operations.map(({ operation: { http } }) => `${http?.method} ${http?.path}`)
+    const real = operations.map(({ http }) => `${http.method} ${http.path}`)
     expect(described.sort()).toEqual(real.sort())
   })
 
@@ -64,7 +65,7 @@ describe('the document', () => {
   })
 
   test('refers to every schema that has a name', () => {
-    const named = operations.flatMap(({ operation: { output, input, wire } }) =>
+    const named = operations.flatMap(({ output, input, wire }) =>
       [output, wire.bodySchema ?? input, wire.sse].flatMap((schema) => schema?.meta()?.id ?? []),
     )
     expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(named))
@@ -74,25 +75,28 @@ describe('the document', () => {
   })
 
   test('uses every tag it explains, and explains every one it uses', () => {
-    const used = new Set(operations.map(({ operation }) => operation.http?.tag))
+    const used = new Set(operations.map(({ http }) => http.tag))
     expect(new Set(document.tags.map(({ name }: Json) => name))).toEqual(used)
   })
 })
 
-test('operation ids are the names of the procedures', () => {
-  const ids = operations.map(
-    ({ operation: { http } }) => find(http?.path as string, http?.method as string).operationId,
-  )
-  expect(ids).toEqual(operations.map(({ name }) => name.replace('.', '-')))
+test('operation ids are the names of the procedures, or of their mirrors', () => {
+  const ids = operations.map(({ http }) => find(http.path, http.method).operationId)
   expect(new Set(ids).size).toBe(ids.length)
+  const names = listOperations()
+    .filter(({ operation }) => operation.http !== undefined)
+    .map(({ name }) => name.replace('.', '-'))
+  expect(ids.slice(0, names.length)).toEqual(names)
+  for (const id of ids.slice(names.length)) expect(names).toContain(id.replace(/^manager-/, ''))
 })
 
-describe.each(operations.map(({ name, operation }) => ({ name, operation })))('$name', ({ operation }) => {
-  const { http, wire } = operation
-  const described = find(http?.path as string, http?.method as string)
+describe.each(operations)('$id', ({ http, wire }) => {
+  const described = find(http.path, http.method)
 
-  test('asks for the keys that may call it', () => {
-    const schemes = wire.callers.map((caller) => ({ [caller === 'parent' ? 'parentKey' : 'agentKey']: [] }))
+  test('asks for the keys that may call it, and for users in the console', () => {
+    const keys = wire.callers.map((caller) => (caller === 'parent' ? 'parentKey' : 'agentKey'))
+    const users = http.path.startsWith('/v1/manager/') ? ['forwardedIdentity'] : []
+    const schemes = [...(wire.needs === undefined ? keys : []), ...users].map((name) => ({ [name]: [] }))
     expect(described.security).toEqual(schemes)
     for (const scheme of schemes) {
       expect(document.components.securitySchemes).toHaveProperty(Object.keys(scheme)[0] as string)
@@ -118,14 +122,13 @@ describe.each(operations.map(({ name, operation }) => ({ name, operation })))('$
   })
 
   test('describes each of its inputs once, where it is sent', () => {
-    const inPath = [...(http?.path.matchAll(/\{(\w+)\}/g) ?? [])].map(([, name]) => name)
+    const inPath = [...http.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
     const parameters = (described.parameters ?? []) as Json[]
     expect(parameters.filter(({ in: place }) => place === 'path').map(({ name }) => name)).toEqual(inPath)
     for (const parameter of parameters) expect(parameter.required === true).toBe(parameter.in === 'path')
     const names = parameters.map((parameter) => `${parameter.in} ${parameter.name}`)
     expect(new Set(names).size).toBe(names.length)
-    if (http?.method === 'GET' || http?.method === 'DELETE')
-      expect(described).not.toHaveProperty('requestBody')
+    if (http.method === 'GET' || http.method === 'DELETE') expect(described).not.toHaveProperty('requestBody')
     if (wire.body === 'definition') {
       const mediaTypes = ['application/json', ...Object.keys(definitionFormats)]
       expect(Object.keys(described.requestBody.content)).toEqual(mediaTypes)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { listRestOperations } from '../src/rest/routes.ts'
 import { startApp, type TestApp } from './support/app.ts'
-import { exchange, toRequest } from './support/raw-connection.ts'
+import { exchange, readAnswer, toRequest } from './support/raw-connection.ts'
 
 const operations = listRestOperations()
 const paths = [...new Set(operations.map(({ http }) => http.path))]
@@ -17,13 +17,11 @@ async function ask(
   headers: readonly string[] = [],
 ): Promise<{ status: number; body: unknown }> {
   const all = ['Host: x', `Authorization: Bearer ${app.key}`, 'Connection: close', ...headers]
-  const answer = await exchange(app, toRequest(line, all))
-  const [head = '', text = ''] = answer.split('\r\n\r\n')
-  return { status: Number(head.slice(9, 12)), body: text.startsWith('{') ? JSON.parse(text) : text }
+  return readAnswer(await exchange(app, toRequest(line, all)))
 }
 
 describe.each(paths)('%s', (path) => {
-  const isAgents = path.startsWith('/v1/agents')
+  const isAgents = /^\/v1\/(manager\/)?agents/.test(path)
 
   test('answers 405 with Allow to every other method', async () => {
     const app = await startApp()
@@ -76,8 +74,8 @@ describe('a path that leads nowhere', () => {
   const agents = [
     '/v1/agents/a/b',
     '/v1/agents/a/versions/x/y/z',
-    '/v1/manager/agents',
-    '/v1/manager/agents/a',
+    '/v1/manager/agents/a/b',
+    '/v1/manager/agents/a/versions/x/y/z',
   ]
   test.each(agents)('%s answers as agents do', async (path) => {
     const app = await startApp()
@@ -89,6 +87,10 @@ describe('a path that leads nowhere', () => {
     '/v1/',
     '/v1/agentsx',
     '/v1/manager',
+    '/v1/manager/',
+    '/v1/manager/agentsx',
+    '/v1/manager/models',
+    '/v1/manager/me/too',
     '/v1/nothing',
     '/v1//models',
     '/nothing',

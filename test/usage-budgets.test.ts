@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { serviceActor } from '../src/audit/actor.ts'
 import type { Caller } from '../src/keys/schema.ts'
 import { getBudget, setBudget } from '../src/usage/budgets.ts'
 import { createTenant } from './support/agents.ts'
@@ -27,7 +28,7 @@ describe('a budget', () => {
   test('lets calls pass until it is spent, then refuses until the day ends', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
-    await setBudget(app.service.deps, ownerOf(app), { day: 100 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
     expect((await ask(app, '[[tokens:99]]', { max_tokens: 200 })).status).toBe(200)
     const refused = await ask(app, 'one more')
     expect(refused.status).toBe(429)
@@ -44,7 +45,7 @@ describe('a budget', () => {
 
   test('refuses a stream before it begins', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
-    await setBudget(app.service.deps, ownerOf(app), { day: 0 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     const refused = await ask(app, 'hello', { stream: true })
     expect({ status: refused.status, code: refused.body.error.code }).toEqual({
       status: 429,
@@ -56,7 +57,7 @@ describe('a budget', () => {
   test('of a month outlasts the day, and does not tell anybody to wait for weeks', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
-    await setBudget(app.service.deps, ownerOf(app), { day: 1_000, month: 50 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 50 })
     await ask(app, '[[tokens:60]]')
     clock.advance(86_400)
     const refused = await ask(app, 'hello')
@@ -72,6 +73,7 @@ describe('a budget', () => {
     const owner = ownerOf(app)
     await setBudget(
       app.service.deps,
+      serviceActor,
       { kind: 'agent', tenantId: owner.tenantId, agentId: poor.agent_id },
       { day: 0 },
     )
@@ -80,14 +82,14 @@ describe('a budget', () => {
     )
     expect((await ask(app, 'hi', { model: `agent/${poor.agent_id}` })).status).toBe(429)
     expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(200)
-    await setBudget(app.service.deps, owner, { day: 0 })
+    await setBudget(app.service.deps, serviceActor, owner, { day: 0 })
     expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(429)
   })
 
   test('of one key leaves another alone', async () => {
     const app = await startApp()
     const other = await createTenant(app)
-    await setBudget(app.service.deps, ownerOf(app), { day: 0 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi', {}, other)).status).toBe(200)
   })
 
@@ -95,11 +97,11 @@ describe('a budget', () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { deps } = app.service
     const before = (await ask(app, 'before')).body.usage.total_tokens
-    await setBudget(deps, ownerOf(app), { day: 10_000 })
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 10_000 })
     expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 10_000, used: before } })
     const after = (await ask(app, 'after it', { stream: false })).body.usage.total_tokens
     expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 10_000, used: before + after } })
-    await setBudget(deps, ownerOf(app), { day: 20_000, month: 500 })
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 20_000, month: 500 })
     expect(await getBudget(deps, ownerOf(app))).toEqual({
       day: { limit: 20_000, used: before + after },
       month: { limit: 500, used: before + after },
@@ -108,9 +110,9 @@ describe('a budget', () => {
 
   test('that is taken away bounds nothing', async () => {
     const app = await startApp()
-    await setBudget(app.service.deps, ownerOf(app), { day: 0 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi')).status).toBe(429)
-    await setBudget(app.service.deps, ownerOf(app), {})
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), {})
     expect((await ask(app, 'hi')).status).toBe(200)
     expect(await getBudget(app.service.deps, ownerOf(app))).toEqual({})
   })
@@ -120,7 +122,7 @@ describe('a budget', () => {
     ['a failed stream', '[[error:400]]', { stream: true }],
   ])('gets back what %s held', async (_what, content, more) => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
-    await setBudget(app.service.deps, ownerOf(app), { day: 1_000 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000 })
     await ask(app, content, more)
     expect(await counters(app)).toEqual([{ period: 'day', used: 0, reserved: 0 }])
   })
@@ -133,7 +135,7 @@ describe('calls side by side', () => {
   ])('overspend by one call at most (50, %s)', async (_how, more) => {
     const app = await startApp()
     const limit = 500
-    await setBudget(app.service.deps, ownerOf(app), { day: limit })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: limit })
     const content = '[[tokens:60]] [[delay:1]]'
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => ask(app, content, { max_tokens: 100, ...more })),
@@ -153,7 +155,7 @@ describe('calls side by side', () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const app = await startApp({ PARLEY_DATA_DIR: join(folder, 'data') })
-    await setBudget(app.service.deps, ownerOf(app), { day: 1_000, month: 100_000 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 100_000 })
     const wins = await Promise.all([reserveElsewhere(), reserveElsewhere()])
     expect(wins[0] + wins[1]).toBe(10)
     expect(await counters(app)).toEqual([
@@ -169,7 +171,7 @@ describe('calls side by side', () => {
         import { openDatabase } from ${source('db/open.ts')}
         import { systemClock } from ${source('system-clock.ts')}
         import { randomBytes } from 'node:crypto'
-        import { createBudgetKeeper } from ${source('usage/budgets.ts')}
+        import { createBudgetKeeper } from ${source('usage/budget-keeper.ts')}
         const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(join(folder, 'data'))} })
         const opened = await openDatabase({ dataDir: config.dataDir, role: 'command' })
         const keeper = createBudgetKeeper({ config, db: opened.db, clock: systemClock, random: randomBytes })
@@ -192,7 +194,7 @@ describe('a reservation', () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     const { deps } = app.service
-    await setBudget(deps, ownerOf(app), { day: 100 })
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 100 })
     const call = {
       requestId: 'lost',
       ...ownerOf(app),

@@ -1,5 +1,6 @@
 /** What is booked of embeddings, and what a budget lets pass of them. */
 import { describe, expect, test } from 'vitest'
+import { serviceActor } from '../src/audit/actor.ts'
 import { getBudget, setBudget } from '../src/usage/budgets.ts'
 import { type Answer, startApp, type TestApp } from './support/app.ts'
 import { startChatStand } from './support/chat-stand.ts'
@@ -131,7 +132,7 @@ describe('a budget', () => {
   test('counts what embeddings took, and refuses them once it is spent', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { deps } = app.service
-    await setBudget(deps, ownerOf(app), { day: 6 })
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 6 })
     const { body } = await embed(app)
     expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 6, used: body.usage.prompt_tokens } })
     expect((await embed(app)).status).toBe(200)
@@ -143,14 +144,14 @@ describe('a budget', () => {
 
   test('that is spent leaves the backend alone', async () => {
     const app = await stand.start()
-    await setBudget(app.service.deps, ownerOf(app), { day: 0 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await embed(app)).status).toBe(429)
     expect((await stand.upstream.listRequests()).filter((seen) => seen.path === path)).toEqual([])
   })
 
   test('gets back what a failed call held', async () => {
     const app = await stand.start()
-    await setBudget(app.service.deps, ownerOf(app), { day: 100 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
     await embed(app, { input: '{{up:status 500}}' })
     const rows = app.service.deps.db.selectFrom('budget_counters').select(['used', 'reserved']).execute()
     expect(await rows).toEqual([{ used: 0, reserved: 0 }])
@@ -158,7 +159,7 @@ describe('a budget', () => {
 
   test('is overspent by one of 50 calls side by side at most', async () => {
     const app = await startApp()
-    await setBudget(app.service.deps, ownerOf(app), { day: 40 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 40 })
     const answers = await Promise.all(Array.from({ length: 50 }, () => embed(app, { dimensions: 2 })))
     const passed = answers.filter(({ status }) => status === 200)
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(50 - passed.length)

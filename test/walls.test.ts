@@ -7,7 +7,18 @@ import { describe, expect, test } from 'vitest'
 import { type Import, listImports, listSourceFiles, readSource } from './support/imports.ts'
 import { makeFolder } from './support/process.ts'
 
-const rooms = ['keys', 'agents', 'chat', 'models', 'embeddings', 'usage', 'files']
+const rooms = [
+  'admin',
+  'audit',
+  'keys',
+  'agents',
+  'chat',
+  'models',
+  'embeddings',
+  'usage',
+  'files',
+  'console',
+]
 const imports = listImports()
 const files = listSourceFiles()
 const folderOf = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')

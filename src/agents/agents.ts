@@ -1,13 +1,16 @@
 /** What an owner can do with agents: create, list, read, replace, delete, go back to a version, rotate the key. */
+import type { Actor } from '../audit/actor.ts'
+import { recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { mintKey, newId } from '../keys/format.ts'
-import { insertSecret, type Rotation, replaceSecret } from '../keys/keys.ts'
+import { assertTenantLives, insertSecret, type Rotation, replaceSecret } from '../keys/keys.ts'
 import { type DefinitionFormat, parseDefinition } from './definition.ts'
 import type { Agent } from './directory.ts'
 import {
   type AgentRow,
   type AgentVersionRow,
+  countAgentRows,
   deleteAgentRow,
   findAgent,
   findVersion,
@@ -44,6 +47,7 @@ export interface AgentPage {
 /**
  * Creates an agent and mints its key, in one transaction.
  * @throws ServiceError `invalid_value`, `too_large` when the text is not an agent definition. Contract: Errors, 400.
+ * @throws ServiceError `invalid_api_key` when the tenant's key was revoked a moment ago.
  */
 export async function createAgent(
   deps: AgentDeps,
@@ -67,8 +71,11 @@ export async function createAgent(
     position: deps.nextPosition(),
     created_at: now,
     updated_at: now,
+    model_policy: null,
+    model_policy_updated_at: null,
   }
   await deps.db.transaction().execute(async (trx) => {
+    await assertTenantLives({ db: trx }, tenantId)
     await insertAgent(trx, row)
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
   })
@@ -104,6 +111,14 @@ export async function listAgents(
   return { agents, hasMore: isPaged ? rows.length > wanted.length : undefined }
 }
 
+/** How many agents each of these tenants has; one without any is absent. */
+export async function countAgents(
+  { db }: Pick<Deps, 'db'>,
+  tenantIds: readonly string[],
+): Promise<Map<string, number>> {
+  return tenantIds.length === 0 ? new Map() : countAgentRows(db, tenantIds)
+}
+
 /** @throws ServiceError `not_found` for another tenant's agent and for none alike. */
 export async function getAgent(
   deps: Pick<Deps, 'db' | 'agents'>,
@@ -137,8 +152,19 @@ export async function replaceAgent(
 }
 
 /** @throws ServiceError `not_found` */
-export async function deleteAgent(deps: AgentDeps, tenantId: string, id: string): Promise<void> {
-  if (!(await deleteAgentRow(deps.db, tenantId, id))) throw agentNotFound()
+export async function deleteAgent(
+  deps: AgentDeps,
+  actor: Actor,
+  tenantId: string,
+  id: string,
+): Promise<void> {
+  await deps.db.transaction().execute(async (trx) => {
+    const row = await deleteAgentRow(trx, tenantId, id)
+    if (row === undefined) throw agentNotFound()
+    const target = { kind: 'agent', id } as const
+    const details = { name: row.name, version: row.version }
+    await recordAudit({ ...deps, db: trx }, actor, { action: 'agent.delete', target, tenantId, details })
+  })
   forget(deps)
 }
 
@@ -172,15 +198,20 @@ export async function restoreVersion(
  */
 export async function rotateAgentKey(
   deps: AgentDeps,
+  actor: Actor,
   tenantId: string,
   id: string,
   overlapSeconds: number,
 ): Promise<Rotation> {
   const rotation = await deps.db.transaction().execute(async (trx) => {
-    const row = await getRow({ db: trx }, tenantId, id)
+    const within = { ...deps, db: trx }
+    const row = await getRow(within, tenantId, id)
     const key = mintKey('agent', deps.random, row.key_id)
     await updateAgentKey(trx, tenantId, id, deps.sealer.seal(key.text, id), key.hint)
-    return replaceSecret({ ...deps, db: trx }, { tenantId, agentId: id }, key, overlapSeconds)
+    const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
+    const target = { kind: 'agent', id } as const
+    await recordAudit(within, actor, { action: 'agent_key.rotate', target, tenantId, details })
+    return replaceSecret(within, { tenantId, agentId: id }, key, overlapSeconds)
   })
   forget(deps)
   return rotation

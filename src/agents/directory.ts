@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import { createRemembered } from '../db/remembered.ts'
 import type { Clock, Database } from '../deps.ts'
+import { type ModelPolicy, openPolicy } from '../models/policy.ts'
 import { type AgentDefinition, parseDefinition, renderMarkdown } from './definition.ts'
 import { type AgentName, type AgentRow, findAgent, listAgentNames } from './store.ts'
 
@@ -16,17 +17,25 @@ export interface Agent {
   readonly row: AgentRow
   readonly definition: AgentDefinition
   readonly markdown: string
+  readonly policy: ModelPolicy
 }
 
 export interface AgentDirectory {
   /** The tenant's agent of that id, as it was at most two seconds ago. */
   find(tenantId: string, id: string): Promise<Agent | undefined>
-  /** The tenant's agents, newest first, or just the one named; the same array as long as it is remembered. */
-  list(tenantId: string, id?: string): Promise<readonly AgentName[]>
+  /** The tenant's agents, newest first; the same array as long as it is remembered. */
+  list(tenantId: string): Promise<readonly AgentName[]>
   /** A row with its definition read. */
   prepare(row: AgentRow): Agent
   /** Forgets which agents there are: called after every change to them. */
   forget(): void
+}
+
+/** What changes without a new version. */
+const besideVersion = ['key_sealed', 'parent_key_id', 'model_policy', 'model_policy_updated_at'] as const
+
+function isSameBeside(one: AgentRow, other: AgentRow): boolean {
+  return besideVersion.every((column) => one[column] === other[column])
 }
 
 /** A directory over one database. */
@@ -41,10 +50,14 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   function prepare(row: AgentRow): Agent {
     const key = `${row.id}@${row.version}`
     const known = prepared.get(key)
-    // The same version can come with a rotated key.
-    if (known !== undefined) return known.row.key_sealed === row.key_sealed ? known : { ...known, row }
-    const definition = parseDefinition(row.source, row.format)
-    const agent: Agent = { row, definition, markdown: renderMarkdown(row.source, row.format) }
+    // The same version can come with a rotated key, another owner or another policy.
+    if (known !== undefined && isSameBeside(known.row, row)) return known
+    const agent: Agent = {
+      row,
+      definition: known?.definition ?? parseDefinition(row.source, row.format),
+      markdown: known?.markdown ?? renderMarkdown(row.source, row.format),
+      policy: row.model_policy === null ? openPolicy : JSON.parse(row.model_policy),
+    }
     prepared.set(key, agent)
     return agent
   }
@@ -57,7 +70,7 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   return {
     prepare,
     find: (tenantId, id) => found.get(`${tenantId}/${id}`, () => lookUp(tenantId, id)),
-    list: (tenantId, id) => lists.get(`${tenantId}/${id ?? ''}`, () => listAgentNames(db, tenantId, id)),
+    list: (tenantId) => lists.get(tenantId, () => listAgentNames(db, tenantId)),
     forget() {
       found.forget()
       lists.forget()

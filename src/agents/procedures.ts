@@ -1,5 +1,6 @@
 /** What callers may do with agents, over RPC and REST alike. */
 import { z } from 'zod'
+import { actorOf } from '../audit/actor.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../keys/schema.ts'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
@@ -14,6 +15,8 @@ import {
   restoreVersion,
   rotateAgentKey,
 } from './agents.ts'
+import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
+import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
   AgentCreated,
   AgentDeleted,
@@ -109,8 +112,8 @@ export const agentsRouter = router({
     wire: { ...owner, failures: notFound },
     input: AgentReference,
     output: AgentDeleted,
-    run: async ({ context: { deps, caller }, input }) => {
-      await deleteAgent(deps, caller.tenantId, input.agent_id)
+    run: async ({ context, input }) => {
+      await deleteAgent(context.deps, actorOf(context), context.caller.tenantId, input.agent_id)
       return { id: input.agent_id, deleted: true as const }
     },
   }),
@@ -126,10 +129,41 @@ export const agentsRouter = router({
     wire: { ...owner, bodySchema: KeyRotation, failures: notFound },
     input: KeyRotation.extend(AgentReference.shape),
     output: AgentKeyRotated,
-    run: async ({ context: { deps, caller }, input }) => {
-      const rotation = await rotateAgentKey(deps, caller.tenantId, input.agent_id, input.overlap_seconds)
-      return { agent_id: input.agent_id, agent_key: rotation.key.text, ...renderRotation(rotation) }
+    run: async ({ context, input: { agent_id, overlap_seconds } }) => {
+      const { deps, caller } = context
+      const actor = actorOf(context)
+      const rotation = await rotateAgentKey(deps, actor, caller.tenantId, agent_id, overlap_seconds)
+      return { agent_id, agent_key: rotation.key.text, ...renderRotation(rotation) }
     },
+  }),
+
+  modelPolicy: defineOp({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/v1/agents/{agent_id}/model-policy',
+      tag,
+      summary: 'Read which models an agent may use',
+    },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentModelPolicy,
+    run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
+  }),
+
+  replaceModelPolicy: defineOp({
+    kind: 'mutation',
+    http: {
+      method: 'PUT',
+      path: '/v1/agents/{agent_id}/model-policy',
+      tag,
+      summary: 'Replace which models an agent may use',
+    },
+    wire: { ...owner, bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'], failures: notFound },
+    input: ModelPolicyReplacement,
+    output: AgentModelPolicy,
+    run: ({ context, input }) =>
+      replaceModelPolicy(context.deps, actorOf(context), context.caller.tenantId, input.agent_id, input),
   }),
 
   versions: defineOp({

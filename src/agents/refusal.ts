@@ -1,4 +1,4 @@
-/** How an agent's text is refused: one sentence that names the path, the line and the column at fault. */
+/** How a text is refused: one sentence that names the path, the line and the column at fault. */
 import { ServiceError } from '../errors.ts'
 
 /** The way from the root of a definition to one of its values: keys of mappings and indexes of lists. */
@@ -10,13 +10,19 @@ const lineBreaks = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 
 /** Ends the reading of `text` with a fault that was found `offset` UTF-16 units into it. Decision: 6. @throws ServiceError */
 export function refuse(text: string, offset: number, path: Path, problem: string): never {
-  const { line, column } = positionAt(text, offset)
   const param = renderPath(path)
+  const message = renderFault(text, offset, path, problem)
+  throw new ServiceError('invalid_value', message, param === '' ? {} : { param })
+}
+
+/** The sentence that names a fault: `tools[0].name: must be a string (line 3, column 9)`. */
+export function renderFault(text: string, offset: number, path: Path, problem: string): string {
+  const { line, column } = positionAt(text, offset)
+  const place = renderPath(path)
   const sentence = shorten(problem.replaceAll(lineBreaks, ' '), longestProblem)
   const subject =
-    param === '' ? sentence.charAt(0).toUpperCase() + sentence.slice(1) : `${param}: ${sentence}`
-  const message = `${subject} (line ${line}, column ${column})`
-  throw new ServiceError('invalid_value', message, param === '' ? {} : { param })
+    place === '' ? sentence.charAt(0).toUpperCase() + sentence.slice(1) : `${place}: ${sentence}`
+  return `${subject} (line ${line}, column ${column})`
 }
 
 /** Writes a path as a person would: `tools[0].inputSchema["a key"]`. */

@@ -1,6 +1,7 @@
 /** The wire shapes of agents, and how an agent is rendered into them. */
 import { z } from 'zod'
 import type { Deps } from '../deps.ts'
+import { findDefaultModel, idOf } from '../models/policy.ts'
 import { type AgentPage, openAgentKey } from './agents.ts'
 import { AgentBehavior, AgentTool, PageTools, toolName } from './definition.ts'
 import type { Agent } from './directory.ts'
@@ -271,6 +272,9 @@ function renderTool(tool: AgentTool) {
 }
 
 /** Always a string: the definition's model, else the one the agent would use now. Decision: 6. */
-function modelOf({ models }: Pick<Deps, 'models'>, { definition }: Agent): string {
-  return definition.model ?? models.defaultModel() ?? ''
+function modelOf({ models }: Pick<Deps, 'models'>, { definition, policy }: Agent): string {
+  const { model } = definition
+  if (model !== undefined) return model
+  const current = findDefaultModel(models, { policy, ownModel: undefined })
+  return current === undefined ? (models.defaultModel() ?? '') : idOf(models, current.route)
 }

@@ -31,6 +31,20 @@ export async function listAgentRows(db: Database, tenantId: string, page: Page):
   return query.execute()
 }
 
+/** How many agents each of these tenants has; one without any is absent. */
+export async function countAgentRows(
+  db: Database,
+  tenantIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('agents')
+    .select(({ fn }) => ['parent_key_id', fn.countAll<number>().as('count')])
+    .where('parent_key_id', 'in', tenantIds)
+    .groupBy('parent_key_id')
+    .execute()
+  return new Map(rows.map(({ parent_key_id, count }) => [parent_key_id, Number(count)]))
+}
+
 /** Any agent's key as it is sealed; undefined while there is no agent. */
 export async function findSealedKey(db: Database): Promise<string | undefined> {
   return (await db.selectFrom('agents').select('key_sealed').limit(1).executeTakeFirst())?.key_sealed
@@ -39,19 +53,14 @@ export async function findSealedKey(db: Database): Promise<string | undefined> {
 /** What the list of models shows of an agent. */
 export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
 
-/** The tenant's agents, newest first, or just the one named. */
-export async function listAgentNames(
-  db: Database,
-  tenantId: string,
-  id: string | undefined,
-): Promise<AgentName[]> {
-  let query = db
+/** The tenant's agents, newest first. */
+export async function listAgentNames(db: Database, tenantId: string): Promise<AgentName[]> {
+  return db
     .selectFrom('agents')
     .select(['id', 'created_at'])
     .where('parent_key_id', '=', tenantId)
     .orderBy('position', 'desc')
-  if (id !== undefined) query = query.where('id', '=', id)
-  return query.execute()
+    .execute()
 }
 
 /** Changes the agent and returns it as it is then; undefined when its version is no longer the one of `from`. */
@@ -70,6 +79,36 @@ export async function updateAgent(
     .executeTakeFirst()
 }
 
+/** False when the tenant has no such agent. */
+export async function updateModelPolicy(
+  db: Database,
+  tenantId: string,
+  id: string,
+  policy: Pick<AgentRow, 'model_policy' | 'model_policy_updated_at'>,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('agents')
+    .set(policy)
+    .where('id', '=', id)
+    .where('parent_key_id', '=', tenantId)
+    .executeTakeFirst()
+  return result.numUpdatedRows > 0n
+}
+
+/** Hands all agents of a tenant to another; answers how many they were. Their versions go along. */
+export async function updateAgentOwners(
+  db: Database,
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<number> {
+  const result = await db
+    .updateTable('agents')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
+}
+
 export async function updateAgentKey(
   db: Database,
   tenantId: string,
@@ -85,14 +124,18 @@ export async function updateAgentKey(
     .execute()
 }
 
-/** False when the tenant has no such agent. Its credentials and versions go with it. */
-export async function deleteAgentRow(db: Database, tenantId: string, id: string): Promise<boolean> {
-  const result = await db
+/** Deletes the agent and returns it as it was; undefined when the tenant has no such agent. Its credentials and versions go with it. */
+export async function deleteAgentRow(
+  db: Database,
+  tenantId: string,
+  id: string,
+): Promise<AgentRow | undefined> {
+  return db
     .deleteFrom('agents')
     .where('id', '=', id)
     .where('parent_key_id', '=', tenantId)
+    .returningAll()
     .executeTakeFirst()
-  return result.numDeletedRows > 0n
 }
 
 export async function insertVersion(db: Database, row: Insertable<AgentVersionTable>): Promise<void> {

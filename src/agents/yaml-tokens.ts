@@ -13,7 +13,7 @@ const mostLexemes = 100_000
  * overflow the stack on deep nesting and take seconds on thousands of anchors.
  * @throws ServiceError `invalid_value`, naming path, line and column.
  */
-export function readTokens(text: string): CST.Token[] {
+export function readTokens(text: string, isSecret: boolean): CST.Token[] {
   const parser = new Parser()
   const tokens: CST.Token[] = []
   let lexemes = 0
@@ -27,12 +27,12 @@ export function readTokens(text: string): CST.Token[] {
       refuse(text, parser.offset, pathOf(parser.stack), problem)
     }
     isContent = lexeme === CST.SCALAR
-    for (const token of parser.next(lexeme)) takeToken(text, tokens, token)
+    for (const token of parser.next(lexeme)) takeToken(text, tokens, token, isSecret)
     if (parser.stack.length > deepestNesting + 2) {
       refuse(text, parser.offset, pathOf(parser.stack), tooDeep)
     }
   }
-  for (const token of parser.end()) takeToken(text, tokens, token)
+  for (const token of parser.end()) takeToken(text, tokens, token, isSecret)
   return tokens
 }
 
@@ -42,8 +42,13 @@ const forbiddenMarks: ReadonlyMap<string, string> = new Map([
   ['!', 'tags'],
 ])
 
-function takeToken(text: string, tokens: CST.Token[], token: CST.Token): void {
-  if (token.type === 'error') refuse(text, token.offset, [], `invalid YAML: ${token.message}`)
+/** What the library found wrong; of a secret text only that something is, because its sentences quote. */
+export function toProblem(found: string, isSecret: boolean): string {
+  return isSecret ? 'invalid YAML' : `invalid YAML: ${found}`
+}
+
+function takeToken(text: string, tokens: CST.Token[], token: CST.Token, isSecret: boolean): void {
+  if (token.type === 'error') refuse(text, token.offset, [], toProblem(token.message, isSecret))
   if (token.type === 'byte-order-mark') {
     refuse(text, token.offset, [], 'must not have a byte order mark inside')
   }

@@ -1,4 +1,4 @@
-/** Reads the YAML of an agent, refuses what no agent needs, and knows where in the text every value stands. */
+/** Reads YAML that people write, refuses what nobody needs, and knows where in the text every value stands. */
 import {
   Composer,
   type CST,
@@ -11,7 +11,7 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { type Path, refuse } from './refusal.ts'
-import { deepestNesting, readTokens, tooDeep } from './yaml-tokens.ts'
+import { deepestNesting, readTokens, tooDeep, toProblem } from './yaml-tokens.ts'
 
 /** A text that is one mapping: its values, and what is needed to find or remove one of them in the text. */
 export interface YamlMapping {
@@ -27,12 +27,13 @@ export interface YamlMapping {
 /**
  * Reads a text that must be one YAML mapping, at most 16 levels deep, without anchors, aliases, tags or repeated keys.
  * An unfinished last line is read as if it were finished, so that the value does not hang on what follows. Security: 2.6.
+ * The refusal of a secret text repeats none of its values.
  * @throws ServiceError `invalid_value`, naming path, line and column.
  */
-export function readYaml(source: string): YamlMapping {
+export function readYaml(source: string, isSecret = false): YamlMapping {
   const text = source.endsWith('\n') ? source : `${source}\n`
-  const tokens = readTokens(text)
-  const document = composeDocument(text, tokens)
+  const tokens = readTokens(text, isSecret)
+  const document = composeDocument(text, tokens, isSecret)
   const root = document.contents
   if (!isMap(root)) refuse(text, root?.range[0] ?? 0, [], 'must be one YAML mapping of keys to values')
   inspect(text, root, [], 1)
@@ -50,13 +51,28 @@ export function offsetOf(mapping: YamlMapping, path: Path): number {
   return node.range[0]
 }
 
+/** The offset of the key at `path`, or of the innermost key on the way to it when it is missing. */
+export function keyOffsetOf(mapping: YamlMapping, path: Path): number {
+  let node: unknown = mapping.root
+  let offset = mapping.root.range[0]
+  for (const segment of path) {
+    const entry = isMap(node)
+      ? node.items.find(({ key }) => isScalar(key) && key.value === segment)
+      : undefined
+    if (entry === undefined || !isParsed(entry.key)) break
+    offset = entry.key.range[0]
+    node = entry.value
+  }
+  return offset
+}
+
 /** Every node that came out of a text has a range; nodes made by hand have none. */
 function isParsed(value: unknown): value is ParsedNode {
   return isNode(value) && Array.isArray(value.range)
 }
 
 /** Builds the document of the tokens. Repeated keys are left to `inspect`: the library compares each with every other. */
-function composeDocument(text: string, tokens: CST.Token[]): Document.Parsed {
+function composeDocument(text: string, tokens: CST.Token[], isSecret: boolean): Document.Parsed {
   const composer = new Composer({
     schema: 'core',
     merge: false,
@@ -71,7 +87,7 @@ function composeDocument(text: string, tokens: CST.Token[]): Document.Parsed {
   const fault = document.errors[0] ?? document.warnings[0]
   if (fault !== undefined) {
     const problem = fault.code === 'NON_STRING_KEY' ? 'a key must be plain text' : fault.message
-    refuse(text, fault.pos[0], [], `invalid YAML: ${problem}`)
+    refuse(text, fault.pos[0], [], toProblem(problem, isSecret))
   }
   return document
 }

@@ -6,7 +6,7 @@ import type { CallContext } from '../rpc/context.ts'
 import type { SlotOwner } from '../rpc/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
 import { completeTurn } from './complete.ts'
-import type { OnAnswering, OnUsage } from './rounds.ts'
+import type { OnAnswering } from './rounds.ts'
 import type { ChatRequest } from './schema.ts'
 import { streamTurn } from './stream.ts'
 import { prepareTurn, type Turn } from './turn.ts'
@@ -21,14 +21,16 @@ export async function chat(
   signal: AbortSignal,
 ): Promise<JsonBytes | EventStream> {
   const turn = await prepareTurn(context.deps, context.caller, request)
-  const onAnswering: OnAnswering = (provider, attempts) => {
-    context.setHeader('X-Parley-Provider', provider)
-    context.setHeader('X-Parley-Attempts', String(attempts))
+  const onAnswering: OnAnswering = ({ route, count, isFallback }) => {
+    context.setHeader('X-Parley-Provider', route.backend.name)
+    context.setHeader('X-Parley-Attempts', String(count))
+    context.setHeader('X-Parley-Fallback', String(isFallback))
   }
   const begin = () => beginBooking(context, request, turn)
   if (!request.stream) {
-    const complete = (onUsage: OnUsage) => completeTurn(context.deps, turn, signal, onAnswering, onUsage)
-    return new JsonBytes(await bookCompletion(await begin(), signal, complete))
+    const booking = await begin()
+    const complete = () => completeTurn(context.deps, turn, signal, booking, onAnswering)
+    return new JsonBytes(await bookCompletion(booking, signal, complete))
   }
   const takeSlots = () => context.deps.streams.take(slotOwners(context))
   return new EventStream(streamTurn(context.deps, turn, signal, { onAnswering, takeSlots, begin }))
@@ -38,10 +40,10 @@ export async function chat(
 async function bookCompletion(
   booking: Booking,
   signal: AbortSignal,
-  complete: (onUsage: OnUsage) => Promise<Uint8Array>,
+  complete: () => Promise<Uint8Array>,
 ): Promise<Uint8Array> {
   try {
-    const answer = await complete((usage, said) => booking.used(usage, said))
+    const answer = await complete()
     await booking.end('ok')
     return answer
   } catch (thrown) {
@@ -61,8 +63,8 @@ function beginBooking(
     requestId: arrival.requestId,
     tenantId: caller.tenantId,
     agentId: caller.kind === 'agent' ? caller.agentId : named,
-    provider: turn.route.backend.name,
-    model: turn.route.model,
+    provider: turn.routes[0].backend.name,
+    model: turn.routes[0].model,
     isStreamed: request.stream === true,
     request: turn.request,
   })

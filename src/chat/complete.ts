@@ -1,7 +1,9 @@
 /** A turn answered as one object: the backend's own bytes where nothing had to be mended. */
 import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
-import { type AttemptBudget, withAttempts } from './attempts.ts'
+import type { ModelRoute } from '../models/catalogue.ts'
+import type { Booking } from '../usage/booking.ts'
+import { type AttemptDeps, Attempts } from './attempts.ts'
 import { type Completion, readCompletion } from './completion.ts'
 import { Deadline } from './deadline.ts'
 import { toCallerError } from './failures.ts'
@@ -12,7 +14,6 @@ import {
   finishAfter,
   newNames,
   type OnAnswering,
-  type OnUsage,
   withheldCalls,
 } from './rounds.ts'
 import type { Usage } from './schema.ts'
@@ -23,38 +24,41 @@ import { backendBody, type Turn } from './turn.ts'
  * @throws ServiceError as the backend's failure maps to one.
  */
 export async function completeTurn(
-  deps: Pick<Deps, 'config' | 'clock' | 'random'>,
+  deps: Pick<Deps, 'config' | 'clock' | 'random'> & AttemptDeps,
   turn: Turn,
   caller: AbortSignal,
+  booking: Booking,
   onAnswering: OnAnswering,
-  onUsage: OnUsage,
 ): Promise<Uint8Array> {
-  const { timings, limits } = deps.config
+  const { timings } = deps.config
   const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
-  const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
-  const { backend } = turn.route
+  const { signal } = deadline
+  const attempts = new Attempts(deps, turn.routes)
   let { messages } = turn.request
   let usage: Usage | undefined
   let saidBefore = ''
+  const ask = async ({ backend, model }: ModelRoute) => {
+    const bytes = await backend.complete({ body: backendBody(turn, model, messages, false), signal })
+    const ids = {
+      newNames: () => newNames(deps, model),
+      newCallId: () => newId('call_', 24, deps.random),
+    }
+    return { bytes, ...readCompletion(bytes, ids) }
+  }
   try {
     for (let rounds = 1; ; rounds++) {
-      const body = backendBody(turn, messages, false)
-      const call = () => backend.complete({ body, signal: deadline.signal })
-      const bytes = await withAttempts(deps, budget, deadline.signal, call)
-      const { completion, isMended } = readCompletion(bytes, {
-        newNames: () => newNames(deps, turn),
-        newCallId: () => newId('call_', 24, deps.random),
-      })
+      const { bytes, completion, isMended } = await attempts.run(signal, ask)
       usage = addUsage(usage, completion.usage)
       const { message } = completion.choices[0]
-      onUsage(completion.usage, message.content)
+      booking.used(completion.usage, message.content)
       const withheld = withheldCalls(turn, message.tool_calls ?? [])
       if (withheld.length > 0 && canAskAgain(turn, rounds)) {
         messages = continueMessages(messages, message.content, withheld)
         saidBefore += message.content ?? ''
         continue
       }
-      onAnswering(backend.name, budget.attempts)
+      booking.answering(attempts.route.backend.name, attempts.route.model)
+      onAnswering(attempts)
       const isStripped = turn.toolNames !== undefined && stripWithheld(turn, completion)
       if (!isMended && !isStripped && rounds === 1) return bytes
       if (saidBefore !== '') message.content = saidBefore + (message.content ?? '')

@@ -9,6 +9,13 @@ export function isRetryable(failure: BackendFailure): boolean {
   return status === 408 || status === 429 || status >= 500
 }
 
+const callersMistakes: ReadonlySet<number | undefined> = new Set([400, 409, 413, 415, 422])
+
+/** Failures that are about the caller's own request: no other backend would take it, and the caller may read why. */
+export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): boolean {
+  return callersMistakes.has(status)
+}
+
 /** A backend's failure in our own terms; anything else is handed back as it is. Decision: 4 (last paragraph). */
 export function toCallerError(thrown: unknown): unknown {
   if (!(thrown instanceof BackendFailure)) return thrown

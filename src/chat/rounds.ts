@@ -1,6 +1,7 @@
 /** What both ways of answering share: the rounds of a turn, in which the model is told of calls it may not make. */
 import { type Deps, unixSeconds } from '../deps.ts'
 import { newId } from '../keys/format.ts'
+import type { Attempts } from './attempts.ts'
 import type { ChatMessage, ChatRequest, Usage } from './schema.ts'
 import type { ToolCall } from './tool-calls.ts'
 import type { Turn } from './turn.ts'
@@ -8,11 +9,8 @@ import type { Turn } from './turn.ts'
 /** The most times one turn asks its model. Decision: 7 (Tools). */
 const MAX_ROUNDS = 8
 
-/** Told once, when a backend has begun to answer: its provider, and how many calls that took. */
-export type OnAnswering = (provider: string, attempts: number) => void
-
-/** Told of every round, also one that was cut off: what the backend says it took, and the text if it came as one piece. */
-export type OnUsage = (usage: Usage | undefined, said?: string | null) => void
+/** Told once, when a backend has begun to answer. */
+export type OnAnswering = (attempts: Attempts) => void
 
 /** Which of a round's calls the agent may not make. */
 export function withheldCalls({ toolNames }: Turn, calls: readonly ToolCall[]): ToolCall[] {
@@ -66,8 +64,8 @@ export interface AnswerNames {
 }
 
 /** Names for an answer whose backend gives it none. */
-export function newNames({ clock, random }: Pick<Deps, 'clock' | 'random'>, { route }: Turn): AnswerNames {
-  return { id: newId('chatcmpl-', 24, random), created: unixSeconds(clock), model: route.model }
+export function newNames({ clock, random }: Pick<Deps, 'clock' | 'random'>, model: string): AnswerNames {
+  return { id: newId('chatcmpl-', 24, random), created: unixSeconds(clock), model }
 }
 
 /** Whether an answer, or a chunk of one, has all its names. */

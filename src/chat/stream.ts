@@ -1,8 +1,9 @@
 /** A turn answered as a stream: whole events, forwarded as they arrive, one finish, usage on request. */
 import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
+import type { ModelRoute } from '../models/catalogue.ts'
 import type { Booking } from '../usage/booking.ts'
-import { type AttemptBudget, withAttempts } from './attempts.ts'
+import { type AttemptDeps, Attempts } from './attempts.ts'
 import { Deadline } from './deadline.ts'
 import { encodeEvent } from './event-reader.ts'
 import { toCallerError, toInterruption } from './failures.ts'
@@ -21,7 +22,7 @@ import {
 import type { ChatRequest, Usage } from './schema.ts'
 import { backendBody, type Turn } from './turn.ts'
 
-type StreamDeps = Pick<Deps, 'config' | 'clock' | 'random'>
+type StreamDeps = Pick<Deps, 'config' | 'clock' | 'random'> & AttemptDeps
 
 /** What a stream does beside its events. */
 export interface StreamHooks {
@@ -43,9 +44,9 @@ export async function* streamTurn(
   { onAnswering, takeSlots, begin }: StreamHooks,
 ): AsyncGenerator<Uint8Array, void, void> {
   const giveBackSlots = takeSlots()
-  const { timings, limits } = deps.config
+  const { timings } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
-  const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
+  const attempts = new Attempts(deps, turn.routes)
   let names: AnswerNames | undefined
   let usage: Usage | undefined
   let round: Round | undefined
@@ -54,18 +55,22 @@ export async function* streamTurn(
   try {
     booking = await begin()
     for (let rounds = 1; ; rounds++) {
-      const open = () => openRound(deps, turn, messages, names, deadline.signal)
-      round = await withAttempts(deps, budget, deadline.signal, open)
+      const { signal } = deadline
+      round = await attempts.run(signal, (route) => openRound(deps, turn, route, { messages, names, signal }))
       if (rounds === 1) {
         deadline.begin()
-        booking.answering(turn.route.backend.name)
-        onAnswering(turn.route.backend.name, budget.attempts)
+        attempts.commit()
+        booking.answering(attempts.route.backend.name, attempts.route.model)
+        onAnswering(attempts)
       }
       try {
         for (let run = round.first; run !== undefined; run = await round.next()) {
           booking.sent(run)
           yield run
         }
+      } catch (thrown) {
+        attempts.breakOff(thrown)
+        throw thrown
       } finally {
         booking.used(round.mender.usage)
       }
@@ -95,21 +100,27 @@ export async function* streamTurn(
   }
 }
 
+interface RoundStart {
+  readonly messages: ChatRequest['messages']
+  /** What the rounds before it have called the answer. */
+  readonly names: AnswerNames | undefined
+  readonly signal: AbortSignal
+}
+
 function openRound(
   deps: StreamDeps,
   turn: Turn,
-  messages: ChatRequest['messages'],
-  names: AnswerNames | undefined,
-  signal: AbortSignal,
+  { backend, model }: ModelRoute,
+  { messages, names, signal }: RoundStart,
 ): Promise<Round> {
   const options = {
     choices: turn.request.n ?? 1,
     holdsCalls: turn.toolNames !== undefined,
     newCallId: () => newId('call_', 24, deps.random),
     continued: names,
-    newNames: () => newNames(deps, turn),
+    newNames: () => newNames(deps, model),
   }
-  return Round.open(turn.route.backend, { body: backendBody(turn, messages, true), signal }, options)
+  return Round.open(backend, { body: backendBody(turn, model, messages, true), signal }, options)
 }
 
 /** The calls that were kept back, if the agent may make them, and the finish, for each choice. */

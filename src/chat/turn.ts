@@ -4,14 +4,25 @@ import { getOwnAgent } from '../agents/self.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
-import type { ModelRoute } from '../models/catalogue.ts'
+import type { ModelCatalogue, ModelRoute } from '../models/catalogue.ts'
+import {
+  findDefaultModel,
+  isRouteAllowed,
+  isSameRoute,
+  listFallbacks,
+  type ModelPolicy,
+  type ModelWishes,
+  openPolicy,
+} from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
 import { toAgentRequest } from './agent-request.ts'
+import type { Routes } from './attempts.ts'
 import { type ChatRequest, chatApiFields } from './schema.ts'
 
 /** A request ready for a backend. */
 export interface Turn {
-  readonly route: ModelRoute
+  /** Who may answer: the model the turn is for, then its fallbacks. */
+  readonly routes: Routes
   /** The chat-API body but for `model`, `stream` and `stream_options`, which the service owns. */
   readonly request: ChatRequest
   /** The tools the model may call in an agent's turn; undefined when nobody restricts it. */
@@ -25,19 +36,21 @@ export interface Turn {
 export async function prepareTurn(deps: Deps, caller: Caller, request: ChatRequest): Promise<Turn> {
   if (caller.kind === 'agent') assertChatApiOnly(request)
   const agent = await findTurnAgent(deps, caller, request.model)
-  const route = deps.models.route(chooseModel(deps, agent, request.model))
-  if (agent === undefined) return { route, request, toolNames: undefined }
+  const routes = chooseRoutes(deps, agent, request.model)
+  if (agent === undefined) return { routes, request, toolNames: undefined }
   const made = toAgentRequest(agent, request)
-  return { route, request: made.request, toolNames: made.toolNames }
+  const capped = capOutput(made.request, agent.policy.max_output_tokens)
+  return { routes, request: capped, toolNames: made.toolNames }
 }
 
 /** The body for the backend. Usage is always asked of a stream; the caller sees it only on request. Decision: 7 (Streams). */
 export function backendBody(
-  { route, request }: Turn,
+  { request }: Turn,
+  model: string,
   messages: ChatRequest['messages'],
   isStream: boolean,
 ): Record<string, unknown> {
-  const body = { ...request, model: route.model, messages, stream: isStream }
+  const body = { ...request, model, messages, stream: isStream }
   if (!isStream) return body
   return { ...body, stream_options: { ...request.stream_options, include_usage: true } }
 }
@@ -63,19 +76,50 @@ async function findTurnAgent(
   throw new ServiceError('model_not_found', `The model '${model}' does not exist here.`, { param: 'model' })
 }
 
-/** What the caller names; else the agent's model where a backend knows it; else the default. */
-function chooseModel(
+/** The model the caller names, or the agent's default; behind it the agent's fallbacks. */
+function chooseRoutes(
   { models }: Pick<Deps, 'models'>,
   agent: Agent | undefined,
   named: string | null | undefined,
-): string {
-  if (named != null && !named.startsWith(AGENT_PREFIX)) return named
-  const own = agent?.definition.model
-  const chosen = own !== undefined && models.isKnown(own) ? own : models.defaultModel()
-  if (chosen === undefined) {
+): Routes {
+  const policy = agent?.policy ?? openPolicy
+  const first =
+    named == null || named.startsWith(AGENT_PREFIX)
+      ? chooseDefault(models, { policy, ownModel: agent?.definition.model })
+      : getNamed(models, policy, named)
+  if (policy.fallback_models.length === 0) return [first]
+  return [first, ...listFallbacks(models, policy).filter((route) => !isSameRoute(route, first))]
+}
+
+function getNamed(models: ModelCatalogue, policy: ModelPolicy, id: string): ModelRoute {
+  const route = models.route(id)
+  if (isRouteAllowed(policy, route)) return route
+  throw new ServiceError('model_not_allowed', `This agent may not use the model '${id}'.`, { param: 'model' })
+}
+
+function chooseDefault(models: ModelCatalogue, wishes: ModelWishes): ModelRoute {
+  const chosen = findDefaultModel(models, wishes)
+  if (chosen !== undefined) return chosen.route
+  const standard = models.defaultModel()
+  if (standard === undefined)
     throw new ServiceError('service_unavailable', 'No backend has said yet which models it has.')
+  // An operator's default that no backend has is named by the refusal.
+  if (wishes.policy.allowed_models.length === 0) return models.route(standard)
+  throw new ServiceError(
+    'service_unavailable',
+    'None of the models this agent may use is there at the moment.',
+  )
+}
+
+/** The agent's bound on an answer, in the field the caller used. Decision: 7 (`max_tokens`). */
+function capOutput(request: ChatRequest, most: number | null): ChatRequest {
+  if (most === null) return request
+  const { max_tokens: asked, max_completion_tokens: newer } = request
+  return {
+    ...request,
+    ...(newer == null || asked != null ? { max_tokens: Math.min(asked ?? most, most) } : {}),
+    ...(newer == null ? {} : { max_completion_tokens: Math.min(newer, most) }),
   }
-  return chosen
 }
 
 function assertChatApiOnly(request: ChatRequest): void {

@@ -8,6 +8,7 @@ import { createPositions, type Deps } from '../deps.ts'
 import { createKeyDirectory } from '../keys/directory.ts'
 import { StartupError } from '../startup-error.ts'
 import { systemClock } from '../system-clock.ts'
+import { commandActor } from './actor.ts'
 import { writeAgentFiles } from './agent-files.ts'
 import { withDatabase } from './database.ts'
 import { print, printExactly, printResult, renderTable, renderTime, toVisible } from './output.ts'
@@ -69,7 +70,7 @@ export function remove(id: string, options: AgentOptions & { yes?: boolean }): P
     if (!options.yes) {
       throw new StartupError(`That deletes "${row.name}" (${id}) and its key for good; add --yes to do it.`)
     }
-    await deleteAgent(await toWriter(work), work.tenantId, id)
+    await deleteAgent(await toWriter(work), commandActor(), work.tenantId, id)
     printResult(options.json ?? false, { id, deleted: true }, `deleted ${id}`)
   })
 }

@@ -4,7 +4,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { BackendFailure } from '../chat/backend.ts'
 import { createGateway } from '../chat/backends/create.ts'
-import type { Config } from '../config.ts'
+import type { Config, ProviderConfig } from '../config.ts'
 import { listen } from '../http-server.ts'
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts'
 
@@ -17,34 +17,55 @@ export function checkNode(version: string): Finding {
   return fail('node', `${version} is too old: ${NODE_MAJOR} is needed; \`npm run parley\` uses the right one`)
 }
 
-/** Asks for the model list, as a start does. */
-export async function checkBackend({ backend, timings }: Config): Promise<Finding> {
-  const check = 'backend'
-  if (backend.kind === 'mock') return ok(check, 'mock; set PARLEY_BACKEND=gateway for a language model')
-  const gateway = await createGateway(backend, timings, MODEL_LIST_MS)
+/** Asks every provider for its model list, as a start does. */
+export async function checkBackends({ providers, timings }: Config): Promise<Finding[]> {
+  return Promise.all(
+    providers.map((provider) => {
+      const check = providers.length === 1 ? 'backend' : `backend ${provider.name}`
+      if (provider.kind === 'gateway') return checkGateway(check, provider, timings)
+      const isAlone = providers.length === 1
+      return ok(check, isAlone ? 'mock; set PARLEY_BACKEND=gateway for a language model' : 'mock')
+    }),
+  )
+}
+
+type GatewayConfig = Extract<ProviderConfig, { kind: 'gateway' }>
+
+async function checkGateway(
+  check: string,
+  provider: GatewayConfig,
+  timings: Config['timings'],
+): Promise<Finding> {
+  const { url } = provider
+  const gateway = await createGateway(provider, timings, MODEL_LIST_MS)
   try {
     const models = await gateway.listModels(new AbortController().signal)
-    if (models.length > 0) return ok(check, `${backend.url} lists ${models.length} models`)
-    return warn(check, `${backend.url} lists no models; give it one`)
+    if (models.length > 0) return ok(check, `${url} lists ${models.length} models`)
+    return warn(check, `${url} lists no models; give it one`)
   } catch (error) {
-    return toFinding(check, backend.url, error)
+    return toFinding(check, provider, error)
   } finally {
     await gateway.close()
   }
 }
 
-function toFinding(check: string, url: string, error: unknown): Finding {
+function toFinding(check: string, { name, url }: GatewayConfig, error: unknown): Finding {
   if (!(error instanceof BackendFailure)) throw error
   const { status } = error
   if (status === 401 || status === 403) {
-    return fail(check, `${url} answered ${status}; set PARLEY_GATEWAY_API_KEY to a key it accepts`)
+    const setting = toSetting(name, 'PARLEY_GATEWAY_API_KEY', 'api_key')
+    return fail(check, `${url} answered ${status}; set ${setting} to a key it accepts`)
   }
+  const setting = toSetting(name, 'PARLEY_GATEWAY_URL', 'url')
   // Some gateways have none; ids are handed on as they are then.
-  if (status === 404) return warn(check, `${url}/models is not there; check PARLEY_GATEWAY_URL`)
-  return fail(
-    check,
-    `${url} gave no model list (${error.message}); check PARLEY_GATEWAY_URL and that it runs`,
-  )
+  if (status === 404) return warn(check, `${url}/models is not there; check ${setting}`)
+  return fail(check, `${url} gave no model list (${error.message}); check ${setting} and that it runs`)
+}
+
+/** Where an operator sets that of a provider; a file may use the environment's name too. */
+function toSetting(name: string, variable: string, key: string): string {
+  const inFile = `providers.${name}.${key} in the file of PARLEY_CONFIG`
+  return name === 'gateway' ? `${variable} (or ${inFile})` : inFile
 }
 
 /** The port is free, or a Parley answers there. */

@@ -2,7 +2,7 @@
 import { type Config, ConfigError, loadConfig, type ParsedConfig } from '../config.ts'
 import { StartupError } from '../startup-error.ts'
 import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from './doctor-data.ts'
-import { checkBackend, checkNode, checkPort } from './doctor-surroundings.ts'
+import { checkBackends, checkNode, checkPort } from './doctor-surroundings.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 import { print, renderTable } from './output.ts'
 
@@ -27,7 +27,7 @@ async function listFindings(): Promise<Finding[]> {
     checkNode(process.versions.node),
     ...configuration,
     ...(await checkData(config)),
-    await checkBackend(config),
+    ...(await checkBackends(config)),
     await checkPort(config.server),
   ]
 }

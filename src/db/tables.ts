@@ -1,4 +1,5 @@
 /** The tables, one interface each. Booleans are 0/1, times are Unix seconds, JSON is text: the same on every dialect. */
+import type { Generated } from 'kysely'
 
 /** A parent key's record; its id is the key's public part and the name of the tenant. */
 export interface ParentKeyTable {
@@ -13,6 +14,27 @@ export interface ParentKeyTable {
   revoked_at: number | null
   /** At most a minute old; null when never used. */
   last_used_at: number | null
+  /** Whose key it is; null for one that nobody has claimed. */
+  user_id: string | null
+  /** Made for its user unasked, and revoked when they claim another. */
+  is_automatic: Generated<number>
+}
+
+/** Somebody whom a proxy has signed in. */
+export interface UserTable {
+  id: string
+  /** Who it is: in lower case and NFC. */
+  email: string
+  /** As the proxy told it last; for show. */
+  name: string
+  username: string | null
+  /** JSON: a list of names. */
+  groups: string
+  /** The tenant they work in; null for the moment in which both are made. */
+  active_key_id: string | null
+  created_at: number
+  /** At most a minute old. */
+  last_seen_at: number
 }
 
 /** What a presented key is looked up by; a rotated key has two rows while both secrets are valid. */
@@ -48,6 +70,9 @@ export interface AgentTable {
   position: number
   created_at: number
   updated_at: number
+  /** JSON, as `src/models/policy.ts` has it; null when nobody has written one. */
+  model_policy: string | null
+  model_policy_updated_at: number | null
 }
 
 /** An earlier definition of an agent. */
@@ -159,6 +184,27 @@ export interface FileTable {
   expires_at: number | null
 }
 
+/** Something that was done, and who did it; kept for good, whatever becomes of the target. */
+export interface AuditEventTable {
+  /** Made here, and it grows with time: microseconds since the epoch in base 36 come first. */
+  id: string
+  created_at: number
+  actor_kind: 'parent_key' | 'user' | 'command' | 'service'
+  /** The key's public id, the user's email, or the operating system's user a command ran as. */
+  actor: string
+  /** One of `auditActions` in `src/audit/audit.ts`. */
+  action: string
+  target_kind: 'key' | 'agent' | 'file'
+  target_id: string
+  /** The parent key the target is, or belongs to; null when there is none. */
+  tenant: string | null
+  /** What the caller was told; null outside a call. */
+  request_id: string | null
+  client_address: string | null
+  /** JSON: what changed; never a secret. */
+  details: string
+}
+
 /** Every table by its name. */
 export interface Tables {
   parent_keys: ParentKeyTable
@@ -171,4 +217,6 @@ export interface Tables {
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
   files: FileTable
+  users: UserTable
+  audit_events: AuditEventTable
 }

@@ -1,11 +1,10 @@
 /** Turns texts into vectors: asks the backend of the model, and forwards its own bytes where nothing has to be mended. */
-import { type AttemptBudget, withAttempts } from '../chat/attempts.ts'
+import { Attempts } from '../chat/attempts.ts'
 import { Deadline } from '../chat/deadline.ts'
 import { toCallerError } from '../chat/failures.ts'
 import type { Usage } from '../chat/schema.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import type { ModelRoute } from '../models/catalogue.ts'
 import { JsonBytes } from '../rpc/answer.ts'
 import type { CallContext } from '../rpc/context.ts'
 import { type EmbeddedList, toWantedList } from './list.ts'
@@ -32,13 +31,13 @@ export async function createEmbeddings(
     isStreamed: false,
     request: { input: request.input },
   })
+  const attempts = new Attempts(deps, [route])
   try {
-    const { list, attempts } = await embed(deps, route, request, caller)
-    const { pieces, tokens } = list
+    const { pieces, tokens } = await embed(deps, attempts, request, caller)
     booking.used(tokens === undefined ? undefined : toUsage(tokens))
     await booking.end('ok')
     context.setHeader('X-Parley-Provider', route.backend.name)
-    context.setHeader('X-Parley-Attempts', String(attempts))
+    context.setHeader('X-Parley-Attempts', String(attempts.count))
     return new JsonBytes(pieces)
   } catch (thrown) {
     await booking.fail(thrown, caller)
@@ -52,24 +51,23 @@ function toUsage(tokens: number): Usage {
 
 /** @throws ServiceError as the backend's failure maps to one. */
 async function embed(
-  deps: Pick<Deps, 'config' | 'clock' | 'random'>,
-  { backend, model }: ModelRoute,
+  { config }: Pick<Deps, 'config'>,
+  attempts: Attempts,
   request: EmbeddingsRequest,
   caller: AbortSignal,
-): Promise<{ list: EmbeddedList; attempts: number }> {
-  const { timings, limits } = deps.config
-  const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
-  const budget: AttemptBudget = { attempts: 0, retriesLeft: limits.backendAttempts - 1 }
-  const body = { ...request, model }
+): Promise<EmbeddedList> {
+  const { backendTotalMs } = config.timings
+  const deadline = new Deadline(caller, backendTotalMs, backendTotalMs)
+  const { signal } = deadline
   try {
-    const call = () => backend.embed({ body, signal: deadline.signal })
-    const pieces = await withAttempts(deps, budget, deadline.signal, call)
-    const list = toWantedList(pieces, {
-      count: countInputs(request.input),
-      encoding: request.encoding_format ?? 'float',
-      model,
+    return await attempts.run(signal, async ({ backend, model }) => {
+      const pieces = await backend.embed({ body: { ...request, model }, signal })
+      return toWantedList(pieces, {
+        count: countInputs(request.input),
+        encoding: request.encoding_format ?? 'float',
+        model,
+      })
     })
-    return { list, attempts: budget.attempts }
   } catch (thrown) {
     throw toCallerError(thrown)
   } finally {

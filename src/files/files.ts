@@ -1,11 +1,14 @@
 /** What an owner can do with files: take one in, list, read, download, delete. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
+import { assertTenantLives } from '../keys/keys.ts'
 import { Download } from '../rpc/answer.ts'
 import type { ByteRange } from '../storage/blobs.ts'
 import type { FileListQuery, FileUpload } from './schema.ts'
-import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows } from './store.ts'
+import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows, updateFileOwners } from './store.ts'
 
 type FileDeps = Pick<Deps, 'db' | 'clock' | 'fileBlobs'>
 
@@ -17,7 +20,7 @@ export interface FilePage {
 
 /**
  * Keeps an upload as a file of the tenant.
- * @throws ServiceError `storage_full`
+ * @throws ServiceError `storage_full`, `invalid_api_key` when the tenant's key was revoked while it came in.
  */
 export async function createFile(
   deps: FileDeps & Pick<Deps, 'random' | 'nextPosition'>,
@@ -42,7 +45,10 @@ export async function createFile(
     expires_at: expires_after === undefined ? null : createdAt + expires_after.seconds,
   }
   try {
-    await insertFile(deps.db, row)
+    await deps.db.transaction().execute(async (trx) => {
+      await assertTenantLives({ db: trx }, tenantId)
+      await insertFile(trx, row)
+    })
   } catch (error) {
     await deps.fileBlobs.delete(blob.name)
     throw error
@@ -107,11 +113,28 @@ function wholeOf(sizeBytes: number): ByteRange | undefined {
 }
 
 /** Deletes a file; whoever is downloading it gets the rest. @throws ServiceError `not_found` */
-export async function deleteFile(deps: FileDeps, tenantId: string, id: string): Promise<void> {
-  const { blob } = await getFile(deps, tenantId, id)
-  if (!(await deleteFileRow(deps.db, tenantId, id))) throw fileNotFound()
+export async function deleteFile(
+  deps: FileDeps & AuditDeps,
+  actor: Actor,
+  tenantId: string,
+  id: string,
+): Promise<void> {
+  const { blob } = await deps.db.transaction().execute(async (trx) => {
+    const row = await getFile({ ...deps, db: trx }, tenantId, id)
+    if (!(await deleteFileRow(trx, tenantId, id))) throw fileNotFound()
+    const target = { kind: 'file', id } as const
+    // Not its name: the row is kept for good, and the owner wants it gone.
+    const details = { purpose: row.purpose, bytes: row.size_bytes }
+    await recordAudit({ ...deps, db: trx }, actor, { action: 'file.delete', target, tenantId, details })
+    return row
+  })
   // In this order: bytes without a row are found by the sweeper, a row without bytes would be a broken file.
   await deps.fileBlobs.delete(blob)
+}
+
+/** Hands a tenant's files to another one; answers how many. Runs in the caller's transaction. Decision: 10. */
+export function moveFiles(trx: Deps['db'], fromTenantId: string, toTenantId: string): Promise<number> {
+  return updateFileOwners(trx, fromTenantId, toTenantId)
 }
 
 function fileNotFound(): ServiceError {

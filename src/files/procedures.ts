@@ -1,5 +1,6 @@
 /** What callers may do with files; uploads and downloads over REST only, the rest over RPC too. */
 import { z } from 'zod'
+import { actorOf } from '../audit/actor.ts'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { createFile, deleteFile, downloadFile, getFile, listFiles } from './files.ts'
@@ -75,8 +76,8 @@ export const filesRouter = router({
     wire: { ...owner, failures: notFound },
     input: FileReference,
     output: FileDeleted,
-    run: async ({ context: { deps, caller }, input }) => {
-      await deleteFile(deps, caller.tenantId, input.file_id)
+    run: async ({ context, input }) => {
+      await deleteFile(context.deps, actorOf(context), context.caller.tenantId, input.file_id)
       return { id: input.file_id, object: 'file' as const, deleted: true as const }
     },
   }),

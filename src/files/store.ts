@@ -49,6 +49,20 @@ export async function deleteFileRow(db: Database, tenantId: string, id: string):
   return result.numDeletedRows > 0n
 }
 
+/** Hands all files of a tenant to another; answers how many they were. */
+export async function updateFileOwners(
+  db: Database,
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<number> {
+  const result = await db
+    .updateTable('files')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
+}
+
 /** Deletes rows, of all tenants, that have expired by `now`: the oldest, and at most `limit`. Answers with their blobs. */
 export async function deleteExpiredRows(db: Database, now: number, limit: number): Promise<string[]> {
   const rows = await db

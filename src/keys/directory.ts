@@ -18,6 +18,10 @@ export interface KeyDirectory {
   find(key: string): Promise<Caller | undefined>
   /** Forgets everything remembered: called after every change to keys or agents. */
   forget(): void
+  /** Whoever remembers something about keys besides forgets it together with them. */
+  onForget(listener: () => void): void
+  /** Notes the use of a parent key that was not presented. */
+  noteUse(tenantId: string): void
   /** Writes down which keys were used since the last time. */
   recordUse(): Promise<void>
 }
@@ -29,6 +33,7 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
     keepMs: (credential) => (credential === undefined ? UNKNOWN_FOR_MS : KNOWN_FOR_MS),
   })
   const used = new Set<string>()
+  const listeners: (() => void)[] = []
   const recordedAt = new Map<string, number>()
 
   async function lookUp(key: string, digest: string): Promise<FoundCredential | undefined> {
@@ -44,7 +49,12 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
       used.add(credential.caller.tenantId)
       return credential.caller
     },
-    forget: () => remembered.forget(),
+    forget() {
+      remembered.forget()
+      for (const listener of listeners) listener()
+    },
+    onForget: (listener) => void listeners.push(listener),
+    noteUse: (tenantId) => void used.add(tenantId),
     async recordUse() {
       const now = unixSeconds(clock)
       const due = [...used].filter((id) => now - (recordedAt.get(id) ?? 0) >= LAST_USED_EVERY_SECONDS)

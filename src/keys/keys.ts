@@ -1,7 +1,13 @@
 /** What can be done with keys: create, register, list, rotate, revoke. */
+
+import type { Insertable } from 'kysely'
+import { type Actor, serviceActor } from '../audit/actor.ts'
+import { type AuditDeps, type AuditEvent, recordAudit } from '../audit/audit.ts'
 import { mapConstraintError } from '../db/open.ts'
+import type { ParentKeyTable } from '../db/tables.ts'
 import { type Database, type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { withoutKeys } from '../without-keys.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey } from './format.ts'
 import {
   type CredentialOwner,
@@ -9,13 +15,16 @@ import {
   findParentKey,
   insertCredential,
   insertParentKey,
+  listLiveKeysOf,
   listParentKeyRows,
   markRevoked,
   markRotated,
   type ParentKeyRow,
 } from './store.ts'
 
-type KeyDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'keys'>
+export type { ParentKeyRow } from './store.ts'
+
+type KeyDeps = AuditDeps & Pick<Deps, 'clock' | 'keys'>
 
 /** A freshly rotated secret; `key.text` is shown to its owner this once. Times are Unix seconds. */
 export interface Rotation {
@@ -25,9 +34,9 @@ export interface Rotation {
 }
 
 /** Creates a parent key, and with it a tenant; the text is returned this once. */
-export async function createParentKey(deps: KeyDeps, name: string): Promise<MintedKey> {
+export async function createParentKey(deps: KeyDeps, actor: Actor, name: string): Promise<MintedKey> {
   const key = mintKey('parent', deps.random)
-  await insertParentKeyAndCredential(deps, name, key)
+  await insertParentKeyAndCredential(deps, actor, { action: 'key.create', name, key })
   return key
 }
 
@@ -41,10 +50,38 @@ export async function registerParentKey(deps: KeyDeps, text: string): Promise<vo
   if ((await findParentKey(deps.db, parsed.publicId)) !== undefined) return
   const key = { text, publicId: parsed.publicId, digest: digestOf(text), hint: hintOf(text) }
   try {
-    await insertParentKeyAndCredential(deps, 'environment', key)
+    await insertParentKeyAndCredential(deps, serviceActor, {
+      action: 'key.register',
+      name: 'environment',
+      key,
+    })
   } catch (error) {
     if (mapConstraintError(error) !== 'unique') throw error
   }
+}
+
+/** Makes a user's first key; nobody gets to see it, and its user needs none. Runs in the caller's transaction. Decision: 10. */
+export async function insertAutomaticKey(
+  deps: AuditDeps & Pick<Deps, 'clock'>,
+  actor: Actor,
+  user: { readonly id: string; readonly email: string },
+): Promise<string> {
+  const key = mintKey('parent', deps.random)
+  const row = { name: user.email, user_id: user.id, is_automatic: 1 }
+  await insertKeyRows(deps, actor, { ...row, action: 'key.provision', key })
+  return key.publicId
+}
+
+/** The user's keys that were not revoked, newest first. */
+export async function listKeysOfUser(deps: Pick<Deps, 'db'>, userId: string): Promise<ParentKeyRow[]> {
+  return listLiveKeysOf(deps.db, [userId])
+}
+
+/** @throws ServiceError `not_found` */
+export async function getParentKey(deps: Pick<Deps, 'db'>, id: string): Promise<ParentKeyRow> {
+  const row = await findParentKey(deps.db, id)
+  if (row === undefined) throw keyNotFound(id)
+  return row
 }
 
 /** Every parent key's record, newest first. */
@@ -56,8 +93,11 @@ export async function listParentKeys(deps: Pick<Deps, 'db'>): Promise<ParentKeyR
  * Ends a parent key, and with it the keys of its agents.
  * @throws ServiceError `not_found` when there is no such key or it was revoked before.
  */
-export async function revokeParentKey(deps: KeyDeps, id: string): Promise<void> {
-  if (!(await markRevoked(deps.db, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
+export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
+  await deps.db.transaction().execute(async (trx) => {
+    if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
+    await recordAudit({ ...deps, db: trx }, actor, { action: 'key.revoke', ...about(id) })
+  })
   deps.keys.forget()
 }
 
@@ -67,6 +107,7 @@ export async function revokeParentKey(deps: KeyDeps, id: string): Promise<void> 
  */
 export async function rotateParentKey(
   deps: KeyDeps,
+  actor: Actor,
   tenantId: string,
   overlapSeconds: number,
 ): Promise<Rotation> {
@@ -74,17 +115,27 @@ export async function rotateParentKey(
     const row = await findParentKey(trx, tenantId)
     if (row === undefined || row.revoked_at !== null) throw keyNotFound(tenantId)
     const key = mintKey('parent', deps.random, tenantId)
-    const rotated = await replaceSecret(
-      { ...deps, db: trx },
-      { tenantId, agentId: null },
-      key,
-      overlapSeconds,
-    )
+    const within = { ...deps, db: trx }
+    const rotated = await replaceSecret(within, { tenantId, agentId: null }, key, overlapSeconds)
     await markRotated(trx, tenantId, key.hint, rotated.rotatedAt)
+    const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
+    await recordAudit(within, actor, { action: 'key.rotate', ...about(tenantId), details })
     return rotated
   })
   deps.keys.forget()
   return rotation
+}
+
+/**
+ * Refuses to add something to a tenant whose key was revoked since the caller was let in: nobody would find it again. Runs in the
+ * transaction that adds it.
+ * @throws ServiceError `invalid_api_key`
+ */
+export async function assertTenantLives({ db }: Pick<Deps, 'db'>, tenantId: string): Promise<void> {
+  const row = await findParentKey(db, tenantId)
+  if (row === undefined || row.revoked_at !== null) {
+    throw new ServiceError('invalid_api_key', 'The key was revoked meanwhile.')
+  }
 }
 
 /** Makes `key` the owner's current secret; earlier ones end after the overlap. Runs in the caller's transaction. */
@@ -118,15 +169,35 @@ export async function insertSecret(
   })
 }
 
-async function insertParentKeyAndCredential(deps: KeyDeps, name: string, key: MintedKey): Promise<void> {
-  const createdAt = unixSeconds(deps.clock)
-  await deps.db.transaction().execute(async (trx) => {
-    await insertParentKey(trx, { id: key.publicId, name, hint: key.hint, created_at: createdAt })
-    await insertSecret(trx, { tenantId: key.publicId, agentId: null }, key, createdAt)
-  })
+async function insertParentKeyAndCredential(deps: KeyDeps, actor: Actor, key: NewParentKey): Promise<void> {
+  await deps.db.transaction().execute((trx) => insertKeyRows({ ...deps, db: trx }, actor, key))
   deps.keys.forget()
 }
 
-function keyNotFound(id: string): ServiceError {
-  return new ServiceError('not_found', `There is no parent key '${id}' that could be used.`)
+/** A new parent key, and how it came to be. */
+interface NewParentKey extends Pick<Insertable<ParentKeyTable>, 'name' | 'user_id' | 'is_automatic'> {
+  readonly action: 'key.create' | 'key.register' | 'key.provision'
+  readonly key: MintedKey
+}
+
+async function insertKeyRows(
+  deps: AuditDeps & Pick<Deps, 'clock'>,
+  actor: Actor,
+  { action, key, ...row }: NewParentKey,
+): Promise<void> {
+  const { publicId: id, hint } = key
+  const createdAt = unixSeconds(deps.clock)
+  await insertParentKey(deps.db, { ...row, id, hint, created_at: createdAt })
+  await insertSecret(deps.db, { tenantId: id, agentId: null }, key, createdAt)
+  await recordAudit(deps, actor, { action, ...about(id), details: { name: row.name, key_hint: hint } })
+}
+
+/** A parent key is its own tenant. */
+function about(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
+  return { target: { kind: 'key', id }, tenantId: id }
+}
+
+/** The answer to a key that is not there, or was revoked. */
+export function keyNotFound(id: string): ServiceError {
+  return new ServiceError('not_found', `There is no parent key '${withoutKeys(id)}' that could be used.`)
 }

@@ -1,5 +1,6 @@
 /** What callers may do with the key they present, over RPC and REST alike. */
 import { z } from 'zod'
+import { actorOf } from '../audit/actor.ts'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { rotateParentKey } from './keys.ts'
@@ -28,8 +29,9 @@ export const keysRouter = router({
     wire: { errors: 'openai', callers: ['parent'] },
     input: KeyRotation,
     output: ParentKeyRotated,
-    run: async ({ context: { deps, caller }, input }) => {
-      const rotation = await rotateParentKey(deps, caller.tenantId, input.overlap_seconds)
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const rotation = await rotateParentKey(deps, actorOf(context), caller.tenantId, input.overlap_seconds)
       return { key: rotation.key.text, ...renderRotation(rotation) }
     },
   }),

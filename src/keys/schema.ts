@@ -2,11 +2,23 @@
 import { z } from 'zod'
 import type { Rotation } from './keys.ts'
 
-/** A server that presented a parent key; the tenant is the key's record. Contract: Authentication 1. */
+/** Somebody whom a proxy has signed in. Contract: Authentication 3. */
+export interface ConsoleUser {
+  readonly id: string
+  readonly email: string
+  readonly isAdministrator: boolean
+}
+
+/**
+ * A server that presented a parent key, or a user who works in the console without one; the tenant is the key's record. Contract:
+ * Authentication 1, 3.
+ */
 export interface ParentCaller {
   readonly kind: 'parent'
   /** The parent key's public id: the owner of everything it may see. */
   readonly tenantId: string
+  /** Who it is, where no key was presented; the tenant is then the user's active key. */
+  readonly user?: ConsoleUser
 }
 
 /** A widget or embed that presented an agent key. Contract: Authentication 2. */

@@ -52,9 +52,37 @@ export async function listParentKeyRows(db: Database): Promise<ParentKeyRow[]> {
     .execute()
 }
 
-/** Whether any parent key was ever registered: decides whether this is the first start. */
+/** Whether somebody was ever given a parent key: decides whether this is the first start. */
 export async function hasParentKey(db: Database): Promise<boolean> {
-  return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
+  const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
+  return (await query.executeTakeFirst()) !== undefined
+}
+
+/** A part of all keys, newest first: those after that one. */
+export async function listParentKeyPage(
+  db: Database,
+  limit: number,
+  after: Pick<ParentKeyRow, 'id' | 'created_at'> | undefined,
+): Promise<ParentKeyRow[]> {
+  let query = db.selectFrom('parent_keys').selectAll().limit(limit)
+  if (after !== undefined) {
+    query = query.where((row) =>
+      row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)),
+    )
+  }
+  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
+}
+
+/** The users' keys that were not revoked, newest first. */
+export async function listLiveKeysOf(db: Database, userIds: readonly string[]): Promise<ParentKeyRow[]> {
+  return db
+    .selectFrom('parent_keys')
+    .selectAll()
+    .where('user_id', 'in', userIds)
+    .where('revoked_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .execute()
 }
 
 /** Revokes for good; false when there is no such key or it was revoked before. */
@@ -102,5 +130,31 @@ export async function expireCredentials(
     .where('parent_key_id', '=', owner.tenantId)
     .where('agent_id', agent, owner.agentId)
     .where((where) => where.or([where('valid_until', 'is', null), where('valid_until', '>', until)]))
+    .execute()
+}
+
+/** Makes a key that is nobody's yet, and was not revoked, that user's; false when it is not such a one. */
+export async function setUser(db: Database, id: string, userId: string): Promise<boolean> {
+  const result = await db
+    .updateTable('parent_keys')
+    .set({ user_id: userId })
+    .where('id', '=', id)
+    .where('user_id', 'is', null)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return result.numUpdatedRows > 0n
+}
+
+/** Hands the secrets of a tenant's agents to another tenant; its own stay. */
+export async function updateAgentOwner(
+  db: Database,
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<void> {
+  await db
+    .updateTable('credentials')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .where('agent_id', 'is not', null)
     .execute()
 }

@@ -2,6 +2,7 @@
 import type { BackendModel, ChatBackend } from '../chat/backend.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { createModelNames } from './names.ts'
 
 /** How often the backends are asked, and how long the very first list is waited for. */
 export interface CatalogueTimings {
@@ -40,6 +41,13 @@ export interface ModelCatalogue {
    * @throws ServiceError `model_not_found`
    */
   route(id: string): ModelRoute
+  /** The providers' names, the first choice first. */
+  readonly providers: readonly string[]
+  /**
+   * The backend for a provider's own model id; undefined when there is no such provider, or its list is known and lacks the model.
+   * While a provider's list is unavailable, any id passes.
+   */
+  findRoute(provider: string, model: string): ModelRoute | undefined
   /** The listed model of that id, bare or with its provider in front. */
   find(id: string): CatalogueModel | undefined
   /** Whether a request for that id has somewhere to go. */
@@ -61,18 +69,15 @@ export function createModelCatalogue(
   { config, log }: Pick<Deps, 'config' | 'log'>,
   timings: CatalogueTimings = standardTimings,
 ): ModelCatalogue {
-  const lists = new Map<string, readonly BackendModel[]>()
+  const names = createModelNames(backends)
   const down = new Set<string>()
   const closing = new AbortController()
   const timers = new Map<string, NodeJS.Timeout>()
-  let merged: readonly CatalogueModel[] = []
-  let byId = new Map<string, CatalogueModel>()
 
   async function refresh(backend: ChatBackend): Promise<void> {
     try {
-      lists.set(backend.name, withoutRepeats(await backend.listModels(closing.signal)))
+      names.setList(backend.name, await backend.listModels(closing.signal))
       down.delete(backend.name)
-      merge()
     } catch (error) {
       if (closing.signal.aborted) return
       down.add(backend.name)
@@ -82,45 +87,19 @@ export function createModelCatalogue(
     timers.set(backend.name, setTimeout(() => void refresh(backend), delayMs).unref())
   }
 
-  function merge(): void {
-    const counts = new Map<string, number>()
-    for (const { id } of [...lists.values()].flat()) counts.set(id, (counts.get(id) ?? 0) + 1)
-    merged = backends.flatMap(({ name }) =>
-      (lists.get(name) ?? []).map((model) => {
-        const id = counts.get(model.id) === 1 ? model.id : `${name}/${model.id}`
-        return { ...model, id, backendId: model.id, provider: name }
-      }),
-    )
-    byId = new Map(merged.flatMap((model) => [[`${model.provider}/${model.backendId}`, model]]))
-    for (const model of merged) byId.set(model.id, model)
-  }
-
-  function findRoute(id: string): ModelRoute | undefined {
-    const known = byId.get(id)
-    if (known !== undefined) {
-      const backend = backends.find(({ name }) => name === known.provider) as ChatBackend
-      return { backend, model: known.backendId }
-    }
-    // While a provider's list is unavailable its ids pass through.
-    for (const backend of backends) {
-      if (lists.has(backend.name)) continue
-      const prefix = `${backend.name}/`
-      return { backend, model: id.startsWith(prefix) ? id.slice(prefix.length) : id }
-    }
-    return undefined
-  }
-
   function isUp(name: string): boolean {
-    return lists.has(name) && !down.has(name)
+    return names.hasList(name) && !down.has(name)
   }
 
   const firstLists = Promise.all(backends.map(refresh))
   return {
-    list: () => merged,
-    isKnown: (id) => findRoute(id) !== undefined,
-    find: (id) => byId.get(id),
+    list: names.list,
+    providers: backends.map(({ name }) => name),
+    findRoute: names.findRoute,
+    isKnown: (id) => names.resolve(id) !== undefined,
+    find: names.find,
     route(id) {
-      const route = findRoute(id)
+      const route = names.resolve(id)
       if (route === undefined) {
         throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, {
           param: 'model',
@@ -128,8 +107,8 @@ export function createModelCatalogue(
       }
       return route
     },
-    defaultModel: () => config.defaultModel ?? merged.find(({ chats }) => chats)?.id,
-    defaultEmbeddingModel: () => config.defaultEmbeddingModel ?? merged.find(({ chats }) => !chats)?.id,
+    defaultModel: () => config.defaultModel ?? names.list().find(({ chats }) => chats)?.id,
+    defaultEmbeddingModel: () => config.defaultEmbeddingModel ?? names.list().find(({ chats }) => !chats)?.id,
     health: () => Object.fromEntries(backends.map(({ name }) => [name, isUp(name) ? 'up' : 'down'])),
     async ready() {
       let timer: NodeJS.Timeout | undefined
@@ -144,9 +123,4 @@ export function createModelCatalogue(
       for (const timer of timers.values()) clearTimeout(timer)
     },
   }
-}
-
-/** A gateway that spreads a model over several servers may list it once for each. */
-function withoutRepeats(models: readonly BackendModel[]): BackendModel[] {
-  return [...new Map(models.map((model) => [model.id, model])).values()]
 }

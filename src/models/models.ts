@@ -4,10 +4,18 @@ import { ServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
 import { JsonBytes } from '../rpc/answer.ts'
 import type { CatalogueModel } from './catalogue.ts'
+import { isListedAllowed } from './policy.ts'
 import { AGENT_PREFIX, type ListedAgent, type Model, renderAgentModel, renderModel } from './schema.ts'
 
 type ModelDeps = Pick<Deps, 'agents' | 'models'>
-type AgentNames = readonly ListedAgent[]
+
+/** What a caller's list is made of. */
+interface Offer {
+  readonly agents: readonly ListedAgent[]
+  isAllowed(model: CatalogueModel): boolean
+  /** Stays the same object as long as the offer does. */
+  readonly source: object
+}
 
 /** The rendered list beside what it was rendered from: it holds as long as neither has been replaced. */
 interface RenderedList {
@@ -15,17 +23,17 @@ interface RenderedList {
   readonly bytes: Buffer
 }
 
-const renderedLists = new WeakMap<AgentNames, RenderedList>()
+const renderedLists = new WeakMap<object, RenderedList>()
 
 /** The whole list as JSON; encoded again only when the models or the caller's agents have changed. */
 export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonBytes> {
-  const agents = await listCallersAgents(deps, caller)
+  const { agents, isAllowed, source } = await findOffer(deps, caller)
   const models = deps.models.list()
-  const known = renderedLists.get(agents)
+  const known = renderedLists.get(source)
   if (known?.models === models) return new JsonBytes(known.bytes)
-  const data = [...models.map(renderModel), ...agents.map(renderAgentModel)]
+  const data = [...models.filter(isAllowed).map(renderModel), ...agents.map(renderAgentModel)]
   const bytes = Buffer.from(JSON.stringify({ object: 'list', data }))
-  renderedLists.set(agents, { models, bytes })
+  renderedLists.set(source, { models, bytes })
   return new JsonBytes(bytes)
 }
 
@@ -34,16 +42,24 @@ export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonB
  * @throws ServiceError `model_not_found`
  */
 export async function getModel(deps: ModelDeps, caller: Caller, id: string): Promise<Model> {
+  const { agents, isAllowed } = await findOffer(deps, caller)
   if (id.startsWith(AGENT_PREFIX)) {
-    const agents = await listCallersAgents(deps, caller)
     const agent = agents.find((row) => row.id === id.slice(AGENT_PREFIX.length))
     if (agent !== undefined) return renderAgentModel(agent)
   }
   const model = deps.models.find(id)
-  if (model !== undefined) return { ...renderModel(model), id }
+  if (model !== undefined && isAllowed(model)) return { ...renderModel(model), id }
   throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, { param: 'model' })
 }
 
-async function listCallersAgents({ agents }: ModelDeps, caller: Caller): Promise<AgentNames> {
-  return agents.list(caller.tenantId, caller.kind === 'agent' ? caller.agentId : undefined)
+/** A parent key may use every model and all its agents; an agent key what its agent's policy allows. Decision: 5. */
+async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
+  if (caller.kind === 'parent') {
+    const agents = await deps.agents.list(caller.tenantId)
+    return { agents, isAllowed: () => true, source: agents }
+  }
+  const agent = await deps.agents.find(caller.tenantId, caller.agentId)
+  if (agent === undefined) throw new ServiceError('not_found', 'Agent not found.')
+  const isAllowed = (model: CatalogueModel) => isListedAllowed(agent.policy, model)
+  return { agents: [agent.row], isAllowed, source: agent }
 }

@@ -66,8 +66,13 @@ export function readBody(
 }
 
 /** The media type of a body without its parameters, in lower case. */
-export function mediaTypeOf(request: IncomingMessage): string {
-  return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+export function mediaTypeOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+}
+
+/** Whether a request says that nothing follows its head. */
+export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
 /**

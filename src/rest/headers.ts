@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import ipaddr from 'ipaddr.js'
-import type { AddressBlock } from '../config-values.ts'
+import { type AddressBlock, isWithin } from '../address-blocks.ts'
 
 /** Security: 2.7, as a flat list for `writeHead`. */
 export const securityHeaders: readonly string[] = [
@@ -102,18 +102,12 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
   let client = plainAddress(request.socket.remoteAddress ?? '')
   if (trusted.length === 0) return client
   const forwarded = String(request.headers['x-forwarded-for'] ?? '').split(',')
-  while (isTrusted(client, trusted)) {
+  while (isWithin(client, trusted)) {
     const seen = forwarded.pop()?.trim() ?? ''
     if (!ipaddr.isValid(seen)) break
     client = ipaddr.process(seen).toString()
   }
   return client
-}
-
-function isTrusted(address: string, trusted: readonly AddressBlock[]): boolean {
-  if (!ipaddr.isValid(address)) return false
-  const parsed = ipaddr.process(address)
-  return trusted.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits))
 }
 
 /** IPv4 as IPv4, also where the socket is a dual-stack one. */

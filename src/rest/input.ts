@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import { decodeUtf8, mediaTypeOf, parseJson, readBody } from './bodies.ts'
+import { decodeUtf8, hasNoBody, mediaTypeOf, parseJson, readBody } from './bodies.ts'
 import type { RestOperation } from './routes.ts'
 
 /** The most a JSON body may hold unless the operation says otherwise. Decision: 2. */
@@ -32,7 +32,8 @@ export async function gatherInput(
     return { ...queryFields(request, wire.integers), ...fields }
   }
   const body = await readInputBody(request, operation, deps)
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
+  if (!isRecord(body)) return body
+  for (const field of wire.ignoredFields ?? []) delete body[field]
   for (const param of [...Object.keys(params), ...Object.values(wire.headers ?? {})]) {
     if (Object.hasOwn(body, param))
       throw new ServiceError('invalid_value', `${param}: is not a field of the body`, { param })
@@ -64,8 +65,8 @@ async function readInputBody(
   return bytes.length === 0 ? {} : parseJson(bytes)
 }
 
-function hasNoBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
+function isRecord(body: unknown): body is Record<string, unknown> {
+  return typeof body === 'object' && body !== null && !Array.isArray(body)
 }
 
 function headerFields(

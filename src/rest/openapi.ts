@@ -2,10 +2,9 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
 import packageJson from '../../package.json' with { type: 'json' }
-import type { CallerKind } from '../keys/schema.ts'
-import { listOperations } from '../rpc/router.ts'
 import { definitionFormats } from './input.ts'
-import type { RestOperation } from './routes.ts'
+import { renderPermission, renderSecurity, securitySchemes } from './openapi-access.ts'
+import { listRestOperations, type RestOperation } from './routes.ts'
 
 export const AgentError = z
   .strictObject({ error: z.string(), code: z.string().optional() })
@@ -35,18 +34,12 @@ const bodyFailures: Readonly<Record<number, string>> = {
   415: 'The media type is not accepted.',
 }
 
-const securityOf: Readonly<Record<CallerKind, string>> = { parent: 'parentKey', agent: 'agentKey' }
-
 /** The document, ready to be serialised; the same for the same code. Contract: Versioning. */
 export function renderOpenapi(): ReturnType<typeof createDocument> {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
-  for (const { name, operation } of listOperations()) {
-    if (operation.http === undefined) continue
+  for (const operation of listRestOperations()) {
     const { path, method } = operation.http
-    paths[path] = {
-      ...paths[path],
-      [method.toLowerCase()]: renderOperation(name, operation as RestOperation),
-    }
+    paths[path] = { ...paths[path], [method.toLowerCase()]: renderOperation(operation) }
   }
   return createDocument({
     openapi: '3.1.0',
@@ -64,17 +57,8 @@ export function renderOpenapi(): ReturnType<typeof createDocument> {
   })
 }
 
-const securitySchemes = {
-  parentKey: { type: 'http', scheme: 'bearer', description: 'A parent key (`svc_…`): for servers only.' },
-  agentKey: {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'An agent key (`agnt_key-…`): may stand in a page.',
-  },
-} as const
-
-function renderOperation(name: string, operation: RestOperation): ZodOpenApiOperationObject {
-  const { http, wire, output } = operation
+function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
+  const { id, http, wire, output } = operation
   const answer: Record<string, object> = wire.download
     ? { 'application/octet-stream': { schema: binary } }
     : { 'application/json': { schema: output } }
@@ -84,11 +68,11 @@ function renderOperation(name: string, operation: RestOperation): ZodOpenApiOper
     answer['text/event-stream'] = { schema }
   }
   return {
-    operationId: name.replaceAll('.', '-'),
+    operationId: id,
     tags: [http.tag],
     summary: http.summary,
     ...(http.description === undefined ? {} : { description: http.description }),
-    security: wire.callers.map((caller) => ({ [securityOf[caller]]: [] })),
+    security: renderSecurity(operation),
     ...renderInput(operation),
     responses: {
       [String(wire.status ?? 200)]: { description: 'Success', headers: limitHeaders, content: answer },
@@ -135,11 +119,15 @@ function renderBody(wire: RestOperation['wire'], schema: z.ZodType) {
   }
 }
 
-function renderFailures({ http, wire }: RestOperation): Record<string, object> {
+function renderFailures(operation: RestOperation): Record<string, object> {
+  const { http, wire } = operation
   const takesBody = http.method === 'POST' || http.method === 'PUT'
-  const wrongKind =
-    wire.errors === 'openai' && wire.callers.length === 1 ? { 403: 'The key is of the wrong kind.' } : {}
-  const failures = { ...commonFailures, ...(takesBody ? bodyFailures : {}), ...wrongKind, ...wire.failures }
+  const failures = {
+    ...commonFailures,
+    ...(takesBody ? bodyFailures : {}),
+    ...renderPermission(operation),
+    ...wire.failures,
+  }
   const schema = wire.errors === 'agent' ? AgentError : ChatError
   return Object.fromEntries(
     Object.entries(failures).map(([status, description]) => [
@@ -190,13 +178,18 @@ const tags = [
   { name: 'Files', description: 'Bytes kept for the calling parent key.' },
   { name: 'Embeddings', description: 'Texts as vectors, near each other where the texts are alike.' },
   { name: 'Keys', description: 'The key a caller presents.' },
+  { name: 'Manager', description: 'The console: its user, their keys, and their agents.' },
+  {
+    name: 'Administration',
+    description: 'For administrators: every user and key, what was used and what was done.',
+  },
   { name: 'Models', description: 'What a request may name as its model: models and agents.' },
   { name: 'Usage', description: 'What the calls of a parent key have taken.' },
 ]
 
 /** Events are referred to from inside a string schema, where the generator does not look. */
 function eventSchemas(): Record<string, z.ZodType> {
-  const events = listOperations().flatMap(({ operation }) => operation.wire.sse ?? [])
+  const events = listRestOperations().flatMap(({ wire }) => wire.sse ?? [])
   return Object.fromEntries(events.map((schema) => [idOf(schema), schema]))
 }
 

@@ -4,13 +4,36 @@ import type { AnyOperation, Http } from '../rpc/op.ts'
 import { listOperations } from '../rpc/router.ts'
 
 /** An operation that has a place in the REST door. */
-export type RestOperation = AnyOperation & { readonly http: Http }
+export type RestOperation = AnyOperation & {
+  readonly http: Http
+  /** Its name in the document; the same operation at two places has two. */
+  readonly id: string
+}
 
-/** Every operation that has a place in the REST door. */
+/** Every operation that has a place in the REST door, once for each. */
 export function listRestOperations(): RestOperation[] {
-  return listOperations()
-    .map(({ operation }) => operation)
-    .filter((operation): operation is RestOperation => operation.http !== undefined)
+  const operations = listOperations().flatMap(({ name, operation }) =>
+    operation.http === undefined
+      ? []
+      : [{ ...operation, http: operation.http, id: name.replaceAll('.', '-') }],
+  )
+  return [...operations, ...operations.filter(isForOwners).map(toManagerOperation)]
+}
+
+/** What a parent key may do with agents, a user may do in the console. Decision: 10. */
+function isForOwners({ http, wire }: RestOperation): boolean {
+  return /^\/v1\/agents(\/|$)/.test(http.path) && wire.callers.includes('parent')
+}
+
+function toManagerOperation(operation: RestOperation): RestOperation {
+  const { path, method } = operation.http
+  const http: Http = {
+    ...operation.http,
+    path: `/v1/manager${path.slice('/v1'.length)}` as const,
+    tag: 'Manager',
+    description: `The same as \`${method} ${path}\`, also for users of the console.`,
+  }
+  return { ...operation, http, id: `manager-${operation.id}` }
 }
 
 /** An operation found, with its path parameters decoded. */

@@ -3,6 +3,7 @@ import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../errors.ts'
 import type { Caller, CallerKind } from '../keys/schema.ts'
 import type { CallContext } from './context.ts'
+import { assertOwnPage } from './own-page.ts'
 import type { Hit, Quota } from './rate-limit.ts'
 
 /** What an operation asks of its caller. */
@@ -10,17 +11,22 @@ export interface Admission {
   readonly callers: readonly CallerKind[]
   /** Under the agent shape a key of the wrong kind is 401, elsewhere 403. Decision: 4. */
   readonly errors: 'agent' | 'openai'
+  /** Somebody signed in, where a key is not enough. */
+  readonly needs?: 'user' | 'administrator'
 }
 
 /**
  * Authenticates and counts the call; on success `context.caller` is set.
- * @throws ServiceError `missing_api_key`, `invalid_api_key`, `insufficient_permissions`, `rate_limit_exceeded`.
+ * @throws ServiceError `missing_api_key`, `invalid_api_key`, `insufficient_permissions`, `rate_limit_exceeded`; without a key also
+ * `invalid_value`, `unsupported_media_type`.
  */
 export async function authorize(context: CallContext, admission: Admission): Promise<void> {
   const caller = await findCaller(context)
   if (caller === undefined) return refuseUnknown(context)
   await countRequest(context, caller)
+  assertOwnPage(context.arrival, context.deps.config)
   if (!admission.callers.includes(caller.kind)) throw wrongKind(caller.kind, admission)
+  if (admission.needs !== undefined) assertUser(caller, admission.needs)
   context.caller = caller
 }
 
@@ -30,9 +36,13 @@ export async function countStray(context: CallContext): Promise<void> {
   if (caller !== undefined) await countRequest(context, caller)
 }
 
-/** Who the presented key belongs to; undefined without a good one. */
+/**
+ * Who the presented key belongs to, or else whom a proxy has signed in; undefined without either.
+ * @throws ServiceError `invalid_value` when what the proxy says could mean two things.
+ */
 export function findCaller({ deps, arrival }: CallContext): Promise<Caller | undefined> | undefined {
-  return arrival.bearer === undefined ? undefined : deps.keys.find(arrival.bearer)
+  if (arrival.bearer !== undefined) return deps.keys.find(arrival.bearer)
+  return arrival.ambient === undefined ? undefined : deps.users.find(arrival.ambient, arrival)
 }
 
 /** A failed authentication counts against its address; a good key from there is never held back. Decision: 3. */
@@ -92,6 +102,19 @@ function wrongKind(kind: CallerKind, { errors, callers }: Admission): ServiceErr
   }
   const needed = callers.map((caller) => (caller === 'parent' ? 'a parent key' : 'an agent key')).join(' or ')
   return new ServiceError('insufficient_permissions', `This call needs ${needed}.`)
+}
+
+function assertUser(caller: Caller, needs: 'user' | 'administrator'): void {
+  const user = caller.kind === 'parent' ? caller.user : undefined
+  if (user === undefined) {
+    throw new ServiceError(
+      'insufficient_permissions',
+      'This call is for users whom the proxy has signed in, not for keys.',
+    )
+  }
+  if (needs === 'administrator' && !user.isAdministrator) {
+    throw new ServiceError('insufficient_permissions', 'This call is for administrators only.')
+  }
 }
 
 /** One IPv6 subscriber owns a whole /64, so that is what is counted. */

@@ -1,4 +1,5 @@
 /** One call as both doors hand it to the operations: who calls, from where, and the headers of its answer. */
+import type { Ambient } from '../console/identity.ts'
 import type { Deps } from '../deps.ts'
 import type { Caller } from '../keys/schema.ts'
 
@@ -9,6 +10,8 @@ export interface Arrival {
   readonly clientAddress: string
   /** The bearer token, as sent; undefined without one. */
   readonly bearer: string | undefined
+  /** What else tells who is calling; undefined with a token, and where only a token counts. */
+  readonly ambient: Ambient | undefined
 }
 
 /** The context of one call; `caller` is set by `authorize`. A class, because accessor literals cost on this path. */

@@ -10,6 +10,7 @@ import { askForBody, toPairs } from '../rest/headers.ts'
 import { findCaller } from './authorize.ts'
 import { type Arrival, CallContext } from './context.ts'
 import { logFailure } from './log-failure.ts'
+import { assertOwnPage } from './own-page.ts'
 import { appRouter } from './router.ts'
 import { type RpcContext, toRpcFailure } from './trpc.ts'
 
@@ -67,6 +68,7 @@ async function readCallBody(
   response: ServerResponse,
 ): Promise<string> {
   if (request.method !== 'POST' || (await findCaller(call)) === undefined) return ''
+  assertOwnPage(call.arrival, call.deps.config)
   if (mediaTypeOf(request) !== 'application/json') {
     throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
   }

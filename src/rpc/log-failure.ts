@@ -1,6 +1,7 @@
 /** Writes down how a call failed: what is our fault with its cause, what is the caller's on debug level only. */
 import type { Logger } from 'pino'
 import type { ServiceError } from '../errors.ts'
+import { withoutKeys } from '../without-keys.ts'
 
 /** What a line says of the call. */
 export interface FailedCall {
@@ -15,9 +16,4 @@ export function logFailure(log: Logger, { requestId, path }: FailedCall, failure
   if (failure.reason === 'internal_error') log.error(causedBy, 'request failed')
   else if (failure.status >= 500) log.warn(causedBy, failure.message)
   else log.debug(line, withoutKeys(failure.message))
-}
-
-/** Leaves of every key its prefix and the public id behind it. */
-function withoutKeys(text: string): string {
-  return text.replace(/((?:svc_(?:scoped_)?|agnt_key-)\w{0,12})\w*/g, '$1…')
 }

@@ -21,12 +21,16 @@ export interface Http {
 export interface Wire<K extends CallerKind = CallerKind> {
   readonly errors: 'agent' | 'openai'
   readonly callers: readonly K[]
+  /** Only somebody whom a proxy has signed in may call, whatever key is sent. */
+  readonly needs?: 'user' | 'administrator'
   /** Success status, 200 unless given. */
   readonly status?: 201
   /** The body is an agent definition in one of its five media types, or a form with a `file` in it. */
   readonly body?: 'definition' | 'upload'
   /** The body alone, where the input has path or header fields beside it. */
   readonly bodySchema?: z.ZodType
+  /** Fields of a body that are left out: those of an answer that is sent back changed. */
+  readonly ignoredFields?: readonly string[]
   /** The most a body, or the file in it, may hold; 1 MiB unless given. */
   readonly maxBodyBytes?: (config: Config) => number
   /** Query parameters that are whole numbers. */

@@ -1,6 +1,8 @@
 /** The table of contents: every operation of the service, by room and verb. */
+import { adminRouter } from '../admin/procedures.ts'
 import { agentsRouter } from '../agents/procedures.ts'
 import { chatRouter } from '../chat/procedures.ts'
+import { managerRouter } from '../console/procedures.ts'
 import { embeddingsRouter } from '../embeddings/procedures.ts'
 import { filesRouter } from '../files/procedures.ts'
 import { keysRouter } from '../keys/procedures.ts'
@@ -10,11 +12,13 @@ import type { AnyOperation, OperationMeta } from './op.ts'
 import { router } from './trpc.ts'
 
 export const appRouter = router({
+  admin: adminRouter,
   agents: agentsRouter,
   chat: chatRouter,
   files: filesRouter,
   embeddings: embeddingsRouter,
   keys: keysRouter,
+  manager: managerRouter,
   models: modelsRouter,
   usage: usageRouter,
 })

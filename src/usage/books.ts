@@ -2,7 +2,7 @@
 import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
 import { Booking, type CallStart } from './booking.ts'
-import { createBudgetKeeper } from './budgets.ts'
+import { createBudgetKeeper } from './budget-keeper.ts'
 import { estimateCallTokens } from './estimate.ts'
 import { createUsageRecorder } from './recorder.ts'
 import type { UsageCallRow } from './writer.ts'

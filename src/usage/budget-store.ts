@@ -56,6 +56,15 @@ export async function insertCounter(db: Database, key: CounterKey): Promise<void
     .execute()
 }
 
+/** Every period of the owner's budgets that something was counted in. */
+export async function listCounters(db: Database, { owner_kind, owner_id }: Owner): Promise<CounterKey[]> {
+  return db
+    .selectFrom('budget_counters')
+    .select(['owner_kind', 'owner_id', 'period', 'starts_on'])
+    .where(({ and }) => and({ owner_kind, owner_id }))
+    .execute()
+}
+
 export async function findUsed(db: Database, key: CounterKey): Promise<number | undefined> {
   const row = await db
     .selectFrom('budget_counters')

@@ -17,6 +17,6 @@ export const usageRouter = router({
     wire: { errors: 'openai', callers: ['parent'], integers: ['from', 'to'] },
     input: UsageQuery,
     output: UsageList,
-    run: ({ context: { deps, caller }, input }) => readUsage(deps, caller.tenantId, input),
+    run: ({ context: { deps, caller }, input }) => readUsage(deps, [caller.tenantId], input),
   }),
 })

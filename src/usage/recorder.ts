@@ -2,7 +2,13 @@
 import type { Deps } from '../deps.ts'
 import { dayOf } from './days.ts'
 import { count, type Histogram, merge, parseHistogram, renderHistogram } from './histogram.ts'
-import { createUsageWriter, type DayKey, type UsageCallRow, type UsageDayRow } from './writer.ts'
+import {
+  createUsageWriter,
+  type DayKey,
+  type UsageCallRow,
+  type UsageDayRow,
+  type UsageWriter,
+} from './writer.ts'
 
 /** Calls wait at most so long, unless so many wait. */
 const FLUSH_EVERY_MS = 1_000
@@ -34,15 +40,7 @@ export function createUsageRecorder({ db, log }: Pick<Deps, 'db' | 'log'>): Usag
   async function write(calls: readonly UsageCallRow[]): Promise<void> {
     await db.transaction().execute(async (trx) => {
       await writer.insertCalls(trx, calls)
-      for (const sums of sumByDay(calls)) {
-        const before = await writer.addToDay(trx, toDayRow(sums))
-        merge(sums.latency, parseHistogram(before.latency_histogram))
-        merge(sums.firstByte, parseHistogram(before.first_byte_histogram))
-        await writer.updateHistograms(trx, sums.key, {
-          latency_histogram: renderHistogram(sums.latency),
-          first_byte_histogram: renderHistogram(sums.firstByte),
-        })
-      }
+      for (const sums of sumByDay(calls)) await addDay(writer, trx, toDayRow(sums), sums)
     })
   }
 
@@ -95,12 +93,37 @@ export function createUsageRecorder({ db, log }: Pick<Deps, 'db' | 'log'>): Usag
   }
 }
 
-/** What one row of daily sums grows by. */
-interface DaySums {
-  readonly key: DayKey
-  readonly calls: UsageCallRow[]
+/** Adds sums to the row of their day, durations included; the histograms in `sums` itself are not looked at. */
+export async function addDay(
+  writer: UsageWriter,
+  trx: Deps['db'],
+  sums: UsageDayRow,
+  durations: DayDurations,
+): Promise<void> {
+  const before = await writer.addToDay(trx, { ...sums, latency_histogram: '{}', first_byte_histogram: '{}' })
+  const histograms = {
+    latency_histogram: sumHistograms(before.latency_histogram, durations.latency),
+    first_byte_histogram: sumHistograms(before.first_byte_histogram, durations.firstByte),
+  }
+  await writer.updateHistograms(trx, sums, histograms)
+}
+
+function sumHistograms(before: string, more: Histogram): string {
+  const sum = parseHistogram(before)
+  merge(sum, more)
+  return renderHistogram(sum)
+}
+
+/** How long the calls of a day took. */
+export interface DayDurations {
   readonly latency: Histogram
   readonly firstByte: Histogram
+}
+
+/** What one row of daily sums grows by. */
+interface DaySums extends DayDurations {
+  readonly key: DayKey
+  readonly calls: UsageCallRow[]
 }
 
 function sumByDay(calls: readonly UsageCallRow[]): Iterable<DaySums> {
@@ -121,7 +144,6 @@ function sumByDay(calls: readonly UsageCallRow[]): Iterable<DaySums> {
   return byKey.values()
 }
 
-/** Without the histograms: they are merged once it is known what the row holds. */
 function toDayRow({ key, calls }: DaySums): UsageDayRow {
   const sum = (numberOf: (call: UsageCallRow) => number) =>
     calls.reduce((total, call) => total + numberOf(call), 0)

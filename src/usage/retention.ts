@@ -1,7 +1,7 @@
 /** Tends what usage leaves behind: old calls are pruned, tokens held by calls that never ended are given back. */
 import type { Deps } from '../deps.ts'
 import { callIdsFrom } from './books.ts'
-import { sweepReservations } from './budgets.ts'
+import { sweepReservations } from './budget-keeper.ts'
 import { deleteCallsBefore } from './store.ts'
 
 const TEND_EVERY_MS = 600_000

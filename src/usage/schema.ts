@@ -5,7 +5,8 @@ const error = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
 /** The last second of the year 9999. */
 const LAST_SECOND = 253_402_300_799
 
-const Moment = z.union(
+/** A day, or a second in it. */
+export const Moment = z.union(
   [z.int({ error }).min(0, { error }).max(LAST_SECOND, { error }), z.iso.date({ error })],
   { error },
 )

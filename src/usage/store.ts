@@ -39,6 +39,25 @@ export async function sumTokensSince(
   return Number(asked ?? 0) + Number(said ?? 0)
 }
 
+/** Takes all daily sums of a tenant out of the books. */
+export async function takeDays(db: Database, tenantId: string): Promise<UsageDayRow[]> {
+  return db.deleteFrom('usage_days').where('parent_key_id', '=', tenantId).returningAll().execute()
+}
+
+/** Hands all calls of a tenant to another; answers how many they were. */
+export async function updateCallOwners(
+  db: Database,
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<number> {
+  const result = await db
+    .updateTable('usage_calls')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
+}
+
 /** Deletes the oldest calls with an id before that one, so many at most; answers how many there were. */
 export async function deleteCallsBefore(db: Database, id: string, limit: number): Promise<number> {
   const result = await db

@@ -1,4 +1,5 @@
-/** What a tenant has used, from the daily sums. */
+/** What tenants have used, from the daily sums. */
+import { setImmediate } from 'node:timers/promises'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { addDays, countDays, dayOf } from './days.ts'
@@ -10,27 +11,38 @@ import type { UsageDayRow } from './writer.ts'
 const DEFAULT_DAYS = 30
 const MOST_DAYS = 366
 
+/** What usage can be grouped by; the key only where there are several. */
+export type Grouping = UsageQuery['group_by'] | 'key'
+
+/** One group's sums, of whichever grouping. */
+export interface Entry extends UsageEntry {
+  readonly key?: string
+}
+
 /**
- * Sums up the tenant's calls of some days; what was booked a moment ago is there.
+ * Sums up the tenants' calls of some days; what was booked a moment ago is there.
  * @throws ServiceError `invalid_value` for days in the wrong order, or too many of them.
  */
 export async function readUsage(
   deps: Pick<Deps, 'db' | 'clock' | 'usage'>,
-  tenantId: string,
-  query: UsageQuery,
-): Promise<UsageList> {
+  tenantIds: readonly string[],
+  query: Omit<UsageQuery, 'group_by'> & { readonly group_by: Grouping },
+): Promise<Omit<UsageList, 'data'> & { data: Entry[] }> {
   const to = query.to === undefined ? dayOf(deps.clock.now()) : toDay(query.to)
   const from = query.from === undefined ? addDays(to, 1 - DEFAULT_DAYS) : toDay(query.from)
   assertRange(from, to)
   await deps.usage.flush()
-  const rows = await listDays(deps.db, tenantId, from, to)
-  return {
-    object: 'list',
-    from,
-    to,
-    data: listEntries(rows, query.group_by),
-    total: sumUp(rows),
+  const groups = new Map<string, Group>()
+  const total = new Sum()
+  for (const tenantId of tenantIds) {
+    for (const row of await listDays(deps.db, tenantId, from, to)) {
+      groupFor(groups, row, query.group_by).sum.add(row)
+      total.add(row)
+    }
+    // Others wait for nothing but their turn while many tenants are summed up.
+    if (tenantIds.length > 1) await setImmediate()
   }
+  return { object: 'list', from, to, data: listEntries(groups, query.group_by), total: total.render() }
 }
 
 function toDay(moment: string | number): string {
@@ -44,18 +56,23 @@ function assertRange(from: string, to: string): void {
   throw new ServiceError('invalid_value', `from: ${wrong}`, { param: 'from' })
 }
 
-/** Days in order; agents and models by the tokens they took, most first. */
-function listEntries(rows: readonly UsageDayRow[], grouping: UsageQuery['group_by']): UsageEntry[] {
-  const groups = Map.groupBy(rows, (row) => JSON.stringify(groupOf(row, grouping)))
-  const entries = [...groups.values()].map((group) => ({
-    ...groupOf(group[0] as UsageDayRow, grouping),
-    ...sumUp(group),
-  }))
-  return grouping === 'day' ? entries : entries.sort((a, b) => b.total_tokens - a.total_tokens)
+interface Group {
+  /** The fields that name it. */
+  readonly of: Pick<Entry, 'day' | 'agent' | 'model' | 'provider' | 'key'>
+  readonly sum: Sum
 }
 
-/** The fields that name a row's group. */
-function groupOf(row: UsageDayRow, grouping: UsageQuery['group_by']) {
+function groupFor(groups: Map<string, Group>, row: UsageDayRow, grouping: Grouping): Group {
+  const of = groupOf(row, grouping)
+  const name = JSON.stringify(of)
+  const known = groups.get(name)
+  if (known !== undefined) return known
+  const group = { of, sum: new Sum() }
+  groups.set(name, group)
+  return group
+}
+
+function groupOf(row: UsageDayRow, grouping: Grouping): Group['of'] {
   switch (grouping) {
     case 'day':
       return { day: row.day }
@@ -63,27 +80,53 @@ function groupOf(row: UsageDayRow, grouping: UsageQuery['group_by']) {
       return { agent: row.agent_id === '' ? null : row.agent_id }
     case 'model':
       return { model: row.model, provider: row.provider }
+    case 'key':
+      return { key: row.parent_key_id }
   }
 }
 
-function sumUp(rows: readonly UsageDayRow[]): UsageSums {
-  const sum = (numberOf: (row: UsageDayRow) => number) =>
-    rows.reduce((total, row) => total + numberOf(row), 0)
-  return {
-    requests: sum((row) => row.requests),
-    errors: sum((row) => row.errors),
-    prompt_tokens: sum((row) => row.prompt_tokens),
-    completion_tokens: sum((row) => row.completion_tokens),
-    total_tokens: sum((row) => row.prompt_tokens + row.completion_tokens),
-    estimated_requests: sum((row) => row.estimated),
-    latency_ms: toPercentiles(rows.map((row) => row.latency_histogram)),
-    first_byte_ms: toPercentiles(rows.map((row) => row.first_byte_histogram)),
+/** Days in order; everything else by the tokens it took, most first. */
+function listEntries(groups: ReadonlyMap<string, Group>, grouping: Grouping): Entry[] {
+  const entries = [...groups.values()].map(({ of, sum }) => ({ ...of, ...sum.render() }))
+  if (grouping === 'day') return entries.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? -1 : 1))
+  return entries.sort((a, b) => b.total_tokens - a.total_tokens)
+}
+
+/** Rows added up, one after the other: there may be more than should lie in memory at once. */
+class Sum {
+  private requests = 0
+  private errors = 0
+  private promptTokens = 0
+  private completionTokens = 0
+  private estimated = 0
+  private readonly latency: Histogram = new Map()
+  private readonly firstByte: Histogram = new Map()
+
+  add(row: UsageDayRow): void {
+    this.requests += row.requests
+    this.errors += row.errors
+    this.promptTokens += row.prompt_tokens
+    this.completionTokens += row.completion_tokens
+    this.estimated += row.estimated
+    merge(this.latency, parseHistogram(row.latency_histogram))
+    merge(this.firstByte, parseHistogram(row.first_byte_histogram))
+  }
+
+  render(): UsageSums {
+    return {
+      requests: this.requests,
+      errors: this.errors,
+      prompt_tokens: this.promptTokens,
+      completion_tokens: this.completionTokens,
+      total_tokens: this.promptTokens + this.completionTokens,
+      estimated_requests: this.estimated,
+      latency_ms: toPercentiles(this.latency),
+      first_byte_ms: toPercentiles(this.firstByte),
+    }
   }
 }
 
-function toPercentiles(texts: readonly string[]): UsageSums['latency_ms'] {
-  const whole: Histogram = new Map()
-  for (const text of texts) merge(whole, parseHistogram(text))
+function toPercentiles(whole: Histogram): UsageSums['latency_ms'] {
   const found = percentiles(whole, [0.5, 0.95, 0.99])
   if (found === undefined) return null
   const [p50, p95, p99] = found as [number, number, number]

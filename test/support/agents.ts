@@ -1,5 +1,6 @@
 /** What tests of agents share: other owners, definitions in every form, and what a typed call was refused with. */
 import { TRPCClientError } from '@trpc/client'
+import { serviceActor } from '../../src/audit/actor.ts'
 import { createParentKey } from '../../src/keys/keys.ts'
 import type { Answer, TestApp } from './app.ts'
 
@@ -51,7 +52,7 @@ export async function sendDefinition(
 
 /** The key of another owner on the same service. */
 export async function createTenant(app: TestApp): Promise<string> {
-  return (await createParentKey(app.service.deps, 'another')).text
+  return (await createParentKey(app.service.deps, serviceActor, 'another')).text
 }
 
 /** Lists the ids of all agents of a key. */

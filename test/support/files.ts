@@ -1,6 +1,7 @@
 /** Forms with files in them, byte by byte, and what lies in a store's folder. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { serviceActor } from '../../src/audit/actor.ts'
 import { createParentKey } from '../../src/keys/keys.ts'
 import type { TestApp } from './app.ts'
 
@@ -107,7 +108,7 @@ export function download(
 
 /** Another parent key of the same service. */
 export async function createOtherKey(app: TestApp): Promise<string> {
-  return (await createParentKey(app.service.deps, 'other')).text
+  return (await createParentKey(app.service.deps, serviceActor, 'other')).text
 }
 
 /** The names in a data directory's store: what is kept, and what is still coming in. */

@@ -33,6 +33,7 @@ export function createWorld() {
   const waitsMs: number[] = []
   let ids = 0
   const backend = createMockBackend({
+    name: 'mock',
     clock: { now: () => 1_700_000_000_999 },
     newId: () => `id${++ids}`,
     wait: async (ms) => {

@@ -25,9 +25,11 @@ export class RawConnection {
     socket.on('end', onEnd).on('error', onEnd).on('close', onEnd)
   }
 
-  /** Connects to the service; closed with the test. */
-  static async open(app: Pick<TestApp, 'url'>): Promise<RawConnection> {
-    const socket = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1', allowHalfOpen: true })
+  /** Connects to the service, from another address of this machine if need be; closed with the test. */
+  static async open(app: Pick<TestApp, 'url'>, localAddress?: string): Promise<RawConnection> {
+    const port = Number(new URL(app.url).port)
+    const from = localAddress === undefined ? {} : { localAddress }
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, ...from })
     await once(socket, 'connect')
     onTestFinished(() => void socket.destroy())
     return new RawConnection(socket)
@@ -75,8 +77,12 @@ export class RawConnection {
 }
 
 /** Sends bytes on a connection of their own; resolves with the answer once the server has closed it. */
-export async function exchange(app: Pick<TestApp, 'url'>, bytes: string | Buffer): Promise<string> {
-  const connection = await RawConnection.open(app)
+export async function exchange(
+  app: Pick<TestApp, 'url'>,
+  bytes: string | Buffer,
+  localAddress?: string,
+): Promise<string> {
+  const connection = await RawConnection.open(app, localAddress)
   connection.send(bytes)
   return connection.ends()
 }
@@ -84,4 +90,13 @@ export async function exchange(app: Pick<TestApp, 'url'>, bytes: string | Buffer
 /** The text of a request: a line, headers, and a body whose length the caller states himself. */
 export function toRequest(line: string, headers: readonly string[], body = ''): string {
   return `${[`${line} HTTP/1.1`, ...headers].join('\r\n')}\r\n\r\n${body}`
+}
+
+/** The status and the body of an answer, parsed where it is JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+export function readAnswer(answer: string): { status: number; body: any } {
+  const [head = '', text = ''] = answer.split('\r\n\r\n')
+  // A chunked body has the lengths of its pieces around it.
+  const [json] = /\{.*\}/s.exec(text) ?? []
+  return { status: Number(head.slice(9, 12)), body: json === undefined ? text : JSON.parse(json) }
 }

@@ -11,12 +11,18 @@ import type { AppRouter } from '../../src/rpc/router.ts'
 import { listOperations } from '../../src/rpc/router.ts'
 import type { Answer, CallOptions, TestApp } from './app.ts'
 
-/** The typed client of the console and the widget: ordinary calls in batches, chat as a stream. */
-export function createTypedClient(app: TestApp, key: string | undefined = app.key): TRPCClient<AppRouter> {
+/**
+ * The typed client of the console and the widget: ordinary calls in batches, chat as a stream. It presents a key, or whatever headers
+ * it is given.
+ */
+export function createTypedClient(
+  app: TestApp,
+  credential: string | Readonly<Record<string, string>> = app.key,
+): TRPCClient<AppRouter> {
   const options = {
     url: `${app.url}/trpc`,
     transformer: superjson,
-    headers: { Authorization: `Bearer ${key}` },
+    headers: typeof credential === 'string' ? { Authorization: `Bearer ${credential}` } : credential,
   }
   return createTRPCClient<AppRouter>({
     links: [

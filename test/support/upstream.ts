@@ -25,6 +25,7 @@
  *   flood BYTES                                       events without end until BYTES are out; waits for the reader
  * When
  *   first N                                           the other directives hold for the first N requests with this text
+ *   only MODEL                                        they hold for requests of that model
  *
  * What it saw
  *   GET /__log, DELETE /__log                         the requests; forget them, the scripts and the counts
@@ -89,6 +90,7 @@ function chooseScript(path: string, body: Json): string {
     return set.text
   }
   const text = scriptText(body)
+  if (text.includes('{{up:only') && new Script(text).text('only') !== body.model) return ''
   const limit = text.includes('{{up:first') ? new Script(text).number('first') : undefined
   if (limit === undefined) return text
   const count = firstCounts.get(text) ?? 0

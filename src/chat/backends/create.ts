@@ -1,30 +1,32 @@
-/** Makes the backend the operator chose; only its own code is loaded: the gateway's HTTP client alone is a tenth of a start. */
-import type { BackendConfig, Config } from '../../config.ts'
+/** Makes the backends the operator chose; only their own code is loaded: the gateway's HTTP client alone is a tenth of a start. */
+import type { Config, ProviderConfig } from '../../config.ts'
 import type { Deps } from '../../deps.ts'
 import { newId } from '../../keys/format.ts'
 import type { ChatBackend } from '../backend.ts'
 
-type GatewayConfig = Extract<BackendConfig, { kind: 'gateway' }>
+type GatewayConfig = Extract<ProviderConfig, { kind: 'gateway' }>
 
-/** The backend of a running service. */
-export async function createBackend(
-  { backend, timings }: Pick<Config, 'backend' | 'timings'>,
-  { clock, random }: Pick<Deps, 'clock' | 'random'>,
-): Promise<ChatBackend> {
-  if (backend.kind === 'gateway') return createGateway(backend, timings)
-  const { createMockBackend } = await import('./mock.ts')
-  return createMockBackend({ clock, newId: () => newId('', 24, random), wait: clock.wait })
+/** The backends of a running service, one for each provider and in their order. */
+export async function createBackends(
+  { providers, timings }: Pick<Config, 'providers' | 'timings'>,
+  deps: Pick<Deps, 'clock' | 'random'>,
+): Promise<ChatBackend[]> {
+  return Promise.all(
+    providers.map((provider) =>
+      provider.kind === 'gateway' ? createGateway(provider, timings) : createMock(provider.name, deps),
+    ),
+  )
 }
 
-/** The gateway alone, for whoever only looks whether it answers; `modelListMs` bounds its model list. */
+/** A gateway alone, for whoever only looks whether it answers; `modelListMs` bounds its model list. */
 export async function createGateway(
-  { kind, url, apiKey }: GatewayConfig,
+  { name, url, apiKey }: GatewayConfig,
   timings: Config['timings'],
   modelListMs?: number,
 ): Promise<ChatBackend> {
   const { createGatewayBackend } = await import('./gateway.ts')
   return createGatewayBackend({
-    name: kind,
+    name,
     url,
     ...(apiKey === undefined ? {} : { apiKey }),
     timings: {
@@ -34,4 +36,12 @@ export async function createGateway(
       ...(modelListMs === undefined ? {} : { modelListMs }),
     },
   })
+}
+
+async function createMock(
+  name: string,
+  { clock, random }: Pick<Deps, 'clock' | 'random'>,
+): Promise<ChatBackend> {
+  const { createMockBackend } = await import('./mock.ts')
+  return createMockBackend({ name, clock, newId: () => newId('', 24, random), wait: clock.wait })
 }

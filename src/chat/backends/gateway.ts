@@ -1,6 +1,7 @@
 /** The backend that is a language-model gateway: any server that speaks the OpenAI-compatible API. */
 import type { LookupFunction } from 'node:net'
 import { BackendFailure, type BackendModel, type ChatBackend } from '../backend.ts'
+import { isCallersMistake } from '../failures.ts'
 import { createEgress, type EgressTimings, type Refusal } from './egress.ts'
 
 /** What a gateway backend needs to know. */
@@ -67,12 +68,9 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   }
 }
 
-/** The statuses that are about the caller's own request, so that the caller may read the explanation. */
-const explainedStatuses = new Set([400, 409, 413, 415, 422])
-
 function toFailure(refusal: Refusal, apiKey: string | undefined): BackendFailure {
   const { status, headers } = refusal
-  const said = explainedStatuses.has(status) ? findSaid(refusal.body, apiKey) : undefined
+  const said = isCallersMistake(refusal) ? findSaid(refusal.body, apiKey) : undefined
   const retryAfterSeconds = findRetryAfterSeconds(headers['retry-after'], headers.date)
   return new BackendFailure('status', `The backend answered ${status}.`, {
     status,

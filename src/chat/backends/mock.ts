@@ -9,6 +9,8 @@ import { isJsonObject } from './mock/values.ts'
 
 /** What the mock backend takes from outside. */
 export interface MockBackendOptions {
+  /** The provider's name as operators write it. */
+  readonly name: string
   /** Epoch milliseconds. */
   readonly clock: { now(): number }
   /** Random base62 text, different each time. */
@@ -37,7 +39,7 @@ const explainedStatuses: ReadonlySet<number> = new Set([400, 409, 413, 415, 422]
 export function createMockBackend(options: MockBackendOptions): ChatBackend {
   const now = () => Math.floor(options.clock.now() / 1000)
   return {
-    name: 'mock',
+    name: options.name,
     async complete({ body, signal }) {
       const { answer, directives } = await acceptRequest({ body, signal }, options)
       if (directives.breakAfterChunks !== undefined) throw brokenConnection()

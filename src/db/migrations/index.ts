@@ -3,9 +3,15 @@ import type { Migration } from 'kysely'
 import * as createKeysAndAgents from './0001_create_keys_and_agents.ts'
 import * as createUsage from './0002_create_usage.ts'
 import * as createFiles from './0003_create_files.ts'
+import * as addModelPolicies from './0004_add_model_policies.ts'
+import * as createUsers from './0005_create_users.ts'
+import * as createAudit from './0006_create_audit.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
   '0002_create_usage': createUsage,
   '0003_create_files': createFiles,
+  '0004_add_model_policies': addModelPolicies,
+  '0005_create_users': createUsers,
+  '0006_create_audit': createAudit,
 }

@@ -1,0 +1,104 @@
+/** What an owner can do with an agent's model policy: read it, and replace it. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
+import { type Deps, unixSeconds } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { isAllowed, type ModelPolicy } from '../models/policy.ts'
+import { getBudget, writeBudget } from '../usage/budgets.ts'
+import { agentNotFound, getAgent } from './agents.ts'
+import {
+  type AgentModelPolicy,
+  type ModelPolicyBody,
+  renderModelPolicy,
+  toBudget,
+  toModelPolicy,
+} from './policy-schema.ts'
+import { updateModelPolicy } from './store.ts'
+
+type PolicyDeps = Pick<Deps, 'db' | 'clock' | 'agents' | 'models'>
+
+/** The policy with what it comes to now. @throws ServiceError `not_found` */
+export async function getModelPolicy(
+  deps: PolicyDeps,
+  tenantId: string,
+  agentId: string,
+): Promise<AgentModelPolicy> {
+  const agent = await getAgent(deps, tenantId, agentId)
+  const budget = await getBudget(deps, { kind: 'agent', tenantId, agentId })
+  return renderModelPolicy(deps, agent, budget)
+}
+
+/**
+ * Replaces the policy and the agent's budget as a whole, in one transaction; the next call goes by it. Decision: 6 (Model policy).
+ * @throws ServiceError `not_found`; `invalid_value` for a provider or a model that is not here, and with the code
+ * `default_model_not_allowed` for a default or fallback outside the allowed ones.
+ */
+export async function replaceModelPolicy(
+  deps: PolicyDeps & AuditDeps & Pick<Deps, 'usage'>,
+  actor: Actor,
+  tenantId: string,
+  agentId: string,
+  body: ModelPolicyBody,
+): Promise<AgentModelPolicy> {
+  await getAgent(deps, tenantId, agentId)
+  const policy = toModelPolicy(body)
+  assertKnown(deps, policy)
+  assertConsistent(policy)
+  const owner = { kind: 'agent', tenantId, agentId } as const
+  const budget = toBudget(body)
+  await deps.usage.flush()
+  await deps.db.transaction().execute(async (trx) => {
+    const within = { ...deps, db: trx }
+    const before = (await getAgent(within, tenantId, agentId)).policy
+    const budgetBefore = await getBudget(within, owner)
+    const isThere = await updateModelPolicy(trx, tenantId, agentId, {
+      model_policy: JSON.stringify(policy),
+      model_policy_updated_at: unixSeconds(deps.clock),
+    })
+    if (!isThere) throw agentNotFound()
+    const target = { kind: 'agent', id: agentId } as const
+    const details = { before, after: policy }
+    await recordAudit(within, actor, { action: 'policy.set', target, tenantId, details })
+    const isChanged = budget.day !== budgetBefore.day?.limit || budget.month !== budgetBefore.month?.limit
+    if (isChanged) await writeBudget(within, actor, owner, budget)
+  })
+  deps.agents.forget()
+  deps.usage.forget()
+  return getModelPolicy(deps, tenantId, agentId)
+}
+
+/** A typo would show only when the model is needed. */
+function assertKnown({ models }: Pick<Deps, 'models'>, policy: ModelPolicy): void {
+  for (const { param, provider, model } of listNamed(policy)) {
+    if (!models.providers.includes(provider)) {
+      const known = models.providers.join(', ')
+      throw invalid(`${param}.provider`, `there is no provider '${provider}'; there is ${known}`)
+    }
+    if (model !== null && models.findRoute(provider, model) === undefined)
+      throw invalid(`${param}.model`, `${provider} lists no model '${model}'`)
+  }
+}
+
+function assertConsistent(policy: ModelPolicy): void {
+  const used = listNamed({ ...policy, allowed_models: [] })
+  for (const { param, provider, model } of used) {
+    if (model === null || isAllowed(policy, { provider, model })) continue
+    throw invalid(param, `${provider}/${model} is not among the allowed models`, 'default_model_not_allowed')
+  }
+}
+
+/** Every model a policy names, with its place in the body. */
+function listNamed({ default_model, allowed_models, fallback_models }: ModelPolicy) {
+  return [
+    ...(default_model === null ? [] : [{ param: 'default_model', ...default_model }]),
+    ...allowed_models.map((name, index) => ({ param: `allowed_models[${index}]`, ...name })),
+    ...fallback_models.map((name, index) => ({ param: `fallback_models[${index}]`, ...name })),
+  ]
+}
+
+function invalid(param: string, problem: string, code?: string): ServiceError {
+  return new ServiceError('invalid_value', `${param}: ${problem}`, {
+    param,
+    ...(code === undefined ? {} : { code }),
+  })
+}

@@ -1,0 +1,150 @@
+/** The wire shapes of model policies, and how a policy is rendered into them. */
+import { z } from 'zod'
+import type { Deps } from '../deps.ts'
+import type { ModelRoute } from '../models/catalogue.ts'
+import {
+  findDefaultModel,
+  isSameRoute,
+  listAllowed,
+  listFallbacks,
+  type ModelName,
+  type ModelPolicy,
+} from '../models/policy.ts'
+import type { Budget, getBudget } from '../usage/budgets.ts'
+import type { Agent } from './directory.ts'
+import { AgentReference } from './schema.ts'
+
+const MOST_ALLOWED = 200
+const MOST_FALLBACKS = 10
+
+const provider = z.string().min(1).max(100).meta({ description: 'A provider, by its name here.' })
+const model = z.string().min(1).max(300).meta({ description: "The provider's own id of the model." })
+const name = z.strictObject({ provider, model })
+const tokens = z.int().min(0).nullish()
+const ignored = z.unknown().optional().meta({ description: 'Read-only: ignored in a PUT.' })
+
+const maxOutputTokens = z.int().positive().nullish().meta({ description: 'The most tokens of an answer.' })
+
+/** What PUT takes; the fields that only GET has are ignored. Decision: 6 (Model policy). */
+export const ModelPolicyBody = z
+  .strictObject({
+    default_model: name.nullish().meta({ description: 'Used when the caller names none.' }),
+    allowed_models: z
+      .array(z.strictObject({ provider, model: model.nullish() }))
+      .max(MOST_ALLOWED)
+      .default([])
+      .meta({ description: 'Empty = unrestricted; without `model`, all of the provider.' }),
+    fallback_models: z
+      .array(name)
+      .max(MOST_FALLBACKS)
+      .default([])
+      .meta({ description: 'Tried in order when a model fails before its first byte.' }),
+    max_output_tokens: maxOutputTokens,
+    budget: z
+      .strictObject({ day: tokens, month: tokens })
+      .nullish()
+      .meta({ description: 'Tokens of all calls of the agent, in UTC; null or absent = unbounded.' }),
+    budget_used: ignored,
+    model_policy_updated_at: ignored,
+    source: ignored,
+    effective_models: ignored,
+  })
+  .meta({ id: 'ModelPolicyBody' })
+export type ModelPolicyBody = z.infer<typeof ModelPolicyBody>
+
+export const ModelPolicyReplacement = ModelPolicyBody.extend(AgentReference.shape)
+
+const count = z.int().nullable()
+
+/** Decision: 6 (Model policy). */
+export const AgentModelPolicy = z
+  .strictObject({
+    agent_id: z.string(),
+    default_model: name.nullable(),
+    allowed_models: z.array(z.strictObject({ provider, model: model.nullable() })),
+    fallback_models: z.array(name),
+    max_output_tokens: count,
+    budget: z.strictObject({ day: count, month: count }),
+    budget_used: z
+      .strictObject({ day: count, month: count })
+      .meta({ description: 'Tokens used of each bound in its running period.' }),
+    model_policy_updated_at: count.meta({ description: 'Unix seconds; null while nobody has written one.' }),
+    source: z
+      .enum(['policy', 'yaml', 'none'])
+      .meta({ description: 'Where `default_model` comes from: here, the definition, or nowhere.' }),
+    effective_models: z
+      .array(z.strictObject({ provider, model, role: z.enum(['default', 'fallback', 'allowed']) }))
+      .meta({
+        description:
+          'What the agent can use now: the model that answers when none is named, its fallbacks in order, and the others a caller may name.',
+      }),
+  })
+  .meta({ id: 'AgentModelPolicy' })
+export type AgentModelPolicy = z.infer<typeof AgentModelPolicy>
+
+/** The policy as it is kept, every field there. */
+export function toModelPolicy(body: ModelPolicyBody): ModelPolicy {
+  return {
+    default_model: body.default_model ?? null,
+    allowed_models: body.allowed_models.map(({ provider, model = null }) => ({ provider, model })),
+    fallback_models: body.fallback_models,
+    max_output_tokens: body.max_output_tokens ?? null,
+  }
+}
+
+export function toBudget({ budget }: ModelPolicyBody): Budget {
+  const { day, month } = budget ?? {}
+  return { ...(day == null ? {} : { day }), ...(month == null ? {} : { month }) }
+}
+
+export function renderModelPolicy(
+  { models }: Pick<Deps, 'models'>,
+  agent: Agent,
+  { day, month }: Awaited<ReturnType<typeof getBudget>>,
+): AgentModelPolicy {
+  const { policy, row } = agent
+  const found = findDefaultModel(models, { policy, ownModel: agent.definition.model })
+  const [default_model, source] =
+    policy.default_model !== null
+      ? ([policy.default_model, 'policy'] as const)
+      : found?.source === 'yaml'
+        ? ([toName(found.route), 'yaml'] as const)
+        : ([null, 'none'] as const)
+  return {
+    agent_id: row.id,
+    default_model,
+    allowed_models: [...policy.allowed_models],
+    fallback_models: [...policy.fallback_models],
+    max_output_tokens: policy.max_output_tokens,
+    budget: { day: day?.limit ?? null, month: month?.limit ?? null },
+    budget_used: { day: day?.used ?? null, month: month?.used ?? null },
+    model_policy_updated_at: row.model_policy_updated_at,
+    source,
+    effective_models: listEffective(models, policy, found?.route),
+  }
+}
+
+function listEffective(
+  models: Deps['models'],
+  policy: ModelPolicy,
+  first: ModelRoute | undefined,
+): AgentModelPolicy['effective_models'] {
+  const fallbacks = listFallbacks(models, policy).filter(
+    (route) => first === undefined || !isSameRoute(route, first),
+  )
+  const tried = [...(first === undefined ? [] : [toName(first)]), ...fallbacks.map(toName)]
+  const others = listAllowed(models, policy)
+    .map(({ provider, backendId }) => ({ provider, model: backendId }))
+    .filter((one) => !tried.some((name) => name.provider === one.provider && name.model === one.model))
+  return [
+    ...tried.map((name, index) => ({
+      ...name,
+      role: index === 0 && first !== undefined ? ('default' as const) : ('fallback' as const),
+    })),
+    ...others.map((name) => ({ ...name, role: 'allowed' as const })),
+  ]
+}
+
+function toName({ backend, model }: ModelRoute): ModelName {
+  return { provider: backend.name, model }
+}

@@ -1,0 +1,103 @@
+/** What users can do with parent keys: see theirs, choose the one they work with, claim one they know. */
+import { moveAgents } from '../agents/move.ts'
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
+import type { Deps } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { moveFiles } from '../files/files.ts'
+import { assertParentKey, claimParentKey, retireParentKey } from '../keys/claims.ts'
+import { listKeysOfUser } from '../keys/keys.ts'
+import { moveUsage } from '../usage/move.ts'
+import { renderMoved } from './schema.ts'
+import { lockUser, updateUser } from './store.ts'
+
+/** What went from the automatic key to the claimed one. */
+export interface MovedThings {
+  readonly agents: number
+  readonly files: number
+  readonly usageDays: number
+  readonly usageCalls: number
+}
+
+/** A claimed key, by its public id. */
+export interface Claim {
+  readonly parentKeyId: string
+  readonly moved: MovedThings
+}
+
+const nothing: MovedThings = { agents: 0, files: 0, usageDays: 0, usageCalls: 0 }
+
+/**
+ * Lets the user work with another of their keys.
+ * @throws ServiceError `not_found` when it is none of theirs, or was revoked.
+ */
+export async function chooseKey(
+  deps: Pick<Deps, 'db' | 'users'>,
+  userId: string,
+  parentKeyId: string,
+): Promise<void> {
+  await deps.db.transaction().execute(async (trx) => {
+    await lockUser(trx, userId)
+    const keys = await listKeysOfUser({ db: trx }, userId)
+    if (!keys.some(({ id }) => id === parentKeyId)) {
+      throw new ServiceError('not_found', 'None of your keys has this id.', { param: 'parent_key_id' })
+    }
+    await updateUser(trx, userId, { active_key_id: parentKeyId })
+  })
+  deps.users.forget()
+}
+
+/**
+ * Makes a parent key whose secret the user knows theirs, and the one they work with. Everything their automatic key owns goes over to
+ * it, and that one ends. A key that is theirs already changes nothing. Decision: 10.
+ * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict`
+ * (`parent_key_already_claimed`).
+ */
+export async function claimKey(
+  deps: AuditDeps & Pick<Deps, 'clock' | 'keys' | 'agents' | 'usage'>,
+  actor: Actor,
+  userId: string,
+  secret: string,
+): Promise<Claim> {
+  const text = secret.trim()
+  assertParentKey(text)
+  await deps.usage.flush()
+  const claim = await deps.db.transaction().execute(async (trx) => {
+    const trxDeps = { ...deps, db: trx }
+    await lockUser(trx, userId)
+    const { id, wasOwn } = await claimParentKey(trxDeps, text, userId)
+    if (wasOwn) return { parentKeyId: id, moved: nothing }
+    const { moved, retired } = await moveAutomatic(trxDeps, userId, id)
+    await updateUser(trx, userId, { active_key_id: id })
+    const target = { kind: 'key', id } as const
+    const details = { retired, moved: renderMoved(moved) }
+    await recordAudit(trxDeps, actor, { action: 'key.claim', target, tenantId: id, details })
+    return { parentKeyId: id, moved }
+  })
+  deps.keys.forget()
+  deps.agents.forget()
+  deps.usage.forget()
+  return claim
+}
+
+/** At most one of a user's keys was made for them. */
+async function moveAutomatic(
+  deps: Pick<Deps, 'db' | 'clock'>,
+  userId: string,
+  toTenantId: string,
+): Promise<{ moved: MovedThings; retired: string | null }> {
+  const keys = await listKeysOfUser(deps, userId)
+  const automatic = keys.find((key) => key.is_automatic === 1)
+  if (automatic === undefined) return { moved: nothing, retired: null }
+  const moved = await moveEverything(deps.db, automatic.id, toTenantId)
+  await retireParentKey(deps, automatic.id)
+  return { moved, retired: automatic.id }
+}
+
+/** Every room hands over what it keeps of a tenant. */
+async function moveEverything(trx: Deps['db'], from: string, to: string): Promise<MovedThings> {
+  const agents = await moveAgents(trx, from, to)
+  const files = await moveFiles(trx, from, to)
+  const { days: usageDays, calls: usageCalls } = await moveUsage(trx, from, to)
+  return { agents, files, usageDays, usageCalls }
+}

@@ -1,0 +1,28 @@
+/** Tells callers of the console who they are and what they have. */
+import type { Deps } from '../deps.ts'
+import { getParentKey, listKeysOfUser, type ParentKeyRow } from '../keys/keys.ts'
+import type { ParentCaller } from '../keys/schema.ts'
+import { findUserByEmail, type UserRow } from './store.ts'
+
+export interface Overview {
+  /** Undefined for whoever presents a key. */
+  readonly user: UserRow | undefined
+  readonly isAdministrator: boolean
+  /** The user's keys, newest first, or the one presented. */
+  readonly keys: readonly ParentKeyRow[]
+  readonly activeKeyId: string
+  readonly agentCount: number
+}
+
+export async function readOverview(
+  deps: Pick<Deps, 'db' | 'agents'>,
+  { tenantId, user }: ParentCaller,
+): Promise<Overview> {
+  return {
+    user: user === undefined ? undefined : await findUserByEmail(deps.db, user.email),
+    isAdministrator: user?.isAdministrator ?? false,
+    keys: user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id),
+    activeKeyId: tenantId,
+    agentCount: (await deps.agents.list(tenantId)).length,
+  }
+}

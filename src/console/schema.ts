@@ -1,0 +1,110 @@
+/** The wire shapes of the console's own calls. */
+import { z } from 'zod'
+import { renderParentKey } from '../agents/schema.ts'
+import type { ParentKeyRow } from '../keys/keys.ts'
+import type { Claim, MovedThings } from './keys.ts'
+import type { Overview } from './overview.ts'
+import type { UserRow } from './store.ts'
+
+const seconds = z.int().meta({ description: 'Unix seconds.' })
+const publicKey = z.string().meta({ description: "A parent key's public part, never its secret." })
+
+const ConsoleUserObject = z
+  .strictObject({
+    id: z.string(),
+    email: z.string(),
+    name: z.string(),
+    username: z.string().nullable(),
+    groups: z.array(z.string()),
+    created_at: seconds,
+    last_seen_at: seconds,
+  })
+  .meta({ id: 'ConsoleUser', description: 'Somebody whom the proxy has signed in, as it told them last.' })
+
+const ConsoleKey = z
+  .strictObject({
+    id: z.string().meta({ description: "The key's 12 public characters." }),
+    key_hint: z.string().meta({ description: "The newest secret's prefix and last four characters." }),
+    name: z.string(),
+    is_automatic: z
+      .boolean()
+      .meta({ description: 'It was made for the user, and ends when they claim another.' }),
+    is_active: z.boolean().meta({ description: 'The user works with it.' }),
+    created_at: seconds,
+    last_used_at: seconds.nullable(),
+  })
+  .meta({ id: 'ConsoleKey' })
+
+/** Decision: 10 (`GET /v1/manager/me`). */
+export const Me = z
+  .strictObject({
+    user: ConsoleUserObject.nullable().meta({ description: 'Null for whoever presents a key.' }),
+    is_administrator: z.boolean(),
+    keys: z.array(ConsoleKey).meta({ description: "The user's keys that were not revoked, newest first." }),
+    parent_key: publicKey,
+    agents: z.int().meta({ description: 'How many agents the active key owns.' }),
+  })
+  .meta({ id: 'Me' })
+
+/** Decision: 10 (a user with several keys switches between them). */
+export const KeyChoice = z
+  .strictObject({ parent_key_id: z.string().meta({ description: "The `id` of one of the user's keys." }) })
+  .meta({ id: 'KeyChoice' })
+
+/** Decision: 10 (`POST /v1/manager/claim-key`). */
+export const KeyClaim = z
+  .strictObject({ parent_key: z.string().meta({ description: 'The whole parent key, secret and all.' }) })
+  .meta({ id: 'KeyClaim' })
+
+const count = z.int().nonnegative()
+
+export const KeyClaimed = z
+  .strictObject({
+    claimed: z.literal(true),
+    parent_key: publicKey,
+    moved: z
+      .strictObject({ agents: count, files: count, usage_days: count, usage_calls: count })
+      .meta({ description: 'What the automatic key owned; nothing when the key was theirs before.' }),
+  })
+  .meta({ id: 'KeyClaimed' })
+
+export function renderMe(overview: Overview): z.output<typeof Me> {
+  const { user, isAdministrator, keys, activeKeyId, agentCount } = overview
+  return {
+    user: user === undefined ? null : renderUser(user),
+    is_administrator: isAdministrator,
+    keys: keys.map((key) => renderKey(key, activeKeyId)),
+    parent_key: renderParentKey(activeKeyId),
+    agents: agentCount,
+  }
+}
+
+export function renderClaim({ parentKeyId, moved }: Claim): z.output<typeof KeyClaimed> {
+  return {
+    claimed: true,
+    parent_key: renderParentKey(parentKeyId),
+    moved: renderMoved(moved),
+  }
+}
+
+/** Also how a claim is written down. */
+export function renderMoved({ agents, files, usageDays, usageCalls }: MovedThings) {
+  return { agents, files, usage_days: usageDays, usage_calls: usageCalls }
+}
+
+function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
+  const { id, email, name, username, groups, created_at, last_seen_at } = row
+  return { id, email, name, username, groups: JSON.parse(groups), created_at, last_seen_at }
+}
+
+function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<typeof ConsoleKey> {
+  return {
+    id: row.id,
+    key_hint: row.hint,
+    name: row.name,
+    is_automatic: row.is_automatic === 1,
+    is_active: row.id === activeKeyId,
+    created_at: row.created_at,
+    last_used_at: row.last_used_at,
+  }
+}

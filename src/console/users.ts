@@ -1,0 +1,84 @@
+/** Knows the people whom a proxy signs in, and makes them at home on their first visit. */
+import { type Trace, userActor } from '../audit/actor.ts'
+import type { AuditDeps } from '../audit/audit.ts'
+import { mapConstraintError } from '../db/open.ts'
+import { type Deps, unixSeconds } from '../deps.ts'
+import { newId } from '../keys/format.ts'
+import { insertAutomaticKey, listKeysOfUser } from '../keys/keys.ts'
+import type { Identity } from './identity.ts'
+import { findUserByEmail, insertUser, lockUser, type UserRow, updateUser } from './store.ts'
+
+type UserDeps = AuditDeps & Pick<Deps, 'clock'>
+
+/** A user who has a key to work with. */
+export interface SettledUser extends UserRow {
+  readonly active_key_id: string
+}
+
+const SEEN_EVERY_SECONDS = 60
+
+/**
+ * The user behind an identity. On the first visit there is a user and a parent key afterwards; one whose active key was revoked goes
+ * on with another one of theirs, or with a new one. Decision: 10.
+ */
+export async function visit(deps: UserDeps, identity: Identity, trace: Trace): Promise<SettledUser> {
+  const user = (await findUserByEmail(deps.db, identity.email)) ?? (await provision(deps, identity, trace))
+  const now = unixSeconds(deps.clock)
+  const { name, username = null } = identity
+  if (now - user.last_seen_at >= SEEN_EVERY_SECONDS) {
+    const groups = JSON.stringify(identity.groups)
+    await updateUser(deps.db, user.id, { name, username, groups, last_seen_at: now })
+  }
+  const keys = await listKeysOfUser(deps, user.id)
+  if (isSettled(user) && keys.some(({ id }) => id === user.active_key_id)) return user
+  return settle(deps, user, trace)
+}
+
+/** Of two first visits at once, one makes the user. */
+async function provision(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
+  const { email, name, username = null } = identity
+  const now = unixSeconds(deps.clock)
+  const user = {
+    id: newId('user-', 20, deps.random),
+    email,
+    name,
+    username,
+    groups: JSON.stringify(identity.groups),
+    active_key_id: null,
+    created_at: now,
+    last_seen_at: now,
+  }
+  try {
+    return await deps.db.transaction().execute(async (trx) => {
+      await insertUser(trx, user)
+      return giveKey({ ...deps, db: trx }, user, trace)
+    })
+  } catch (error) {
+    const winner = await findUserByEmail(deps.db, email)
+    if (mapConstraintError(error) !== 'unique' || winner === undefined) throw error
+    return winner
+  }
+}
+
+/** Lets the user go on with the newest of their keys. */
+async function settle(deps: UserDeps, { id }: UserRow, trace: Trace): Promise<SettledUser> {
+  return deps.db.transaction().execute(async (trx) => {
+    const user = await lockUser(trx, id)
+    const keys = await listKeysOfUser({ db: trx }, user.id)
+    const key = keys.find(({ id }) => id === user.active_key_id) ?? keys[0]
+    if (key === undefined) return giveKey({ ...deps, db: trx }, user, trace)
+    await updateUser(trx, user.id, { active_key_id: key.id })
+    return { ...user, active_key_id: key.id }
+  })
+}
+
+/** Makes a key nobody has seen. Runs in the caller's transaction. */
+async function giveKey(deps: UserDeps, user: UserRow, trace: Trace): Promise<SettledUser> {
+  const active_key_id = await insertAutomaticKey(deps, userActor(user.email, trace), user)
+  await updateUser(deps.db, user.id, { active_key_id })
+  return { ...user, active_key_id }
+}
+
+function isSettled(user: UserRow): user is SettledUser {
+  return user.active_key_id !== null
+}

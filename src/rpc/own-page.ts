@@ -1,0 +1,35 @@
+/** Makes sure that a call which nobody signed with a key comes from a page of ours: another site's could make it too. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Config } from '../config.ts'
+import { ServiceError } from '../errors.ts'
+import { hasNoBody, mediaTypeOf } from '../rest/bodies.ts'
+import type { Arrival } from './context.ts'
+
+/**
+ * Lets a call pass that changes nothing, or that carries a key, or that only a page of ours can make. Security: 2.3. Decision: 10.
+ * @throws ServiceError `insufficient_permissions`, `unsupported_media_type`.
+ */
+export function assertOwnPage({ ambient }: Arrival, { server }: Pick<Config, 'server'>): void {
+  if (ambient === undefined || ambient.method === 'GET' || ambient.method === 'HEAD') return
+  const { headers } = ambient
+  if (!isOwnOrigin(headers, server.publicUrl)) {
+    throw new ServiceError(
+      'insufficient_permissions',
+      'Without a key this can only be called from a page of this service.',
+    )
+  }
+  if (headers['x-requested-with'] === undefined) {
+    throw new ServiceError(
+      'insufficient_permissions',
+      'Without a key this call needs the header `X-Requested-With`.',
+    )
+  }
+  if (!hasNoBody(ambient) && mediaTypeOf(ambient) !== 'application/json') {
+    throw new ServiceError('unsupported_media_type', 'Without a key a body is sent as application/json.')
+  }
+}
+
+function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined): boolean {
+  if (headers['sec-fetch-site'] === 'same-origin') return true
+  return publicUrl !== undefined && headers.origin === new URL(publicUrl).origin
+}

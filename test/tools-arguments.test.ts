@@ -32,6 +32,7 @@ describe('arguments that fit', () => {
         }),
       ],
     ],
+    ['a schema that refers to itself', '{"a":{"a":{}}}', [host({ properties: { a: { $ref: '#' } } })]],
     ['a format, which is not checked', '{"a":"no"}', [host({ properties: { a: { format: 'email' } } })]],
     ['patterns nobody vouches for', '{"a":"no"}', [foreign({ properties: { a: { pattern: '^yes$' } } })]],
     [
@@ -75,6 +76,7 @@ describe('arguments that do not fit', () => {
       [host({ properties: { list: { items: { properties: { 'a b': { type: 'string' } } } } } })],
       'list[0]["a b"] must be string',
     ],
+    ['{"a":{"a":1}}', [host({ properties: { a: { $ref: '#' } } })], 'a.a must be object'],
     ['{"b":1}', [host({ additionalProperties: false })], "must NOT have additional properties ('b')"],
     ['{"a":"c"}', [host({ properties: { a: { enum: ['a', 'b'] } } })], 'a must be one of a, b'],
     [

@@ -117,7 +117,6 @@ const options: Options = {
   meta: false,
   validateSchema: false,
   validateFormats: false,
-  addUsedSchema: false,
   // Every use of a definition would otherwise be a copy of its code.
   inlineRefs: false,
   code: { regExp: Object.assign((source: string) => toRegExp(source) ?? /(?:)/, { code: '' }) },

@@ -72,7 +72,7 @@ describe.each([
   test('says too much: what is large is cut, what is huge is an error, and the next call is answered', async () => {
     const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['big', 'huge'])
     expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was cut off: it has 1048576 bytes/)
-    expect(await resultOf(app, 'huge')).toBe("Error: the tool 'huge' failed")
+    expect(await resultOf(app, 'huge')).toBe('Error: the server of this tool gave no answer')
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
   })
 
@@ -103,7 +103,7 @@ describe.each([
   test('that dies costs a round, and is there again once it is back', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'die'])
-    expect(await resultOf(app, 'die')).toBe("Error: the tool 'die' failed")
+    expect(await resultOf(app, 'die')).toBe('Error: the server of this tool gave no answer')
     await server.kill()
     expect(await resultOf(app, 'echo', '{"text":"hi"}')).toMatch(/^Error: /)
     const again = await server.restart()

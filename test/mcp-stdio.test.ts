@@ -53,7 +53,7 @@ describe('a program', () => {
   test('that says too much, or ends, costs a round and is started again', async () => {
     const app = await startWithMcp(stand, program(), ['huge', 'die'])
     for (const name of ['huge', 'die']) {
-      expect(await resultOf(app, name)).toBe(`Error: the tool '${name}' failed`)
+      expect(await resultOf(app, name)).toBe('Error: the server of this tool gave no answer')
       const answered = async () => (await resultOf(app, 'echo', '{"text":"hi"}')) === 'echo: hi'
       expect(await eventually(answered, true)).toBe(true)
     }
@@ -91,7 +91,7 @@ describe('a program', () => {
     const told = async () =>
       lines
         .map((line) => JSON.parse(line))
-        .some(({ level, mcp, err }) => level === 40 && mcp === 'here' && err?.code === 'ENOENT')
+        .some(({ level, mcp, code }) => level === 40 && mcp === 'here' && code === 'ENOENT')
     expect(await eventually(told, true)).toBe(true)
   })
 })

@@ -18,6 +18,7 @@ import { renderResult } from './content.ts'
 import { createMcpHttp, isForgotten } from './http.ts'
 import { CONNECT_MS, GRACE_MS } from './limits.ts'
 import { StdioTransport } from './stdio.ts'
+import { describeMessageTrouble } from './trouble.ts'
 import type { Watchdog } from './watchdog.ts'
 
 /** A tool as its server describes it. */
@@ -68,7 +69,7 @@ export async function connect(config: McpServerConfig, options: ConnectOptions):
       jsonSchemaValidator: { getValidator: acceptAll },
     },
   )
-  client.onerror = (error) => log.debug({ err: error }, 'an MCP connection has trouble')
+  client.onerror = (error) => log.debug(describeMessageTrouble(error), 'an MCP connection has trouble')
   client.onclose = onLost
   const link = createLink(config, options)
   try {

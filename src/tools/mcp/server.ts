@@ -7,6 +7,7 @@ import type { Clock, Random } from '../../deps.ts'
 import type { ToolAnswer } from '../tool.ts'
 import type { McpConnection, McpTool } from './connect.ts'
 import { isToolName, toLongName } from './names.ts'
+import { describeMessageTrouble, describeTrouble } from './trouble.ts'
 import type { Watchdog } from './watchdog.ts'
 
 /** Pauses between attempts, from the second on. */
@@ -47,7 +48,7 @@ export class McpServer {
 
   /**
    * Calls a tool by the server's own name for it.
-   * @throws Error when there is no answer, and the signal's reason.
+   * @throws the signal's reason
    */
   async call(
     name: string,
@@ -57,11 +58,17 @@ export class McpServer {
     const { connection } = this
     if (connection === undefined)
       return { problem: 'the server of this tool cannot be reached at the moment' }
-    const answer = await connection.call(name, args, signal)
-    if (answer !== 'forgotten') return answer
-    // The connection was given up the moment this was noticed.
-    const again = await (await this.connecting.promise).call(name, args, signal)
-    return again === 'forgotten' ? { problem: 'the server of this tool forgets its callers' } : again
+    try {
+      const answer = await connection.call(name, args, signal)
+      if (answer !== 'forgotten') return answer
+      // The connection was given up the moment this was noticed.
+      const again = await (await this.connecting.promise).call(name, args, signal)
+      return again === 'forgotten' ? { problem: 'the server of this tool forgets its callers' } : again
+    } catch (error) {
+      signal.throwIfAborted()
+      this.log.warn({ tool: name, ...describeMessageTrouble(error) }, 'an MCP server gave no answer')
+      return { problem: 'the server of this tool gave no answer' }
+    }
   }
 
   get isConnected(): boolean {
@@ -79,7 +86,7 @@ export class McpServer {
     for (let failures = 0; !signal.aborted; ) {
       const startedAt = clock.monotonic()
       await this.connectOnce().catch((error) => {
-        if (!signal.aborted) this.log.warn({ err: error }, 'an MCP server cannot be used')
+        if (!signal.aborted) this.log.warn(describeTrouble(error), 'an MCP server cannot be used')
       })
       failures = clock.monotonic() - startedAt < LASTED_MS ? failures + 1 : 0
       if (failures > 0) await clock.wait(this.pauseMs(failures), signal).catch(() => {})

@@ -1,0 +1,17 @@
+/** Tools that run on the server: PARLEY_HOOKS=examples/hooks.mjs npm start */
+const rooms = [
+  { name: 'Gull', beds: 2, bookedUntil: '2027-05-01' },
+  { name: 'Heron', beds: 3, bookedUntil: '2027-03-15' },
+]
+
+const date = { type: 'string', pattern: '^\\d{4}-\\d\\d-\\d\\d$' }
+
+export const tools = {
+  find_room: {
+    description: 'Rooms that are free from a day on.',
+    inputSchema: { type: 'object', properties: { from: date, beds: { type: 'integer' } }, required: ['from'] },
+    handler({ from, beds = 1 }) {
+      return rooms.filter((room) => room.beds >= beds && room.bookedUntil <= from).map(({ name }) => name)
+    },
+  },
+}

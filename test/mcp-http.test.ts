@@ -101,6 +101,14 @@ describe.each([
     expect(await resultOf(app, 'late')).toBe('late')
   })
 
+  test('that comes back with other tools is asked for them, whether anybody calls it or not', async () => {
+    const server = await startMcpHttpServer(words)
+    const app = await startWithMcp(stand, config(server), ['echo'])
+    await server.restart(['--extra', 'new'])
+    await hasTools(app, ['new'])
+    expect(await resultOf(app, 'new')).toBe('new')
+  })
+
   test('that dies costs a round, and is there again once it is back', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'die'])

@@ -212,7 +212,7 @@ describe('what is wrong is named with its place', () => {
     key: k
   c:
     token: k
-mcp: {}
+backends: {}
 `
     expect(await problemsOf(text, { PORT: 'x' })).toEqual([
       'PORT must be a whole number from 0 to 65535.',
@@ -223,7 +223,7 @@ mcp: {}
       '<file>: providers.c.url: is missing (line 8, column 3).',
       '<file>: providers.c.token: is not a key here; the nearest is kind (line 9, column 5).',
       expect.stringMatching(
-        /^<file>: mcp: is not a key here; the nearest is providers \(line 10, column 1\)\.$/,
+        /^<file>: backends: is not a key here; the nearest is (providers|mcp) \(line 10, column 1\)\.$/,
       ),
     ])
   })

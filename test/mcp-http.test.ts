@@ -1,22 +1,19 @@
 /** Tools of MCP servers over HTTP, in processes of their own, of both generations of the protocol. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { TestApp } from './support/app.ts'
 import { say, startChatStand } from './support/chat-stand.ts'
 import { createLineLog } from './support/log-lines.ts'
 import { hasTools, type McpHttpServer, startMcpHttpServer, startWithMcp } from './support/mcp.ts'
 import { eventually } from './support/process.ts'
-import { agentWith, answerCalling, bodiesOf, chat, resultsIn, tool } from './support/tools.ts'
+import { agentWith, answerCalling, resultOf as findResult, tool } from './support/tools.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
 
 const stand = await startChatStand()
 const config = ({ url }: McpHttpServer) => ({ near: { url, headers: { Authorization: 'Bearer mcp-key' } } })
 
 /** What the model is told of one call. */
-async function resultOf(app: TestApp, name: string, args = '{}'): Promise<string> {
-  const { agent_key } = await app.createAgent(agentWith([name]))
-  await stand.answerWith(answerCalling('whole', [{ name, args }]), 1)
-  expect(await chat(app, 'whole', agent_key, say('hello'))).toMatchObject({ finishes: ['stop'] })
-  return resultsIn((await bodiesOf(stand)).at(-1))[0] ?? 'nothing'
-}
+const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
 
 describe.each([
   ['with sessions', []],

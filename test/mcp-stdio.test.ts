@@ -1,13 +1,15 @@
 /** MCP servers that are programs of the operator's: what they are given, what becomes of what they say, and that none outlives us. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { TestApp } from './support/app.ts'
 import { say, startChatStand } from './support/chat-stand.ts'
 import { createLineLog } from './support/log-lines.ts'
 import { startWithMcp, stdioProgram, withMcp } from './support/mcp.ts'
 import { eventually, makeFolder, startServer } from './support/process.ts'
-import { agentWith, answerCalling, bodiesOf, chat, resultsIn } from './support/tools.ts'
+import { agentWith, answerCalling, resultOf as findResult } from './support/tools.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
 
 const stand = await startChatStand()
 
@@ -16,12 +18,7 @@ const program = (more: object = {}, words: readonly string[] = []) => ({
 })
 
 /** What the model is told of one call. */
-async function resultOf(app: TestApp, name: string, args = '{}'): Promise<string> {
-  const { agent_key } = await app.createAgent(agentWith([name]))
-  await stand.answerWith(answerCalling('whole', [{ name, args }]), 1)
-  await chat(app, 'whole', agent_key, say('hello'))
-  return resultsIn((await bodiesOf(stand)).at(-1))[0] ?? 'nothing'
-}
+const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
 
 /** Whether a process is there. */
 function isAlive(pid: number): boolean {

@@ -1,7 +1,7 @@
 /** Agents whose tools run on the server, and what their turns say. */
 import type { HostTool, ServiceOptions } from '../../src/service.ts'
 import type { StreamedAnswer, TestApp } from './app.ts'
-import type { ChatStand } from './chat-stand.ts'
+import { type ChatStand, say } from './chat-stand.ts'
 
 /** The path of every chat. */
 export const CHAT = '/v1/chat/completions'
@@ -66,6 +66,15 @@ function nameOfCall(call: { function: { name: string } }): string {
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export async function bodiesOf(stand: ChatStand): Promise<any[]> {
   return (await stand.listChats()).map(({ body }) => body)
+}
+
+/** What the model is told of one call of a tool, in a turn that goes on to its end. */
+export async function resultOf(stand: ChatStand, app: TestApp, name: string, args = '{}'): Promise<string> {
+  const { agent_key } = await app.createAgent(agentWith([name]))
+  await stand.answerWith(answerCalling('whole', [{ name, args }]), 1)
+  const { finishes } = await chat(app, 'whole', agent_key, say('hello'))
+  if (finishes[0] !== 'stop') throw new Error(`the turn ended with ${finishes}`)
+  return resultsIn((await bodiesOf(stand)).at(-1))[0] ?? 'nothing'
 }
 
 /** The tool messages of a body, as text. */

@@ -15,6 +15,7 @@ const rooms = [
   'chat',
   'models',
   'embeddings',
+  'responses',
   'usage',
   'files',
   'console',

@@ -24,7 +24,7 @@ import { endAndLinger, isStillSending } from './linger.ts'
 import { assertAcceptable, receiveUpload } from './multipart.ts'
 import { createRouteTable, type Match, type RestOperation } from './routes.ts'
 import { findSizeLimit } from './size-limit.ts'
-import { eventStreamHeaders, writeEvents } from './sse.ts'
+import { DONE, eventStreamHeaders, writeEvents } from './sse.ts'
 import { endWith } from './write.ts'
 
 /** Longest request target that is looked at, in characters. Security: 2.5. */
@@ -171,11 +171,12 @@ class RestCall implements Call<Caller, unknown> {
     if (!this.response.destroyed) this.writeJson(status, body, [])
   }
 
-  async writeStream({ events }: EventStream): Promise<void> {
+  async writeStream({ events, tellFailure }: EventStream): Promise<void> {
     await writeEvents(this.response, {
       events,
       writeHead: () => this.writeHead(200, eventStreamHeaders),
-      renderFailure: (thrown) => renderError(this.logged(toServiceError(thrown)), 'openai'),
+      end: tellFailure === undefined ? DONE : '',
+      renderFailure: (thrown) => (tellFailure ?? renderErrorFrame)(this.logged(toServiceError(thrown))),
       heartbeatMs: this.deps.config.timings.heartbeatMs,
     })
   }
@@ -206,6 +207,11 @@ class RestCall implements Call<Caller, unknown> {
     logFailure(this.deps.log, { requestId: this.context.arrival.requestId, path: this.path }, failure)
     return failure
   }
+}
+
+/** Decision: 7 (After the first byte a failure). */
+function renderErrorFrame(failure: ServiceError): Uint8Array {
+  return Buffer.from(`data: ${JSON.stringify(renderError(failure, 'openai'))}\n\n`)
 }
 
 const jsonHeaders: readonly string[] = ['Content-Type', 'application/json', ...noStore]

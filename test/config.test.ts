@@ -44,6 +44,8 @@ describe('without any variable', () => {
         parentKey: undefined,
         providers: [{ kind: 'mock', name: 'mock' }],
         defaultModel: undefined,
+        mcp: [],
+        hooks: undefined,
         usageRetentionDays: 30,
         defaultEmbeddingModel: undefined,
         limits: {
@@ -65,6 +67,7 @@ describe('without any variable', () => {
           backendIdleMs: 60_000,
           backendTotalMs: 600_000,
           streamMaxMs: 900_000,
+          toolMs: 30_000,
           heartbeatMs: 15_000,
           bodyMs: 30_000,
           bodyIdleMs: 10_000,

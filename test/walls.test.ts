@@ -19,6 +19,7 @@ const rooms = [
   'usage',
   'files',
   'console',
+  'tools',
 ]
 const imports = listImports()
 const files = listSourceFiles()

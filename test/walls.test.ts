@@ -109,7 +109,8 @@ describe('a package stays where it belongs', () => {
     '@trpc/client': () => false,
     superjson: (path) => isIn(path, 'rpc'),
     express: (path) => path === 'app.ts' || path === 'rpc/door.ts',
-    undici: (path) => path.startsWith('chat/backends/'),
+    undici: (path) =>
+      path.startsWith('chat/backends/') || path === 'guarded-connector.ts' || path === 'tools/mcp/http.ts',
     yaml: (path) => isIn(path, 'agents'),
     'zod-openapi': (path) => path === 'rest/openapi.ts',
     commander: (path) => isIn(path, 'cli'),

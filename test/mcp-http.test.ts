@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from './support/app.ts'
 import { say, startChatStand } from './support/chat-stand.ts'
+import { createLineLog } from './support/log-lines.ts'
 import { hasTools, type McpHttpServer, startMcpHttpServer, startWithMcp } from './support/mcp.ts'
 import { eventually } from './support/process.ts'
 import { agentWith, answerCalling, bodiesOf, chat, resultsIn, tool } from './support/tools.ts'
@@ -100,6 +101,14 @@ describe.each([
     expect(await resultOf(app, 'late')).toBe('late')
   })
 
+  test('that comes back with other tools is asked for them, whether anybody calls it or not', async () => {
+    const server = await startMcpHttpServer(words)
+    const app = await startWithMcp(stand, config(server), ['echo'])
+    await server.restart(['--extra', 'new'])
+    await hasTools(app, ['new'])
+    expect(await resultOf(app, 'new')).toBe('new')
+  })
+
   test('that dies costs a round, and is there again once it is back', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(stand, config(server), ['echo', 'die'])
@@ -176,4 +185,15 @@ test('a server that cannot be reached holds up neither the start nor a call', as
   expect(await resultOf(app, 'near__echo')).toBe(
     "Error: the tool 'near__echo' cannot be reached at the moment",
   )
+})
+
+test('neither arguments nor results are logged, however a call ends', async () => {
+  const { log, lines } = createLineLog()
+  const server = await startMcpHttpServer()
+  const app = await startWithMcp(stand, config(server), ['echo', 'huge'], { log })
+  expect(await resultOf(app, 'echo', '{"text":"argument-7f3a"}')).toBe('echo: argument-7f3a')
+  await resultOf(app, 'huge', '{"word":"argument-7f3a"}')
+  await resultOf(app, 'die', '{"word":"argument-7f3a"}')
+  expect(lines.join('')).toContain('an MCP server gave no answer')
+  expect(lines.join('')).not.toMatch(/7f3a|hhhh|mcp-key/)
 })

@@ -121,6 +121,16 @@ describe('a caller', () => {
     expect(text).toBe('The tool answered: Rain in Bonn')
   })
 
+  test('of the Responses API has them too', async () => {
+    const app = await startApp({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather']))
+    const input = '[[tool:weather {"city":"Bonn"}]]'
+    const answer = await app.call('POST', '/v1/responses', { key: agent_key, body: { model: 'mock', input } })
+    expect(answer.body.output).toMatchObject([
+      { type: 'message', content: [{ text: 'The tool answered: Rain in Bonn' }] },
+    ])
+  })
+
   test('asks for one choice only', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))

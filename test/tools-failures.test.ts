@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { HostTool } from '../src/service.ts'
 import { say, startChatStand } from './support/chat-stand.ts'
+import { createLineLog } from './support/log-lines.ts'
 import { eventually } from './support/process.ts'
 import {
   agentWith,
@@ -179,4 +180,29 @@ test("a tool's time does not count as the backend's silence", async () => {
   const it = tool(() => new Promise((resolve) => setTimeout(resolve, 1_500, 'late')))
   const env = { PARLEY_BACKEND_IDLE_SECONDS: '0.5', PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.5' }
   expect(await resultOf('streamed', it, '{}', env)).toBe('late')
+})
+
+test('neither arguments nor results are logged, only what a tool throws', async () => {
+  const { log, lines } = createLineLog()
+  const says = tool(({ word }) => `result of ${word}`)
+  const throws = tool(() => {
+    throw new Error('the database is away')
+  })
+  const app = await stand.start({}, { log, tools: { says, throws } })
+  const { agent_key } = await app.createAgent(agentWith(['says', 'throws']))
+  const args = '{"word":"argument-7f3a"}'
+  await stand.answerWith(
+    answerCalling('whole', [
+      { name: 'says', args },
+      { name: 'throws', args },
+    ]),
+    1,
+  )
+  await chat(app, 'whole', agent_key, say('hello'))
+  expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
+    'result of argument-7f3a',
+    "Error: the tool 'throws' failed",
+  ])
+  expect(lines.join('')).toContain('the database is away')
+  expect(lines.join('')).not.toContain('7f3a')
 })

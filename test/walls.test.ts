@@ -111,6 +111,7 @@ describe('a package stays where it belongs', () => {
     express: (path) => path === 'app.ts' || path === 'rpc/door.ts',
     undici: (path) =>
       path.startsWith('chat/backends/') || path === 'guarded-connector.ts' || path === 'tools/mcp/http.ts',
+    '@modelcontextprotocol/client': (path) => path.startsWith('tools/mcp/'),
     yaml: (path) => isIn(path, 'agents'),
     'zod-openapi': (path) => path === 'rest/openapi.ts',
     commander: (path) => isIn(path, 'cli'),

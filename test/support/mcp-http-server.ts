@@ -1,6 +1,7 @@
 /**
- * An MCP server over streamable HTTP, run as a second process: `node test/support/mcp-http-server.ts [--port N] [--modern]` prints
- * `listening <port>`. It serves at `/mcp`, with sessions as the first generation of the library has them, or without as the second.
+ * An MCP server over streamable HTTP, run as a second process: `node test/support/mcp-http-server.ts [--port N] [--modern]
+ * [--extra NAME]` prints `listening <port>`. It serves at `/mcp`, with sessions as the first generation of the library has them, or
+ * without as the second; `--extra` is one more tool.
  *
  *   GET /__seen             what it was asked: calls, cancellations, the Authorization headers, sessions begun and ended
  *   POST /__add?name=N      one more tool, which its clients are told of
@@ -22,7 +23,11 @@ import { createModernHandler } from './mcp-modern.ts'
 import { callTool, listPage, seen, tools } from './mcp-tools.ts'
 
 const { values: settings } = parseArgs({
-  options: { port: { type: 'string', default: '0' }, modern: { type: 'boolean', default: false } },
+  options: {
+    port: { type: 'string', default: '0' },
+    modern: { type: 'boolean', default: false },
+    extra: { type: 'string' },
+  },
 })
 
 interface Session {
@@ -98,6 +103,8 @@ async function onRequest(request: IncomingMessage, response: ServerResponse): Pr
       response.writeHead(404).end()
   }
 }
+
+if (settings.extra !== undefined) await addTool(settings.extra)
 
 const server = createServer((request, response) => {
   onRequest(request, response).catch((error) => {

@@ -38,7 +38,7 @@ export interface McpHttpServer {
   forget(): Promise<void>
   kill(): Promise<void>
   /** The same address again, from a new process. */
-  restart(): Promise<McpHttpServer>
+  restart(more?: readonly string[]): Promise<McpHttpServer>
 }
 
 /** Starts a server that ends with the test. */
@@ -65,9 +65,9 @@ export async function startMcpHttpServer(words: readonly string[] = []): Promise
     add: async (name) => void (await fetch(`${origin}/__add?name=${name}`, { method: 'POST' })),
     forget: async () => void (await fetch(`${origin}/__forget`, { method: 'POST' })),
     kill,
-    async restart() {
+    async restart(more = []) {
       await kill()
-      return startMcpHttpServer([...words, '--port', port])
+      return startMcpHttpServer([...words, '--port', port, ...more])
     },
   }
 }

@@ -40,6 +40,7 @@ export interface McpConnection {
     args: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<ToolAnswer | 'forgotten'>
+  /** Lets calls under way come to their end first. */
   close(): Promise<void>
 }
 
@@ -72,22 +73,25 @@ export async function connect(config: McpServerConfig, options: ConnectOptions):
   client.onerror = (error) => log.debug(describeMessageTrouble(error), 'an MCP connection has trouble')
   client.onclose = onLost
   const link = createLink(config, options)
+  const underWay = new Set<Promise<unknown>>()
   try {
     await client.connect(link.transport, { signal, timeout: CONNECT_MS })
     const { tools } = await client.listTools(undefined, { signal, timeout: CONNECT_MS })
     return {
       tools: tools.map(toMcpTool),
-      call: (name, args, callSignal) =>
-        link
-          .call(() =>
-            client.callTool(
-              { name, arguments: { ...args } },
-              { signal: callSignal, timeout: callMs + GRACE_MS },
-            ),
-          )
-          .then(renderResult, (error) => toAnswerOrThrow(error, link)),
+      async call(name, args, callSignal) {
+        const request = { name, arguments: { ...args } }
+        const calling = link.call(() =>
+          client.callTool(request, { signal: callSignal, timeout: callMs + GRACE_MS }),
+        )
+        underWay.add(calling)
+        return calling
+          .finally(() => underWay.delete(calling))
+          .then(renderResult, (error) => toAnswerOrThrow(error, link))
+      },
       async close() {
         client.onclose = undefined
+        await Promise.allSettled(underWay)
         await link.leave()
         await client.close()
         await link.close()

@@ -17,8 +17,8 @@ export interface McpHttp {
 }
 
 /**
- * A way to one server. `onLost` is told when no connection can be made, and when the server knows nothing of the session any more.
- * Protocol: MCP, Streamable HTTP (Session Management).
+ * A way to one server. `onLost` is told when no connection can be made, when the server knows nothing of the session any more, and
+ * when its news have stopped coming. Protocol: MCP, Streamable HTTP (Session Management).
  */
 export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
   const agent = new Agent({
@@ -29,15 +29,23 @@ export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
   })
   const calls = new AsyncLocalStorage<(error: unknown) => void>()
 
+  let hasNews = false
+
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const failCall = calls.getStore()
-    const request = { ...toUndici(init, callMs), dispatcher: agent }
-    const response = await fetch(url, request).catch((error) => {
-      if (unreachable.has(error.cause?.code)) onLost()
+    const headers = new Headers(init.headers)
+    // The older revision asks for news with a GET, which a server need not know, and takes it up again once.
+    const isOldNews = init.method === 'GET'
+    const request = toUndici(init, failCall === undefined ? undefined : callMs + SPARE_MS)
+    const response = await fetch(url, { ...request, dispatcher: agent }).catch((error) => {
+      if (unreachable.has(error.cause?.code) || (isOldNews && hasNews)) onLost()
       throw error
     })
-    if (isForgotten(response.status) && isInSession(init)) onLost()
-    return withLimits(response, (error) => failCall?.(error))
+    if (isOldNews ? hasNews && !response.ok : isForgotten(response.status) && headers.has('mcp-session-id'))
+      onLost()
+    hasNews ||= isOldNews && response.ok
+    const isNews = headers.get('mcp-method') === 'subscriptions/listen'
+    return withLimits(response, { onBroken: (error) => failCall?.(error), onEnd: () => isNews && onLost() })
   }
 
   return {
@@ -63,28 +71,30 @@ export function isForgotten(status: number | undefined): boolean {
   return status === 404 || status === 400
 }
 
-/** A stream of news need not be there at all, whatever a server says to that. */
-function isInSession({ method, headers }: RequestInit): boolean {
-  return method === 'POST' && new Headers(headers).has('mcp-session-id')
-}
-
-/** The same request; one for an answer ends some time after anybody waits for it. */
-function toUndici(init: RequestInit, callMs: number): UndiciRequestInit {
+/** The same request, which ends after so long. */
+function toUndici(init: RequestInit, mostMs: number | undefined): UndiciRequestInit {
   const signals = init.signal ? [init.signal] : []
-  if (init.method === 'POST') signals.push(AbortSignal.timeout(callMs + SPARE_MS))
+  if (mostMs !== undefined) signals.push(AbortSignal.timeout(mostMs))
   // Both describe the same standard, each with its own classes.
   return { ...init, signal: AbortSignal.any(signals) } as UndiciRequestInit
 }
 
 type UndiciResponse = Awaited<ReturnType<typeof fetch>>
 
-/** The response with a body that fails once a message in it is too long; `onBroken` hears of that, and of a body that breaks off. */
-function withLimits(response: UndiciResponse, onBroken: (error: unknown) => void): Response {
+interface BodyEvents {
+  /** It breaks off, or a message in it is too long. */
+  readonly onBroken: (error: unknown) => void
+  /** However it ends. */
+  readonly onEnd: () => void
+}
+
+/** The response with a body that fails once a message in it is too long. */
+function withLimits(response: UndiciResponse, events: BodyEvents): Response {
   const { status, statusText, body } = response
   const headers = [...response.headers]
   if (body === null) return new Response(null, { status, statusText, headers })
   const isEvents = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
-  const limited = toStream(limit(body, isEvents, onBroken))
+  const limited = toStream(limit(body, isEvents, events))
   return new Response(limited, { status, statusText, headers })
 }
 
@@ -102,7 +112,7 @@ function toStream(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array
 async function* limit(
   body: AsyncIterable<Uint8Array>,
   isEvents: boolean,
-  onBroken: (error: unknown) => void,
+  { onBroken, onEnd }: BodyEvents,
 ): AsyncGenerator<Uint8Array> {
   const size = new MessageSize(isEvents)
   try {
@@ -113,6 +123,8 @@ async function* limit(
   } catch (error) {
     onBroken(error)
     throw error
+  } finally {
+    onEnd()
   }
 }
 

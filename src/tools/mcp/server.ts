@@ -37,6 +37,7 @@ export class McpServer {
   private readonly running: Promise<void>
   private connection: McpConnection | undefined
   private connecting = Promise.withResolvers<McpConnection>()
+  private readonly closing = new Set<Promise<void>>()
 
   constructor(config: McpServerConfig, options: McpServerOptions) {
     this.name = config.name
@@ -78,6 +79,7 @@ export class McpServer {
   async close(): Promise<void> {
     this.ending.abort()
     await this.running
+    await Promise.all(this.closing)
   }
 
   private async run(): Promise<void> {
@@ -124,8 +126,17 @@ export class McpServer {
     } finally {
       signal.removeEventListener('abort', giveUp)
       this.forget(connection)
-      await connection?.close()
+      if (connection !== undefined) this.letGo(connection)
     }
+  }
+
+  /** Nobody waits for what is still going on there. */
+  private letGo(connection: McpConnection): void {
+    const closing = connection
+      .close()
+      .catch((error) => this.log.debug(describeTrouble(error), 'an MCP connection did not close well'))
+      .finally(() => this.closing.delete(closing))
+    this.closing.add(closing)
   }
 
   /** Whoever calls from now on waits for another connection. */

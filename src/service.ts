@@ -132,6 +132,8 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
   const sealer = await loadSealer(config, { db, random })
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
+  const fileBlobs = options.fileBlobs ?? (await openBlobs(config.dataDir, 'files'))
+  // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
   return {
     config,
@@ -150,7 +152,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
-    fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
+    fileBlobs,
   }
 }
 

@@ -1,0 +1,198 @@
+/** Loads a GGUF file into this process, by a package that is there only where somebody wants that. */
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { basename } from 'node:path'
+import type { ChatWrapper, Llama, LlamaContextSequence, LlamaModel } from 'node-llama-cpp'
+import type { LocalModelConfig } from '../../../config.ts'
+import { StartupError } from '../../../startup-error.ts'
+
+/** The version the lock file pins: later ones lack builds for some platforms. */
+const PACKAGE = 'node-llama-cpp@3.21.1'
+/** How many answers are worked on at once; each holds a context of its own. */
+const ANSWERS_AT_ONCE = 2
+const MOST_CONTEXT_TOKENS = 8192
+
+export type Library = typeof import('node-llama-cpp')
+
+/** Where one answer at a time is worked on; what it read last is reused where the next prompt begins likewise. */
+export interface Place {
+  readonly sequence: LlamaContextSequence
+  /** How many tokens of a prompt are read at once. */
+  stepTokens: number
+}
+
+/** What a model can do beside embedding. */
+export interface LocalChat {
+  /** Writes conversations as the model's own template does. */
+  readonly wrapper: ChatWrapper
+  /** Whether that template has tools. */
+  readonly hasTools: boolean
+  readonly places: readonly Place[]
+}
+
+/** A model that is loaded. */
+export interface LocalModel {
+  /** The file's name without its ending. */
+  readonly id: string
+  /** When the file was last changed, in Unix seconds. */
+  readonly created: number
+  readonly library: Library
+  readonly llama: Llama
+  readonly model: LlamaModel
+  readonly contextTokens: number
+  readonly threads: number
+  /** How many requests are worked on at once. */
+  readonly placeCount: number
+  /** Undefined for a model made for embeddings. */
+  readonly chat: LocalChat | undefined
+  /** What llama.cpp has complained of last. */
+  complaints(): string
+}
+
+/** A file that may be a model. */
+type FileFacts = Pick<LocalModel, 'id' | 'created'>
+
+/**
+ * Loads the model and makes its contexts; nothing is downloaded or compiled. Decision: 2 (`PARLEY_LOCAL_MODEL`).
+ * @throws StartupError when the package or the file is not there or cannot be used.
+ */
+export async function loadLocalModel(config: LocalModelConfig): Promise<LocalModel> {
+  const file = await readFacts(config)
+  const runtime = await openRuntime(config)
+  try {
+    const model = await runtime.llama.loadModel({ modelPath: config.path, gpuLayers: 0 })
+    const contextTokens = Math.min(model.trainContextSize, config.contextTokens ?? MOST_CONTEXT_TOKENS)
+    const base = { ...file, ...runtime, model, contextTokens, placeCount: ANSWERS_AT_ONCE }
+    return { ...base, chat: isForEmbeddings(model) ? undefined : await openChat(base) }
+  } catch (thrown) {
+    await runtime.llama.dispose()
+    throw cannotLoad(config, thrown, runtime)
+  }
+}
+
+/**
+ * Looks whether the model could be loaded, without reading its weights.
+ * @throws StartupError as loading it does.
+ */
+export async function checkLocalModel(config: LocalModelConfig): Promise<void> {
+  await readFacts(config)
+  const runtime = await openRuntime(config)
+  try {
+    await runtime.llama.loadModel({ modelPath: config.path, gpuLayers: 0, vocabOnly: true })
+  } catch (thrown) {
+    throw cannotLoad(config, thrown, runtime)
+  } finally {
+    await runtime.llama.dispose()
+  }
+}
+
+async function readFacts({ name, path }: LocalModelConfig): Promise<FileFacts> {
+  const cannotUse = (what: string, cause?: unknown) =>
+    new StartupError(`The model file ${path} (provider ${name}) ${what}.`, { cause })
+  const file = await open(path, constants.O_RDONLY).catch((error: NodeJS.ErrnoException) => {
+    throw cannotUse(error.code === 'ENOENT' ? 'is not there' : `cannot be read (${error.code})`, error)
+  })
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile()) throw cannotUse('is no file')
+    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
+    if (buffer.toString('latin1') !== 'GGUF') throw cannotUse('is not in the GGUF format')
+    return { id: basename(path).replace(/\.gguf$/i, ''), created: Math.floor(stats.mtimeMs / 1000) }
+  } finally {
+    await file.close()
+  }
+}
+
+type Runtime = Pick<LocalModel, 'library' | 'llama' | 'threads' | 'complaints'>
+
+async function openRuntime({ name, threads = availableParallelism() }: LocalModelConfig): Promise<Runtime> {
+  const library = await importLibrary(name)
+  let complaints: string[] = []
+  const llama = await library
+    .getLlama({
+      build: 'never',
+      skipDownload: true,
+      progressLogs: false,
+      gpu: false,
+      maxThreads: threads,
+      logLevel: library.LlamaLogLevel.error,
+      // They may hold what callers sent, so they are no log lines.
+      logger: (_level, line) => {
+        complaints = [...complaints.slice(-4), line.trim()]
+      },
+    })
+    .catch((cause: unknown) => {
+      const where = `${process.platform}-${process.arch}`
+      const sentence = `The package ${PACKAGE} has nothing that runs on this machine (${where}); run Ollama or llama-server and set PARLEY_LOCAL_URL.`
+      throw new StartupError(sentence, { cause })
+    })
+  return { library, llama, threads, complaints: () => complaints.join(' ') }
+}
+
+async function importLibrary(name: string): Promise<Library> {
+  try {
+    return await import('node-llama-cpp')
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    const command = `npm install --no-save --ignore-scripts ${PACKAGE}`
+    const sentence = `A model that runs in this process (provider ${name}) needs a package that is not installed; \`${command}\` installs it.`
+    throw new StartupError(sentence, { cause })
+  }
+}
+
+/** Models made for embeddings say how their vectors are pooled; 0 is not at all. */
+function isForEmbeddings({ fileInfo }: LlamaModel): boolean {
+  const { pooling_type: pooling } = fileInfo.architectureMetadata as { pooling_type?: number }
+  return pooling !== undefined && pooling !== 0
+}
+
+async function openChat({
+  library,
+  model,
+  contextTokens,
+  threads,
+  placeCount,
+}: Omit<LocalModel, 'chat'>): Promise<LocalChat> {
+  const template = model.fileInfo.metadata.tokenizer.chat_template ?? ''
+  const wrapper = library.resolveChatWrapper(model, {
+    type: marksOfKnownFamilies.test(template) ? 'auto' : 'jinjaTemplate',
+    warningLogs: false,
+    fallbackToOtherWrappersOnJinjaError: false,
+  })
+  const context = await model.createContext({ contextSize: contextTokens, sequences: placeCount, threads })
+  const places = Array.from({ length: placeCount }, () => ({
+    sequence: context.getSequence(),
+    stepTokens: 32,
+  }))
+  return { wrapper, hasTools: hasOwnTools(wrapper, library), places }
+}
+
+/**
+ * Templates of models whose answers have a form of their own (gpt-oss's channels, Llama 3's and DeepSeek's calls), which the library
+ * reads by code of its own. Finding the right one takes it a second of the whole process; any other model's template says it all.
+ */
+const marksOfKnownFamilies = /<\|(channel|python_tag|recipient|from|turn)\b|<｜tool|<seed:/
+
+/** Where a template has no tools the library makes up a syntax for them, which no such model has learnt. */
+function hasOwnTools(
+  wrapper: ChatWrapper,
+  { ChatWrapper: Base, JinjaTemplateChatWrapper }: Library,
+): boolean {
+  if (wrapper instanceof JinjaTemplateChatWrapper) return wrapper.usingJinjaFunctionCallTemplate
+  return wrapper.settings.functions.call.prefix !== Base.defaultSettings.functions.call.prefix
+}
+
+function cannotLoad(
+  { name, path }: LocalModelConfig,
+  cause: unknown,
+  { library, complaints }: Runtime,
+): StartupError {
+  const subject = `The model file ${path} (provider ${name})`
+  if (cause instanceof library.InsufficientMemoryError) {
+    const sentence = `${subject} needs more memory than there is; a smaller context (PARLEY_LOCAL_CONTEXT) needs less.`
+    return new StartupError(sentence, { cause })
+  }
+  const reason = (complaints() || String((cause as Error).message)).replaceAll(/\s+/g, ' ').slice(0, 300)
+  return new StartupError(`${subject} cannot be loaded: ${reason}.`, { cause })
+}

@@ -86,7 +86,7 @@ export function createLocalModelBackend(options: LocalModelBackendOptions): Chat
     async close() {
       closing.abort(new BackendFailure('unreachable', 'The local model is being closed.'))
       await queue.settled()
-      await model.llama.dispose()
+      await model.model.dispose()
     },
   }
 }

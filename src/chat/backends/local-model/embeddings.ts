@@ -1,9 +1,14 @@
 /** Turns texts into vectors with a model of this process. */
 import type { LlamaEmbeddingContext, Token } from 'node-llama-cpp'
+import type { BackendFailure } from '../../backend.ts'
 import { listInputs, renderEmbeddings } from '../answer-format.ts'
 import { callersMistake } from '../callers-mistake.ts'
 import type { JsonObject } from '../values.ts'
 import type { LocalModel } from './load.ts'
+import { MOST_LETTERS_PER_TOKEN } from './template.ts'
+
+/** The library adds a token at each end, and needs one to spare. */
+const SPARE_TOKENS = 3
 
 /** Embeds with one model; its context is made at the first need. */
 export class Embedder {
@@ -46,14 +51,13 @@ export class Embedder {
 
   private tokenize(input: string | readonly number[], param: string): Token[] {
     const { model, contextTokens } = this.model
+    const most = contextTokens - SPARE_TOKENS
+    // Counting them takes the whole process some time.
+    if (input.length > most * MOST_LETTERS_PER_TOKEN) throw tooLong(param, 'is too long', most)
     const tokens = typeof input === 'string' ? model.tokenize(input) : input.map((token) => token as Token)
     const size = model.fileInfo.metadata.tokenizer.ggml.tokens.length
     if (tokens.some((token) => token >= size)) throw callersMistake(param, `must hold tokens below ${size}`)
-    // The library adds one at each end, and needs one to spare.
-    if (tokens.length > contextTokens - 3) {
-      const rule = `has ${tokens.length} tokens, more than the ${contextTokens - 3} this model reads at once`
-      throw callersMistake(param, rule, 'context_length_exceeded')
-    }
+    if (tokens.length > most) throw tooLong(param, `has ${tokens.length} tokens`, most)
     return tokens
   }
 
@@ -62,6 +66,14 @@ export class Embedder {
     this.context ??= model.createEmbeddingContext({ contextSize: contextTokens, threads })
     return this.context
   }
+}
+
+function tooLong(param: string, what: string, most: number): BackendFailure {
+  return callersMistake(
+    param,
+    `${what}, more than the ${most} tokens this model reads at once`,
+    'context_length_exceeded',
+  )
 }
 
 /** The library hands out vectors of any length; of a text without any meaning it may be 0. */

@@ -3,17 +3,15 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename } from 'node:path'
-import type { ChatWrapper, Llama, LlamaContextSequence, LlamaModel } from 'node-llama-cpp'
+import { setImmediate } from 'node:timers/promises'
+import type { ChatWrapper, LlamaContextSequence, LlamaModel } from 'node-llama-cpp'
 import type { LocalModelConfig } from '../../../config.ts'
 import { StartupError } from '../../../startup-error.ts'
+import { type Library, openRuntime, type Runtime } from './runtime.ts'
 
-/** The version the lock file pins: later ones lack builds for some platforms. */
-const PACKAGE = 'node-llama-cpp@3.21.1'
 /** How many answers are worked on at once; each holds a context of its own. */
 const ANSWERS_AT_ONCE = 2
 const MOST_CONTEXT_TOKENS = 8192
-
-export type Library = typeof import('node-llama-cpp')
 
 /** Where one answer at a time is worked on; what it read last is reused where the next prompt begins likewise. */
 export interface Place {
@@ -32,13 +30,11 @@ export interface LocalChat {
 }
 
 /** A model that is loaded. */
-export interface LocalModel {
+export interface LocalModel extends Runtime {
   /** The file's name without its ending. */
   readonly id: string
   /** When the file was last changed, in Unix seconds. */
   readonly created: number
-  readonly library: Library
-  readonly llama: Llama
   readonly model: LlamaModel
   readonly contextTokens: number
   readonly threads: number
@@ -46,8 +42,6 @@ export interface LocalModel {
   readonly placeCount: number
   /** Undefined for a model made for embeddings. */
   readonly chat: LocalChat | undefined
-  /** What llama.cpp has complained of last. */
-  complaints(): string
 }
 
 /** A file that may be a model. */
@@ -59,14 +53,15 @@ type FileFacts = Pick<LocalModel, 'id' | 'created'>
  */
 export async function loadLocalModel(config: LocalModelConfig): Promise<LocalModel> {
   const file = await readFacts(config)
-  const runtime = await openRuntime(config)
+  const runtime = await openRuntime(config.name)
+  const model = await loadModel(runtime, config, false)
+  const { threads = availableParallelism() } = config
+  const contextTokens = Math.min(model.trainContextSize, config.contextTokens ?? MOST_CONTEXT_TOKENS)
+  const base = { ...file, ...runtime, model, contextTokens, threads, placeCount: ANSWERS_AT_ONCE }
   try {
-    const model = await runtime.llama.loadModel({ modelPath: config.path, gpuLayers: 0 })
-    const contextTokens = Math.min(model.trainContextSize, config.contextTokens ?? MOST_CONTEXT_TOKENS)
-    const base = { ...file, ...runtime, model, contextTokens, placeCount: ANSWERS_AT_ONCE }
     return { ...base, chat: isForEmbeddings(model) ? undefined : await openChat(base) }
   } catch (thrown) {
-    await runtime.llama.dispose()
+    await model.dispose()
     throw cannotLoad(config, thrown, runtime)
   }
 }
@@ -77,13 +72,23 @@ export async function loadLocalModel(config: LocalModelConfig): Promise<LocalMod
  */
 export async function checkLocalModel(config: LocalModelConfig): Promise<void> {
   await readFacts(config)
-  const runtime = await openRuntime(config)
+  const model = await loadModel(await openRuntime(config.name), config, true)
+  await model.dispose()
+}
+
+async function loadModel(
+  runtime: Runtime,
+  config: LocalModelConfig,
+  vocabOnly: boolean,
+): Promise<LlamaModel> {
+  runtime.complaints.length = 0
   try {
-    await runtime.llama.loadModel({ modelPath: config.path, gpuLayers: 0, vocabOnly: true })
+    return await runtime.llama.loadModel({ modelPath: config.path, gpuLayers: 0, vocabOnly })
   } catch (thrown) {
+    // What llama.cpp has said comes a turn later than what the library throws.
+    await setImmediate()
+    await setImmediate()
     throw cannotLoad(config, thrown, runtime)
-  } finally {
-    await runtime.llama.dispose()
   }
 }
 
@@ -101,43 +106,6 @@ async function readFacts({ name, path }: LocalModelConfig): Promise<FileFacts> {
     return { id: basename(path).replace(/\.gguf$/i, ''), created: Math.floor(stats.mtimeMs / 1000) }
   } finally {
     await file.close()
-  }
-}
-
-type Runtime = Pick<LocalModel, 'library' | 'llama' | 'threads' | 'complaints'>
-
-async function openRuntime({ name, threads = availableParallelism() }: LocalModelConfig): Promise<Runtime> {
-  const library = await importLibrary(name)
-  let complaints: string[] = []
-  const llama = await library
-    .getLlama({
-      build: 'never',
-      skipDownload: true,
-      progressLogs: false,
-      gpu: false,
-      maxThreads: threads,
-      logLevel: library.LlamaLogLevel.error,
-      // They may hold what callers sent, so they are no log lines.
-      logger: (_level, line) => {
-        complaints = [...complaints.slice(-4), line.trim()]
-      },
-    })
-    .catch((cause: unknown) => {
-      const where = `${process.platform}-${process.arch}`
-      const sentence = `The package ${PACKAGE} has nothing that runs on this machine (${where}); run Ollama or llama-server and set PARLEY_LOCAL_URL.`
-      throw new StartupError(sentence, { cause })
-    })
-  return { library, llama, threads, complaints: () => complaints.join(' ') }
-}
-
-async function importLibrary(name: string): Promise<Library> {
-  try {
-    return await import('node-llama-cpp')
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    const command = `npm install --no-save --ignore-scripts ${PACKAGE}`
-    const sentence = `A model that runs in this process (provider ${name}) needs a package that is not installed; \`${command}\` installs it.`
-    throw new StartupError(sentence, { cause })
   }
 }
 
@@ -193,6 +161,9 @@ function cannotLoad(
     const sentence = `${subject} needs more memory than there is; a smaller context (PARLEY_LOCAL_CONTEXT) needs less.`
     return new StartupError(sentence, { cause })
   }
-  const reason = (complaints() || String((cause as Error).message)).replaceAll(/\s+/g, ' ').slice(0, 300)
-  return new StartupError(`${subject} cannot be loaded: ${reason}.`, { cause })
+  const said = [...new Set(complaints)].join(' ')
+  const reason =
+    /error loading model: (.*?)( llama_|$)/s.exec(said)?.[1] ?? (said || String((cause as Error).message))
+  const short = reason.replaceAll(/\s+/g, ' ').slice(0, 300).replace(/\.+$/, '')
+  return new StartupError(`${subject} cannot be loaded: ${short}.`, { cause })
 }

@@ -7,8 +7,8 @@ import type { LocalChatRequest, OfferedTools } from './request.ts'
 
 /** Tokens left free for what a template puts around a call. */
 export const CALL_MARGIN_TOKENS = 128
-/** No text has fewer tokens than this makes of it; counting them takes the whole process some time. */
-const MOST_LETTERS_PER_TOKEN = 32
+/** More letters than this for each token there is room for are too many; counting their tokens would hold up the whole process. */
+export const MOST_LETTERS_PER_TOKEN = 32
 
 /** A model that chats. */
 export type ChattingModel = LocalModel & { readonly chat: LocalChat }

@@ -83,7 +83,7 @@ export class Writing {
     if (thrown instanceof Error && thrown.message === 'Failed to parse grammar') {
       throw callersMistake('tools', 'have a schema this model cannot be held to')
     }
-    const cause = new Error(model.complaints(), { cause: thrown })
+    const cause = new Error(model.complaints.join(' '), { cause: thrown })
     throw new BackendFailure('protocol', 'The model failed in its answer.', { cause })
   }
 

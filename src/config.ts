@@ -224,7 +224,8 @@ function missing(given: Given): string[] {
 }
 
 function ambiguous(given: Given): string[] {
-  return given.PARLEY_LOCAL_URL !== undefined && given.PARLEY_LOCAL_MODEL !== undefined
+  const { PARLEY_BACKEND: backend, PARLEY_LOCAL_URL: url, PARLEY_LOCAL_MODEL: model } = given
+  return backend === 'local' && url !== undefined && model !== undefined
     ? ['PARLEY_LOCAL_URL and PARLEY_LOCAL_MODEL are both set; keep one of them.']
     : []
 }

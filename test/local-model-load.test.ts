@@ -8,6 +8,7 @@ import { createLocalModelBackend } from '../src/chat/backends/local-model.ts'
 import { systemClock } from '../src/system-clock.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { never } from './support/backend.ts'
+import { writeConfigFile } from './support/config-file.ts'
 import { greedy, localEnvironment, startLocalStand, writeModelFile } from './support/local-model.ts'
 import { totalUsage } from './support/usage.ts'
 
@@ -93,6 +94,49 @@ describe('the line', () => {
     first.leave()
     expect((await waiting).status).toBe(200)
   })
+})
+
+test('where the line is full a fallback answers at once', async () => {
+  const text = `providers:\n  own: { kind: local, model: "${stand.path}", threads: 1 }\n  play: { kind: mock }\n`
+  const app = await startApp({ PARLEY_CONFIG: await writeConfigFile(text) })
+  const { agent_id, agent_key } = await app.createAgent()
+  const policy = {
+    default_model: { provider: 'own', model: 'tiny' },
+    fallback_models: [{ provider: 'play', model: 'mock' }],
+  }
+  expect((await app.call('PUT', `/v1/agents/${agent_id}/model-policy`, { body: policy })).status).toBe(200)
+  await Promise.all([hold(app), hold(app)])
+  const leaving = new AbortController()
+  const others = Array.from({ length: 7 }, () =>
+    app.call('POST', CHAT, { body: greedy('Hi', { model: 'tiny' }), signal: leaving.signal }),
+  )
+  expect((await Promise.race(others)).status).toBe(429)
+  const { status, headers } = await app.call('POST', CHAT, { key: agent_key, body: greedy('Hi') })
+  expect({ status, by: headers.get('x-parley-provider') }).toEqual({ status: 200, by: 'play' })
+  expect(headers.get('x-parley-fallback')).toBe('true')
+  leaving.abort()
+  await Promise.allSettled(others)
+})
+
+test('two models run side by side; one that cannot be loaded closes the other', async () => {
+  const vectors = writeModelFile({ poolingType: 1 })
+  const write = (path: string) =>
+    writeConfigFile(`providers:
+  talk: { kind: local, model: "${stand.path}", threads: 1 }
+  embed: { kind: local, model: "${path}", threads: 1, context: 512 }
+`)
+  const app = await startApp({ PARLEY_CONFIG: await write(vectors) })
+  const { data } = (await app.call('GET', '/v1/models')).body
+  expect(data.map(({ id, context_length }: Record<string, unknown>) => [id, context_length])).toEqual([
+    ['talk/tiny', 2048],
+    ['embed/tiny', 512],
+  ])
+  const embedded = await app.call('POST', '/v1/embeddings', { body: { input: 'Hi' } })
+  expect(embedded.headers.get('x-parley-provider')).toBe('embed')
+  const chat = await app.call('POST', CHAT, { body: greedy('Hi', { max_tokens: 2 }) })
+  expect(chat.headers.get('x-parley-provider')).toBe('talk')
+  const missing = startApp({ PARLEY_CONFIG: await write('/nowhere.gguf') })
+  await expect(missing).rejects.toThrow('The model file /nowhere.gguf (provider embed) is not there.')
 })
 
 test('who leaves in the middle of an answer stops it, and what was used is booked', async () => {

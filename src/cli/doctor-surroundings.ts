@@ -62,28 +62,29 @@ async function checkRemote(
   }
 }
 
-function toFinding(check: string, { kind, name, url }: RemoteConfig, error: unknown): Finding {
+function toFinding(check: string, provider: RemoteConfig, error: unknown): Finding {
   if (!(error instanceof BackendFailure)) throw error
+  const { kind, url } = provider
   const { status } = error
   if (kind === 'local') {
-    const setting = toSetting(name, 'PARLEY_LOCAL_URL', 'url')
+    const setting = toSetting(provider, 'PARLEY_LOCAL_URL', 'url')
     const said = status === undefined ? error.message : `${url} answered ${status}`
     return fail(check, `${said}; check ${setting}`)
   }
   if (status === 401 || status === 403) {
-    const setting = toSetting(name, 'PARLEY_GATEWAY_API_KEY', 'api_key')
+    const setting = toSetting(provider, 'PARLEY_GATEWAY_API_KEY', 'api_key')
     return fail(check, `${url} answered ${status}; set ${setting} to a key it accepts`)
   }
-  const setting = toSetting(name, 'PARLEY_GATEWAY_URL', 'url')
+  const setting = toSetting(provider, 'PARLEY_GATEWAY_URL', 'url')
   // Some gateways have none; ids are handed on as they are then.
   if (status === 404) return warn(check, `${url}/models is not there; check ${setting}`)
   return fail(check, `${url} gave no model list (${error.message}); check ${setting} and that it runs`)
 }
 
-/** Where an operator sets that of a provider; a file may use the environment's name too. */
-function toSetting(name: string, variable: string, key: string): string {
+/** Where an operator sets that of a provider; a file may use the name the environment's has, which is its kind. */
+function toSetting({ kind, name }: RemoteConfig, variable: string, key: string): string {
   const inFile = `providers.${name}.${key} in the file of PARLEY_CONFIG`
-  return variable.toLowerCase().startsWith(`parley_${name}_`) ? `${variable} (or ${inFile})` : inFile
+  return name === kind ? `${variable} (or ${inFile})` : inFile
 }
 
 /** The port is free, or a Parley answers there. */

@@ -1,5 +1,5 @@
 /** Knows which models the backends offer, refreshed in the background and never on the request path. */
-import { BackendFailure, type BackendModel, type ChatBackend } from '../chat/backend.ts'
+import type { BackendModel, ChatBackend } from '../chat/backend.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { createModelNames } from './names.ts'
@@ -81,8 +81,8 @@ export function createModelCatalogue(
     } catch (error) {
       if (closing.signal.aborted) return
       down.add(backend.name)
-      const reason = error instanceof BackendFailure ? `: ${error.message}` : ''
-      log.warn({ provider: backend.name, err: error }, `the model list could not be read${reason}`)
+      const reason = error instanceof Error ? error.message : String(error)
+      log.warn({ provider: backend.name, err: error }, `the model list could not be read: ${reason}`)
     }
     const delayMs = down.has(backend.name) ? timings.retryEveryMs : timings.refreshEveryMs
     timers.set(backend.name, setTimeout(() => void refresh(backend), delayMs).unref())

@@ -5,22 +5,16 @@ import { z } from 'zod'
 import { type Path, renderFault } from './agents/refusal.ts'
 import { keyOffsetOf, readYaml, type YamlMapping } from './agents/yaml.ts'
 import type { ProviderConfig } from './config.ts'
+import { findNameProblem, isMapping, mappingOf } from './config-mapping.ts'
+import { listMcpServers, listWrongMcpNames, McpSection, type McpServerConfig } from './config-mcp.ts'
 import { createReferences, type Fault, type Variables } from './config-references.ts'
-import {
-  gatewayKey,
-  gatewayUrl,
-  LOCAL_URL,
-  localContext,
-  localThreads,
-  localUrl,
-  orMissing,
-} from './config-values.ts'
+import { gatewayKey, gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl } from './config-values.ts'
 import { ServiceError } from './errors.ts'
-import { nearestName } from './nearest-name.ts'
 
 /** What a file says, and everything that is wrong with it. */
 export interface ReadConfigFile {
   readonly providers: readonly ProviderConfig[]
+  readonly mcp: readonly McpServerConfig[]
   /** One sentence per fault, each with the file, the path in it and the line; none holds a value. */
   readonly problems: readonly string[]
   /** The environment variables it refers to. */
@@ -59,6 +53,7 @@ const Provider = z.preprocess(
 
 const ConfigFile = mappingOf({
   providers: z.record(z.string(), Provider, { error: 'must be a mapping of names to providers' }).default({}),
+  mcp: McpSection.default({}),
 })
 
 /**
@@ -67,18 +62,20 @@ const ConfigFile = mappingOf({
  */
 export async function readConfigFile(path: string, variables: Variables): Promise<ReadConfigFile> {
   const read = await readMapping(path)
-  if (typeof read === 'string') return { providers: [], problems: [read], variables: new Set() }
+  if (typeof read === 'string') return { providers: [], mcp: [], problems: [read], variables: new Set() }
   const references = createReferences(variables)
   const parsed = ConfigFile.safeParse(references.resolve(read.value))
   const faults = [
     ...references.faults,
     ...listIssues(parsed.error, references.faults),
     ...listWrongNames(read.value.providers, variables.PARLEY_BACKEND),
+    ...listWrongMcpNames(read.value.mcp),
   ].map((fault) => ({ ...fault, offset: keyOffsetOf(read, fault.path) }))
   return {
     providers: Object.entries(parsed.data?.providers ?? {}).map(([name, provider]) =>
       toProvider(name, provider, dirname(path)),
     ),
+    mcp: listMcpServers(parsed.data?.mcp ?? {}, variables),
     problems: faults
       .toSorted((one, other) => one.offset - other.offset)
       .map(
@@ -130,30 +127,15 @@ function listWrongNames(providers: unknown, taken: string | undefined): Fault[] 
   if (!isMapping(providers)) return []
   return Object.keys(providers).flatMap((name) => {
     const path = ['providers', name]
-    if (!/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name)) {
-      const rule = 'a name must be 1 to 32 small letters, digits, - and _, the first a letter or digit'
-      return { path, problem: rule }
-    }
+    const wrong = findNameProblem(name)
+    if (wrong !== undefined) return { path, problem: wrong }
     if (name === 'agent') return { path, problem: 'is not allowed as a name: agents are called agent/…' }
     if (name === taken) return { path, problem: `is already the provider that PARLEY_BACKEND=${name} sets` }
     return []
   })
 }
 
-/** A mapping of these keys and no others. */
-function mappingOf<Shape extends z.ZodRawShape>(shape: Shape) {
-  const unknownKey = z.custom<never>(() => false, {
-    error: ({ path }) =>
-      `is not a key here; the nearest is ${nearestName(String(path?.at(-1)), Object.keys(shape))}`,
-  })
-  return z.object(shape, { error: orMissing('must be a mapping') }).catchall(unknownKey)
-}
-
 /** A number of YAML is read as the text of a variable is, which a reference makes it anyway. */
 function numberOrText<Value>(text: z.ZodType<Value, string>) {
   return z.preprocess((value) => (typeof value === 'number' ? String(value) : value), text)
-}
-
-function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -97,6 +97,27 @@ export function gatewayKey() {
   return matching(/^[!-~]+$/, 'must be visible ASCII characters only')
 }
 
+/** Where an MCP server is reached over HTTP. */
+export function mcpUrl() {
+  return value('must be an http or https URL without credentials or fragment', (text) => {
+    if (!URL.canParse(text) || /[#\s]/.test(text)) return undefined
+    const { protocol, username, password } = new URL(text)
+    return /^https?:$/.test(protocol) && username === '' && password === '' ? text : undefined
+  })
+}
+
+/** The value of a request header. */
+export function headerText() {
+  return matching(/^[\t\x20-\x7e]*$/, 'must be ASCII without control characters')
+}
+
+/** A word that a program is started with. */
+export function programText() {
+  return z
+    .string({ error: orMissing('must be text; put it in quotes') })
+    .refine((text) => !text.includes('\0'), 'must not contain the character U+0000')
+}
+
 /** Text of so many bytes at least, as UTF-8. */
 export function secretText(minimumBytes: number) {
   return value(

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import type { AddressBlock } from './address-blocks.ts'
 import type { ReadConfigFile } from './config-file.ts'
+import type { McpServerConfig } from './config-mcp.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
@@ -73,6 +74,10 @@ export interface Config {
   readonly providers: readonly ProviderConfig[]
   readonly defaultModel: string | undefined
   readonly defaultEmbeddingModel: string | undefined
+  /** Servers whose tools agents may use, no two of the same name. */
+  readonly mcp: readonly McpServerConfig[]
+  /** The host's module, as an absolute path. */
+  readonly hooks: string | undefined
   /** How long single calls are kept; their daily sums stay for good. */
   readonly usageRetentionDays: number
   /** Requests a minute, streams at once (both 0 = no limit), the largest body of a chat or of embeddings, and the largest file. */
@@ -84,6 +89,8 @@ export interface Config {
     readonly streams: { readonly parent: number; readonly agent: number; readonly address: number }
     readonly maxBodyBytes: number
     readonly maxFileBytes: number
+    /** Of everything a parent key keeps; 0 = no limit. */
+    readonly storageQuotaBytes: number
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
@@ -99,6 +106,8 @@ export interface Config {
     /** Of an answer that is not streamed. */
     readonly backendTotalMs: number
     readonly streamMaxMs: number
+    /** Of one call of a tool that runs here. */
+    readonly toolMs: number
     /** Of silence on a stream, after which a comment is sent. */
     readonly heartbeatMs: number
     /** For a whole JSON body. */
@@ -175,14 +184,14 @@ export async function parseConfig(
   const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
   const notices = [...unknownNames(given), ...unusedNames(given)]
   return {
-    config: toConfig(parsed.data, providers),
+    config: toConfig(parsed.data, providers, file.mcp),
     warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
   }
 }
 
 /** What the file says that `PARLEY_CONFIG` names; only its own code is loaded when there is none. */
 async function readFileOf(given: Given): Promise<ReadConfigFile> {
-  if (given.PARLEY_CONFIG === undefined) return { providers: [], problems: [], variables: new Set() }
+  if (given.PARLEY_CONFIG === undefined) return { providers: [], mcp: [], problems: [], variables: new Set() }
   const { readConfigFile } = await import('./config-file.ts')
   return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }
@@ -281,7 +290,7 @@ function unusedNames(given: Given): Notice[] {
     )
 }
 
-function toConfig(given: Environment, providers: readonly ProviderConfig[]): Config {
+function toConfig(given: Environment, providers: readonly ProviderConfig[], mcp: Config['mcp']): Config {
   return {
     server: {
       port: given.PORT,
@@ -300,6 +309,8 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
     parentKey: given.PARLEY_PARENT_KEY,
     providers,
     defaultModel: given.PARLEY_DEFAULT_MODEL,
+    mcp,
+    hooks: given.PARLEY_HOOKS === undefined ? undefined : resolve(given.PARLEY_HOOKS),
     usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
     defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,
     limits: {
@@ -314,6 +325,7 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
       },
       maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
       maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
+      storageQuotaBytes: given.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
     },
     breaker: {
@@ -328,6 +340,7 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
       backendIdleMs: toMs(given.PARLEY_BACKEND_IDLE_SECONDS),
       backendTotalMs: toMs(given.PARLEY_BACKEND_TOTAL_SECONDS),
       streamMaxMs: toMs(given.PARLEY_STREAM_MAX_SECONDS),
+      toolMs: toMs(given.PARLEY_TOOL_SECONDS),
       heartbeatMs: toMs(given.PARLEY_HEARTBEAT_SECONDS),
       bodyMs: toMs(given.PARLEY_BODY_SECONDS),
       bodyIdleMs: toMs(given.PARLEY_BODY_IDLE_SECONDS),

@@ -13,6 +13,8 @@ import type { ModelCatalogue } from './models/catalogue.ts'
 import type { RateLimiter } from './rpc/rate-limit.ts'
 import type { StreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
+import type { OnUploadComplete } from './tools/host.ts'
+import type { Toolbox } from './tools/tool.ts'
 import type { UsageBooks } from './usage/books.ts'
 
 /** A connection or an open transaction. */
@@ -50,6 +52,10 @@ export interface Deps {
   readonly streams: StreamSlots
   /** The bytes of files. */
   readonly fileBlobs: Blobs
+  /** What runs on the server when a model calls it. */
+  readonly tools: Toolbox
+  /** What the host does with each complete upload. */
+  readonly onUploadComplete: OnUploadComplete | undefined
   readonly usage: UsageBooks
 }
 

@@ -12,10 +12,9 @@ import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
-import { createDrain } from './drain.ts'
 import { startFileSweeper } from './files/sweep.ts'
-import { readHealth } from './health.ts'
-import { listen, urlOf } from './http-server.ts'
+import { createHealth } from './health.ts'
+import { createDrain, listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
 import { createParentKey, registerParentKey } from './keys/keys.ts'
 import { hasParentKey } from './keys/store.ts'
@@ -26,6 +25,11 @@ import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
 import { openBlobs } from './storage/local.ts'
 import { systemClock } from './system-clock.ts'
+import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
+import { loadHostModule } from './tools/host-module.ts'
+import { startMcpServers } from './tools/mcp/servers.ts'
+import type { Toolbox } from './tools/tool.ts'
+import { createToolbox } from './tools/toolbox.ts'
 import { createUsageBooks } from './usage/books.ts'
 import { startTending } from './usage/retention.ts'
 
@@ -37,7 +41,13 @@ export interface ServiceOptions {
   readonly log?: Logger
   /** Where the bytes of files are kept; closed with the service. */
   readonly fileBlobs?: Blobs
+  /** Tools that run here when a model calls them; they win over those of the same name in the module of `PARLEY_HOOKS`. */
+  readonly tools?: HostTools
+  /** Told of each complete upload, instead of the module's. */
+  readonly onUploadComplete?: OnUploadComplete
 }
+
+export type { HostHooks, HostTool, HostTools, OnUploadComplete } from './tools/host.ts'
 
 /** A running service. */
 export interface Service {
@@ -54,17 +64,18 @@ const RECORD_USE_EVERY_MS = 10_000
 
 /**
  * Opens the data, starts the backends and listens.
- * @throws StartupError when the data directory, the database, the secret or the port cannot be used.
+ * @throws StartupError when the host's module or tools, the data directory, the database, the secret or the port cannot be used.
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
+  const hooks = await gatherHooks(options)
   const opened = await openDatabase({ dataDir: options.config.dataDir, role: 'server' })
   let deps: Deps | undefined
   try {
-    deps = await createDeps(options, opened)
+    deps = await createDeps(options, opened, hooks)
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
-    if (deps !== undefined) await closeBackends(deps)
+    if (deps !== undefined) await closeSources(deps)
     await opened.close()
     throw error
   }
@@ -74,6 +85,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   const { server: address, timings } = deps.config
   let isDraining = false
   let openapi: Buffer | undefined
+  const readHealth = createHealth(deps)
   const app = createApp({
     deps,
     // Rendered for whoever asks first: a start has no use for it.
@@ -81,7 +93,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
       openapi ??= Buffer.from(JSON.stringify(renderOpenapi()))
       return openapi
     },
-    health: { read: () => readHealth(deps, isDraining) },
+    health: { read: () => readHealth(isDraining) },
   })
   const listener: RequestListener = (request, response) => {
     // Its connection would wait for a next request, and hold the exit.
@@ -104,7 +116,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     isDraining = true
     await drain(timings.shutdownMs, app.endStreams)
     clearInterval(recordUse)
-    await closeBackends(deps)
+    await closeSources(deps)
     await recordKeyUse(deps)
     await Promise.all([deps.usage.close(), stopTending(), stopSweeping()])
     await deps.fileBlobs.close()
@@ -122,12 +134,20 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   }
 }
 
-async function closeBackends({ models, backends }: Deps): Promise<void> {
+/** Lets go of everything that answers from elsewhere. */
+async function closeSources({ models, backends, tools }: Deps): Promise<void> {
   models.close()
-  await Promise.all(backends.map((backend) => backend.close()))
+  await Promise.all([...backends.map((backend) => backend.close()), tools.close()])
 }
 
-async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
+/** What the host brings in its module and in its options. Decision: 9 (Host hooks). */
+async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
+  const given = readHooks({ tools, onUploadComplete }, 'createService')
+  if (config.hooks === undefined) return given
+  return joinHooks(given, await loadHostModule(config.hooks))
+}
+
+async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks: ReadHooks): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
   const keys = createKeyDirectory(db, clock)
@@ -152,8 +172,18 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
+    tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
+    onUploadComplete: hooks.onUploadComplete,
     fileBlobs,
   }
+}
+
+/** Decision: 7 (Tools). */
+function startMcp(
+  { mcp, timings }: Config,
+  deps: Pick<Deps, 'clock' | 'random' | 'log'>,
+): Toolbox | undefined {
+  return mcp.length === 0 ? undefined : startMcpServers(mcp, { ...deps, callMs: timings.toolMs })
 }
 
 /** Registers the operator's key, or makes the first one. Decision: 2 (First start). */

@@ -1,9 +1,12 @@
 /** Claims side by side: one winner, and nothing lost or moved twice, within a process and between two. */
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../src/audit/actor.ts'
 import { createParentKey, revokeParentKey } from '../src/keys/keys.ts'
 import { startApp, type TestApp } from './support/app.ts'
+import { publicIdOf } from './support/audit.ts'
 import { as, claim, ownPage, proxied, readMe } from './support/console.ts'
+import { raw } from './support/database.ts'
 import { OtherProcess, source } from './support/other-process.ts'
 import { callServer, makeFolder, runParley, startServer } from './support/process.ts'
 
@@ -133,5 +136,10 @@ describe('two processes', () => {
       expect([status, there[index]].sort()).toEqual([200, 409])
       expect((await callServer(server.url, 'GET', '/v1/models', keys[index])).status).toBe(200)
     }
+    const claimed = raw(join(folder, 'data'))
+      .prepare(`select target_id from audit_events where action = 'key.claim'`)
+      .pluck()
+      .all()
+    expect(claimed.sort()).toEqual(keys.map(publicIdOf).sort())
   })
 })

@@ -6,7 +6,9 @@ import { backend } from './support/mock.ts'
 type List = { data: { embedding: number[] }[]; model: string; usage: object }
 
 async function embed(body: Record<string, unknown>): Promise<List> {
-  const bytes = await backend.embed({ body: { model: 'mock-embedding', ...body }, signal: never })
+  const bytes = Buffer.concat(
+    await backend.embed({ body: { model: 'mock-embedding', ...body }, signal: never }),
+  )
   return JSON.parse(Buffer.from(bytes).toString())
 }
 

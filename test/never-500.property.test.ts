@@ -49,17 +49,27 @@ const message = fc.record(
     name: awkward,
     tool_calls: awkward,
     tool_call_id: awkward,
+    type: fc.oneof(fc.constantFrom('message', 'function_call', 'function_call_output'), awkward),
+    call_id: awkward,
+    output: awkward,
   },
   { requiredKeys: [] },
 )
+const conversation = fc.array(fc.oneof(message, awkward), { maxLength: 4 })
 /** A body with fields that exist, holding what they should not. */
 const input = fc
   .tuple(
     fc.dictionary(fc.oneof(fc.constantFrom(...fieldNames), fc.string()), awkward, { maxKeys: 6 }),
-    fc.option(fc.array(fc.oneof(message, awkward), { maxLength: 4 }), { nil: undefined }),
+    fc.option(conversation, { nil: undefined }),
+    fc.option(fc.oneof(fc.string(), conversation), { nil: undefined }),
     fc.option(fc.constantFrom('mock', 'mock-embedding', 'agent/x'), { nil: undefined }),
   )
-  .map(([fields, messages, model]) => ({ ...fields, ...(messages && { messages }), ...(model && { model }) }))
+  .map(([fields, messages, input, model]) => ({
+    ...fields,
+    ...(messages && { messages }),
+    ...(input !== undefined && { input }),
+    ...(model && { model }),
+  }))
 const body = fc.oneof(input, awkward)
 const headers = fc.dictionary(
   fc.constantFrom('If-Match', 'Accept', 'Origin', 'Prefer', 'Range', 'X-Request-Id'),

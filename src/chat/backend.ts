@@ -43,10 +43,10 @@ export interface ChatBackend {
    */
   stream(request: BackendRequest): Promise<AsyncIterator<Uint8Array, void, void>>
   /**
-   * Answers with one whole embedding list, as JSON bytes.
+   * Answers with one whole embedding list, as JSON bytes in the pieces they came in, cut anywhere.
    * @throws BackendFailure
    */
-  embed(request: BackendRequest): Promise<Uint8Array>
+  embed(request: BackendRequest): Promise<readonly Uint8Array[]>
   /**
    * The models the backend offers now.
    * @throws BackendFailure

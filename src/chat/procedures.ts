@@ -1,13 +1,27 @@
 /** How callers chat: REST in one call that answers or streams, RPC as a stream of chunks. */
 import { z } from 'zod'
+import type { Config } from '../config.ts'
 import type { EventStream } from '../rpc/answer.ts'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { chat } from './chat.ts'
-import { dataOf, splitRun } from './event-reader.ts'
+import { decodeRuns } from './decode.ts'
 import { ChatChunk, ChatCompletion, ChatRequest } from './schema.ts'
 
 const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
+
+/** What REST needs to know of every operation that chats. */
+export const chatWire = {
+  ...everybody,
+  maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes,
+  failures: {
+    403: 'The model is not allowed.',
+    404: 'There is no such model.',
+    502: 'The backend refused.',
+    503: 'The backend cannot be reached.',
+    504: 'The backend was too slow.',
+  },
+} as const
 
 export const chatRouter = router({
   completions: defineOp({
@@ -18,18 +32,7 @@ export const chatRouter = router({
       tag: 'Chat',
       summary: 'Answer a conversation, as one object or as a stream',
     },
-    wire: {
-      ...everybody,
-      maxBodyBytes: ({ limits }) => limits.maxBodyBytes,
-      sse: ChatChunk,
-      failures: {
-        403: 'The model is not allowed.',
-        404: 'There is no such model.',
-        502: 'The backend refused.',
-        503: 'The backend cannot be reached.',
-        504: 'The backend was too slow.',
-      },
-    },
+    wire: { ...chatWire, sse: ChatChunk },
     rpc: false,
     input: ChatRequest,
     output: ChatCompletion,
@@ -47,14 +50,3 @@ export const chatRouter = router({
     },
   }),
 })
-
-/** The chunks each read of the backend brought, as objects. */
-async function* decodeRuns(runs: AsyncIterator<Uint8Array, void, void>): AsyncGenerator<ChatChunk[]> {
-  try {
-    for (let run = await runs.next(); !run.done; run = await runs.next()) {
-      yield [...splitRun(Buffer.from(run.value))].map((event) => JSON.parse(dataOf(event) as string))
-    }
-  } finally {
-    await runs.return?.()
-  }
-}

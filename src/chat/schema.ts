@@ -2,11 +2,14 @@
 import { z } from 'zod'
 
 /** Security: 2.5. */
-const MAX_MESSAGES = 2048
+export const MAX_MESSAGES = 2048
 const MAX_TEXT_LENGTH = 2 * 1024 * 1024
-const MAX_TOOLS = 128
+export const MAX_TOOLS = 128
 
-const text = z.string().max(MAX_TEXT_LENGTH)
+/** Text of a message. */
+export const text = z.string().max(MAX_TEXT_LENGTH)
+/** Text holding JSON: what a tool is called with. */
+export const toolArguments = z.string().max(256 * 1024)
 
 /** One part of a message's content; kinds this service does not know pass through. */
 const ContentPart = z
@@ -22,7 +25,7 @@ const ToolCall = z
   .looseObject({
     id: z.string(),
     type: z.string(),
-    function: z.looseObject({ name: z.string(), arguments: z.string().max(256 * 1024) }).optional(),
+    function: z.looseObject({ name: z.string(), arguments: toolArguments }).optional(),
   })
   .meta({ id: 'ToolCall' })
 
@@ -43,7 +46,9 @@ export const ChatMessage = z
   .meta({ id: 'ChatMessage' })
 export type ChatMessage = z.infer<typeof ChatMessage>
 
-const toolName = z.string().regex(/^[A-Za-z0-9_.-]{1,128}$/, 'must be 1 to 128 letters, digits, _, - or .')
+export const toolName = z
+  .string()
+  .regex(/^[A-Za-z0-9_.-]{1,128}$/, 'must be 1 to 128 letters, digits, _, - or .')
 
 /** Contract: Chat completions (`tools`); schemas and `strict` pass through as they are. */
 export const ChatTool = z

@@ -2,17 +2,18 @@
 import { Attempts } from '../chat/attempts.ts'
 import { Deadline } from '../chat/deadline.ts'
 import { toCallerError } from '../chat/failures.ts'
+import type { Usage } from '../chat/schema.ts'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { JsonBytes } from '../rpc/answer.ts'
 import type { CallContext } from '../rpc/context.ts'
-import { toWantedList } from './list.ts'
+import { type EmbeddedList, toWantedList } from './list.ts'
 import { countInputs, type EmbeddingsRequest } from './schema.ts'
 
 /**
- * One vector for each input, in its order; the headers name who answered. Contract: Embeddings.
- * @throws ServiceError `model_not_found`, `service_unavailable` when no backend has listed a model yet, and as the backend's
- * failure maps to one.
+ * One vector for each input, in its order; the headers name who answered. Booked however it ends. Contract: Embeddings.
+ * @throws ServiceError `model_not_found`, `insufficient_quota`, `service_unavailable` when no backend has listed a model yet, and
+ * as the backend's failure maps to one.
  */
 export async function createEmbeddings(
   context: CallContext,
@@ -20,22 +21,53 @@ export async function createEmbeddings(
   caller: AbortSignal,
 ): Promise<JsonBytes> {
   const { deps } = context
-  const { timings } = deps.config
-  const attempts = new Attempts(deps, [deps.models.route(request.model ?? getDefaultModel(deps))])
-  const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
+  const route = deps.models.route(request.model ?? getDefaultModel(deps))
+  const booking = await deps.usage.begin({
+    requestId: context.arrival.requestId,
+    tenantId: context.caller.tenantId,
+    agentId: undefined,
+    provider: route.backend.name,
+    model: route.model,
+    isStreamed: false,
+    request: { input: request.input },
+  })
+  const attempts = new Attempts(deps, [route])
+  try {
+    const { pieces, tokens } = await embed(deps, attempts, request, caller)
+    booking.used(tokens === undefined ? undefined : toUsage(tokens))
+    await booking.end('ok')
+    context.setHeader('X-Parley-Provider', route.backend.name)
+    context.setHeader('X-Parley-Attempts', String(attempts.count))
+    return new JsonBytes(pieces)
+  } catch (thrown) {
+    await booking.fail(thrown, caller)
+    throw thrown
+  }
+}
+
+function toUsage(tokens: number): Usage {
+  return { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens }
+}
+
+/** @throws ServiceError as the backend's failure maps to one. */
+async function embed(
+  { config }: Pick<Deps, 'config'>,
+  attempts: Attempts,
+  request: EmbeddingsRequest,
+  caller: AbortSignal,
+): Promise<EmbeddedList> {
+  const { backendTotalMs } = config.timings
+  const deadline = new Deadline(caller, backendTotalMs, backendTotalMs)
   const { signal } = deadline
   try {
-    const list = await attempts.run(signal, async ({ backend, model }) => {
-      const bytes = await backend.embed({ body: { ...request, model }, signal })
-      return toWantedList(bytes, {
+    return await attempts.run(signal, async ({ backend, model }) => {
+      const pieces = await backend.embed({ body: { ...request, model }, signal })
+      return toWantedList(pieces, {
         count: countInputs(request.input),
         encoding: request.encoding_format ?? 'float',
         model,
       })
     })
-    context.setHeader('X-Parley-Provider', attempts.route.backend.name)
-    context.setHeader('X-Parley-Attempts', String(attempts.count))
-    return new JsonBytes(list)
   } catch (thrown) {
     throw toCallerError(thrown)
   } finally {

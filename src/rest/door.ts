@@ -21,9 +21,10 @@ import {
 } from './headers.ts'
 import { gatherInput } from './input.ts'
 import { endAndLinger, isStillSending } from './linger.ts'
-import { receiveUpload } from './multipart.ts'
+import { assertAcceptable, receiveUpload } from './multipart.ts'
 import { createRouteTable, type Match, type RestOperation } from './routes.ts'
-import { eventStreamHeaders, writeEvents } from './sse.ts'
+import { findSizeLimit } from './size-limit.ts'
+import { DONE, eventStreamHeaders, writeEvents } from './sse.ts'
 import { endWith } from './write.ts'
 
 /** Longest request target that is looked at, in characters. Security: 2.5. */
@@ -58,20 +59,21 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     const { operation, params } = await findOperation(call)
     call.errorShape = operation.wire.errors
     await authorize(context, operation.wire)
-    askForBody(request, call.response)
     if (operation.wire.body === 'upload') return answerUpload(call, operation)
+    askForBody(request, call.response)
     return run(call, operation, await gatherInput(request, operation, params, deps))
   }
 
   /** The file lasts as long as the call, unless the operation keeps it. */
-  function answerUpload(call: RestCall, operation: RestOperation): Promise<void> {
+  async function answerUpload(call: RestCall, operation: RestOperation): Promise<void> {
     const { config, fileBlobs: blobs } = deps
-    const { signal } = call
-    const idleMs = config.timings.bodyIdleMs
+    const { request, signal, context } = call
     const maxBytes = operation.wire.maxBodyBytes?.(config) ?? config.limits.maxFileBytes
-    return receiveUpload(call.request, { blobs, maxBytes, idleMs, signal }, (fields) =>
-      run(call, operation, fields),
-    )
+    const limit = await findSizeLimit(deps, context.caller.tenantId, maxBytes)
+    assertAcceptable(request, limit)
+    askForBody(request, call.response)
+    const options = { blobs, limit, idleMs: config.timings.bodyIdleMs, signal }
+    await receiveUpload(request, options, (fields) => run(call, operation, fields))
   }
 
   async function run(call: RestCall, operation: RestOperation, input: unknown): Promise<void> {
@@ -165,15 +167,16 @@ class RestCall implements Call<Caller, unknown> {
   }
 
   writeAnswer(status: number, result: unknown): void {
-    const body = result instanceof JsonBytes ? result.bytes : Buffer.from(JSON.stringify(result))
+    const body = result instanceof JsonBytes ? result.pieces : [Buffer.from(JSON.stringify(result))]
     if (!this.response.destroyed) this.writeJson(status, body, [])
   }
 
-  async writeStream({ events }: EventStream): Promise<void> {
+  async writeStream({ events, tellFailure }: EventStream): Promise<void> {
     await writeEvents(this.response, {
       events,
       writeHead: () => this.writeHead(200, eventStreamHeaders),
-      renderFailure: (thrown) => renderError(this.logged(toServiceError(thrown)), 'openai'),
+      end: tellFailure === undefined ? DONE : '',
+      renderFailure: (thrown) => (tellFailure ?? renderErrorFrame)(this.logged(toServiceError(thrown))),
       heartbeatMs: this.deps.config.timings.heartbeatMs,
     })
   }
@@ -189,12 +192,13 @@ class RestCall implements Call<Caller, unknown> {
     this.logged(failure)
     if (this.response.headersSent || this.response.destroyed) return void this.response.destroy()
     const body = Buffer.from(JSON.stringify(renderError(failure, this.errorShape)))
-    this.writeJson(failure.status, body, errorHeaders(failure))
+    this.writeJson(failure.status, [body], errorHeaders(failure))
   }
 
-  private writeJson(status: number, body: Uint8Array, headers: readonly string[]): void {
+  private writeJson(status: number, body: readonly Uint8Array[], headers: readonly string[]): void {
     const isCutShort = isStillSending(this.request)
-    this.writeHead(status, [...jsonHeaders, ...headers, 'Content-Length', String(body.length)])
+    const sizeBytes = body.reduce((total, piece) => total + piece.length, 0)
+    this.writeHead(status, [...jsonHeaders, ...headers, 'Content-Length', String(sizeBytes)])
     if (isCutShort) endAndLinger(this.request, this.response, body)
     else endWith(this.response, body)
   }
@@ -203,6 +207,11 @@ class RestCall implements Call<Caller, unknown> {
     logFailure(this.deps.log, { requestId: this.context.arrival.requestId, path: this.path }, failure)
     return failure
   }
+}
+
+/** Decision: 7 (After the first byte a failure). */
+function renderErrorFrame(failure: ServiceError): Uint8Array {
+  return Buffer.from(`data: ${JSON.stringify(renderError(failure, 'openai'))}\n\n`)
 }
 
 const jsonHeaders: readonly string[] = ['Content-Type', 'application/json', ...noStore]

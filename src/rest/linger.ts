@@ -14,8 +14,12 @@ export function isStillSending({ complete, headers }: IncomingMessage): boolean 
  * Ends an answer that carries `Connection: close`. Closing at once would reset the connection of a client that is still
  * sending, before it has read why; so its body is thrown away for a while first.
  */
-export function endAndLinger(request: IncomingMessage, response: ServerResponse, body: Uint8Array): void {
-  response.write(body)
+export function endAndLinger(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: readonly Uint8Array[],
+): void {
+  for (const piece of body) response.write(piece)
   const end = () => response.end()
   request.once('end', end).once('close', end).resume()
   cutOffLater(request)

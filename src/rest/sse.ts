@@ -13,22 +13,25 @@ export const eventStreamHeaders: readonly string[] = [
   'no',
 ]
 
-const DONE = 'data: [DONE]\n\n'
+/** The end of a stream of the chat API. */
+export const DONE = 'data: [DONE]\n\n'
 const HEARTBEAT = ': keep-alive\n\n'
 
 export interface EventWriting {
   readonly events: AsyncIterator<Uint8Array, void, void>
   /** Sends the status line and headers; called once, as late as possible. */
   writeHead(): void
-  /** The frame a failure after the head is told in, without its `data: `. */
-  renderFailure(thrown: unknown): object
+  /** What is sent after the last event. */
+  readonly end: string
+  /** The events a failure after the head is told in. */
+  renderFailure(thrown: unknown): Uint8Array
   /** Silence after which a comment is sent, and the head with it. */
   readonly heartbeatMs: number
 }
 
 /**
- * Writes every event as it arrives, then `[DONE]`. A failure before the head is thrown, so that it keeps its status; a later
- * one is a single error frame and the end without `[DONE]`. Decision: 7 (Streams).
+ * Writes every event as it arrives, then the end. A failure before the head is thrown, so that it keeps its status; a later one is
+ * told in the stream, which then lacks its end. Decision: 7 (Streams).
  */
 export async function writeEvents(response: ServerResponse, writing: EventWriting): Promise<void> {
   const { events } = writing
@@ -52,10 +55,10 @@ export async function writeEvents(response: ServerResponse, writing: EventWritin
       heartbeat.refresh()
       if (!writeChunk(response, next.value)) await drained(response)
     }
-    response.end(DONE)
+    response.end(writing.end)
   } catch (thrown) {
     if (!isHeadSent) throw thrown
-    if (!response.destroyed) response.end(`data: ${JSON.stringify(writing.renderFailure(thrown))}\n\n`)
+    if (!response.destroyed) response.end(writing.renderFailure(thrown))
   } finally {
     clearInterval(heartbeat)
     await events.return?.()

@@ -8,11 +8,14 @@ const MOST_COPIED_BYTES = 16 * 1024
 
 /**
  * Ends a response with its whole body. A body in text goes out in one piece with the head, which costs a third less than a buffer
- * beside it (measured: 52 against 75 µs a request); latin1 keeps every byte as it is.
+ * beside it (measured: 52 against 75 µs a request); latin1 keeps every byte as it is. What is written within one turn of the
+ * loop Node gathers by itself.
  */
-export function endWith(response: ServerResponse, body: Uint8Array): void {
-  if (body.length > MOST_COPIED_BYTES) response.end(body)
-  else response.end(toLatin1(body), 'latin1')
+export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
+  const last = body.at(-1) ?? new Uint8Array()
+  for (const piece of body.slice(0, -1)) response.write(piece)
+  if (last.length > MOST_COPIED_BYTES) response.end(last)
+  else response.end(toLatin1(last), 'latin1')
   if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy())
 }
 

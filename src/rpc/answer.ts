@@ -1,22 +1,36 @@
 /** What an operation may return besides a plain object: an answer that is bytes already, a stream of events, a download. */
 import type { Readable } from 'node:stream'
+import type { ServiceError } from '../errors.ts'
 import type { ByteRange } from '../storage/blobs.ts'
 
-/** A JSON answer that is encoded already. */
+/** A JSON answer that is encoded already, in one piece or in several that were cut anywhere. */
 export class JsonBytes {
-  readonly bytes: Uint8Array
+  readonly pieces: readonly Uint8Array[]
 
-  constructor(bytes: Uint8Array) {
-    this.bytes = bytes
+  constructor(bytes: Uint8Array | readonly Uint8Array[]) {
+    this.pieces = bytes instanceof Uint8Array ? [bytes] : bytes
+  }
+
+  toString(): string {
+    return Buffer.concat(this.pieces).toString()
   }
 }
 
 /** Server-sent events, complete ones in each item; the door adds the head, the heartbeat and the end. */
 export class EventStream {
   readonly events: AsyncIterator<Uint8Array, void, void>
+  /**
+   * The events a failure is told in, once others have been sent. A stream that has such events tells its end by one too; without them
+   * the door ends it as the chat API does.
+   */
+  readonly tellFailure: ((failure: ServiceError) => Uint8Array) | undefined
 
-  constructor(events: AsyncIterator<Uint8Array, void, void>) {
+  constructor(
+    events: AsyncIterator<Uint8Array, void, void>,
+    tellFailure?: (failure: ServiceError) => Uint8Array,
+  ) {
     this.events = events
+    this.tellFailure = tellFailure
   }
 }
 

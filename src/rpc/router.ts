@@ -7,6 +7,7 @@ import { embeddingsRouter } from '../embeddings/procedures.ts'
 import { filesRouter } from '../files/procedures.ts'
 import { keysRouter } from '../keys/procedures.ts'
 import { modelsRouter } from '../models/procedures.ts'
+import { responsesRouter } from '../responses/procedures.ts'
 import { usageRouter } from '../usage/procedures.ts'
 import type { AnyOperation, OperationMeta } from './op.ts'
 import { router } from './trpc.ts'
@@ -20,6 +21,7 @@ export const appRouter = router({
   keys: keysRouter,
   manager: managerRouter,
   models: modelsRouter,
+  responses: responsesRouter,
   usage: usageRouter,
 })
 

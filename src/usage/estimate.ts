@@ -5,8 +5,10 @@ const CHARACTERS_PER_TOKEN = 4
 /** What an answer may take when its caller sets no bound. */
 const UNBOUNDED_ANSWER_TOKENS = 4_096
 
-/** What of a request decides how many tokens it takes. */
-export interface Promptlike {
+/** What of a request decides how many tokens it takes: a conversation that wants an answer, or what wants vectors. */
+export type Promptlike = Conversation | Inputs
+
+interface Conversation {
   readonly messages: readonly object[]
   readonly tools?: readonly object[] | null | undefined
   readonly max_tokens?: number | null | undefined
@@ -14,21 +16,37 @@ export interface Promptlike {
   readonly n?: number | null | undefined
 }
 
+/** One text, or several of them; numbers are tokens already. */
+interface Inputs {
+  readonly input: string | readonly (string | number | readonly number[])[]
+}
+
 export function estimateTokens(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN)
 }
 
-/** Tokens of the conversation and of the tools offered with it; images and sound count as nothing. */
-export function estimatePromptTokens({ messages, tools }: Promptlike): number {
+/** Tokens of the inputs, or of the conversation and the tools offered with it; images and sound count as nothing. */
+export function estimatePromptTokens(prompt: Promptlike): number {
+  if (!('messages' in prompt)) return estimateInputTokens(prompt)
+  const { messages, tools } = prompt
   const characters = messages.reduce((sum, message) => sum + charactersOf(message), 0)
   return estimateTokens(characters + (tools?.length ? JSON.stringify(tools).length : 0))
 }
 
 /** Tokens a call can take at most, as far as that is known before it. */
 export function estimateCallTokens(request: Promptlike): number {
+  if (!('messages' in request)) return estimateInputTokens(request)
   const { max_completion_tokens, max_tokens, n } = request
   const perAnswer = max_completion_tokens ?? max_tokens ?? UNBOUNDED_ANSWER_TOKENS
   return estimatePromptTokens(request) + perAnswer * (n ?? 1)
+}
+
+function estimateInputTokens({ input }: Inputs): number {
+  if (typeof input === 'string') return estimateTokens(input.length)
+  return input.reduce<number>((sum, item) => {
+    if (typeof item === 'number') return sum + 1
+    return sum + (typeof item === 'string' ? estimateTokens(item.length) : item.length)
+  }, 0)
 }
 
 function charactersOf(message: { content?: unknown; tool_calls?: unknown }): number {

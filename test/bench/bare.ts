@@ -1,6 +1,9 @@
-/** What Parley is measured against: the least that a pass-through of `node:http` and undici can do. */
+/** What Parley is measured against: the least that a pass-through of `node:http` and undici, and a file under it, can do. */
+import { createReadStream, createWriteStream } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { type Dispatcher, Pool } from 'undici'
 
 /** Hands the backend's answer on as it comes: status, content type, bytes, back-pressure. */
@@ -59,9 +62,23 @@ function forward(pool: Pool, request: IncomingMessage, response: ServerResponse)
   })
 }
 
+/** One file: its bytes are a body as it came, with all that frames the file in it. */
+async function keepFile(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.method === 'POST') await pipeline(request, createWriteStream(path))
+  if (request.method === 'GET') return pipeline(createReadStream(path), response)
+  response.end('{"id":"file"}')
+}
+
 if (import.meta.main) {
-  const pool = new Pool(process.argv[2] ?? '')
-  const server = createServer((request, response) => forward(pool, request, response))
+  const [, , upstream = '', folder = ''] = process.argv
+  const pool = new Pool(upstream)
+  const server = createServer((request, response) => {
+    if (request.url?.startsWith('/v1/files')) {
+      keepFile(join(folder, 'bare-file'), request, response).catch(() => response.destroy())
+    } else {
+      forward(pool, request, response)
+    }
+  })
   server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () => {
     process.stdout.write(`listening on http://127.0.0.1:${(server.address() as AddressInfo).port}\n`)
   })

@@ -48,12 +48,22 @@ export class Connection {
   }
 
   /** Sends one request; resolves when its whole answer has gone into the sink. */
-  exchange(request: Buffer, sink: Sink): Promise<void> {
+  exchange(request: Buffer | Iterable<Buffer>, sink: Sink): Promise<void> {
     return new Promise((resolve, reject) => {
       this.sink = sink
       this.settle = { resolve, reject }
-      this.socket.write(request)
+      if (Buffer.isBuffer(request)) this.socket.write(request)
+      else this.send(request[Symbol.iterator]())
     })
+  }
+
+  /** Sends as fast as the server takes it. */
+  private send(pieces: Iterator<Buffer, void>): void {
+    for (let piece = pieces.next(); !piece.done; piece = pieces.next()) {
+      if (this.socket.write(piece.value)) continue
+      this.socket.once('drain', () => this.send(pieces))
+      return
+    }
   }
 
   close(): void {

@@ -87,7 +87,7 @@ async function openConnections(port: number, count: number): Promise<Connection[
 }
 
 /** Runs one loop per connection until all are done or one has failed or time is up; returns the milliseconds it took. */
-async function runLoops(
+export async function runLoops(
   options: { port: number; connections: number; limitMs: number },
   loop: (connection: Connection, index: number) => Promise<void>,
 ): Promise<number> {

@@ -1,7 +1,7 @@
 /** The processes of the bench: starts them on their cores, reads what they cost, ends them. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { EventEmitter } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -25,6 +25,8 @@ export interface Server {
   cpuNs(): number
   /** Resident memory, in KB. */
   residentKb(): number
+  /** The most memory that was resident since this was last asked, in KB. */
+  highestKb(): number
   /** Ends the process and waits for its end. */
   stop(): Promise<void>
 }
@@ -51,9 +53,9 @@ export function startUpstream(): Promise<Server> {
 }
 
 /** Starts the bare pass-through, on the servers' core. */
-export function startBare(upstreamPort: number, isPinned: boolean): Promise<Server> {
+export function startBare(upstreamPort: number, isPinned: boolean, folder: string): Promise<Server> {
   const url = `http://127.0.0.1:${upstreamPort}`
-  return startOnServerCore(isPinned, ['test/bench/bare.ts', url], {})
+  return startOnServerCore(isPinned, ['test/bench/bare.ts', url, folder], {})
 }
 
 /** Starts the service as it is, on the servers' core, with limits on but too high to be met. */
@@ -112,7 +114,13 @@ async function start(command: string, args: string[], env: Record<string, string
     spawnedMs,
     printedKey: () => output.find(/(svc_[0-9A-Za-z]+)[^0-9A-Za-z]/, keyLimitMs),
     cpuNs: () => readCpuNs(pid),
-    residentKb: () => readResidentKb(pid),
+    residentKb: () => readMemoryKb(pid, 'VmRSS'),
+    highestKb() {
+      const highestKb = readMemoryKb(pid, 'VmHWM')
+      // 5 lets the kernel begin the high-water mark anew (proc(5)).
+      writeFileSync(`/proc/${pid}/clear_refs`, '5')
+      return highestKb
+    },
     stop: () => stop(child),
   }
 }
@@ -196,9 +204,9 @@ function readCpuNs(pid: number): number {
     .reduce((total, text) => total + Number.parseInt(text, 10), 0)
 }
 
-function readResidentKb(pid: number): number {
+function readMemoryKb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1])
+  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1])
 }
 
 /** CPU ticks since the machine started: of everybody, of everybody at work, of this process and its ended children. */

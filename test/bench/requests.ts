@@ -41,8 +41,18 @@ export function chatRequest(key: string, options: { model?: string; stream: bool
     max_tokens: 400,
     ...(stream && { stream }),
   })
+  return post('/v1/chat/completions', key, body)
+}
+
+/** A request for 64 vectors. */
+export function embeddingsRequest(key: string, model: string, encoding: 'float' | 'base64'): Buffer {
+  const input = Array.from({ length: 64 }, (_, index) => `${index}. ${persona.slice(0, 40)}`)
+  return post('/v1/embeddings', key, JSON.stringify({ model, input, encoding_format: encoding }))
+}
+
+function post(path: string, key: string, body: string): Buffer {
   const head = [
-    'POST /v1/chat/completions HTTP/1.1',
+    `POST ${path} HTTP/1.1`,
     'host: 127.0.0.1',
     `authorization: Bearer ${key}`,
     'content-type: application/json',
@@ -73,4 +83,18 @@ export function isModelList(body: unknown): boolean {
   const { object, data } = body as { object?: unknown; data?: { id?: string }[] }
   const ids = new Set(data?.map((model) => model.id))
   return object === 'list' && ids.size >= 50 && ids.has('bench-model') && ids.has('bench-model-50')
+}
+
+/** Whether an answer holds the upstream's 64 vectors of 1,536 numbers, in either encoding. */
+export function isEmbeddingList(body: unknown): boolean {
+  const { object, data } = body as { object?: unknown; data?: { index?: number; embedding?: unknown }[] }
+  const isWhole = (embedding: unknown) =>
+    Array.isArray(embedding)
+      ? embedding.length === 1536
+      : Buffer.from(String(embedding), 'base64').length === 4 * 1536
+  return (
+    object === 'list' &&
+    data?.length === 64 &&
+    data.every(({ index, embedding }, place) => index === place && isWhole(embedding))
+  )
 }

@@ -26,8 +26,8 @@ export interface Outcome<T> {
   readonly results: readonly T[]
 }
 
-interface Turn<T> {
-  readonly contestant: Contestant
+interface Turn<C, T> {
+  readonly contestant: C
   /** The server's CPU when the turn began. */
   readonly cpuNs: number
   readonly elapsedMs: number
@@ -39,10 +39,10 @@ const leastRounds = 3
 const settleMs = 1_200
 
 /** Lets the contestants run in turns; the outcomes come in the order of the contestants. */
-export async function compare<T>(
-  contestants: readonly Contestant[],
+export async function compare<C extends Pick<Contestant, 'server'>, T>(
+  contestants: readonly C[],
   effort: Effort,
-  run: (contestant: Contestant) => Promise<T>,
+  run: (contestant: C) => Promise<T>,
 ): Promise<Outcome<T>[]> {
   const startedMs = performance.now()
   const isPast = (share: number) => performance.now() - startedMs > effort.limitMs * share
@@ -50,7 +50,7 @@ export async function compare<T>(
     if (isPast(1 / 3)) break
     for (const contestant of contestants) await run(contestant)
   }
-  const turns: Turn<T>[] = []
+  const turns: Turn<C, T>[] = []
   for (let round = 0; round < effort.rounds; round++) {
     if (round >= leastRounds && isPast(1)) break
     for (const contestant of contestants) turns.push(await takeTurn(contestant, run))
@@ -67,10 +67,10 @@ export async function compare<T>(
   })
 }
 
-async function takeTurn<T>(
-  contestant: Contestant,
-  run: (contestant: Contestant) => Promise<T>,
-): Promise<Turn<T>> {
+async function takeTurn<C extends Pick<Contestant, 'server'>, T>(
+  contestant: C,
+  run: (contestant: C) => Promise<T>,
+): Promise<Turn<C, T>> {
   const cpuNs = contestant.server.cpuNs()
   const startedMs = performance.now()
   const result = await run(contestant)
@@ -79,8 +79,8 @@ async function takeTurn<T>(
 
 /** A turn costs what its server uses until that server's next turn: work done after the last answer counts too. */
 function cpuNsUntilNext(
-  { contestant: { server }, cpuNs }: Turn<unknown>,
-  later: readonly Turn<unknown>[],
+  { contestant: { server }, cpuNs }: Turn<Pick<Contestant, 'server'>, unknown>,
+  later: readonly Turn<Pick<Contestant, 'server'>, unknown>[],
 ): number {
   const next = later.find((turn) => turn.contestant.server === server)
   return (next?.cpuNs ?? server.cpuNs()) - cpuNs

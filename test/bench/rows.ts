@@ -2,11 +2,18 @@
 import { BenchFailure } from './connection.ts'
 import { measureSlowStreams, measureStart } from './footprint.ts'
 import { runRequests, runStreams } from './load.ts'
-import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
-import { chatRequest, isCompletion, isModelList, modelsRequest } from './requests.ts'
+import {
+  chatRequest,
+  embeddingsRequest,
+  isCompletion,
+  isEmbeddingList,
+  isModelList,
+  modelsRequest,
+} from './requests.ts'
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
-import { limitMs, model, type Stand } from './stand.ts'
+import { limitMs, model, type Stand, withBoth } from './stand.ts'
+import { measureFiles } from './transfers.ts'
 
 /** The groups of rows by the name `--only` takes; the rows of a group are measured together. Design: 7. */
 export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> = {
@@ -16,6 +23,8 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   'first-token': measureFirstToken,
   'slow-streams': measureSlowStreams,
   models: measureModels,
+  embeddings: measureEmbeddings,
+  files: measureFiles,
   start: measureStart,
 }
 
@@ -39,20 +48,6 @@ async function compareChat<T>(
       ]),
     ),
   )
-}
-
-async function withBoth<T>(stand: Stand, work: (bare: Server, ours: Server) => Promise<T>): Promise<T> {
-  const bare = await stand.startBare()
-  try {
-    const ours = await stand.startOurs()
-    try {
-      return await work(bare, ours)
-    } finally {
-      await ours.stop()
-    }
-  } finally {
-    await bare.stop()
-  }
 }
 
 /** CPU microseconds per unit of work, each round. */
@@ -153,6 +148,28 @@ async function measureModels(stand: Stand): Promise<Row[]> {
   )
   const [bare = [], ours = []] = outcomes.map((outcome) => microsPer(count, outcome))
   return [toRow('models list: CPU ms per 1,000', bare, ours, { ratio: 0.8 })]
+}
+
+async function measureEmbeddings(stand: Stand): Promise<Row[]> {
+  const count = 60
+  const float = embeddingsRequest(stand.parentKey, model, 'float')
+  const base64 = embeddingsRequest(stand.parentKey, model, 'base64')
+  const outcomes = await withBoth(stand, (bare, ours) =>
+    compare(
+      [float, base64].flatMap((request) => [bare, ours].map((server) => ({ server, request }))),
+      stand.effort,
+      ({ server: { port }, request }) =>
+        runRequests({ port, request, connections: 8, count, isRight: isEmbeddingList, limitMs }),
+    ),
+  )
+  const [bare = [], ours = [], bareBase64 = [], oursBase64 = []] = outcomes.map((outcome) =>
+    microsPer(count, outcome),
+  )
+  const goal = { ratio: 1.15 }
+  return [
+    toRow('embeddings, 64 x 1536 numbers: CPU ms per 1,000', bare, ours, goal),
+    toRow('embeddings, 64 x 1536 in base64: CPU ms per 1,000', bareBase64, oursBase64, goal),
+  ]
 }
 
 /** Runs one group; a wrong answer comes back as the text of the failure, anything else is thrown. */

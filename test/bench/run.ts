@@ -13,7 +13,7 @@ import type { StreamPlan } from './upstream.ts'
 
 const usage = `npm run bench -- [options]
 
-  --quick          fewer and shorter rounds: under a minute, less exact
+  --quick          fewer and shorter rounds: under 2 minutes, less exact
   --only <groups>  only these, separated by commas: ${Object.keys(groups).join(', ')}
   --self-check     bare against bare, without the service: every ratio must be about 1
   --json           one JSON object instead of the table
@@ -64,7 +64,7 @@ async function createStand(
   folder: string,
 ): Promise<Stand> {
   const isSelfCheck = options['self-check']
-  const startBarePassThrough = () => startBare(upstreamPort, isPinned)
+  const startBarePassThrough = () => startBare(upstreamPort, isPinned, folder)
   const startBareWithKey = async () => ({
     ...(await startBarePassThrough()),
     printedKey: async () => 'svc_bench',
@@ -87,6 +87,7 @@ async function createStand(
     effort: options.quick
       ? { warmUps: 5, rounds: 9, limitMs: 4_500 }
       : { warmUps: 10, rounds: 25, limitMs: 24_000 },
+    fileBytes: (options.quick ? 256 : 1_024) * 1024 ** 2,
     slowRounds: options.quick ? 1 : 2,
     starts: options.quick ? 1 : 5,
   }

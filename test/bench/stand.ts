@@ -17,6 +17,8 @@ export interface Stand {
   readonly agentKey: string
   /** How long bare and ours take turns. */
   readonly effort: Effort
+  /** The size of a file that goes in and out. */
+  readonly fileBytes: number
   /** How often 2,000 slow streams are run on a fresh server. */
   readonly slowRounds: number
   /** How often a server is started. */
@@ -28,3 +30,21 @@ export const model = 'bench-model'
 
 /** The most that one turn may take. */
 export const limitMs = 30_000
+
+/** Starts both sides for that work, and stops them after it. */
+export async function withBoth<T>(
+  stand: Stand,
+  work: (bare: Server, ours: Server) => Promise<T>,
+): Promise<T> {
+  const bare = await stand.startBare()
+  try {
+    const ours = await stand.startOurs()
+    try {
+      return await work(bare, ours)
+    } finally {
+      await ours.stop()
+    }
+  } finally {
+    await bare.stop()
+  }
+}

@@ -55,6 +55,25 @@ const models = Buffer.from(
   }),
 )
 
+const vectors = Array.from({ length: 64 }, (_, input) =>
+  Float32Array.from({ length: 1536 }, (_, place) => Math.sin(1536 * input + place) / 20),
+)
+
+function embeddingList(toEmbedding: (vector: Float32Array) => unknown): Buffer {
+  const data = vectors.map((vector, index) => ({
+    object: 'embedding',
+    index,
+    embedding: toEmbedding(vector),
+  }))
+  const usage = { prompt_tokens: 640, total_tokens: 640 }
+  return Buffer.from(JSON.stringify({ object: 'list', data, model: 'bench-model', usage }))
+}
+
+const embeddings = {
+  float: embeddingList((vector) => [...vector]),
+  base64: embeddingList((vector) => Buffer.from(vector.buffer).toString('base64')),
+}
+
 /** Ticks every stream once per interval, the streams spread evenly over it, from one timer. */
 class Pacer {
   private readonly slots: Set<() => void>[]
@@ -132,10 +151,14 @@ async function streamAtFullSpeed(response: ServerResponse, withUsage: boolean): 
   response.end(endEvents(withUsage))
 }
 
+function answerJson(response: ServerResponse, json: Buffer): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': json.length })
+  response.end(json)
+}
+
 function answerChat(body: string, response: ServerResponse): void {
   if (!body.includes('"stream":true')) {
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': completion.length })
-    response.end(completion)
+    answerJson(response, completion)
     return
   }
   const withUsage = body.includes('"include_usage":true')
@@ -147,9 +170,10 @@ function answerChat(body: string, response: ServerResponse): void {
 function answer(path: string, body: string, response: ServerResponse): void {
   if (path === '/v1/chat/completions') {
     answerChat(body, response)
+  } else if (path === '/v1/embeddings') {
+    answerJson(response, embeddings[body.includes('"base64"') ? 'base64' : 'float'])
   } else if (path === '/v1/models') {
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': models.length })
-    response.end(models)
+    answerJson(response, models)
   } else {
     if (path === '/plan') setPlan(JSON.parse(body) as StreamPlan)
     response.writeHead(path === '/plan' ? 204 : 404).end()

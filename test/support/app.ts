@@ -143,9 +143,9 @@ function createTestApp(service: Service, parentKey: string): TestApp {
 /** The events of a streamed body. */
 export function readEvents(text: string): Pick<StreamedAnswer, 'events' | 'isDone'> {
   const data = text
-    .split('\n\n')
-    .filter((event) => event.startsWith('data: '))
-    .map((event) => event.slice(6))
+    .split('\n')
+    .filter((line) => line.startsWith('data: '))
+    .map((line) => line.slice(6))
   return {
     events: data.filter((text) => text !== '[DONE]').map((text) => JSON.parse(text)),
     isDone: data.at(-1) === '[DONE]',

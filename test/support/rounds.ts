@@ -25,16 +25,24 @@ export async function readRound(
 ): Promise<{ bytes: Buffer; failure: unknown }> {
   const runs: Uint8Array[] = []
   try {
-    const round = await Round.open(
-      backendOf(reads),
-      { body: {}, signal: new AbortController().signal },
-      options,
-    )
-    for (let run = round.first; run !== undefined; run = await round.next()) runs.push(run)
+    for await (const run of runsOf(reads, options)) runs.push(run)
     return { bytes: Buffer.concat(runs), failure: undefined }
   } catch (failure) {
     return { bytes: Buffer.concat(runs), failure }
   }
+}
+
+/** The same, run by run. */
+export async function* runsOf(
+  reads: readonly Uint8Array[],
+  options: MenderOptions = menderOptions(),
+): AsyncGenerator<Uint8Array, void, void> {
+  const round = await Round.open(
+    backendOf(reads),
+    { body: {}, signal: new AbortController().signal },
+    options,
+  )
+  for (let run = round.first; run !== undefined; run = await round.next()) yield run
 }
 
 /** The chunks in some bytes of whole events. */

@@ -1,5 +1,6 @@
 /** One HTTP call in flight: what undici reports of it becomes a JSON body, a stream of events, or a failure. */
 import type { Dispatcher } from 'undici'
+import { countPassed } from '../../passing.ts'
 import { BackendFailure } from '../backend.ts'
 
 type Header = string | string[] | undefined
@@ -22,6 +23,8 @@ export type ToFailure = (refusal: Refusal) => BackendFailure
 const maxRefusalBytes = 65_536
 /** Bytes read ahead of a slow reader before the socket is paused. */
 const readAheadBytes = 65_536
+/** Reads that are smaller on average are joined. */
+const LEAST_PIECE_BYTES = 4_096
 
 /** What undici is told when we end a call; nobody sees it, so it needs no stack of its own. */
 const callIsOver = new Error('The call is over.')
@@ -125,7 +128,7 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
 }
 
 /** What was read from the network and not yet taken. */
-class Reads {
+export class Reads {
   private reads: Buffer[] = []
   sizeBytes = 0
 
@@ -141,6 +144,14 @@ class Reads {
       first !== undefined && others.length === 0 ? first : Buffer.concat(this.reads, this.sizeBytes)
     this.clear()
     return taken
+  }
+
+  /** Each as it came; all of them at once where they are so small that this is less work for whoever takes them. */
+  takePieces(): readonly Buffer[] {
+    const { reads, sizeBytes } = this
+    if (reads.length * LEAST_PIECE_BYTES > sizeBytes) return [this.take()]
+    this.clear()
+    return reads
   }
 
   clear(): void {
@@ -177,26 +188,29 @@ function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   return new BackendFailure('unreachable', 'The connection to the backend failed.', { cause })
 }
 
-/** Reads a JSON body whole. */
-export class JsonExchange extends Exchange<Buffer> {
+/** Reads a JSON body whole, and hands it over as it is taken out of the reads. */
+export class JsonExchange<Answer> extends Exchange<Answer> {
   protected readonly mediaType = 'application/json'
   private readonly maxBytes: number
+  private readonly take: (reads: Reads) => Answer
 
-  constructor(signal: AbortSignal, toFailure: ToFailure, maxBytes: number) {
+  constructor(signal: AbortSignal, toFailure: ToFailure, maxBytes: number, take: (reads: Reads) => Answer) {
     super(signal, toFailure)
     this.maxBytes = maxBytes
+    this.take = take
   }
 
   protected onAccepted(): void {}
 
   protected onRead(read: Buffer): void {
     this.reads.add(read)
+    countPassed(read.length)
     if (this.reads.sizeBytes <= this.maxBytes) return
     this.abort(new BackendFailure('protocol', `The backend's answer is larger than ${this.maxBytes} bytes.`))
   }
 
   protected onEnd(): void {
-    if (this.end()) this.answer.resolve(this.reads.take())
+    if (this.end()) this.answer.resolve(this.take(this.reads))
   }
 }
 

@@ -62,7 +62,7 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
       egress.readJson({ path: chatPath, body: JSON.stringify(body), signal }, maxAnswerBytes),
     stream: ({ body, signal }) => egress.readEvents({ path: chatPath, body: JSON.stringify(body), signal }),
     embed: ({ body, signal }) =>
-      egress.readJson({ path: embeddingsPath, body: JSON.stringify(body), signal }, maxEmbeddingsBytes),
+      egress.readJsonPieces({ path: embeddingsPath, body: JSON.stringify(body), signal }, maxEmbeddingsBytes),
     async listModels(signal) {
       const deadline = AbortSignal.timeout(timings.modelListMs ?? 10_000)
       const call = { path: modelsPath, signal: AbortSignal.any([signal, deadline]) }

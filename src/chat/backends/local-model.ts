@@ -75,7 +75,7 @@ export function createLocalModelBackend(options: LocalModelBackendOptions): Chat
     },
     async embed({ body, signal }) {
       const ended = AbortSignal.any([signal, closing.signal])
-      return Buffer.from(await queue.run(ended, () => embedder.embed(body, ended)))
+      return [Buffer.from(await queue.run(ended, () => embedder.embed(body, ended)))]
     },
     async listModels(signal) {
       signal.throwIfAborted()

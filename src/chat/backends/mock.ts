@@ -54,7 +54,7 @@ export function createMockBackend(options: MockBackendOptions): ChatBackend {
     },
     async embed({ body, signal }) {
       signal.throwIfAborted()
-      return Buffer.from(makeEmbeddings(body))
+      return [Buffer.from(makeEmbeddings(body))]
     },
     async listModels(signal) {
       signal.throwIfAborted()

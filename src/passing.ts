@@ -9,17 +9,22 @@ let passedBytes = 0
 let freeYoung: (() => void) | undefined
 
 /**
- * Passes chunks on. Node holds each in memory of its own, of which V8 lets 64 MiB and more pile up before it looks for what
- * nobody needs any more; looking through the youngest takes a millisecond or two and finds nearly all of it.
+ * Counts bytes that were read. Node holds each read in memory of its own, of which V8 lets 64 MiB and more pile up before it
+ * looks for what nobody needs any more, and then looks through everything there is. Looking through the youngest before that
+ * takes a millisecond or two and finds nearly all of it.
  */
+export function countPassed(sizeBytes: number): void {
+  passedBytes += sizeBytes
+  if (passedBytes < FREE_EVERY_BYTES) return
+  passedBytes = 0
+  freeYoung ??= findCollector()
+  freeYoung()
+}
+
+/** Passes chunks on, and counts them. */
 export async function* passing<Chunk extends Uint8Array>(chunks: AsyncIterable<Chunk>): AsyncIterable<Chunk> {
   for await (const chunk of chunks) {
-    passedBytes += chunk.length
-    if (passedBytes >= FREE_EVERY_BYTES) {
-      passedBytes = 0
-      freeYoung ??= findCollector()
-      freeYoung()
-    }
+    countPassed(chunk.length)
     yield chunk
   }
 }

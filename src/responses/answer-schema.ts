@@ -1,0 +1,162 @@
+/** The wire shapes of answers: the response and the events of its stream. Protocol: Responses API. */
+import { z } from 'zod'
+
+const token = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) }
+const Logprobs = z.array(z.strictObject({ ...token, top_logprobs: z.array(z.strictObject(token)) }))
+export type Logprobs = z.infer<typeof Logprobs>
+
+const OutputText = z.strictObject({
+  type: z.literal('output_text'),
+  text: z.string(),
+  annotations: z.array(z.never()),
+  logprobs: Logprobs.meta({ description: 'Empty unless asked for.' }),
+})
+const Refusal = z.strictObject({ type: z.literal('refusal'), refusal: z.string() })
+const ReasoningText = z.strictObject({ type: z.literal('reasoning_text'), text: z.string() })
+
+const Part = z
+  .discriminatedUnion('type', [OutputText, Refusal, ReasoningText])
+  .meta({ id: 'ResponseContentPart' })
+export type Part = z.infer<typeof Part>
+
+const itemStatus = z.enum(['in_progress', 'completed', 'incomplete'])
+
+const OutputMessage = z.strictObject({
+  type: z.literal('message'),
+  id: z.string(),
+  status: itemStatus,
+  role: z.literal('assistant'),
+  content: z.array(z.discriminatedUnion('type', [OutputText, Refusal])),
+})
+
+const Reasoning = z.strictObject({
+  type: z.literal('reasoning'),
+  id: z.string(),
+  status: itemStatus,
+  summary: z.array(z.never()),
+  content: z.array(ReasoningText),
+})
+
+const OutputCall = z.strictObject({
+  type: z.literal('function_call'),
+  id: z.string(),
+  status: itemStatus,
+  call_id: z.string(),
+  name: z.string(),
+  arguments: z.string(),
+})
+export type OutputCall = z.infer<typeof OutputCall>
+
+/** What a response consists of: what the model thought, said and called. */
+export const OutputItem = z
+  .discriminatedUnion('type', [OutputMessage, Reasoning, OutputCall])
+  .meta({ id: 'ResponseOutputItem' })
+export type OutputItem = z.infer<typeof OutputItem>
+
+const ResponseUsage = z
+  .strictObject({
+    input_tokens: z.int(),
+    input_tokens_details: z.strictObject({ cached_tokens: z.int(), cache_write_tokens: z.int() }),
+    output_tokens: z.int(),
+    output_tokens_details: z.strictObject({ reasoning_tokens: z.int() }),
+    total_tokens: z.int(),
+  })
+  .meta({ id: 'ResponseUsage' })
+export type ResponseUsage = z.infer<typeof ResponseUsage>
+
+const word = z.string().nullable()
+const number = z.number().nullable()
+const nothing = z.null()
+
+/** The fields that repeat the request; what an agent makes of it is not told. */
+const echo = {
+  instructions: word,
+  tools: z.array(z.looseObject({ type: z.literal('function'), name: z.string() })),
+  tool_choice: z.union([z.string(), z.looseObject({ type: z.string() })]),
+  parallel_tool_calls: z.boolean(),
+  max_tool_calls: number,
+  temperature: number,
+  top_p: number,
+  max_output_tokens: number,
+  text: z.looseObject({ format: z.looseObject({ type: z.string() }) }),
+  reasoning: z.strictObject({ effort: word, summary: word }),
+  top_logprobs: number,
+  metadata: z.record(z.string(), z.string()),
+  user: z.string().optional(),
+  safety_identifier: word,
+  prompt_cache_key: word,
+}
+
+const ResponseEcho = z.strictObject(echo)
+export type ResponseEcho = z.infer<typeof ResponseEcho>
+
+/** Protocol: Responses API (the response object). */
+export const ResponseObject = z
+  .strictObject({
+    id: z.string().meta({ description: '`resp_` and 24 characters; nothing is kept under it.' }),
+    object: z.literal('response'),
+    created_at: z.int().meta({ description: 'Unix seconds.' }),
+    completed_at: z.int().nullable().meta({ description: 'Unix seconds; null while it is not completed.' }),
+    status: z.enum(['in_progress', 'completed', 'incomplete', 'failed']),
+    error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+    incomplete_details: z
+      .strictObject({ reason: z.enum(['max_output_tokens', 'content_filter']) })
+      .nullable(),
+    model: z.string(),
+    output: z.array(OutputItem),
+    usage: ResponseUsage.nullable(),
+    service_tier: word,
+    ...echo,
+    // What this server does not do.
+    store: z.literal(false),
+    background: z.literal(false),
+    truncation: z.literal('disabled'),
+    previous_response_id: nothing,
+    conversation: nothing,
+    prompt: nothing,
+    access_programs: nothing,
+  })
+  .meta({ id: 'Response' })
+export type ResponseObject = z.infer<typeof ResponseObject>
+
+const place = z.int().nonnegative()
+
+function event<Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) {
+  return z.strictObject({ type: z.literal(type), sequence_number: place, ...shape })
+}
+
+const response = { response: ResponseObject }
+const atItem = { output_index: place, item: OutputItem }
+const inItem = { output_index: place, item_id: z.string() }
+const inPart = { ...inItem, content_index: place }
+const part = { ...inPart, part: Part }
+const delta = { ...inPart, delta: z.string() }
+
+/** Every event of a stream, by its `type`; the order is that of the list. */
+export const ResponseEvent = z
+  .discriminatedUnion('type', [
+    event('response.created', response),
+    event('response.in_progress', response),
+    event('response.output_item.added', atItem),
+    event('response.content_part.added', part),
+    event('response.reasoning_text.delta', delta),
+    event('response.reasoning_text.done', { ...inPart, text: z.string() }),
+    event('response.output_text.delta', { ...delta, logprobs: Logprobs }),
+    event('response.output_text.done', { ...inPart, text: z.string(), logprobs: Logprobs }),
+    event('response.refusal.delta', delta),
+    event('response.refusal.done', { ...inPart, refusal: z.string() }),
+    event('response.content_part.done', part),
+    event('response.function_call_arguments.delta', { ...inItem, delta: z.string() }),
+    event('response.function_call_arguments.done', { ...inItem, name: z.string(), arguments: z.string() }),
+    event('response.output_item.done', atItem),
+    event('response.completed', response),
+    event('response.incomplete', response),
+    event('response.failed', response),
+  ])
+  .meta({ id: 'ResponseEvent' })
+
+export type ResponseEvent = z.infer<typeof ResponseEvent>
+
+type Numberless<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never
+/** An event before it has its place in the stream. */
+export type UnnumberedEvent = Numberless<ResponseEvent>

@@ -1,0 +1,112 @@
+/** Makes a response of a chat's answer, piece by piece, and tells of each step. */
+import { type Deps, unixSeconds } from '../deps.ts'
+import type { ServiceError } from '../errors.ts'
+import { newId } from '../keys/format.ts'
+import type { ResponseEcho, ResponseObject } from './answer-schema.ts'
+import { type ChatPiece, callsOf, partsOf, toResponseUsage } from './chat-piece.ts'
+import { toEcho } from './echo.ts'
+import { type OnEvent, Output } from './output.ts'
+import type { ResponsesRequest } from './schema.ts'
+
+const ID_LENGTH = 24
+
+type Clocks = Pick<Deps, 'clock' | 'random'>
+
+/** Why an answer was cut off, by the finish the chat tells. */
+const cutOffs: Readonly<Record<string, 'max_output_tokens' | 'content_filter'>> = {
+  length: 'max_output_tokens',
+  content_filter: 'content_filter',
+}
+
+/** One response in the making. Protocol: Responses API. */
+export class Answer {
+  private readonly deps: Clocks
+  private readonly onEvent: OnEvent
+  private readonly output: Output
+  private readonly echo: ResponseEcho
+  private readonly id: string
+  private readonly createdAt: number
+  private model: string
+  private serviceTier: string | null
+  private finish: string | undefined
+  private usage: ResponseObject['usage'] = null
+  private isBegun = false
+
+  constructor(deps: Clocks, request: ResponsesRequest, onEvent: OnEvent) {
+    const { clock, random } = deps
+    this.deps = deps
+    this.onEvent = onEvent
+    this.output = new Output((prefix) => newId(prefix, ID_LENGTH, random), onEvent)
+    this.echo = toEcho(request)
+    this.id = newId('resp_', ID_LENGTH, random)
+    this.createdAt = unixSeconds(clock)
+    this.model = request.model ?? ''
+    this.serviceTier = request.service_tier ?? null
+  }
+
+  /** Takes what the chat says next. */
+  take(piece: ChatPiece): void {
+    this.model = piece.model
+    if (typeof piece.service_tier === 'string') this.serviceTier = piece.service_tier
+    this.begin()
+    if (piece.usage) this.usage = toResponseUsage(piece.usage)
+    const [choice] = piece.choices
+    if (choice === undefined) return
+    for (const part of partsOf(choice)) this.output.say(part)
+    for (const call of callsOf(choice)) this.output.call(call)
+    this.finish = choice.finish_reason ?? this.finish
+  }
+
+  /** The response, now that the chat has said everything. */
+  end(): ResponseObject {
+    const reason = cutOffs[this.finish ?? '']
+    this.output.close(reason !== undefined)
+    const response: ResponseObject =
+      reason === undefined
+        ? { ...this.render('completed'), completed_at: unixSeconds(this.deps.clock) }
+        : { ...this.render('incomplete'), incomplete_details: { reason } }
+    this.onEvent({ type: reason === undefined ? 'response.completed' : 'response.incomplete', response })
+    return response
+  }
+
+  /** Tells that nothing more will come, and why. */
+  fail({ code, message }: ServiceError): void {
+    this.begin()
+    this.output.abandon()
+    this.onEvent({
+      type: 'response.failed',
+      response: { ...this.render('failed'), error: { code, message } },
+    })
+  }
+
+  private begin(): void {
+    if (this.isBegun) return
+    this.isBegun = true
+    this.onEvent({ type: 'response.created', response: this.render('in_progress') })
+    this.onEvent({ type: 'response.in_progress', response: this.render('in_progress') })
+  }
+
+  private render(status: ResponseObject['status']): ResponseObject {
+    return {
+      id: this.id,
+      object: 'response',
+      created_at: this.createdAt,
+      completed_at: null,
+      status,
+      error: null,
+      incomplete_details: null,
+      model: this.model,
+      output: this.output.items,
+      usage: this.usage,
+      service_tier: this.serviceTier,
+      ...this.echo,
+      store: false,
+      background: false,
+      truncation: 'disabled',
+      previous_response_id: null,
+      conversation: null,
+      prompt: null,
+      access_programs: null,
+    }
+  }
+}

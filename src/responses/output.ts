@@ -1,0 +1,154 @@
+/** Puts the output items of a response together from what a chat says, and tells of each step. */
+import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './answer-schema.ts'
+import { endPart, growPart, newPart, type Place } from './parts.ts'
+
+/** Told of every event, which holds for the moment only: the items in it go on growing. */
+export type OnEvent = (event: UnnumberedEvent) => void
+
+/** More of a call; its first addition names it. */
+export interface CallAddition {
+  readonly index: number
+  readonly id: string | undefined
+  readonly name: string | undefined
+  readonly arguments: string
+}
+
+type Status = OutputItem['status']
+/** What the model thinks or says. */
+type Speech = Extract<OutputItem, { content: unknown }>
+
+interface Open<Item extends OutputItem> {
+  readonly item: Item
+  readonly index: number
+}
+
+/** The items of one response, in the order they began. */
+export class Output {
+  readonly items: OutputItem[] = []
+  private speech: Open<Speech> | undefined
+  /** By the chat's index: a chat may go on with any of its calls until it ends. */
+  private readonly calls = new Map<number, Open<OutputCall>>()
+  private readonly newId: (prefix: string) => string
+  private readonly onEvent: OnEvent
+
+  constructor(newId: (prefix: string) => string, onEvent: OnEvent) {
+    this.newId = newId
+    this.onEvent = onEvent
+  }
+
+  say(news: Part): void {
+    const open = this.openSpeech(news.type)
+    this.onEvent(growPart(lastPart(open), news, placeOf(open)))
+  }
+
+  call({ index, id, name, arguments: delta }: CallAddition): void {
+    const open = this.calls.get(index) ?? this.beginCall(index, id, name)
+    if (open === undefined || delta === '') return
+    const { item } = open
+    item.arguments += delta
+    const place = { output_index: open.index, item_id: item.id }
+    this.onEvent({ type: 'response.function_call_arguments.delta', ...place, delta })
+  }
+
+  /** Ends what is open; of an answer that was cut off the last item is incomplete. A whole answer has a message or a call. */
+  close(isCutOff: boolean): void {
+    if (!isCutOff && this.items.every(({ type }) => type === 'reasoning')) this.openSpeech('output_text')
+    const open = this.listOpen()
+    for (const each of open) {
+      const status = isCutOff && each === open.at(-1) ? 'incomplete' : 'completed'
+      this.endContent(each)
+      this.endItem(each, status)
+    }
+  }
+
+  /** Leaves what is open as it is: nothing more will come. */
+  abandon(): void {
+    for (const { item } of this.listOpen()) item.status = 'incomplete'
+  }
+
+  private listOpen(): Open<OutputItem>[] {
+    const open = [...this.calls.values(), ...(this.speech === undefined ? [] : [this.speech])]
+    return open.sort((one, other) => one.index - other.index)
+  }
+
+  /** The speech whose last part is of that kind. */
+  private openSpeech(kind: Part['type']): Open<Speech> {
+    const wanted = kind === 'reasoning_text' ? 'reasoning' : 'message'
+    if (this.speech?.item.type !== wanted) {
+      this.endSpeech()
+      this.speech = this.beginItem(this.newSpeech(wanted))
+    }
+    const { speech } = this
+    const parts: Part[] = speech.item.content
+    if (parts.at(-1)?.type === kind) return speech
+    if (parts.length > 0) this.endContent(speech)
+    const part = newPart(kind)
+    parts.push(part)
+    this.onEvent({ type: 'response.content_part.added', ...placeOf(speech), part })
+    return speech
+  }
+
+  private newSpeech(type: Speech['type']): Speech {
+    const status = 'in_progress'
+    return type === 'reasoning'
+      ? { type, id: this.newId('rs_'), status, summary: [], content: [] }
+      : { type, id: this.newId('msg_'), status, role: 'assistant', content: [] }
+  }
+
+  private endSpeech(): void {
+    if (this.speech === undefined) return
+    this.endContent(this.speech)
+    this.endItem(this.speech, 'completed')
+    this.speech = undefined
+  }
+
+  /** Undefined for a call of something that is no function. */
+  private beginCall(index: number, id?: string, name?: string): Open<OutputCall> | undefined {
+    if (id === undefined || name === undefined) return undefined
+    this.endSpeech()
+    const item: OutputCall = {
+      type: 'function_call',
+      id: this.newId('fc_'),
+      status: 'in_progress',
+      call_id: id,
+      name,
+      arguments: '',
+    }
+    const open = this.beginItem(item)
+    this.calls.set(index, open)
+    return open
+  }
+
+  private beginItem<Item extends OutputItem>(item: Item): Open<Item> {
+    const index = this.items.push(item) - 1
+    this.onEvent({ type: 'response.output_item.added', output_index: index, item })
+    return { item, index }
+  }
+
+  /** Ends what an item holds: a call's arguments, or the last part of a speech. */
+  private endContent({ item, index }: Open<OutputItem>): void {
+    if (item.type === 'function_call') {
+      const { id, name, arguments: text } = item
+      const place = { output_index: index, item_id: id }
+      this.onEvent({ type: 'response.function_call_arguments.done', ...place, name, arguments: text })
+      return
+    }
+    const place = placeOf({ item, index })
+    const part = lastPart({ item, index })
+    this.onEvent(endPart(part, place))
+    this.onEvent({ type: 'response.content_part.done', ...place, part })
+  }
+
+  private endItem({ item, index }: Open<OutputItem>, status: Status): void {
+    item.status = status
+    this.onEvent({ type: 'response.output_item.done', output_index: index, item })
+  }
+}
+
+function lastPart({ item }: Open<Speech>): Part {
+  return item.content.at(-1) as Part
+}
+
+function placeOf({ item, index }: Open<Speech>): Place {
+  return { output_index: index, item_id: item.id, content_index: item.content.length - 1 }
+}

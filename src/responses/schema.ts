@@ -1,0 +1,182 @@
+/** The wire shape of a request of the Responses API: what is checked of it. Protocol: Responses API. */
+import { z } from 'zod'
+import { ChatRequest, MAX_MESSAGES, MAX_TOOLS, text, toolArguments, toolName } from '../chat/schema.ts'
+
+const MAX_METADATA = 16
+
+const TextPart = z.looseObject({ type: z.enum(['input_text', 'output_text']), text })
+
+const ImagePart = z.looseObject({
+  type: z.literal('input_image'),
+  image_url: z.string(),
+  detail: z.string().nullish(),
+})
+
+const FilePart = z
+  .looseObject({
+    type: z.literal('input_file'),
+    file_data: z.string().nullish(),
+    file_id: z.string().nullish(),
+    file_url: z.null({ error: 'nothing is fetched here; send file_data' }).optional(),
+    filename: z.string().nullish(),
+  })
+  .refine((part) => part.file_data != null || part.file_id != null, {
+    path: ['file_data'],
+    message: 'is required in a file part without a file_id',
+  })
+
+const AudioPart = z.looseObject({
+  type: z.literal('input_audio'),
+  input_audio: z.looseObject({ data: z.string(), format: z.string() }),
+})
+
+const neitherForm = { error: 'must be a text or a list of parts' }
+
+/** One part of what a model is given. */
+const InputPart = z.discriminatedUnion('type', [TextPart, ImagePart, FilePart, AudioPart])
+export type InputPart = z.infer<typeof InputPart>
+
+/** One part of what a model has said. */
+const SaidPart = z.discriminatedUnion('type', [
+  TextPart,
+  z.looseObject({ type: z.literal('refusal'), refusal: text }),
+])
+export type SaidPart = z.infer<typeof SaidPart>
+
+const given = z.union([text, z.array(InputPart)], neitherForm)
+const message = z.literal('message').nullish()
+
+const Message = z.discriminatedUnion('role', [
+  z.looseObject({ type: message, role: z.enum(['user', 'system', 'developer']), content: given }),
+  z.looseObject({
+    type: message,
+    role: z.literal('assistant'),
+    content: z.union([text, z.array(SaidPart)], neitherForm),
+  }),
+])
+
+const FunctionCall = z.looseObject({
+  type: z.literal('function_call'),
+  call_id: z.string().min(1),
+  name: toolName,
+  arguments: toolArguments,
+})
+export type FunctionCall = z.infer<typeof FunctionCall>
+
+/** One item of an input; reasoning of earlier turns may stand in it, and is not read. */
+const InputItem = z
+  .discriminatedUnion(
+    'type',
+    [
+      Message,
+      FunctionCall,
+      z.looseObject({ type: z.literal('function_call_output'), call_id: z.string(), output: given }),
+      z.looseObject({ type: z.literal('reasoning') }),
+    ],
+    { error: ({ code, input }) => (code === 'invalid_union' ? refuseItem(input) : undefined) },
+  )
+  .meta({ id: 'ResponseInputItem' })
+export type InputItem = z.infer<typeof InputItem>
+
+function refuseItem(item: unknown): string {
+  const { type } = item as { type: unknown }
+  return type === 'item_reference'
+    ? 'this server keeps no items to refer to; send the item itself, as clients do with `store: false`'
+    : 'must be message, function_call, function_call_output or reasoning'
+}
+
+/** Tools other than functions are run by the provider of the Responses API; here nobody would run them. */
+const FunctionTool = z.looseObject({
+  type: z.literal('function', { error: "must be 'function': there are no other tools here" }),
+  name: toolName,
+  description: z.string().nullish(),
+  parameters: z.record(z.string(), z.unknown()).nullish(),
+  strict: z.boolean().nullish(),
+})
+export type FunctionTool = z.infer<typeof FunctionTool>
+
+const NamedFunction = z.looseObject({ type: z.literal('function'), name: z.string() })
+
+const ToolChoice = z.union(
+  [
+    z.enum(['none', 'auto', 'required']),
+    z.discriminatedUnion('type', [
+      NamedFunction,
+      z.looseObject({
+        type: z.literal('allowed_tools'),
+        mode: z.enum(['auto', 'required']),
+        tools: z.array(NamedFunction).max(MAX_TOOLS),
+      }),
+    ]),
+  ],
+  { error: 'must be none, auto, required, or an object that names functions' },
+)
+export type ToolChoice = z.infer<typeof ToolChoice>
+
+const TextFormat = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('text') }),
+  z.looseObject({ type: z.literal('json_object') }),
+  z.looseObject({
+    type: z.literal('json_schema'),
+    name: z.string(),
+    schema: z.record(z.string(), z.unknown()),
+    description: z.string().nullish(),
+    strict: z.boolean().nullish(),
+  }),
+])
+export type TextFormat = z.infer<typeof TextFormat>
+
+const Metadata = z
+  .record(z.string().max(64), z.string().max(512))
+  .refine((metadata) => Object.keys(metadata).length <= MAX_METADATA, `has more than ${MAX_METADATA} keys`)
+
+/** A field that refers to something kept by the server: null and nothing else. */
+function kept(what: string) {
+  return z.null({ error: `this server keeps no ${what}; send the whole conversation as input` }).optional()
+}
+
+const { temperature, top_p, stream, parallel_tool_calls, top_logprobs, user, model } = ChatRequest.shape
+const word = z.string().nullish()
+const positiveInteger = z.int().positive().nullish()
+
+/**
+ * What this service acts on, hands on or must bound; other fields of the API are let through with a parent key and have no effect.
+ * Decision: 7.
+ */
+export const ResponsesRequest = z
+  .looseObject({
+    model,
+    input: z.union([text, z.array(InputItem).min(1).max(MAX_MESSAGES)], {
+      error: ({ input }) => (input === undefined ? 'is required' : 'must be a text or a list of items'),
+    }),
+    instructions: text.nullish(),
+    tools: z.array(FunctionTool).max(MAX_TOOLS).nullish(),
+    tool_choice: ToolChoice.nullish(),
+    parallel_tool_calls,
+    max_tool_calls: positiveInteger,
+    temperature,
+    top_p,
+    max_output_tokens: positiveInteger,
+    text: z.looseObject({ format: TextFormat.nullish(), verbosity: word }).nullish(),
+    reasoning: z.looseObject({ effort: word, summary: word }).nullish(),
+    top_logprobs,
+    include: z.array(z.string()).nullish(),
+    metadata: Metadata.nullish(),
+    user,
+    safety_identifier: word,
+    prompt_cache_key: word,
+    prompt_cache_retention: word,
+    service_tier: word,
+    truncation: z.enum(['auto', 'disabled']).nullish(),
+    store: z.boolean().nullish().meta({ description: 'Nothing is kept, whatever is asked.' }),
+    stream,
+    stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
+    previous_response_id: kept('responses'),
+    conversation: kept('conversations'),
+    prompt: kept('prompts'),
+    background: z
+      .literal(false, { error: 'this server keeps no responses, so none is made in the background' })
+      .nullish(),
+  })
+  .meta({ id: 'ResponsesRequest' })
+export type ResponsesRequest = z.infer<typeof ResponsesRequest>

@@ -1,0 +1,151 @@
+/** The rows on files: one large file into the server and out of it again, its bytes checked on the way back. */
+import { BenchFailure, type Sink } from './connection.ts'
+import { runLoops } from './load.ts'
+import type { Server } from './processes.ts'
+import { type Row, toRow } from './report.ts'
+import { compare, type Outcome } from './rounds.ts'
+import { limitMs, type Stand, withBoth } from './stand.ts'
+
+const MIB = 1024 ** 2
+/** What the file is made of, again and again. No two places in it look alike. */
+const block = Buffer.from(Uint32Array.from({ length: MIB / 4 }, (_, place) => 2_654_435_761 * place).buffer)
+const mark = block.subarray(0, 64)
+
+const boundary = 'bench5Zk2TqWm8LrYx0VbNc4'
+const formHead = Buffer.from(
+  `--${boundary}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nuser_data\r\n` +
+    `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="bench.bin"\r\n\r\n`,
+)
+const formEnd = Buffer.from(`\r\n--${boundary}--\r\n`)
+
+/** Takes in the object that is a file, or was one. */
+class FileSink implements Sink {
+  private text = ''
+  id = ''
+
+  onPayload(piece: Buffer): void {
+    this.text += piece.toString()
+  }
+
+  onEnd(status: number): void {
+    this.id = status === 200 ? (JSON.parse(this.text) as { id: string }).id : ''
+    if (this.id === '') throw new BenchFailure(`No file, status ${status}: ${this.text.slice(0, 200)}`)
+  }
+}
+
+/** Compares the bytes that come back with those that were sent. What bare keeps in front of them and behind is passed over. */
+class ContentSink implements Sink {
+  private readonly sizeBytes: number
+  private hasBegun = false
+  private receivedBytes = 0
+
+  constructor(sizeBytes: number) {
+    this.sizeBytes = sizeBytes
+  }
+
+  onPayload(piece: Buffer): void {
+    let at = this.hasBegun ? 0 : piece.indexOf(mark)
+    this.hasBegun = true
+    if (at < 0) throw new BenchFailure('The file does not begin as it was sent.')
+    const end = Math.min(piece.length, at + this.sizeBytes - this.receivedBytes)
+    while (at < end) {
+      const from = this.receivedBytes % MIB
+      const length = Math.min(end - at, MIB - from)
+      if (piece.compare(block, from, from + length, at, at + length) !== 0)
+        throw new BenchFailure(`The file is not what was sent, after ${this.receivedBytes} bytes.`)
+      at += length
+      this.receivedBytes += length
+    }
+  }
+
+  onEnd(status: number): void {
+    if (status === 200 && this.receivedBytes === this.sizeBytes) return
+    throw new BenchFailure(`Status ${status}, ${this.receivedBytes} of ${this.sizeBytes} bytes.`)
+  }
+}
+
+function toHead(method: string, path: string, key: string, more = ''): Buffer {
+  const head = `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${key}\r\n`
+  return Buffer.from(`${head}${more}\r\n`)
+}
+
+function* toUpload(key: string, sizeBytes: number): Iterable<Buffer> {
+  const length = formHead.length + sizeBytes + formEnd.length
+  const type = `multipart/form-data; boundary=${boundary}`
+  yield toHead('POST', '/v1/files', key, `content-type: ${type}\r\ncontent-length: ${length}\r\n`)
+  yield formHead
+  for (let left = sizeBytes; left > 0; left -= MIB) yield block
+  yield formEnd
+}
+
+/** One side: its server, the memory it had with nothing to do, and the file it holds. */
+interface Keeper {
+  readonly server: Server
+  readonly idleKb: number
+  readonly fileId: string
+}
+
+/** Both sides take files in, in turns, and then give one out. */
+export function measureFiles(stand: Stand): Promise<Row[]> {
+  const { fileBytes, parentKey: key } = stand
+  return withBoth(stand, async (bare, ours) => {
+    const keepers = [await prepare(bare, key), await prepare(ours, key)]
+    const into = await measureWay(stand, keepers, 'into', async ({ server }) =>
+      removeFile(server, key, await putFile(server, key, fileBytes)),
+    )
+    const filled = await Promise.all(
+      keepers.map(async (keeper) => ({ ...keeper, fileId: await putFile(keeper.server, key, fileBytes) })),
+    )
+    const outOf = await measureWay(stand, filled, 'out of', ({ server, fileId }) =>
+      readFile(server, key, fileId, fileBytes),
+    )
+    return [...into, ...outOf]
+  })
+}
+
+/** Has the server load what it needs for a file. */
+async function prepare(server: Server, key: string): Promise<Keeper> {
+  const fileId = await putFile(server, key, MIB)
+  await readFile(server, key, fileId, MIB)
+  await removeFile(server, key, fileId)
+  return { server, fileId, idleKb: server.residentKb() }
+}
+
+async function measureWay(
+  { fileBytes, effort }: Stand,
+  keepers: readonly Keeper[],
+  way: string,
+  move: (keeper: Keeper) => Promise<void>,
+): Promise<Row[]> {
+  const outcomes = await compare(keepers, { ...effort, warmUps: 0, rounds: 3 }, async (keeper) => {
+    keeper.server.highestKb()
+    await move(keeper)
+    return (keeper.server.highestKb() - keeper.idleKb) / 1_024
+  })
+  const hundreds = fileBytes / (100 * MIB)
+  const costs = ({ cpuNs }: Outcome<number>) => cpuNs.map((ns) => ns / 1e6 / hundreds)
+  const [bare, ours] = outcomes as [Outcome<number>, Outcome<number>]
+  const name = `${fileBytes / MIB} MiB ${way} a file`
+  return [
+    toRow(`${name}: CPU ms per 100 MiB`, costs(bare), costs(ours), undefined),
+    toRow(`${name}: extra memory, MB`, bare.results, ours.results, { value: 64 }),
+  ]
+}
+
+async function putFile({ port }: Server, key: string, sizeBytes: number): Promise<string> {
+  const sink = new FileSink()
+  await exchange(port, toUpload(key, sizeBytes), sink)
+  return sink.id
+}
+
+function readFile({ port }: Server, key: string, id: string, sizeBytes: number): Promise<void> {
+  return exchange(port, [toHead('GET', `/v1/files/${id}/content`, key)], new ContentSink(sizeBytes))
+}
+
+function removeFile({ port }: Server, key: string, id: string): Promise<void> {
+  return exchange(port, [toHead('DELETE', `/v1/files/${id}`, key)], new FileSink())
+}
+
+async function exchange(port: number, request: Iterable<Buffer>, sink: Sink): Promise<void> {
+  await runLoops({ port, connections: 1, limitMs }, (connection) => connection.exchange(request, sink))
+}

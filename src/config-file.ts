@@ -1,5 +1,6 @@
 /** Reads the YAML file that `PARLEY_CONFIG` names: what does not fit into single variables, such as several providers. */
 import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { type Path, renderFault } from './agents/refusal.ts'
 import { keyOffsetOf, readYaml, type YamlMapping } from './agents/yaml.ts'
@@ -7,7 +8,7 @@ import type { ProviderConfig } from './config.ts'
 import { findNameProblem, isMapping, mappingOf } from './config-mapping.ts'
 import { listMcpServers, listWrongMcpNames, McpSection, type McpServerConfig } from './config-mcp.ts'
 import { createReferences, type Fault, type Variables } from './config-references.ts'
-import { gatewayKey, gatewayUrl } from './config-values.ts'
+import { gatewayKey, gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl } from './config-values.ts'
 import { ServiceError } from './errors.ts'
 
 /** What a file says, and everything that is wrong with it. */
@@ -24,10 +25,29 @@ const Gateway = mappingOf({ kind: z.literal('gateway'), url: gatewayUrl(), api_k
 
 const Mock = mappingOf({ kind: z.literal('mock') })
 
+const Local = mappingOf({
+  kind: z.literal('local'),
+  url: localUrl().optional(),
+  model: z.string({ error: 'must be text; put it in quotes' }).min(1, 'must not be empty').optional(),
+  threads: numberOrText(localThreads()).optional(),
+  context: numberOrText(localContext()).optional(),
+}).superRefine(({ url, model, threads, context }, issues) => {
+  if (url !== undefined && model !== undefined)
+    issues.addIssue({ code: 'custom', path: ['model'], message: 'stands beside url; keep one of them' })
+  for (const [key, value] of Object.entries({ threads, context })) {
+    if (model === undefined && value !== undefined)
+      issues.addIssue({
+        code: 'custom',
+        path: [key],
+        message: 'is for a model of this process: it needs model',
+      })
+  }
+})
+
 const Provider = z.preprocess(
   (value) => (isMapping(value) && !('kind' in value) ? { ...value, kind: 'gateway' } : value),
-  z.discriminatedUnion('kind', [Gateway, Mock], {
-    error: ({ code }) => (code === 'invalid_union' ? 'must be gateway or mock' : 'must be a mapping'),
+  z.discriminatedUnion('kind', [Gateway, Local, Mock], {
+    error: ({ code }) => (code === 'invalid_union' ? 'must be gateway, local or mock' : 'must be a mapping'),
   }),
 )
 
@@ -52,7 +72,9 @@ export async function readConfigFile(path: string, variables: Variables): Promis
     ...listWrongMcpNames(read.value.mcp),
   ].map((fault) => ({ ...fault, offset: keyOffsetOf(read, fault.path) }))
   return {
-    providers: Object.entries(parsed.data?.providers ?? {}).map(toProvider),
+    providers: Object.entries(parsed.data?.providers ?? {}).map(([name, provider]) =>
+      toProvider(name, provider, dirname(path)),
+    ),
     mcp: listMcpServers(parsed.data?.mcp ?? {}, variables),
     problems: faults
       .toSorted((one, other) => one.offset - other.offset)
@@ -83,9 +105,14 @@ function toShown(path: Path): Path {
   return path.map((segment) => (/^[\w. -]*$/.test(String(segment)) ? segment : '…'))
 }
 
-function toProvider([name, provider]: [string, z.infer<typeof Provider>]): ProviderConfig {
+/** A provider as the service knows it; the path of a model is one from the file's own folder. */
+function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
-  return { kind: 'gateway', name, url: provider.url, apiKey: provider.api_key }
+  if (provider.kind === 'gateway')
+    return { kind: 'gateway', name, url: provider.url, apiKey: provider.api_key }
+  const { url = LOCAL_URL, model, threads, context } = provider
+  if (model === undefined) return { kind: 'local', name, url }
+  return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }
 }
 
 /** What does not fit the schema, but for texts whose references have already been found wrong. */
@@ -106,4 +133,9 @@ function listWrongNames(providers: unknown, taken: string | undefined): Fault[] 
     if (name === taken) return { path, problem: `is already the provider that PARLEY_BACKEND=${name} sets` }
     return []
   })
+}
+
+/** A number of YAML is read as the text of a variable is, which a reference makes it anyway. */
+function numberOrText<Value>(text: z.ZodType<Value, string>) {
+  return z.preprocess((value) => (typeof value === 'number' ? String(value) : value), text)
 }

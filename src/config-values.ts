@@ -72,6 +72,26 @@ export function gatewayUrl() {
   )
 }
 
+/** Where Ollama listens unless it is told otherwise, as a gateway's base URL. Decision: 2. */
+export const LOCAL_URL = 'http://127.0.0.1:11434/v1'
+
+/** The address of a local runner, with or without its `/v1`; becomes a gateway's base URL. */
+export function localUrl() {
+  const rule =
+    'must be an http or https URL such as http://127.0.0.1:11434, without credentials, query or fragment'
+  return httpUrl(rule).transform((url) => (url.endsWith('/v1') ? url : `${url}/v1`))
+}
+
+/** Threads of a model that runs in this process. */
+export function localThreads() {
+  return integer(1, 512)
+}
+
+/** Tokens of context of a model that runs in this process. */
+export function localContext() {
+  return integer(256, 1_048_576)
+}
+
 /** What such a server accepts as a key. */
 export function gatewayKey() {
   return matching(/^[!-~]+$/, 'must be visible ASCII characters only')

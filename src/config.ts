@@ -19,6 +19,21 @@ export type ProviderConfig =
       readonly url: string
       readonly apiKey: string | undefined
     }
+  /** A runner of models on this machine, such as Ollama; its `url` is as a gateway's. */
+  | { readonly kind: 'local'; readonly name: string; readonly url: string }
+  | LocalModelConfig
+
+/** A model that runs in this process. */
+export interface LocalModelConfig {
+  readonly kind: 'local-model'
+  readonly name: string
+  /** The absolute path of its GGUF file. */
+  readonly path: string
+  /** Undefined = as many as this machine runs at once. */
+  readonly threads: number | undefined
+  /** Tokens of context for each answer; undefined = the model's own, 8192 at most. */
+  readonly contextTokens: number | undefined
+}
 
 /** How the proxy in front tells who is calling. Decision: 10. */
 export interface ForwardedAuthConfig {
@@ -159,6 +174,7 @@ export async function parseConfig(
     ...fileProblems,
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
     ...missing(given),
+    ...ambiguous(given),
     ...(parsed.data === undefined ? [] : forwardingProblems(parsed.data)),
     ...file.problems,
   ]
@@ -216,6 +232,13 @@ function missing(given: Given): string[] {
     : []
 }
 
+function ambiguous(given: Given): string[] {
+  const { PARLEY_BACKEND: backend, PARLEY_LOCAL_URL: url, PARLEY_LOCAL_MODEL: model } = given
+  return backend === 'local' && url !== undefined && model !== undefined
+    ? ['PARLEY_LOCAL_URL and PARLEY_LOCAL_MODEL are both set; keep one of them.']
+    : []
+}
+
 function forwardingProblems(given: Environment): string[] {
   if (!given.PARLEY_TRUST_FORWARDED_AUTH) return []
   const names = Object.values(toForwardedHeaders(given))
@@ -246,19 +269,24 @@ function unknownNames(given: Given): Notice[] {
     }))
 }
 
-/** Settings that another one switches on. */
-const dependents: readonly [names: RegExp, name: keyof Environment, value: string][] = [
+/** Settings that another one switches on, with that value or, where none is named, with any. */
+const dependents: readonly [names: RegExp, name: keyof Environment, value?: string][] = [
   [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
+  [/^PARLEY_LOCAL_(URL|MODEL)/, 'PARLEY_BACKEND', 'local'],
+  [/^PARLEY_LOCAL_(THREADS|CONTEXT)/, 'PARLEY_LOCAL_MODEL'],
   [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
 ]
 
 function unusedNames(given: Given): Notice[] {
   return dependents
-    .filter(([, name, value]) => given[name] !== value)
+    .filter(([, name, value]) => given[name] === undefined || (value !== undefined && given[name] !== value))
     .flatMap(([names, needed, value]) =>
       Object.keys(given)
         .filter((name) => names.test(name) && knownNames.includes(name))
-        .map((name) => ({ name, notice: `${name} is not used: it needs ${needed}=${value}.` })),
+        .map((name) => ({
+          name,
+          notice: `${name} is not used: it needs ${value === undefined ? needed : `${needed}=${value}`}.`,
+        })),
     )
 }
 
@@ -334,9 +362,22 @@ function toForwardedHeaders(given: Environment): ForwardedAuthConfig['headers'] 
 
 /** The provider of the environment; its name is its kind's. Decision: 7. */
 function toProvider(given: Environment): ProviderConfig {
-  const { PARLEY_BACKEND: kind, PARLEY_GATEWAY_URL: url, PARLEY_GATEWAY_API_KEY: apiKey } = given
-  if (kind === 'mock' || url === undefined) return { kind: 'mock', name: 'mock' }
-  return { kind, name: kind, url, apiKey }
+  const { PARLEY_BACKEND: name, PARLEY_GATEWAY_URL: url, PARLEY_GATEWAY_API_KEY: apiKey } = given
+  if (name === 'local') return toLocalProvider(given)
+  if (name === 'mock' || url === undefined) return { kind: 'mock', name: 'mock' }
+  return { kind: name, name, url, apiKey }
+}
+
+function toLocalProvider(given: Environment): ProviderConfig {
+  const { PARLEY_LOCAL_MODEL: path, PARLEY_LOCAL_URL: url } = given
+  if (path === undefined) return { kind: 'local', name: 'local', url }
+  return {
+    kind: 'local-model',
+    name: 'local',
+    path: resolve(path),
+    threads: given.PARLEY_LOCAL_THREADS,
+    contextTokens: given.PARLEY_LOCAL_CONTEXT,
+  }
 }
 
 function toMs(durationSeconds: number): number {

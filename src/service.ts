@@ -152,6 +152,8 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
   const sealer = await loadSealer(config, { db, random })
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
+  const fileBlobs = options.fileBlobs ?? (await openBlobs(config.dataDir, 'files'))
+  // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
   return {
     config,
@@ -172,7 +174,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
     usage: createUsageBooks({ config, db, clock, random, log }),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
-    fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
+    fileBlobs,
   }
 }
 

@@ -125,7 +125,10 @@ describe('a wrong value', () => {
     ],
     ['PARLEY_SECRET', ['short', 'x'.repeat(31)]],
     ['PARLEY_PARENT_KEY', ['svc_short', mintKey('agent', randomBytes).text]],
-    ['PARLEY_BACKEND', ['local', 'Mock']],
+    ['PARLEY_BACKEND', ['remote', 'Mock']],
+    ['PARLEY_LOCAL_URL', ['127.0.0.1:11434', 'https://u@a.org', 'http://a.org?x=1', 'file:///v1']],
+    ['PARLEY_LOCAL_THREADS', ['0', '1.5', 'all', '513']],
+    ['PARLEY_LOCAL_CONTEXT', ['255', '8k', '1048577']],
     [
       'PARLEY_GATEWAY_URL',
       [

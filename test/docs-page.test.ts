@@ -149,10 +149,10 @@ describe('the API reference', () => {
 
   test('follows the theme of the system', async () => {
     const { page, complaints } = await openReference({ colorScheme: 'dark' })
-    await expect.poll(() => isDark(page)).toBe(true)
+    await expect.poll(() => isDark(page), { timeout: 10_000 }).toBe(true)
     await photograph(page, 'dark')
     await page.emulateMedia({ colorScheme: 'light' })
-    await expect.poll(() => isDark(page)).toBe(false)
+    await expect.poll(() => isDark(page), { timeout: 10_000 }).toBe(false)
     await photograph(page, 'light')
     expect(complaints).toEqual([])
   })

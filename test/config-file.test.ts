@@ -212,7 +212,7 @@ describe('what is wrong is named with its place', () => {
     key: k
   c:
     token: k
-mcp: {}
+mpc: {}
 `
     expect(await problemsOf(text, { PORT: 'x' })).toEqual([
       'PORT must be a whole number from 0 to 65535.',
@@ -222,9 +222,7 @@ mcp: {}
       '<file>: providers.b.kind: must be gateway, local or mock (line 6, column 5).',
       '<file>: providers.c.url: is missing (line 8, column 3).',
       '<file>: providers.c.token: is not a key here; the nearest is kind (line 9, column 5).',
-      expect.stringMatching(
-        /^<file>: mcp: is not a key here; the nearest is providers \(line 10, column 1\)\.$/,
-      ),
+      expect.stringMatching(/^<file>: mpc: is not a key here; the nearest is mcp \(line 10, column 1\)\.$/),
     ])
   })
 

@@ -1,9 +1,12 @@
 /** Chats with a model that runs in the service's own process, through both ways of answering and the official client. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { startApp } from './support/app.ts'
 import { greedy, joinText, localEnvironment, startLocalStand, writeModelFile } from './support/local-model.ts'
 import { countTinyTokens } from './support/tiny-model.ts'
 import { chatMlWithThoughts } from './support/tiny-template.ts'
+
+// A model needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const stand = startLocalStand()
 const endless = writeModelFile({ brevity: -100 })

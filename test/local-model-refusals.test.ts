@@ -1,7 +1,10 @@
 /** What a model of the process refuses, with the field at fault; and its embeddings. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { startApp } from './support/app.ts'
 import { greedy, localEnvironment, startLocalStand, writeModelFile } from './support/local-model.ts'
+
+// A model needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const stand = startLocalStand()
 const CHAT = '/v1/chat/completions'

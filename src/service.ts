@@ -5,6 +5,10 @@ import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
+import { createArtifactDesk } from './artifacts/desk.ts'
+import { completeLeftOver, recoverUploads } from './artifacts/recovery.ts'
+import { createArtifactSweeper } from './artifacts/sweep.ts'
+import { createTokens } from './artifacts/tokens.ts'
 import { serviceActor } from './audit/actor.ts'
 import { createBackends } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
@@ -13,7 +17,7 @@ import { createUserDirectory } from './console/directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
 import { createDrain } from './drain.ts'
-import { startFileSweeper } from './files/sweep.ts'
+import { createFileSweeper } from './files/sweep.ts'
 import { createHealth } from './health.ts'
 import { listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
@@ -24,7 +28,9 @@ import { renderOpenapi } from './rest/openapi.ts'
 import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
-import { openBlobs } from './storage/local.ts'
+import type { GrowingStore } from './storage/growing.ts'
+import { openBlobs, openGrowingStore } from './storage/local.ts'
+import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { createUsageBooks } from './usage/books.ts'
 import { startTending } from './usage/retention.ts'
@@ -37,6 +43,8 @@ export interface ServiceOptions {
   readonly log?: Logger
   /** Where the bytes of files are kept; closed with the service. */
   readonly fileBlobs?: Blobs
+  /** Where the bytes of artifacts are kept; closed with the service. */
+  readonly artifactStore?: GrowingStore
 }
 
 /** A running service. */
@@ -89,6 +97,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     if (isDraining) response.shouldKeepAlive = false
     app.listener(request, response)
   }
+  await recoverUploads(deps)
   const server = await listen(listener, address.host, address.port)
   const drain = createDrain(server)
   await deps.models.ready()
@@ -99,7 +108,11 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   })
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
   const stopTending = startTending(deps)
-  const stopSweeping = startFileSweeper(deps)
+  const stopSweeping = startSweeper(createFileSweeper(deps), 'files', deps)
+  const leftOver = completeLeftOver(deps).catch((error) =>
+    deps.log.warn({ err: error }, 'what was left over of uploads could not be completed'),
+  )
+  const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
 
   async function stop(): Promise<void> {
     isDraining = true
@@ -107,7 +120,8 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     clearInterval(recordUse)
     await closeBackends(deps)
     await recordKeyUse(deps)
-    await Promise.all([deps.usage.close(), stopTending(), stopSweeping()])
+    await Promise.all([deps.usage.close(), stopTending(), stopSweeping(), stopSweepingArtifacts(), leftOver])
+    await deps.artifacts.close()
     await deps.fileBlobs.close()
     await opened.close()
   }
@@ -134,6 +148,8 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
   const backends = await createBackends(config, { clock, random })
+  const store =
+    options.artifactStore ?? (await openGrowingStore(config.dataDir, 'artifacts', config.uploads.isSynced))
   return {
     config,
     db,
@@ -151,6 +167,8 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
+    artifacts: createArtifactDesk({ db, log, store }),
+    tokens: createTokens({ sealer, clock, keys }),
     fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
   }
 }

@@ -2,7 +2,7 @@
 import type { CompiledQuery, Insertable, Selectable, Updateable } from 'kysely'
 import type { ArtifactTable } from '../db/tables.ts'
 import type { Database } from '../deps.ts'
-import { listStatesBefore, type Occurrence, stateAfter } from './state.ts'
+import { listStatesBefore, stateAfter } from './state.ts'
 
 export type ArtifactRow = Selectable<ArtifactTable>
 
@@ -12,6 +12,11 @@ export type UploadRow = ArtifactRow & {
   readonly blob: string
   readonly kind: NonNullable<ArtifactTable['kind']>
   readonly filename: string
+}
+
+/** Whether it is more than a reserved id. */
+export function isUpload(row: ArtifactRow): row is UploadRow {
+  return row.state !== 'unknown'
 }
 
 /** What a status is made of. */
@@ -76,9 +81,10 @@ export async function findUpload(
   return row as UploadRow | undefined
 }
 
-/** The row of that id, of whatever tenant and however old: for the service's own work. */
-export async function findAnyArtifact(db: Database, id: string): Promise<ArtifactRow | undefined> {
-  return db.selectFrom('artifacts').selectAll().where('id', '=', id).executeTakeFirst()
+/** The row of an upload, of whatever tenant and however old: for the service's own work. */
+export async function findUploadRow(db: Database, { blob }: Upload): Promise<UploadRow | undefined> {
+  const row = await db.selectFrom('artifacts').selectAll().where('blob', '=', blob).executeTakeFirst()
+  return row as UploadRow | undefined
 }
 
 export async function insertArtifact(db: Database, row: Insertable<ArtifactTable>): Promise<void> {
@@ -107,17 +113,20 @@ export async function deleteExpired(db: Database, id: string, now: number): Prom
   await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
 }
 
+/** One upload of an artifact. Its blob names it: the id may be used again after it is gone, and so may the fence. */
+export type Upload = Pick<UploadRow, 'blob'>
+
 /** Takes the lease of an upload when nobody has it, under a new fence; answers with the row as it is then. */
 export async function acquireLease(
   db: Database,
-  id: string,
+  { blob }: Upload,
   now: number,
   until: number,
 ): Promise<UploadRow | undefined> {
   const row = await db
     .updateTable('artifacts')
     .set((current) => ({ fence: current('fence', '+', 1), lease_until: until }))
-    .where('id', '=', id)
+    .where('blob', '=', blob)
     .where('state', 'in', listStatesBefore('complete'))
     .where((where) => where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]))
     .returningAll()
@@ -126,18 +135,15 @@ export async function acquireLease(
 }
 
 /** A lease somebody holds. */
-export interface Lease {
-  readonly id: string
-  readonly fence: number
-}
+export type Lease = Pick<UploadRow, 'blob' | 'fence'>
 
 /** Writes what the holder of a lease has found out; false when the lease is another's by now, or the upload is gone. */
 export async function updateLeased(
   db: Database,
-  { id, fence }: Lease,
+  lease: Lease,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(leased(db, { id, fence }).set(values))
+  return isUpdated(leasedUploads(db, lease).set(values))
 }
 
 /** As `updateLeased`, on top of as many received bytes as the holder knows of. */
@@ -147,38 +153,45 @@ export async function updateReceived(
   beforeBytes: number,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(leased(db, lease).where('received_bytes', '=', beforeBytes).set(values))
+  return isUpdated(leasedUploads(db, lease).where('received_bytes', '=', beforeBytes).set(values))
 }
 
-/** Makes that happen to an artifact, if it can in its state; false when it cannot, or there is none. */
-export async function moveArtifact(
+/** Ends an upload for the holder of its lease; false when the lease is another's by now, or the upload is gone. */
+export async function completeLeased(
   db: Database,
-  id: string,
-  occurrence: Exclude<Occurrence, 'expire' | 'reject' | 'remove'>,
+  lease: Lease,
+  values: Updateable<ArtifactTable>,
+): Promise<boolean> {
+  return isUpdated(leasedUploads(db, lease).set({ ...values, state: stateAfter('complete') }))
+}
+
+/** Makes an artifact ready; false when that cannot happen in its state, or it is gone. */
+export async function convertArtifact(
+  db: Database,
+  { blob }: Upload,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
   return isUpdated(
     db
       .updateTable('artifacts')
-      .set({ ...values, state: stateAfter(occurrence) })
-      .where('id', '=', id)
-      .where('state', 'in', listStatesBefore(occurrence)),
+      .set({ ...values, state: stateAfter('convert') })
+      .where('blob', '=', blob)
+      .where('state', 'in', listStatesBefore('convert')),
   )
 }
 
-/** Makes an artifact unknown again, if that can happen in its state; answers with what it was. */
+/** Makes an artifact unknown again; false when that cannot happen in its state, or it is gone. */
 export async function removeArtifact(
   db: Database,
-  id: string,
+  { blob }: Upload,
   occurrence: 'reject' | 'remove',
-): Promise<UploadRow | undefined> {
-  const row = await db
+): Promise<boolean> {
+  const result = await db
     .deleteFrom('artifacts')
-    .where('id', '=', id)
+    .where('blob', '=', blob)
     .where('state', 'in', listStatesBefore(occurrence))
-    .returningAll()
     .executeTakeFirst()
-  return row as UploadRow | undefined
+  return result.numDeletedRows > 0n
 }
 
 /** Hands all artifacts of a tenant to another; answers how many they were. */
@@ -195,6 +208,92 @@ export async function updateArtifactOwners(
   return Number(result.numUpdatedRows)
 }
 
+/** Ends every lease: those who had them are gone. */
+export async function clearLeases(db: Database): Promise<void> {
+  await db.updateTable('artifacts').set({ lease_until: null }).where('lease_until', 'is not', null).execute()
+}
+
+/** Uploads under way, of all tenants, in the order of their ids: those behind that one. */
+export async function listUploading(db: Database, afterId: string, limit: number): Promise<UploadRow[]> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where('state', 'in', listStatesBefore('complete'))
+    .where('id', '>', afterId)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows as UploadRow[]
+}
+
+/** Says that fewer bytes of an upload are there than were written down. */
+export async function lowerReceived(db: Database, { blob }: Upload, receivedBytes: number): Promise<void> {
+  await db
+    .updateTable('artifacts')
+    .set({ received_bytes: receivedBytes })
+    .where('blob', '=', blob)
+    .where('state', 'in', listStatesBefore('complete'))
+    .execute()
+}
+
+/** Uploads that have all their bytes, of all tenants. */
+export async function listCompletable(db: Database, limit: number): Promise<UploadRow[]> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where('state', 'in', listStatesBefore('complete'))
+    .whereRef('received_bytes', '=', 'size_bytes')
+    .limit(limit)
+    .execute()
+  return rows as UploadRow[]
+}
+
+/** Artifacts that are being made ready, of all tenants. */
+export async function listProcessing(db: Database, limit: number): Promise<UploadRow[]> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where('state', 'in', listStatesBefore('convert'))
+    .limit(limit)
+    .execute()
+  return rows as UploadRow[]
+}
+
+/**
+ * Deletes uploads and reserved ids, of all tenants, whose time is up by `now` and that nobody is writing into: the oldest, and at most
+ * `limit`. What is finished has no such time.
+ */
+export async function deleteExpiredArtifacts(
+  db: Database,
+  now: number,
+  limit: number,
+): Promise<Pick<ArtifactRow, 'id' | 'blob'>[]> {
+  return db
+    .deleteFrom('artifacts')
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('artifacts')
+        .select('id')
+        .where('expires_at', '<=', now)
+        .where('state', 'in', [...listStatesBefore('create'), ...listStatesBefore('expire')])
+        .where((where) => where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]))
+        .orderBy('expires_at')
+        .limit(limit),
+    )
+    .returning(['id', 'blob'])
+    .execute()
+}
+
+/** Those of the blobs that some artifact, of whatever tenant, is made of. */
+export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
+  const owned = new Set<string>()
+  for (const column of ['blob', 'served_blob', 'poster_blob'] as const) {
+    const rows = await db.selectFrom('artifacts').select(column).where(column, 'in', blobs).execute()
+    for (const row of rows) owned.add(String(row[column]))
+  }
+  return owned
+}
+
 function viewRows(db: Database) {
   return db.selectFrom('artifacts').select(viewColumns)
 }
@@ -206,10 +305,10 @@ function liveArtifacts(db: Database, now: number) {
     .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
 }
 
-function leased(db: Database, { id, fence }: Lease) {
+function leasedUploads(db: Database, { blob, fence }: Lease) {
   return db
     .updateTable('artifacts')
-    .where('id', '=', id)
+    .where('blob', '=', blob)
     .where('fence', '=', fence)
     .where('state', 'in', listStatesBefore('complete'))
 }

@@ -252,12 +252,12 @@ export interface AuditEventTable {
   /** Made here, and it grows with time: microseconds since the epoch in base 36 come first. */
   id: string
   created_at: number
-  actor_kind: 'parent_key' | 'user' | 'command' | 'service'
-  /** The key's public id, the user's email, or the operating system's user a command ran as. */
+  actor_kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
+  /** The key's public id, the user's email, the artifact a token is for, or the operating system's user a command ran as. */
   actor: string
   /** One of `auditActions` in `src/audit/audit.ts`. */
   action: string
-  target_kind: 'key' | 'agent' | 'file'
+  target_kind: 'key' | 'agent' | 'file' | 'artifact'
   target_id: string
   /** The parent key the target is, or belongs to; null when there is none. */
   tenant: string | null

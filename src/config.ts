@@ -89,10 +89,17 @@ export interface Config {
     readonly streams: { readonly parent: number; readonly agent: number; readonly address: number }
     readonly maxBodyBytes: number
     readonly maxFileBytes: number
+    readonly maxUploadBytes: number
     /** Of everything a parent key keeps; 0 = no limit. */
     readonly storageQuotaBytes: number
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
+  }
+  readonly uploads: {
+    /** Whether bytes are on the disk before their sender is told that they arrived. */
+    readonly isSynced: boolean
+    /** An unfinished upload goes so long after its last bytes. */
+    readonly expirySeconds: number
   }
   /** When a model rests: after so many calls (0 = never) in the window, half of them failed. */
   readonly breaker: { readonly calls: number; readonly windowMs: number; readonly restMs: number }
@@ -113,6 +120,8 @@ export interface Config {
     /** For a whole JSON body. */
     readonly bodyMs: number
     readonly bodyIdleMs: number
+    /** Of silence in the middle of an upload. */
+    readonly uploadIdleMs: number
     /** For running streams, after the signal to stop. */
     readonly shutdownMs: number
   }
@@ -325,9 +334,11 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[], mcp:
       },
       maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
       maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
+      maxUploadBytes: given.PARLEY_MAX_UPLOAD_BYTES,
       storageQuotaBytes: given.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
     },
+    uploads: { isSynced: given.PARLEY_UPLOAD_FSYNC, expirySeconds: given.PARLEY_UPLOAD_EXPIRY_SECONDS },
     breaker: {
       calls: given.PARLEY_BREAKER_CALLS,
       windowMs: toMs(given.PARLEY_BREAKER_WINDOW_SECONDS),
@@ -344,6 +355,7 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[], mcp:
       heartbeatMs: toMs(given.PARLEY_HEARTBEAT_SECONDS),
       bodyMs: toMs(given.PARLEY_BODY_SECONDS),
       bodyIdleMs: toMs(given.PARLEY_BODY_IDLE_SECONDS),
+      uploadIdleMs: toMs(given.PARLEY_UPLOAD_IDLE_SECONDS),
       shutdownMs: toMs(given.PARLEY_SHUTDOWN_SECONDS),
     },
   }

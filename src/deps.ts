@@ -2,6 +2,8 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { AgentDirectory } from './agents/directory.ts'
+import type { ArtifactDesk } from './artifacts/desk.ts'
+import type { ArtifactTokens } from './artifacts/tokens.ts'
 import type { ChatBackend } from './chat/backend.ts'
 import type { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
@@ -56,6 +58,8 @@ export interface Deps {
   readonly tools: Toolbox
   /** What the host does with each complete upload. */
   readonly onUploadComplete: OnUploadComplete | undefined
+  readonly artifacts: ArtifactDesk
+  readonly tokens: ArtifactTokens
   readonly usage: UsageBooks
 }
 

@@ -67,7 +67,10 @@ export const Environment = z.object({
   PARLEY_MAX_STREAMS_ADDRESS: limit(4),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
   PARLEY_MAX_FILE_BYTES: integer(1, 1_099_511_627_776).default(2_147_483_648),
+  PARLEY_MAX_UPLOAD_BYTES: integer(1, 1_099_511_627_776).default(5_368_709_120),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1_125_899_906_842_624).default(53_687_091_200),
+  PARLEY_UPLOAD_FSYNC: flag().default(true),
+  PARLEY_UPLOAD_EXPIRY_SECONDS: integer(60, 31_536_000).default(86_400),
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_HOOKS: z.string().optional(),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
@@ -95,6 +98,7 @@ export const Environment = z.object({
   PARLEY_TOOL_SECONDS: duration(30),
   PARLEY_BODY_SECONDS: duration(30),
   PARLEY_BODY_IDLE_SECONDS: duration(10),
+  PARLEY_UPLOAD_IDLE_SECONDS: duration(60),
   PARLEY_SHUTDOWN_SECONDS: duration(25),
 })
 export type Environment = z.infer<typeof Environment>

@@ -5,6 +5,10 @@ import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
+import { createArtifactDesk } from './artifacts/desk.ts'
+import { completeLeftOver, recoverUploads } from './artifacts/recovery.ts'
+import { createArtifactSweeper } from './artifacts/sweep.ts'
+import { createTokens } from './artifacts/tokens.ts'
 import { serviceActor } from './audit/actor.ts'
 import { createBackends } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
@@ -12,7 +16,7 @@ import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
-import { startFileSweeper } from './files/sweep.ts'
+import { createFileSweeper } from './files/sweep.ts'
 import { createHealth } from './health.ts'
 import { createDrain, listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
@@ -23,7 +27,9 @@ import { renderOpenapi } from './rest/openapi.ts'
 import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
-import { openBlobs } from './storage/local.ts'
+import type { GrowingStore } from './storage/growing.ts'
+import { openBlobs, openGrowingStore } from './storage/local.ts'
+import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
 import { loadHostModule } from './tools/host-module.ts'
@@ -45,6 +51,8 @@ export interface ServiceOptions {
   readonly tools?: HostTools
   /** Told of each complete upload, instead of the module's. */
   readonly onUploadComplete?: OnUploadComplete
+  /** Where the bytes of artifacts are kept; closed with the service. */
+  readonly artifactStore?: GrowingStore
 }
 
 export type { HostHooks, HostTool, HostTools, OnUploadComplete } from './tools/host.ts'
@@ -100,6 +108,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     if (isDraining) response.shouldKeepAlive = false
     app.listener(request, response)
   }
+  await recoverUploads(deps)
   const server = await listen(listener, address.host, address.port)
   const drain = createDrain(server)
   await deps.models.ready()
@@ -110,7 +119,11 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   })
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
   const stopTending = startTending(deps)
-  const stopSweeping = startFileSweeper(deps)
+  const stopSweeping = startSweeper(createFileSweeper(deps), 'files', deps)
+  const leftOver = completeLeftOver(deps).catch((error) =>
+    deps.log.warn({ err: error }, 'what was left over of uploads could not be completed'),
+  )
+  const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
 
   async function stop(): Promise<void> {
     isDraining = true
@@ -118,7 +131,8 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     clearInterval(recordUse)
     await closeSources(deps)
     await recordKeyUse(deps)
-    await Promise.all([deps.usage.close(), stopTending(), stopSweeping()])
+    await Promise.all([deps.usage.close(), stopTending(), stopSweeping(), stopSweepingArtifacts(), leftOver])
+    await deps.artifacts.close()
     await deps.fileBlobs.close()
     await opened.close()
   }
@@ -153,6 +167,8 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
   const fileBlobs = options.fileBlobs ?? (await openBlobs(config.dataDir, 'files'))
+  const store =
+    options.artifactStore ?? (await openGrowingStore(config.dataDir, 'artifacts', config.uploads.isSynced))
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
   return {
@@ -175,6 +191,8 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
     fileBlobs,
+    artifacts: createArtifactDesk({ db, log, store }),
+    tokens: createTokens({ sealer, clock, keys }),
   }
 }
 

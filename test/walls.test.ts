@@ -12,6 +12,7 @@ const rooms = [
   'audit',
   'keys',
   'agents',
+  'artifacts',
   'chat',
   'models',
   'embeddings',

@@ -21,6 +21,21 @@ describe('a schema', () => {
       { ...text, minLength: 1, maxLength: 9 },
     ],
     ['of a text too long to count', { ...text, maxLength: 100_000 }, text],
+    [
+      'of a text with a most below its least',
+      { ...text, minLength: 3, maxLength: 2 },
+      { ...text, minLength: 3 },
+    ],
+    [
+      'of a list with fewer places than it has',
+      { prefixItems: [text, text], maxItems: 1 },
+      { type: 'array', prefixItems: [text, text] },
+    ],
+    [
+      'of a list too long to count',
+      { items: text, minItems: 1, maxItems: 101 },
+      { type: 'array', items: text, minItems: 1 },
+    ],
     ['of a date', { ...text, format: 'date' }, { ...text, format: 'date' }],
     ['of another format', { ...text, format: 'email' }, text],
     ['with values', { type: 'string', enum: ['a', 'b'] }, { enum: ['a', 'b'] }],

@@ -69,6 +69,7 @@ describe('a chat is 400, whole and streamed, with', () => {
     ['a schema that goes in circles', schema(loop), 'response_format'],
     ['a schema that is too large', schema(large), 'response_format'],
     ['a schema with a NUL', schema({ enum: ['\0'] }), 'response_format'],
+    ['a schema with a backspace', schema({ properties: { '\b': {} } }), 'response_format'],
     ['a tool’s schema that is too large', { tools: [tool({ properties: { a: large } })] }, 'tools'],
     [
       'a tool’s schema that goes in circles',

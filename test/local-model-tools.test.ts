@@ -211,6 +211,7 @@ describe('JSON', () => {
       { type: 'array', items: { type: 'null' }, minItems: 2, maxItems: 2 },
       /^\[\s*null\s*,\s*null\s*\]$/,
     ],
+    ['letters of all kinds', { enum: ['\n\r\t"\\\\é😀'] }, /^"\\n\\r\\t\\"\\\\.*"$/],
     ['lengths', { type: 'string', minLength: 2, maxLength: 2 }, /^"..?.?"$/],
     ['several types', { type: ['null', 'boolean'] }, /^(null|true|false)$/],
   ])('of schemas with %s is understood', async (_what, schema, expected) => {

@@ -3,8 +3,8 @@ import type { GbnfJsonSchema } from 'node-llama-cpp'
 import { isJsonObject, type JsonObject } from '../values.ts'
 
 const DEEPEST = 32
-/** llama.cpp refuses grammars that repeat more. */
-const MOST_REPEATS = 1000
+/** llama.cpp refuses grammars that repeat more: letters, or whatever rules items and properties have. */
+const MOST_REPEATS = { Length: 1000, Items: 100, Properties: 100 }
 
 const scalars = ['string', 'number', 'integer', 'boolean', 'null']
 const formats = ['date-time', 'time', 'date']
@@ -65,23 +65,25 @@ function rewrite(schema: unknown, { depth, names }: Walk): JsonObject {
 function rewriteKeywords(schema: JsonObject, type: string, walk: Walk): JsonObject {
   if (type === 'object') {
     const { properties, additionalProperties: others = properties === undefined } = schema
+    const known = rewriteAll(asObject(properties), walk)
     return {
-      properties: rewriteAll(asObject(properties), walk),
+      properties: known,
       additionalProperties: typeof others === 'boolean' ? others : rewrite(others, walk),
-      ...pickCounts(schema, 'minProperties', 'maxProperties'),
+      ...pickRange(schema, 'Properties', Object.keys(known).length),
     }
   }
   if (type === 'array') {
     const { items, prefixItems } = schema
+    const places = Array.isArray(prefixItems) ? prefixItems.map((each) => rewrite(each, walk)) : []
     return {
       ...(items !== undefined && { items: rewrite(items, walk) }),
-      ...(Array.isArray(prefixItems) && { prefixItems: prefixItems.map((each) => rewrite(each, walk)) }),
-      ...pickCounts(schema, 'minItems', 'maxItems'),
+      ...(places.length > 0 && { prefixItems: places }),
+      ...pickRange(schema, 'Items', places.length),
     }
   }
   if (type !== 'string') return {}
   const { format } = schema
-  return formats.includes(String(format)) ? { format } : pickCounts(schema, 'minLength', 'maxLength')
+  return formats.includes(String(format)) ? { format } : pickRange(schema, 'Length', 0)
 }
 
 /** The types a schema names or gives away; none when it leaves them open. */
@@ -105,10 +107,19 @@ function rewriteAll(schemas: JsonObject, walk: Walk): JsonObject {
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, rewrite(schema, walk)]))
 }
 
-function pickCounts(schema: JsonObject, ...names: readonly string[]): JsonObject {
-  const isCount = (value: unknown) =>
-    Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MOST_REPEATS
-  return Object.fromEntries(names.filter((name) => isCount(schema[name])).map((name) => [name, schema[name]]))
+/** A least and a most number, of which there are `written` in any case; a most that is too small would be complained of aloud. */
+function pickRange(schema: JsonObject, of: keyof typeof MOST_REPEATS, written: number): JsonObject {
+  const [least, most] = [schema[`min${of}`], schema[`max${of}`]].map((count) =>
+    isCount(count) && count <= MOST_REPEATS[of] ? count : undefined,
+  )
+  return {
+    ...(least !== undefined && { [`min${of}`]: least }),
+    ...(most !== undefined && most >= Math.max(written, least ?? 0) && { [`max${of}`]: most }),
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
 function isScalar(value: unknown): boolean {

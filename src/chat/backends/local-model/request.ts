@@ -95,7 +95,10 @@ function readTools(request: ChatRequest, hasTools: boolean): OfferedTools | unde
   if (mode === 'none' || offered.length === 0) return undefined
   if (!hasTools) throw callersMistake('tools', 'cannot be offered: the chat template of this model has none')
   if (callable.length === 0) throw callersMistake('tool_choice', 'must name a tool that is offered')
-  assertUsable('tools', callable)
+  assertUsable(
+    'tools',
+    callable.map(({ parameters }) => parameters),
+  )
   return {
     functions: Object.fromEntries(
       callable.map(({ name, description, parameters }) => [
@@ -148,6 +151,17 @@ function assertUsable(param: string, schemas: readonly unknown[]): void {
   if (findSizeProblem(listObjects(schemas)) !== undefined) {
     throw callersMistake(param, 'must hold at most 64 KiB and 2000 values of schemas')
   }
-  if (JSON.stringify(schemas).includes('\\u0000'))
-    throw callersMistake(param, 'must not hold a NUL character')
+  if (hasControls(schemas)) throw callersMistake(param, 'must not hold control characters')
+}
+
+/** But for line ends and tabs, which the library escapes. */
+const controls = /[^\P{Cc}\n\r\t\x7f-\x9f]/u
+
+function hasControls(schemas: readonly unknown[]): boolean {
+  let isFound = false
+  JSON.stringify(schemas, (key, value: unknown) => {
+    isFound ||= controls.test(key) || (typeof value === 'string' && controls.test(value))
+    return value
+  })
+  return isFound
 }

@@ -72,6 +72,12 @@ export interface Config {
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
+  /** What one conversion of an upload may take, and where its programs are looked for, as in `PATH`. */
+  readonly conversion: {
+    readonly wallMs: number
+    readonly memoryBytes: number
+    readonly searchPath: string
+  }
   /** When a model rests: after so many calls (0 = never) in the window, half of them failed. */
   readonly breaker: { readonly calls: number; readonly windowMs: number; readonly restMs: number }
   readonly timings: {
@@ -159,7 +165,7 @@ export async function parseConfig(
   const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
   const notices = [...unknownNames(given), ...unusedNames(given)]
   return {
-    config: toConfig(parsed.data, providers),
+    config: toConfig(parsed.data, providers, given.PATH),
     warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
   }
 }
@@ -253,7 +259,10 @@ function unusedNames(given: Given): Notice[] {
     )
 }
 
-function toConfig(given: Environment, providers: readonly ProviderConfig[]): Config {
+/** Where programs lie on most machines. */
+const usualPath = '/usr/local/bin:/usr/bin:/bin'
+
+function toConfig(given: Environment, providers: readonly ProviderConfig[], searchPath = usualPath): Config {
   return {
     server: {
       port: given.PORT,
@@ -287,6 +296,11 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
       maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
       maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
+    },
+    conversion: {
+      wallMs: toMs(given.PARLEY_CONVERSION_SECONDS),
+      memoryBytes: given.PARLEY_CONVERSION_MEMORY_BYTES,
+      searchPath,
     },
     breaker: {
       calls: given.PARLEY_BREAKER_CALLS,

@@ -59,6 +59,8 @@ export const Environment = z.object({
   PARLEY_MAX_STREAMS_ADDRESS: limit(4),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
   PARLEY_MAX_FILE_BYTES: integer(1, 1_099_511_627_776).default(2_147_483_648),
+  PARLEY_CONVERSION_SECONDS: duration(600),
+  PARLEY_CONVERSION_MEMORY_BYTES: integer(536_870_912, 1_099_511_627_776).default(2_147_483_648),
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
   PARLEY_ALLOWED_HOSTS: hostList().optional(),

@@ -10,6 +10,7 @@ import { createBackends } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
+import { createConverter } from './conversion/conversion.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
 import { createDrain } from './drain.ts'
@@ -90,6 +91,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   }
   const server = await listen(listener, address.host, address.port)
   const drain = createDrain(server)
+  sayWhatIsMissing(deps)
   await deps.models.ready()
   // Last, with the port ours and nothing left to wait for: a key that was never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
@@ -122,6 +124,12 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   }
 }
 
+/** Decision: 9 (Conversion). */
+function sayWhatIsMissing({ converter: { programs }, log }: Deps): void {
+  if (programs.ffmpeg !== undefined && programs.ffprobe !== undefined) return
+  log.warn('there is no ffmpeg here: videos are served as they were uploaded (see docs/conversion.md)')
+}
+
 async function closeBackends({ models, backends }: Deps): Promise<void> {
   models.close()
   await Promise.all(backends.map((backend) => backend.close()))
@@ -150,6 +158,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
+    converter: await createConverter({ config, clock }),
     fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
   }
 }

@@ -56,6 +56,11 @@ describe('without any variable', () => {
           maxFileBytes: 2 * 1024 ** 3,
           backendAttempts: 3,
         },
+        conversion: {
+          wallMs: 600_000,
+          memoryBytes: 2 * 1024 ** 3,
+          searchPath: '/usr/local/bin:/usr/bin:/bin',
+        },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {
           backendConnectMs: 5_000,

@@ -44,6 +44,8 @@ describe('without any variable', () => {
         parentKey: undefined,
         providers: [{ kind: 'mock', name: 'mock' }],
         defaultModel: undefined,
+        mcp: [],
+        hooks: undefined,
         usageRetentionDays: 30,
         defaultEmbeddingModel: undefined,
         limits: {
@@ -54,6 +56,8 @@ describe('without any variable', () => {
           streams: { parent: 50, agent: 20, address: 4 },
           maxBodyBytes: 20 * 1024 * 1024,
           maxFileBytes: 2 * 1024 ** 3,
+          maxUploadBytes: 5 * 1024 ** 3,
+          storageQuotaBytes: 50 * 1024 ** 3,
           backendAttempts: 3,
         },
         conversion: {
@@ -61,6 +65,7 @@ describe('without any variable', () => {
           memoryBytes: 2 * 1024 ** 3,
           searchPath: '/usr/local/bin:/usr/bin:/bin',
         },
+        uploads: { isSynced: true, expirySeconds: 86_400 },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {
           backendConnectMs: 5_000,
@@ -69,9 +74,11 @@ describe('without any variable', () => {
           backendIdleMs: 60_000,
           backendTotalMs: 600_000,
           streamMaxMs: 900_000,
+          toolMs: 30_000,
           heartbeatMs: 15_000,
           bodyMs: 30_000,
           bodyIdleMs: 10_000,
+          uploadIdleMs: 60_000,
           shutdownMs: 25_000,
         },
       },
@@ -126,7 +133,10 @@ describe('a wrong value', () => {
     ],
     ['PARLEY_SECRET', ['short', 'x'.repeat(31)]],
     ['PARLEY_PARENT_KEY', ['svc_short', mintKey('agent', randomBytes).text]],
-    ['PARLEY_BACKEND', ['local', 'Mock']],
+    ['PARLEY_BACKEND', ['remote', 'Mock']],
+    ['PARLEY_LOCAL_URL', ['127.0.0.1:11434', 'https://u@a.org', 'http://a.org?x=1', 'file:///v1']],
+    ['PARLEY_LOCAL_THREADS', ['0', '1.5', 'all', '513']],
+    ['PARLEY_LOCAL_CONTEXT', ['255', '8k', '1048577']],
     [
       'PARLEY_GATEWAY_URL',
       [
@@ -145,6 +155,7 @@ describe('a wrong value', () => {
     ['PARLEY_USAGE_RETENTION_DAYS', ['0', '1.5', 'forever', '36501']],
     ['PARLEY_MAX_BODY_BYTES', ['0', '20MiB', '268435457']],
     ['PARLEY_MAX_FILE_BYTES', ['0', '2GiB', '1099511627777']],
+    ['PARLEY_STORAGE_QUOTA_BYTES', ['-1', '50GiB', '1125899906842625']],
     [
       'PARLEY_TRUSTED_PROXIES',
       [

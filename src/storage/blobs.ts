@@ -47,6 +47,13 @@ export interface Blobs {
   delete(name: string): Promise<void>
   /** Every kept blob, in no order: for finding those that belong to nothing. */
   list(): AsyncIterable<BlobEntry>
+  /** Whether it can take in more: `full` where only the room is missing. Rejects when it cannot be used. */
+  check(): Promise<'up' | 'full'>
   /** Gives back what the store holds in this process. */
   close(): Promise<void>
+}
+
+/** All of a blob, named to the last byte, so that one which lost its end is not sent as if it were whole. */
+export function wholeOf(sizeBytes: number): ByteRange | undefined {
+  return sizeBytes === 0 ? undefined : { start: 0, end: sizeBytes - 1 }
 }

@@ -1,8 +1,7 @@
-/** Tells by the first bytes of a file what it is; nothing a sender says of it is believed. */
+/** Tells by the first bytes of a file what it is; nothing a sender says of it is believed. Security: 2.9. */
 import { open } from 'node:fs/promises'
-
-/** Security: 2.9. */
-const HEAD_BYTES = 4_096
+import { HEAD_BYTES } from '../storage/blobs.ts'
+import { sniff } from '../storage/sniff.ts'
 
 /** The one reader that a video is opened with; a program left to choose would also take playlists. */
 export type Demuxer = 'mov' | 'matroska'
@@ -21,12 +20,12 @@ const pictures = ['image/jpeg', 'image/png', 'image/apng', 'image/webp']
 
 /** The demuxer for a video; undefined for anything that is none, or of a kind that is not taken. */
 export async function sniffVideo(path: string): Promise<Demuxer | undefined> {
-  return demuxers[await sniff(path)]
+  return demuxers[await sniff(await readHead(path))]
 }
 
 /** Whether a file begins like a picture of a kind that is taken: JPEG, PNG or WebP. */
 export async function isPicture(path: string): Promise<boolean> {
-  return pictures.includes(await sniff(path))
+  return pictures.includes(await sniff(await readHead(path)))
 }
 
 /** Whether a file begins like a ZIP archive, an empty one included. */
@@ -38,14 +37,6 @@ export async function isArchive(path: string): Promise<boolean> {
 export function hasArchiveSignature(head: Uint8Array): boolean {
   const [p, k, third, fourth] = head
   return p === 0x50 && k === 0x4b && ((third === 3 && fourth === 4) || (third === 5 && fourth === 6))
-}
-
-async function sniff(path: string): Promise<string> {
-  // Loaded with the first conversion: a start has no use for it.
-  const { fileTypeFromBuffer } = await import('file-type')
-  // A beginning that breaks the detector is nothing known either.
-  const found = await fileTypeFromBuffer(await readHead(path)).catch(() => undefined)
-  return found?.mime ?? ''
 }
 
 async function readHead(path: string): Promise<Uint8Array> {

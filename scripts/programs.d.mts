@@ -1,4 +1,7 @@
 /** The types of programs.mjs, which is plain JavaScript because the set-up uses it before TypeScript can run. */
-export const testPrograms: Record<'chromium', { commands: string[]; debianPackage: string }>
+export const testPrograms: Record<
+  'chromium' | 'ffmpeg' | 'bubblewrap',
+  { commands: string[]; debianPackage: string; isOptional?: boolean }
+>
 export function canRun(path: string): boolean
 export function findCommand(commands: string[]): string | undefined

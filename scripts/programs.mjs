@@ -2,12 +2,14 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Any one of `commands` will do. */
+/** Any one of `commands` will do; tests of an optional one are left out where it is missing. */
 export const testPrograms = {
   chromium: {
     commands: ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'],
     debianPackage: 'chromium',
   },
+  ffmpeg: { commands: ['ffmpeg'], debianPackage: 'ffmpeg' },
+  bubblewrap: { commands: ['bwrap'], debianPackage: 'bubblewrap', isOptional: true },
 }
 
 /** Whether a file may be executed. */

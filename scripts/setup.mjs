@@ -78,11 +78,9 @@ function linkHostRuntime() {
   symlinkSync(process.execPath, runtimePath)
 }
 
-/** The Debian packages of the test programs that are not on this machine. */
-function listMissingPackages() {
-  return Object.values(testPrograms)
-    .filter(({ commands }) => findCommand(commands) === undefined)
-    .map(({ debianPackage }) => debianPackage)
+/** The test programs that are not on this machine. */
+function listMissingPrograms() {
+  return Object.values(testPrograms).filter(({ commands }) => findCommand(commands) === undefined)
 }
 
 /** Runs apt-get without questions; true when it succeeded. */
@@ -94,15 +92,16 @@ function runAptGet(...options) {
 
 /** Installs missing test programs where nobody has to be asked; names the others, whose tests will fail saying the same. */
 function installPrograms() {
-  const packages = listMissingPackages()
+  const packages = listMissingPrograms().map(({ debianPackage }) => debianPackage)
   if (packages.length > 0 && process.getuid?.() === 0 && findCommand(['apt-get'])) {
     say(`installing ${packages.join(', ')} (apt-get)`)
     const install = ['install', '-y', '--no-install-recommends', ...packages]
     // The first try fails where the package lists are missing or old.
     if (!runAptGet(...install) && runAptGet('update')) runAptGet(...install)
   }
-  for (const name of listMissingPackages()) {
-    say(`some tests will fail: they need ${name} (on Debian and Ubuntu: apt-get install ${name}).`)
+  for (const { debianPackage: name, isOptional } of listMissingPrograms()) {
+    const what = isOptional ? 'be left out' : 'fail'
+    say(`some tests will ${what}: they need ${name} (on Debian and Ubuntu: apt-get install ${name}).`)
   }
 }
 
@@ -143,7 +142,7 @@ if (hostMajor < oldestHostMajor) {
 }
 const isForTests = process.argv.includes('--tests')
 const isReady = () =>
-  arePackagesInstalled() && canRun(runtimePath) && !(isForTests && listMissingPackages().length > 0)
+  arePackagesInstalled() && canRun(runtimePath) && !(isForTests && listMissingPrograms().length > 0)
 if (!isReady()) {
   await takeTurn()
   if (!arePackagesInstalled()) installPackages()

@@ -95,6 +95,12 @@ export interface Config {
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
+  /** What one conversion of an upload may take, and where its programs are looked for, as in `PATH`. */
+  readonly conversion: {
+    readonly wallMs: number
+    readonly memoryBytes: number
+    readonly searchPath: string
+  }
   readonly uploads: {
     /** Whether bytes are on the disk before their sender is told that they arrived. */
     readonly isSynced: boolean
@@ -193,7 +199,7 @@ export async function parseConfig(
   const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
   const notices = [...unknownNames(given), ...unusedNames(given)]
   return {
-    config: toConfig(parsed.data, providers, file.mcp),
+    config: toConfig(parsed.data, providers, file.mcp, given.PATH),
     warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
   }
 }
@@ -299,7 +305,15 @@ function unusedNames(given: Given): Notice[] {
     )
 }
 
-function toConfig(given: Environment, providers: readonly ProviderConfig[], mcp: Config['mcp']): Config {
+/** Where programs lie on most machines. */
+const usualPath = '/usr/local/bin:/usr/bin:/bin'
+
+function toConfig(
+  given: Environment,
+  providers: readonly ProviderConfig[],
+  mcp: Config['mcp'],
+  searchPath = usualPath,
+): Config {
   return {
     server: {
       port: given.PORT,
@@ -337,6 +351,11 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[], mcp:
       maxUploadBytes: given.PARLEY_MAX_UPLOAD_BYTES,
       storageQuotaBytes: given.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
+    },
+    conversion: {
+      wallMs: toMs(given.PARLEY_CONVERSION_SECONDS),
+      memoryBytes: given.PARLEY_CONVERSION_MEMORY_BYTES,
+      searchPath,
     },
     uploads: { isSynced: given.PARLEY_UPLOAD_FSYNC, expirySeconds: given.PARLEY_UPLOAD_EXPIRY_SECONDS },
     breaker: {

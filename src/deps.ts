@@ -8,6 +8,7 @@ import type { ChatBackend } from './chat/backend.ts'
 import type { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import type { UserDirectory } from './console/directory.ts'
+import type { Converter } from './conversion/conversion.ts'
 import type { Tables } from './db/tables.ts'
 import type { KeyDirectory } from './keys/directory.ts'
 import type { Sealer } from './keys/seal.ts'
@@ -54,6 +55,8 @@ export interface Deps {
   readonly streams: StreamSlots
   /** The bytes of files. */
   readonly fileBlobs: Blobs
+  /** Makes uploaded files fit for the web. */
+  readonly converter: Converter
   /** What runs on the server when a model calls it. */
   readonly tools: Toolbox
   /** What the host does with each complete upload. */

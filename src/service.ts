@@ -14,6 +14,7 @@ import { createBackends } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
+import { createConverter } from './conversion/conversion.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
 import { createFileSweeper } from './files/sweep.ts'
@@ -111,6 +112,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   await recoverUploads(deps)
   const server = await listen(listener, address.host, address.port)
   const drain = createDrain(server)
+  sayWhatIsMissing(deps)
   await deps.models.ready()
   // Last, with the port ours and nothing left to wait for: a key that was never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
@@ -146,6 +148,12 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
       return stopping
     },
   }
+}
+
+/** Decision: 9 (Conversion). */
+function sayWhatIsMissing({ converter: { programs }, log }: Deps): void {
+  if (programs.ffmpeg !== undefined && programs.ffprobe !== undefined) return
+  log.warn('there is no ffmpeg here: videos are served as they were uploaded (see docs/conversion.md)')
 }
 
 /** Lets go of everything that answers from elsewhere. */
@@ -190,6 +198,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
     usage: createUsageBooks({ config, db, clock, random, log }),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
+    converter: await createConverter({ config, clock }),
     fileBlobs,
     artifacts: createArtifactDesk({ db, log, store }),
     tokens: createTokens({ sealer, clock, keys }),

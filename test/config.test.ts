@@ -60,6 +60,11 @@ describe('without any variable', () => {
           storageQuotaBytes: 50 * 1024 ** 3,
           backendAttempts: 3,
         },
+        conversion: {
+          wallMs: 600_000,
+          memoryBytes: 2 * 1024 ** 3,
+          searchPath: '/usr/local/bin:/usr/bin:/bin',
+        },
         uploads: { isSynced: true, expirySeconds: 86_400 },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {

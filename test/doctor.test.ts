@@ -46,7 +46,7 @@ async function takePort(): Promise<number> {
 }
 
 describe('on a machine that is well', () => {
-  test('every line begins with ok, whatever room this machine’s disk has', async () => {
+  test('every line begins with ok, whatever room and rights this machine gives', async () => {
     const { code, stdout, stderr } = await runParley(['doctor'], {
       folder: await makeInstallation(),
       env: { PORT: '0' },
@@ -57,9 +57,11 @@ describe('on a machine that is well', () => {
     expect(lines.map((line) => /^\S+ +(\S+(?: \S+)?) {2,}\S/.exec(line)?.[1])).toEqual([
       ...names,
       'backend',
+      'ffmpeg',
+      'isolation',
       'port',
     ])
-    for (const line of lines) expect(line).toMatch(/^ok {4}\w|^warn {2}free space/)
+    for (const line of lines) expect(line).toMatch(/^ok {4}\w|^warn {2}(free space|isolation)/)
     expect(stdout).toMatch(/database +SQLite \d+\.\d+\.\d+, sound, up to date\n/)
   })
 
@@ -214,6 +216,19 @@ test('a local runner is looked at where it is configured, and what to start is n
 })
 
 describe('what is worth a look is a warning', () => {
+  test('programs that are missing, or do not work', async () => {
+    const folder = await makeFolder()
+    const bare = await examine(folder, { PATH: folder })
+    expect(bare.ok).toBe(true)
+    expect(bare.found.ffmpeg).toMatch(/^warn: there is no ffmpeg, .* `apt-get install ffmpeg` helps$/)
+    expect(bare.found.isolation).toMatch(/^warn: there is neither bubblewrap nor prlimit/)
+    for (const name of ['ffmpeg', 'ffprobe', 'bwrap', 'prlimit'])
+      await writeFile(join(folder, name), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+    const broken = await examine(folder, { PATH: folder })
+    expect(broken.found.ffmpeg).toMatch(/^warn: .*ffmpeg does not run/)
+    expect(broken.found.isolation).toMatch(/^warn: bubblewrap may not make namespaces/)
+  })
+
   test('a name that is no setting, data that others may reach, and memory that keeps nothing', async () => {
     const folder = await makeInstallation()
     await chmod(join(folder, 'data/secret'), 0o644)

@@ -19,6 +19,7 @@ const rooms = [
   'responses',
   'usage',
   'files',
+  'conversion',
   'console',
   'tools',
 ]
@@ -39,9 +40,9 @@ test('the imports of every file are seen, and lead somewhere', () => {
   const own = imports.filter(({ isOwn, to }) => isOwn && to.endsWith('.ts'))
   expect(own.length).toBeGreaterThan(300)
   expect(own.filter(({ to }) => !files.includes(to)).map(show)).toEqual([])
-  // Every file but the one that starts the program is imported by another.
+  // Every file but those that start a process is imported by another.
   const imported = new Set(own.map(({ to }) => to))
-  expect(files.filter((file) => !imported.has(file))).toEqual(['main.ts'])
+  expect(files.filter((file) => !imported.has(file))).toEqual(['conversion/worker.ts', 'main.ts'])
 })
 
 describe('a room', () => {
@@ -116,10 +117,19 @@ describe('a package stays where it belongs', () => {
     yaml: (path) => isIn(path, 'agents'),
     'zod-openapi': (path) => path.startsWith('rest/openapi'),
     commander: (path) => isIn(path, 'cli'),
+    sharp: (path) => path === 'conversion/pictures.ts',
+    yauzl: (path) => path.startsWith('conversion/archive'),
   }
   test.each(Object.entries(homes))('%s', (name, isHome) => {
     expect(offences((one) => packageOf(one) === name && !isHome(one.from))).toEqual([])
   })
+})
+
+test('what strangers upload is read in a process of its own', () => {
+  const readers = ['pictures', 'captions', 'project'].map((name) => `conversion/${name}.ts`)
+  const users = imports.filter(({ to, isTypeOnly }) => readers.includes(to) && !isTypeOnly)
+  expect(users.length).toBeGreaterThanOrEqual(readers.length)
+  expect(users.filter(({ from }) => from !== 'conversion/worker.ts').map(show)).toEqual([])
 })
 
 describe('what is global is taken in one place only', () => {

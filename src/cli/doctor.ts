@@ -1,6 +1,7 @@
 /** The `doctor` command: looks at everything a server needs, and says of each whether it is well and what to do. */
 import { type Config, ConfigError, loadConfig, type ParsedConfig } from '../config.ts'
 import { StartupError } from '../startup-error.ts'
+import { checkConversion } from './doctor-conversion.ts'
 import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from './doctor-data.ts'
 import { checkBackends, checkNode, checkPort } from './doctor-surroundings.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
@@ -28,6 +29,7 @@ async function listFindings(): Promise<Finding[]> {
     ...configuration,
     ...(await checkData(config)),
     ...(await checkBackends(config)),
+    ...(await checkConversion(config)),
     await checkPort(config.server),
   ]
 }

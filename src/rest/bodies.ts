@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { depthOf } from '../json-depth.ts'
 
 /** Deepest nesting of a JSON body: what comes after may recurse. Security: 2.5. */
 const MAX_JSON_DEPTH = 64
@@ -113,26 +114,6 @@ function isTooDeep(bytes: Buffer): boolean {
     }
   }
   return false
-}
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-
-function depthOf(bytes: Buffer): number {
-  let depth = 0
-  let deepest = 0
-  let isInString = false
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] as number
-    if (isInString) {
-      if (byte === BACKSLASH) at += 1
-      else if (byte === QUOTE) isInString = false
-    } else if (byte === QUOTE) isInString = true
-    // `{` and `[`, `}` and `]` differ in one bit.
-    else if ((byte | 0x20) === 0x7b) deepest = Math.max(deepest, ++depth)
-    else if ((byte | 0x20) === 0x7d) depth -= 1
-  }
-  return deepest
 }
 
 function hasOwnProto(value: unknown): boolean {

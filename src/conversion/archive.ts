@@ -1,0 +1,108 @@
+/** Looks through a ZIP archive for what would hurt whoever unpacks it; every byte is inflated, and none is kept. */
+import { crc32 } from 'node:zlib'
+import { type Entry, fromBufferPromise, openPromise, type ZipFile } from 'yauzl'
+import { assertName, decodeNames, toComparable } from './archive-names.ts'
+import { ConversionRefusal, dangerous, unconvertible } from './refusal.ts'
+import { hasArchiveSignature } from './sniff.ts'
+
+const MIB = 1024 ** 2
+const MAX_ENTRIES = 10_000
+/** Of everything inside, archives in archives included. */
+const MAX_INFLATED_BYTES = 8 * 1024 * MIB
+/** A bomb inflates a hundred times and more, and so does a little blank paper: as little as that does no harm. */
+const MAX_RATIO = 100
+const HARMLESS_BYTES = 64 * MIB
+/** An archive in an archive in an archive is still looked into. */
+const MAX_DEPTH = 3
+const MAX_INNER_BYTES = 64 * MIB
+
+/** What the whole archive has come to so far. */
+interface Tally {
+  readonly archiveBytes: number
+  inflatedBytes: number
+  entries: number
+}
+
+const options = { decodeStrings: false, autoClose: false, lazyEntries: true }
+
+/** @throws ConversionRefusal `dangerous` for bombs, links, and names that lead out of the folder; else `unconvertible`. */
+export async function assertArchive(path: string): Promise<void> {
+  try {
+    const zip = await openPromise(path, options)
+    await assertEntries(zip, { archiveBytes: zip.fileSize, inflatedBytes: 0, entries: 0 }, 1)
+    zip.close()
+  } catch (error) {
+    if (error instanceof ConversionRefusal) throw error
+    throw unconvertible('The archive is damaged.', error)
+  }
+}
+
+async function assertEntries(zip: ZipFile, tally: Tally, depth: number): Promise<void> {
+  const names = new Set<string>()
+  for await (const entry of zip.eachEntry()) {
+    tally.entries += 1
+    if (tally.entries > MAX_ENTRIES) throw dangerous(`The archive holds more than ${MAX_ENTRIES} files.`)
+    const name = toComparable(await readName(zip, entry))
+    if (names.has(name)) throw unconvertible('The archive holds two files of the same name.')
+    names.add(name)
+    assertKind(entry)
+    const inner = await inflate(zip, entry, tally)
+    if (inner === undefined) continue
+    if (depth === MAX_DEPTH) throw dangerous('The archive holds archives in archives, too deep to look into.')
+    await assertEntries(await fromBufferPromise(inner, options), tally, depth + 1)
+  }
+}
+
+/** A member is named twice, in the directory and before its bytes; some programs go by the one, some by the other. */
+async function readName(zip: ZipFile, entry: Entry): Promise<string> {
+  const { fileName } = await zip.readLocalFileHeaderPromise(entry)
+  const names = [entry.fileNameRaw, fileName].flatMap((raw) => decodeNames(entry, raw))
+  for (const name of names) assertName(name)
+  if (!fileName.equals(entry.fileNameRaw)) throw unconvertible('The archive holds a file with two names.')
+  return decodeNames(entry, fileName)[0]
+}
+
+const KIND_BITS = 0o170000
+/** None, a file, a folder. */
+const plainKinds = [0, 0o100000, 0o040000]
+const STORED = 0
+const DEFLATED = 8
+
+function assertKind(entry: Entry): void {
+  const kind = (entry.externalFileAttributes >>> 16) & KIND_BITS
+  if (!plainKinds.includes(kind))
+    throw dangerous('The archive holds a link, or another thing that is no file.')
+  if (entry.isEncrypted()) throw unconvertible('The archive is encrypted.')
+  if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED)
+    throw unconvertible('The archive is compressed in a way that is not read; ZIP with Deflate is.')
+}
+
+/** Counts and checks the bytes of a member; if they are an archive again, answers with them. */
+async function inflate(zip: ZipFile, entry: Entry, tally: Tally): Promise<Buffer | undefined> {
+  let checksum = 0
+  let isFirst = true
+  let isInner = false
+  let innerBytes = 0
+  const kept: Buffer[] = []
+  for await (const chunk of (await zip.openReadStreamPromise(entry)) as AsyncIterable<Buffer>) {
+    if (isFirst) isInner = hasArchiveSignature(chunk)
+    isFirst = false
+    checksum = crc32(chunk, checksum)
+    count(tally, chunk.length)
+    if (!isInner) continue
+    innerBytes += chunk.length
+    if (innerBytes > MAX_INNER_BYTES)
+      throw unconvertible(`The archive holds an archive of more than ${MAX_INNER_BYTES / MIB} MiB.`)
+    kept.push(chunk)
+  }
+  if (checksum !== entry.crc32) throw unconvertible('The archive is damaged.')
+  return isInner ? Buffer.concat(kept) : undefined
+}
+
+function count(tally: Tally, bytes: number): void {
+  tally.inflatedBytes += bytes
+  const { inflatedBytes, archiveBytes } = tally
+  const isBomb = inflatedBytes > HARMLESS_BYTES && inflatedBytes > archiveBytes * MAX_RATIO
+  if (isBomb || inflatedBytes > MAX_INFLATED_BYTES)
+    throw dangerous('The archive is a bomb: it inflates to very much more than it is.')
+}

@@ -1,0 +1,73 @@
+/** What ffprobe tells of a video, and whether browsers can play what is in it. */
+import { z } from 'zod'
+import { unconvertible } from './refusal.ts'
+
+/** What is known of a video before it is converted. */
+export interface Media {
+  /** Undefined where the file does not say, as recordings of browsers do not. */
+  readonly durationSeconds: number | undefined
+  /** Whether the pictures can stay as they are. */
+  readonly isVideoFit: boolean
+  readonly widthPixels: number
+  readonly heightPixels: number
+  /** Undefined when there is no sound. */
+  readonly audio: { readonly isFit: boolean; readonly channels: number } | undefined
+}
+
+const Probe = z.object({
+  streams: z.array(
+    z.object({
+      codec_type: z.string().optional(),
+      codec_name: z.string().optional(),
+      profile: z.string().optional(),
+      pix_fmt: z.string().optional(),
+      width: z.int().optional(),
+      height: z.int().optional(),
+      channels: z.int().optional(),
+      disposition: z.object({ attached_pic: z.int() }).optional(),
+    }),
+  ),
+  format: z.object({ duration: z.string().optional() }).optional(),
+})
+
+function parseJson(json: string): z.infer<typeof Probe> {
+  try {
+    return Probe.parse(JSON.parse(json))
+  } catch (error) {
+    throw unconvertible('The file holds more than a video does.', error)
+  }
+}
+
+/** What ffprobe is asked for. */
+export const probeEntries =
+  'format=duration:stream=codec_type,codec_name,profile,pix_fmt,width,height,channels:stream_disposition=attached_pic'
+
+/** Every browser plays these; of H.264 that is not all there is. */
+const fitProfiles = ['Baseline', 'Constrained Baseline', 'Main', 'High']
+const fitFormats = ['yuv420p', 'yuvj420p']
+const fitAudioProfiles = ['LC', 'HE-AAC', 'HE-AACv2']
+
+/**
+ * Reads what ffprobe printed; undefined when it holds no moving picture. A cover is none.
+ * @throws ConversionRefusal `unconvertible` when it is more than was kept of it.
+ */
+export function parseProbe(json: string): Media | undefined {
+  const { streams, format } = parseJson(json)
+  const video = streams.find((one) => one.codec_type === 'video' && one.disposition?.attached_pic !== 1)
+  const audio = streams.find((one) => one.codec_type === 'audio')
+  if (video === undefined) return undefined
+  const duration = Number(format?.duration)
+  return {
+    durationSeconds: duration > 0 ? duration : undefined,
+    isVideoFit:
+      video.codec_name === 'h264' &&
+      fitProfiles.includes(video.profile ?? '') &&
+      fitFormats.includes(video.pix_fmt ?? ''),
+    widthPixels: video.width ?? 0,
+    heightPixels: video.height ?? 0,
+    audio: audio && {
+      isFit: audio.codec_name === 'aac' && fitAudioProfiles.includes(audio.profile ?? ''),
+      channels: audio.channels ?? 2,
+    },
+  }
+}

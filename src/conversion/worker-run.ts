@@ -1,0 +1,69 @@
+/** Has a process of its own read a picture, captions or a project: the server's own process never does. */
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import type { GuardedEnd, Tool } from './guard.ts'
+import type { Job, Outcome } from './job.ts'
+import { ConversionRefusal, isRoomMissing, noRoom, unconvertible } from './refusal.ts'
+import type { WorkerTask } from './worker-messages.ts'
+
+const MadeFile = z.object({ name: z.string().regex(/^[a-z]+\.[a-z]+$/), mediaType: z.string() })
+const Answer = z.union([
+  z.object({ made: MadeFile }),
+  z.object({ unchanged: z.object({ mediaType: z.string() }) }),
+  z.object({ refused: z.object({ verdict: z.enum(['dangerous', 'unconvertible']), reason: z.string() }) }),
+])
+
+/** JavaScript as it lies here, or as it was built. */
+const workerPath = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
+)
+const sourceFolder = fileURLToPath(new URL('../', import.meta.url))
+const packageFile = fileURLToPath(new URL('../../package.json', import.meta.url))
+
+/** What a Node reserves and hardly uses: 1.3 GiB, and libvips half of one. */
+const RESERVED_BYTES = 2 * 1024 ** 3
+/** No picture or text that is written is larger. */
+const OUTPUT_BYTES = 64 * 1024 ** 2
+
+/** How to start the process; it sees the service's code and packages, and none of its data. */
+export function createWorkerTool(): Tool {
+  return {
+    program: process.execPath,
+    reads: [sourceFolder, packageFile, findPackages()],
+    check: [workerPath],
+    reservedBytes: RESERVED_BYTES,
+  }
+}
+
+/** The outermost `node_modules` in use, which holds the others. */
+function findPackages(): string {
+  const path = createRequire(import.meta.url).resolve('sharp')
+  const [above] = path.split(/[\\/]node_modules[\\/]/)
+  return `${above}/node_modules`
+}
+
+/**
+ * Runs a job in the process.
+ * @throws ConversionRefusal
+ */
+export async function runWorker(job: Job, kind: WorkerTask['kind'], tool: Tool): Promise<Outcome> {
+  const { source, folder, signal } = job
+  const task: WorkerTask = { kind, source, folder }
+  const words = [workerPath, JSON.stringify(task)]
+  const end = await job.guard.run(tool, { words, source, folder, signal, outputBytes: OUTPUT_BYTES })
+  const answer = parseAnswer(end)
+  if ('refused' in answer) throw new ConversionRefusal(answer.refused.verdict, answer.refused.reason)
+  return answer
+}
+
+function parseAnswer(end: GuardedEnd): z.infer<typeof Answer> {
+  try {
+    if (end.code === 0) return Answer.parse(JSON.parse(end.stdout))
+  } catch {
+    // A process that was taken over may say anything.
+  }
+  const cause = new Error(`the process ended with ${end.killedBy ?? end.code}: ${end.stderr.trim()}`)
+  if (isRoomMissing(end.stderr)) throw noRoom(cause)
+  throw unconvertible('The file takes more memory or time than a conversion may have.', cause)
+}

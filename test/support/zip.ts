@@ -1,0 +1,77 @@
+/** Writes ZIP archives, good ones and such as no program would write. */
+import { crc32, deflateRawSync } from 'node:zlib'
+
+/** One member. */
+export interface Member {
+  readonly name: string | Buffer
+  readonly data?: string | Uint8Array
+  readonly isStored?: boolean
+  /** What the file system of a Unix would say of it, such as 0o120777 for a link. */
+  readonly mode?: number
+  /** The name before the bytes, where it is to be another one. */
+  readonly innerName?: string
+  /** What is said of the bytes, where that is to be a lie. */
+  readonly checksum?: number
+  readonly sizeBytes?: number
+  readonly method?: number
+  readonly flags?: number
+  readonly extra?: Buffer
+}
+
+const UTF8 = 0x800
+
+/** An archive of these members. */
+export function makeZip(members: readonly Member[]): Buffer {
+  const parts: Buffer[] = []
+  const directory: Buffer[] = []
+  let offset = 0
+  for (const member of members) {
+    const { local, toEntry } = renderMember(member)
+    directory.push(toEntry(offset, toName(member.name)))
+    parts.push(local)
+    offset += local.length
+  }
+  const size = directory.reduce((sum, entry) => sum + entry.length, 0)
+  const end = Buffer.alloc(22)
+  end.writeUInt32LE(0x06054b50, 0)
+  end.writeUInt16LE(directory.length, 8)
+  end.writeUInt16LE(directory.length, 10)
+  end.writeUInt32LE(size, 12)
+  end.writeUInt32LE(offset, 16)
+  return Buffer.concat([...parts, ...directory, end])
+}
+
+function toName(name: string | Buffer): Buffer {
+  return typeof name === 'string' ? Buffer.from(name) : name
+}
+
+function renderMember(member: Member) {
+  const { data = '', isStored = false, mode = 0o100644, flags = UTF8, extra = Buffer.alloc(0) } = member
+  const bytes = Buffer.from(data)
+  const packed = isStored ? bytes : deflateRawSync(bytes, { level: 9 })
+  const common = Buffer.alloc(22)
+  common.writeUInt16LE(20, 0)
+  common.writeUInt16LE(flags, 2)
+  common.writeUInt16LE(member.method ?? (isStored ? 0 : 8), 4)
+  common.writeUInt32LE(member.checksum ?? crc32(bytes), 10)
+  common.writeUInt32LE(packed.length, 14)
+  common.writeUInt32LE(member.sizeBytes ?? bytes.length, 18)
+  const sign = (signature: number) => {
+    const buffer = Buffer.alloc(4)
+    buffer.writeUInt32LE(signature)
+    return buffer
+  }
+  const inner = toName(member.innerName ?? member.name)
+  const lengths = Buffer.alloc(4)
+  lengths.writeUInt16LE(inner.length, 0)
+  const toEntry = (offset: number, name: Buffer) => {
+    const rest = Buffer.alloc(18)
+    rest.writeUInt16LE(name.length, 0)
+    rest.writeUInt16LE(extra.length, 2)
+    rest.writeUInt32LE((mode << 16) >>> 0, 10)
+    rest.writeUInt32LE(offset, 14)
+    // Made on a Unix, which is what gives the mode its meaning.
+    return Buffer.concat([sign(0x02014b50), Buffer.from([20, 3]), common, rest, name, extra])
+  }
+  return { local: Buffer.concat([sign(0x04034b50), common, lengths, inner, packed]), toEntry }
+}

@@ -69,6 +69,8 @@ export interface Config {
     readonly streams: { readonly parent: number; readonly agent: number; readonly address: number }
     readonly maxBodyBytes: number
     readonly maxFileBytes: number
+    /** Of everything a parent key keeps; 0 = no limit. */
+    readonly storageQuotaBytes: number
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
@@ -286,6 +288,7 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
       },
       maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
       maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
+      storageQuotaBytes: given.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
     },
     breaker: {

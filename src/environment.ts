@@ -59,6 +59,7 @@ export const Environment = z.object({
   PARLEY_MAX_STREAMS_ADDRESS: limit(4),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
   PARLEY_MAX_FILE_BYTES: integer(1, 1_099_511_627_776).default(2_147_483_648),
+  PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1_125_899_906_842_624).default(53_687_091_200),
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
   PARLEY_ALLOWED_HOSTS: hostList().optional(),

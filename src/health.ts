@@ -6,28 +6,65 @@ import { hasParentKey } from './keys/store.ts'
 
 /** Security: 2.12 (`/readyz`). */
 const READY_WITHIN_MS = 500
+/** Storage is looked at by writing to it, so not for every probe. */
+const STORAGE_KNOWN_FOR_MS = 5_000
 
-/** A backend that is down degrades the service; a database that is down ends it. Decision: 3. */
-export async function readHealth(
-  { db, models }: Pick<Deps, 'db' | 'models'>,
-  isDraining: boolean,
-): ReturnType<Health['read']> {
-  const isDatabaseUp = await answersInTime(hasParentKey(db))
-  const backends = models.health()
-  const isDegraded = Object.values(backends).includes('down')
-  const isReady = isDatabaseUp && !isDraining
-  const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
-  return { isReady, report: { status, checks: { database: isDatabaseUp ? 'up' : 'down', backends } } }
+type StorageState = 'up' | 'full' | 'down'
+
+/**
+ * Reads the health of a service. A database or a storage that is down ends it; one without room for more files, or a backend that
+ * is down, degrades it. Decision: 3.
+ */
+export function createHealth(
+  deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock'>,
+): (isDraining: boolean) => ReturnType<Health['read']> {
+  const { db, models } = deps
+  const readStorage = createStorageReader(deps)
+  return async (isDraining) => {
+    const isFound = hasParentKey(db).then(() => true)
+    const [isDatabaseUp, storage] = await Promise.all([
+      inTime(
+        isFound.catch(() => false),
+        false,
+      ),
+      readStorage(),
+    ])
+    const backends = models.health()
+    const isDegraded = storage === 'full' || Object.values(backends).includes('down')
+    const isReady = isDatabaseUp && storage !== 'down' && !isDraining
+    const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
+    const database = isDatabaseUp ? 'up' : 'down'
+    return { isReady, report: { status, checks: { database, storage, backends } } }
+  }
 }
 
-async function answersInTime(query: Promise<unknown>): Promise<boolean> {
+/** Never asks twice at once: what hangs in the file system holds one of the few threads there are for it. */
+function createStorageReader({
+  fileBlobs,
+  clock,
+}: Pick<Deps, 'fileBlobs' | 'clock'>): () => Promise<StorageState> {
+  let known: { state: StorageState; untilMs: number } | undefined
+  let asking: Promise<StorageState> | undefined
+
+  async function ask(): Promise<StorageState> {
+    const state = await fileBlobs.check().catch(() => 'down' as const)
+    known = { state, untilMs: clock.monotonic() + STORAGE_KNOWN_FOR_MS }
+    asking = undefined
+    return state
+  }
+
+  return async () => {
+    if (known !== undefined && clock.monotonic() < known.untilMs) return known.state
+    asking ??= ask()
+    return inTime(asking, 'down')
+  }
+}
+
+/** What it comes to, or `late` when that takes too long. */
+async function inTime<T>(answer: Promise<T>, late: T): Promise<T> {
   const tooLate = new AbortController()
-  const late = wait(READY_WITHIN_MS, false, { signal: tooLate.signal, ref: false }).catch(() => false)
-  const answered = query.then(
-    () => true,
-    () => false,
-  )
-  const isInTime = await Promise.race([answered, late])
+  const overdue = wait(READY_WITHIN_MS, late, { signal: tooLate.signal, ref: false }).catch(() => late)
+  const first = await Promise.race([answer, overdue])
   tooLate.abort()
-  return isInTime
+  return first
 }

@@ -14,7 +14,7 @@ import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
 import { createDrain } from './drain.ts'
 import { startFileSweeper } from './files/sweep.ts'
-import { readHealth } from './health.ts'
+import { createHealth } from './health.ts'
 import { listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
 import { createParentKey, registerParentKey } from './keys/keys.ts'
@@ -74,6 +74,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   const { server: address, timings } = deps.config
   let isDraining = false
   let openapi: Buffer | undefined
+  const readHealth = createHealth(deps)
   const app = createApp({
     deps,
     // Rendered for whoever asks first: a start has no use for it.
@@ -81,7 +82,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
       openapi ??= Buffer.from(JSON.stringify(renderOpenapi()))
       return openapi
     },
-    health: { read: () => readHealth(deps, isDraining) },
+    health: { read: () => readHealth(isDraining) },
   })
   const listener: RequestListener = (request, response) => {
     // Its connection would wait for a next request, and hold the exit.

@@ -54,6 +54,7 @@ describe('without any variable', () => {
           streams: { parent: 50, agent: 20, address: 4 },
           maxBodyBytes: 20 * 1024 * 1024,
           maxFileBytes: 2 * 1024 ** 3,
+          storageQuotaBytes: 50 * 1024 ** 3,
           backendAttempts: 3,
         },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
@@ -140,6 +141,7 @@ describe('a wrong value', () => {
     ['PARLEY_USAGE_RETENTION_DAYS', ['0', '1.5', 'forever', '36501']],
     ['PARLEY_MAX_BODY_BYTES', ['0', '20MiB', '268435457']],
     ['PARLEY_MAX_FILE_BYTES', ['0', '2GiB', '1099511627777']],
+    ['PARLEY_STORAGE_QUOTA_BYTES', ['-1', '50GiB', '1125899906842625']],
     [
       'PARLEY_TRUSTED_PROXIES',
       [

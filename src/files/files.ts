@@ -7,6 +7,7 @@ import { newId } from '../keys/format.ts'
 import { assertTenantLives } from '../keys/keys.ts'
 import { Download } from '../rpc/answer.ts'
 import type { ByteRange } from '../storage/blobs.ts'
+import { assertWithinQuota } from '../storage/quota.ts'
 import type { FileListQuery, FileUpload } from './schema.ts'
 import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows, updateFileOwners } from './store.ts'
 
@@ -20,10 +21,11 @@ export interface FilePage {
 
 /**
  * Keeps an upload as a file of the tenant.
- * @throws ServiceError `storage_full`, `invalid_api_key` when the tenant's key was revoked while it came in.
+ * @throws ServiceError `storage_full`, `too_large` (`storage_quota_exceeded`), `invalid_api_key` when the tenant's key was revoked
+ * while it came in.
  */
 export async function createFile(
-  deps: FileDeps & Pick<Deps, 'random' | 'nextPosition'>,
+  deps: FileDeps & Pick<Deps, 'config' | 'random' | 'nextPosition'>,
   tenantId: string,
   { file, purpose, expires_after }: FileUpload,
 ): Promise<FileRow> {
@@ -47,6 +49,7 @@ export async function createFile(
   try {
     await deps.db.transaction().execute(async (trx) => {
       await assertTenantLives({ db: trx }, tenantId)
+      await assertWithinQuota({ ...deps, db: trx }, tenantId, row.size_bytes)
       await insertFile(trx, row)
     })
   } catch (error) {

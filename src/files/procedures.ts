@@ -28,7 +28,10 @@ export const filesRouter = router({
       ...owner,
       body: 'upload',
       maxBodyBytes: ({ limits }) => limits.maxFileBytes,
-      failures: { 507: 'There is no room for more bytes.' },
+      failures: {
+        413: 'The file is too large, or the key may not keep so much (`storage_quota_exceeded`).',
+        507: 'There is no room for more bytes.',
+      },
     },
     input: FileUpload,
     output: FileObject,

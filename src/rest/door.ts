@@ -21,8 +21,9 @@ import {
 } from './headers.ts'
 import { gatherInput } from './input.ts'
 import { endAndLinger, isStillSending } from './linger.ts'
-import { receiveUpload } from './multipart.ts'
+import { assertAcceptable, receiveUpload } from './multipart.ts'
 import { createRouteTable, type Match, type RestOperation } from './routes.ts'
+import { findSizeLimit } from './size-limit.ts'
 import { DONE, eventStreamHeaders, writeEvents } from './sse.ts'
 import { endWith } from './write.ts'
 
@@ -58,20 +59,21 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     const { operation, params } = await findOperation(call)
     call.errorShape = operation.wire.errors
     await authorize(context, operation.wire)
-    askForBody(request, call.response)
     if (operation.wire.body === 'upload') return answerUpload(call, operation)
+    askForBody(request, call.response)
     return run(call, operation, await gatherInput(request, operation, params, deps))
   }
 
   /** The file lasts as long as the call, unless the operation keeps it. */
-  function answerUpload(call: RestCall, operation: RestOperation): Promise<void> {
+  async function answerUpload(call: RestCall, operation: RestOperation): Promise<void> {
     const { config, fileBlobs: blobs } = deps
-    const { signal } = call
-    const idleMs = config.timings.bodyIdleMs
+    const { request, signal, context } = call
     const maxBytes = operation.wire.maxBodyBytes?.(config) ?? config.limits.maxFileBytes
-    return receiveUpload(call.request, { blobs, maxBytes, idleMs, signal }, (fields) =>
-      run(call, operation, fields),
-    )
+    const limit = await findSizeLimit(deps, context.caller.tenantId, maxBytes)
+    assertAcceptable(request, limit)
+    askForBody(request, call.response)
+    const options = { blobs, limit, idleMs: config.timings.bodyIdleMs, signal }
+    await receiveUpload(request, options, (fields) => run(call, operation, fields))
   }
 
   async function run(call: RestCall, operation: RestOperation, input: unknown): Promise<void> {

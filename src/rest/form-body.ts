@@ -6,6 +6,7 @@ import type { BusboyInstance } from '@fastify/busboy'
 import { ServiceError } from '../errors.ts'
 import type { Blobs, StagedBlob } from '../storage/blobs.ts'
 import { badPart, toFilename } from './form-fields.ts'
+import type { SizeLimit } from './size-limit.ts'
 
 /** A file that has arrived, and the name it came with. */
 export interface FilePart {
@@ -23,8 +24,8 @@ interface FeedOptions {
   readonly signal: AbortSignal
   /** The longest silence of the client's. */
   readonly idleMs: number
-  /** The largest file, and the largest body around it. */
-  readonly maxBytes: number
+  readonly limit: SizeLimit
+  /** The largest body around the file. */
   readonly maxBodyBytes: number
 }
 
@@ -128,7 +129,7 @@ export function feed(
 function watchBody(
   request: IncomingMessage,
   storing: Storing,
-  { idleMs, maxBytes, maxBodyBytes }: FeedOptions,
+  { idleMs, limit, maxBodyBytes }: FeedOptions,
   fail: (failure: ServiceError) => void,
 ): () => void {
   let receivedBytes = 0
@@ -141,7 +142,7 @@ function watchBody(
   function onData(chunk: Buffer): void {
     idle.refresh()
     receivedBytes += chunk.length
-    if (receivedBytes > maxBodyBytes) fail(tooLarge(maxBytes))
+    if (receivedBytes > maxBodyBytes) fail(limit.refuse())
   }
   function onClose(): void {
     if (!request.complete) fail(badPart('The request body ended early.'))
@@ -156,8 +157,4 @@ function watchBody(
 
 function notAForm(): ServiceError {
   return badPart('The body is not a whole multipart form.')
-}
-
-export function tooLarge(maxBytes: number): ServiceError {
-  return new ServiceError('too_large', `The file is larger than the limit of ${maxBytes} bytes.`)
 }

@@ -4,8 +4,9 @@ import type { BusboyInstance } from '@fastify/busboy'
 import { ServiceError } from '../errors.ts'
 import type { Blobs } from '../storage/blobs.ts'
 import { mediaTypeOf } from './bodies.ts'
-import { type FilePart, feed, Storing, tooLarge } from './form-body.ts'
+import { type FilePart, feed, Storing } from './form-body.ts'
 import { badPart, toFields } from './form-fields.ts'
+import type { SizeLimit } from './size-limit.ts'
 
 /** The part that holds the file. */
 const FILE_PART = 'file'
@@ -19,8 +20,7 @@ const MAX_BYTES_BESIDE = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
 export interface UploadOptions {
   readonly blobs: Blobs
-  /** The largest file. */
-  readonly maxBytes: number
+  readonly limit: SizeLimit
   /** The longest silence while it arrives; there is no limit on the whole. Security: 2.4. */
   readonly idleMs: number
   /** Aborted when the caller leaves or the service does. */
@@ -28,16 +28,15 @@ export interface UploadOptions {
 }
 
 /**
- * Takes in a form and hands its fields, the file among them, to `use`; a file that was not kept by then is thrown away.
- * @throws ServiceError `unsupported_media_type`, `invalid_value`, `too_large`, `request_timeout`, `storage_full`, the signal's
- * reason, or what `use` throws.
+ * Takes in a form that is acceptable and hands its fields, the file among them, to `use`; a file that was not kept by then is
+ * thrown away.
+ * @throws ServiceError `invalid_value`, `too_large`, `request_timeout`, `storage_full`, the signal's reason, or what `use` throws.
  */
 export async function receiveUpload<T>(
   request: IncomingMessage,
   options: UploadOptions,
   use: (fields: Record<string, unknown>) => Promise<T>,
 ): Promise<T> {
-  assertAcceptable(request, options)
   const parser = await createParser(request, options)
   const { file, entries } = await readParts(request, parser, options)
   try {
@@ -47,17 +46,21 @@ export async function receiveUpload<T>(
   }
 }
 
-function assertAcceptable(request: IncomingMessage, { maxBytes }: UploadOptions): void {
+/**
+ * Refuses a form by its head alone.
+ * @throws ServiceError `unsupported_media_type`, `too_large`
+ */
+export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
   const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = request.headers
   if (mediaTypeOf(request) !== 'multipart/form-data') {
     throw new ServiceError('unsupported_media_type', 'A file is sent as multipart/form-data.')
   }
   if (encoding.toLowerCase() !== 'identity')
     throw new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`)
-  if (Number(length) > maxBytes + MAX_BYTES_BESIDE) throw tooLarge(maxBytes)
+  if (Number(length) > limit.maxBytes + MAX_BYTES_BESIDE) throw limit.refuse()
 }
 
-async function createParser(request: IncomingMessage, { maxBytes }: UploadOptions): Promise<BusboyInstance> {
+async function createParser(request: IncomingMessage, { limit }: UploadOptions): Promise<BusboyInstance> {
   // Loaded with the first upload: a start has no use for it.
   const { Busboy } = await import('@fastify/busboy')
   try {
@@ -66,7 +69,7 @@ async function createParser(request: IncomingMessage, { maxBytes }: UploadOption
       // Whatever else a part looks like: its name says what it is.
       isPartAFile: (name) => name === FILE_PART,
       limits: {
-        fileSize: maxBytes,
+        fileSize: limit.maxBytes,
         files: 1,
         fields: MAX_FIELDS,
         parts: MAX_FIELDS + 1,
@@ -94,7 +97,7 @@ async function readParts(
   parser.on('file', (_name, bytes, filename) => {
     // What was in the parser's hands when something else failed.
     if (stopping.signal.aborted) return void bytes.resume()
-    bytes.once('limit', () => stop(tooLarge(options.maxBytes)))
+    bytes.once('limit', () => stop(options.limit.refuse()))
     storing.start(bytes, filename, request).catch(stop)
   })
   parser.on('field', (name, value, _isNameCut, isCut) => {
@@ -106,7 +109,7 @@ async function readParts(
     parser.once(event, () => stop(badPart(`The form has more than ${MAX_FIELDS} fields.`)))
   try {
     const signal = AbortSignal.any([options.signal, stopping.signal])
-    const maxBodyBytes = options.maxBytes + MAX_BYTES_BESIDE
+    const maxBodyBytes = options.limit.maxBytes + MAX_BYTES_BESIDE
     await feed(request, parser, storing, { ...options, maxBodyBytes, signal })
     return { file: await storing.file, entries }
   } catch (failure) {

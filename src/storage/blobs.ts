@@ -47,6 +47,8 @@ export interface Blobs {
   delete(name: string): Promise<void>
   /** Every kept blob, in no order: for finding those that belong to nothing. */
   list(): AsyncIterable<BlobEntry>
+  /** Whether it can take in more: `full` where only the room is missing. Rejects when it cannot be used. */
+  check(): Promise<'up' | 'full'>
   /** Gives back what the store holds in this process. */
   close(): Promise<void>
 }

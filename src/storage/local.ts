@@ -1,13 +1,13 @@
 /** Keeps bytes in a folder of this machine: written aside, synced, then moved to their name. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, open, opendir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, opendir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { cannotUse } from '../db/data-directory.ts'
 import { passing } from '../passing.ts'
 import { type BlobEntry, type Blobs, type ByteRange, HEAD_BYTES, type StagedBlob } from './blobs.ts'
-import { assertRoom, type ReadSpace, readSpaceOf, rethrow } from './space.ts'
+import { assertRoom, hasRoom, isFull, type ReadSpace, readSpaceOf, rethrow } from './space.ts'
 
 /** While bytes come in, the space is looked at again after so many. */
 const CHECK_SPACE_EVERY_BYTES = 64 * 1024 ** 2
@@ -116,6 +116,20 @@ class LocalBlobs implements Blobs {
       // The time of the move: what was written before may have waited for the rest of its request.
       const found = await stat(join(root, name)).catch(ignoreMissing)
       if (found !== undefined) yield { name, keptAtMs: found.ctimeMs }
+    }
+  }
+
+  async check(): Promise<'up' | 'full'> {
+    const root = await this.options.root()
+    const path = join(root, INCOMING, randomUUID())
+    try {
+      if (!hasRoom(await this.options.readSpace(root), 0)) return 'full'
+      await writeFile(path, '', { flag: 'wx' })
+      await rm(path)
+      return 'up'
+    } catch (error) {
+      if (isFull(error)) return 'full'
+      throw error
     }
   }
 

@@ -21,18 +21,26 @@ export async function readSpaceOf(folder: string): Promise<Space> {
 }
 
 /** @throws ServiceError `storage_full` when so many bytes more would take the room that is to stay. */
-export function assertRoom({ freeBytes, totalBytes }: Space, plannedBytes: number): void {
-  const leastBytes = Math.max(LEAST_FREE_BYTES, totalBytes * LEAST_FREE_SHARE)
-  if (freeBytes - plannedBytes < leastBytes) throw storageFull()
+export function assertRoom(space: Space, plannedBytes: number): void {
+  if (!hasRoom(space, plannedBytes)) throw storageFull()
+}
+
+/** Whether so many bytes more leave the room that is to stay. */
+export function hasRoom({ freeBytes, totalBytes }: Space, plannedBytes: number): boolean {
+  return freeBytes - plannedBytes >= Math.max(LEAST_FREE_BYTES, totalBytes * LEAST_FREE_SHARE)
 }
 
 /** What the system says when a disk or a quota is full. */
 const fullCodes: readonly unknown[] = ['ENOSPC', 'EDQUOT']
 
+/** Whether the system said that a disk is full. */
+export function isFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && fullCodes.includes(error.code)
+}
+
 /** Throws what was thrown; a disk that is full becomes the `storage_full` that the uploader is told. */
 export function rethrow(error: unknown): never {
-  const isFull = error instanceof Error && 'code' in error && fullCodes.includes(error.code)
-  throw isFull ? storageFull(error) : error
+  throw isFull(error) ? storageFull(error) : error
 }
 
 function storageFull(cause?: unknown): ServiceError {

@@ -6,6 +6,7 @@ import * as createFiles from './0003_create_files.ts'
 import * as addModelPolicies from './0004_add_model_policies.ts'
 import * as createUsers from './0005_create_users.ts'
 import * as createAudit from './0006_create_audit.ts'
+import * as indexStoredBytes from './0007_index_stored_bytes.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -14,4 +15,5 @@ export const migrations: Record<string, Migration> = {
   '0004_add_model_policies': addModelPolicies,
   '0005_create_users': createUsers,
   '0006_create_audit': createAudit,
+  '0007_index_stored_bytes': indexStoredBytes,
 }

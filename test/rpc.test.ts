@@ -55,6 +55,17 @@ describe('the typed client', () => {
     expect((await client.agents.list.query({ limit: undefined, after: undefined })).data).toEqual([])
   })
 
+  test('needs no argument where no field is required', async () => {
+    const client = createTypedClient(await startApp())
+    expect(await client.agents.list.query()).toEqual(await client.agents.list.query({}))
+    expect(await client.files.list.query()).toEqual(await client.files.list.query({}))
+    expect(await client.models.list.query()).toEqual(await client.models.list.query({}))
+    // @ts-expect-error: this one needs an id.
+    const error = await client.agents.get.query().catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ data: { reason: 'invalid_value', param: 'agent_id' } })
+    expect(await client.keys.rotate.mutate()).toMatchObject({ key: expect.stringMatching(/^svc_/) })
+  })
+
   test('learns why a call failed', async () => {
     const client = createTypedClient(await startApp())
     const error = await client.agents.create.mutate({ yaml: 'name: [' }).catch((thrown: unknown) => thrown)
@@ -137,6 +148,7 @@ describe('a call that no client would send', () => {
     ['has a name that cannot be decoded', 'GET', '%zz', undefined, 400],
     ['has input that is no JSON', 'GET', 'models.list?input={', undefined, 400],
     ['has input without its envelope', 'GET', 'models.list?input=5', undefined, 400],
+    ['has fields without their envelope', 'GET', 'models.list?input={}', undefined, 400],
     ['has deep input', 'GET', `models.list?input=${'['.repeat(6000)}${']'.repeat(6000)}`, undefined, 400],
     [
       'asks for a class of ours',

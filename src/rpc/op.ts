@@ -85,8 +85,12 @@ type ProcedureOf<
   I extends z.ZodType,
   O extends z.ZodType,
 > = Kind extends 'query'
-  ? TRPCQueryProcedure<{ input: z.input<I>; output: z.output<O>; meta: OperationMeta }>
-  : TRPCMutationProcedure<{ input: z.input<I>; output: z.output<O>; meta: OperationMeta }>
+  ? TRPCQueryProcedure<{ input: InputOf<I>; output: z.output<O>; meta: OperationMeta }>
+  : TRPCMutationProcedure<{ input: InputOf<I>; output: z.output<O>; meta: OperationMeta }>
+
+/** Where no field is required the whole may be left out. */
+type InputOf<I extends z.ZodType> =
+  Record<never, never> extends z.input<I> ? z.input<I> | undefined : z.input<I>
 
 /** The record, as a procedure carries it. */
 export interface OperationMeta {

@@ -1,7 +1,7 @@
 /** The typed door's procedures: how an operation record runs under tRPC, and how its failures look there. */
 import { initTRPC, TRPCError } from '@trpc/server'
 import superjson, { type SuperJSONResult } from 'superjson'
-import { ZodError } from 'zod'
+import { ZodError, z } from 'zod'
 import { reasons, ServiceError, toServiceError } from '../errors.ts'
 import { JsonBytes } from './answer.ts'
 import { authorize } from './authorize.ts'
@@ -55,7 +55,7 @@ export function operationProcedure(operation: AnyOperation) {
       if (ctx.badBody !== undefined) rethrowForRpc(ctx.badBody)
       return next()
     })
-    .input(operation.input)
+    .input(z.preprocess(toFields, operation.input))
     .output(operation.output)
   const resolve = async ({ ctx, input, signal }: ResolverCall) => {
     try {
@@ -66,6 +66,11 @@ export function operationProcedure(operation: AnyOperation) {
     }
   }
   return operation.kind === 'query' ? procedure.query(resolve) : procedure.mutation(resolve)
+}
+
+/** Whoever needs to say nothing may say nothing: a call without an input is one without fields, as over REST. */
+function toFields(input: unknown): unknown {
+  return input === undefined ? {} : input
 }
 
 interface ResolverCall {
@@ -102,9 +107,10 @@ export function toRpcFailure(error: TRPCError): ServiceError {
 
 /**
  * An input as its sender's superjson meant it, with nothing in it that JSON could not hold: the REST door takes no more, and
- * what goes on to a backend is JSON.
+ * what goes on to a backend is JSON. What came without its envelope is null, which no operation takes.
  */
-function deserializeInput(sent: SuperJSONResult): unknown {
+function deserializeInput(sent: SuperJSONResult | null): unknown {
+  if (typeof sent !== 'object' || sent === null || !('json' in sent)) return null
   const input = superjson.deserialize(sent)
   return sent.meta === undefined || input === undefined ? input : JSON.parse(JSON.stringify(input))
 }

@@ -5,7 +5,7 @@ import { type Path, renderFault } from './agents/refusal.ts'
 import { keyOffsetOf, readYaml, type YamlMapping } from './agents/yaml.ts'
 import type { ProviderConfig } from './config.ts'
 import { createReferences, type Fault, type Variables } from './config-references.ts'
-import { gatewayKey, gatewayUrl, orMissing } from './config-values.ts'
+import { gatewayUrl, orMissing, visibleText } from './config-values.ts'
 import { ServiceError } from './errors.ts'
 import { nearestName } from './nearest-name.ts'
 
@@ -18,7 +18,11 @@ export interface ReadConfigFile {
   readonly variables: ReadonlySet<string>
 }
 
-const Gateway = mappingOf({ kind: z.literal('gateway'), url: gatewayUrl(), api_key: gatewayKey().optional() })
+const Gateway = mappingOf({
+  kind: z.literal('gateway'),
+  url: gatewayUrl(),
+  api_key: visibleText().optional(),
+})
 
 const Mock = mappingOf({ kind: z.literal('mock') })
 

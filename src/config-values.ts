@@ -72,8 +72,8 @@ export function gatewayUrl() {
   )
 }
 
-/** What such a server accepts as a key. */
-export function gatewayKey() {
+/** What other services accept as a key. */
+export function visibleText() {
   return matching(/^[!-~]+$/, 'must be visible ASCII characters only')
 }
 

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import type { AddressBlock } from './address-blocks.ts'
 import type { ReadConfigFile } from './config-file.ts'
+import { listS3Problems, type S3Config, toS3Config } from './config-s3.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
@@ -50,6 +51,8 @@ export interface Config {
   readonly logLevel: Environment['LOG_LEVEL']
   /** An absolute path, or `:memory:` to keep nothing. */
   readonly dataDir: string
+  /** The bucket that the bytes of files are kept in; undefined = the data directory. */
+  readonly s3: S3Config | undefined
   /** The master key, 32 bytes or more; undefined = the one in the data directory. */
   readonly secret: string | undefined
   /** A parent key to register at start. */
@@ -152,14 +155,16 @@ export async function parseConfig(
     ...fileProblems,
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
     ...missing(given),
-    ...(parsed.data === undefined ? [] : forwardingProblems(parsed.data)),
+    ...(parsed.data === undefined
+      ? []
+      : [...forwardingProblems(parsed.data), ...listS3Problems(parsed.data)]),
     ...file.problems,
   ]
   if (problems.length > 0 || parsed.data === undefined) throw new ConfigError(problems)
   // Nobody who names providers and no backend wants the mock backend beside them.
   const isFileAlone = given.PARLEY_BACKEND === undefined && file.providers.length > 0
   const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
-  const notices = [...unknownNames(given), ...unusedNames(given)]
+  const notices = [...unknownNames(given), ...unusedNames(given), ...keptNowhere(given)]
   return {
     config: toConfig(parsed.data, providers),
     warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
@@ -240,19 +245,29 @@ function unknownNames(given: Given): Notice[] {
 }
 
 /** Settings that another one switches on. */
-const dependents: readonly [names: RegExp, name: keyof Environment, value: string][] = [
+const dependents: readonly [names: RegExp, name: keyof Environment, value?: string][] = [
   [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
   [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
+  [/^S3_/, 'S3_BUCKET'],
 ]
 
 function unusedNames(given: Given): Notice[] {
+  const isMet = (name: string, value: string | undefined) =>
+    value === undefined ? given[name] !== undefined : given[name] === value
   return dependents
-    .filter(([, name, value]) => given[name] !== value)
-    .flatMap(([names, needed, value]) =>
-      Object.keys(given)
+    .filter(([, name, value]) => !isMet(name, value))
+    .flatMap(([names, needed, value]) => {
+      const setting = value === undefined ? needed : `${needed}=${value}`
+      return Object.keys(given)
         .filter((name) => names.test(name) && knownNames.includes(name))
-        .map((name) => ({ name, notice: `${name} is not used: it needs ${needed}=${value}.` })),
-    )
+        .map((name) => ({ name, notice: `${name} is not used: it needs ${setting}.` }))
+    })
+}
+
+/** Bytes whose rows go with the process would be nobody's afterwards. */
+function keptNowhere(given: Given): Notice[] {
+  if (given.PARLEY_DATA_DIR !== ':memory:' || given.S3_BUCKET === undefined) return []
+  return [{ name: 'S3_BUCKET', notice: 'S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.' }]
 }
 
 function toConfig(given: Environment, providers: readonly ProviderConfig[]): Config {
@@ -270,6 +285,7 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
     adminEmails: given.PARLEY_ADMIN_EMAILS ?? [],
     logLevel: given.LOG_LEVEL,
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
+    s3: given.PARLEY_DATA_DIR === ':memory:' ? undefined : toS3Config(given),
     secret: given.PARLEY_SECRET,
     parentKey: given.PARLEY_PARENT_KEY,
     providers,

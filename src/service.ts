@@ -24,7 +24,7 @@ import { renderOpenapi } from './rest/openapi.ts'
 import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
-import { openBlobs } from './storage/local.ts'
+import { openBlobs } from './storage/open.ts'
 import { systemClock } from './system-clock.ts'
 import { createUsageBooks } from './usage/books.ts'
 import { startTending } from './usage/retention.ts'
@@ -64,7 +64,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
-    if (deps !== undefined) await closeBackends(deps)
+    if (deps !== undefined) await Promise.all([closeBackends(deps), deps.fileBlobs.close()])
     await opened.close()
     throw error
   }
@@ -131,6 +131,8 @@ async function closeBackends({ models, backends }: Deps): Promise<void> {
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
+  // Before anything that goes on by itself: it may refuse to.
+  const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', { db, clock, log }))
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
   const backends = await createBackends(config, { clock, random })
@@ -151,7 +153,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
-    fileBlobs: options.fileBlobs ?? (await openBlobs(config.dataDir, 'files')),
+    fileBlobs,
   }
 }
 

@@ -40,6 +40,7 @@ describe('without any variable', () => {
         adminEmails: [],
         logLevel: 'info',
         dataDir: resolve('data'),
+        s3: undefined,
         secret: undefined,
         parentKey: undefined,
         providers: [{ kind: 'mock', name: 'mock' }],

@@ -205,6 +205,15 @@ export interface AuditEventTable {
   details: string
 }
 
+/** What tells this installation from others, wherever its database is moved to. */
+export interface InstallationTable {
+  /** Always 1: there is one row, and none until somebody asks. */
+  only: number
+  /** A UUID. */
+  id: string
+  created_at: number
+}
+
 /** Every table by its name. */
 export interface Tables {
   parent_keys: ParentKeyTable
@@ -219,4 +228,5 @@ export interface Tables {
   files: FileTable
   users: UserTable
   audit_events: AuditEventTable
+  installation: InstallationTable
 }

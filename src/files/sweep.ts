@@ -20,7 +20,7 @@ export interface FileSweeper {
 
 type SweepDeps = Pick<Deps, 'db' | 'clock' | 'fileBlobs'>
 
-/** A sweeper over one store. It looks for orphans on its first run, then once an hour. */
+/** A sweeper over one store. It looks for orphans, and for what never came to its end, on its first run, then once an hour. */
 export function createFileSweeper(deps: SweepDeps): FileSweeper {
   const { clock } = deps
   let last = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
@@ -40,6 +40,7 @@ export function createFileSweeper(deps: SweepDeps): FileSweeper {
     if (clock.monotonic() < nextOrphansAtMs) return
     nextOrphansAtMs = clock.monotonic() + LOOK_FOR_ORPHANS_EVERY_MS
     await sweepOrphans(deps)
+    await deps.fileBlobs.discardAbandoned()
   }
 
   return { run: sweep }

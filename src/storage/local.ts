@@ -6,7 +6,14 @@ import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { cannotUse } from '../db/data-directory.ts'
 import { passing } from '../passing.ts'
-import { type BlobEntry, type Blobs, type ByteRange, HEAD_BYTES, type StagedBlob } from './blobs.ts'
+import {
+  type BlobEntry,
+  type Blobs,
+  type ByteRange,
+  extendHead,
+  isBlobName,
+  type StagedBlob,
+} from './blobs.ts'
 import { assertRoom, hasRoom, isFull, type ReadSpace, readSpaceOf, rethrow } from './space.ts'
 
 /** While bytes come in, the space is looked at again after so many. */
@@ -15,11 +22,6 @@ const CHECK_SPACE_EVERY_BYTES = 64 * 1024 ** 2
 const READ_BYTES = 256 * 1024
 /** The folder, inside the store's own, of what is still arriving. */
 const INCOMING = 'incoming'
-
-/** Opens the store of that name in a data directory; for `:memory:` one that goes with the process. */
-export async function openBlobs(dataDir: string, name: string): Promise<Blobs> {
-  return dataDir === ':memory:' ? createTemporaryBlobs() : openLocalBlobs(join(dataDir, name))
-}
 
 /**
  * Opens the store in a folder, which is made if it is not there, for this user alone. What a process that was killed had not
@@ -35,8 +37,8 @@ export async function openLocalBlobs(root: string, readSpace: ReadSpace = readSp
   return new LocalBlobs({ root: async () => root, readSpace, close: async () => {} })
 }
 
-/** In the system's folder for temporary files, made when something first comes in. */
-function createTemporaryBlobs(): Blobs {
+/** A store that goes with the process, in the system's folder for temporary files; made when something first comes in. */
+export function createTemporaryBlobs(): Blobs {
   let making: Promise<string> | undefined
   const make = async () => {
     const root = await mkdtemp(join(tmpdir(), 'parley-files-'))
@@ -112,7 +114,7 @@ class LocalBlobs implements Blobs {
   async *list(): AsyncIterable<BlobEntry> {
     const root = await this.options.root()
     for await (const { name } of await opendir(root)) {
-      if (!blobName.test(name)) continue
+      if (!isBlobName(name)) continue
       // The time of the move: what was written before may have waited for the rest of its request.
       const found = await stat(join(root, name)).catch(ignoreMissing)
       if (found !== undefined) yield { name, keptAtMs: found.ctimeMs }
@@ -133,13 +135,14 @@ class LocalBlobs implements Blobs {
     }
   }
 
+  async discardAbandoned(): Promise<void> {
+    // Opening the store has done it: no other process uses the folder.
+  }
+
   close(): Promise<void> {
     return this.options.close()
   }
 }
-
-/** Whatever else lies in the folder is not ours to list. */
-const blobName = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Writes a new file and syncs it; `checkSpace` is called now and then on the way. */
 async function writeDurably(
@@ -148,11 +151,11 @@ async function writeDurably(
   checkSpace: () => Promise<void>,
 ): Promise<Pick<StagedBlob, 'sizeBytes' | 'head'>> {
   let sizeBytes = 0
-  let head = Buffer.alloc(0)
+  let head: Uint8Array = Buffer.alloc(0)
   async function* observe(): AsyncIterable<Uint8Array> {
     let uncheckedBytes = 0
     for await (const chunk of bytes) {
-      if (sizeBytes < HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, HEAD_BYTES - sizeBytes)])
+      head = extendHead(head, chunk)
       sizeBytes += chunk.length
       uncheckedBytes += chunk.length
       if (uncheckedBytes >= CHECK_SPACE_EVERY_BYTES) {

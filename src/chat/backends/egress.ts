@@ -1,8 +1,7 @@
 /** The one door out: HTTP calls to one backend's origin over a keep-alive pool, with limits on time and on where they lead. */
-import { lookup as lookupName } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import ipaddr from 'ipaddr.js'
 import { buildConnector, Pool } from 'undici'
+import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../guarded-lookup.ts'
 import {
   EventExchange,
   type Exchange,
@@ -72,7 +71,7 @@ export function createEgress(options: EgressOptions): Egress {
   const { connectMs, firstByteMs, idleMs } = options.timings
   const { toFailure } = options
   const pool = new Pool(options.origin, {
-    connect: createConnector(connectMs, options.lookup ?? lookupName),
+    connect: createConnector(connectMs, options.lookup),
     connections: null,
     pipelining: 1,
     allowH2: false,
@@ -111,38 +110,17 @@ export function createEgress(options: EgressOptions): Egress {
 const takeWhole = (reads: Reads) => reads.take()
 const takePieces = (reads: Reads) => reads.takePieces()
 
-/** Where clouds answer with an instance's credentials, besides the link-local ranges. */
-const metadataAddresses = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200', '192.0.0.192'])
-
-function isForbiddenAddress(address: string): boolean {
-  if (!ipaddr.isValid(address)) return false
-  const parsed = ipaddr.process(address)
-  return parsed.range() === 'linkLocal' || metadataAddresses.has(parsed.toString())
-}
-
 /**
  * Connects to the host the operator configured. That choice is the allow-list: runners live on loopback and in private
  * networks (vLLM, LiteLLM next door), so those stay open. Link-local and cloud metadata addresses hold no runner, only
  * credentials, so they are refused however they are reached: as a literal or as the answer of a name server that changed its
- * mind. Every resolved address is checked at the moment of connecting. Security: 2.10
+ * mind. Security: 2.10
  */
-function createConnector(connectMs: number, lookup: LookupFunction): buildConnector.connector {
-  const guardedLookup: LookupFunction = (hostname, lookupOptions, callback) => {
-    lookup(hostname, lookupOptions, (error, found, family) => {
-      if (error !== null) return callback(error, found, family)
-      const addresses = typeof found === 'string' ? [found] : found.map((each) => each.address)
-      if (addresses.some(isForbiddenAddress)) return callback(forbidden(hostname), found, family)
-      callback(null, found, family)
-    })
-  }
-  const connect = buildConnector({ timeout: connectMs, allowH2: false, lookup: guardedLookup })
+function createConnector(connectMs: number, lookup: LookupFunction | undefined): buildConnector.connector {
+  const connect = buildConnector({ timeout: connectMs, allowH2: false, lookup: guardLookup(lookup) })
   // A literal address is never looked up.
   return (target, callback) =>
     isForbiddenAddress(target.hostname)
-      ? callback(forbidden(target.hostname), null)
+      ? callback(forbiddenAddress(target.hostname), null)
       : connect(target, callback)
-}
-
-function forbidden(hostname: string): Error {
-  return new Error(`${hostname} is a link-local or metadata address, which no backend may have.`)
 }

@@ -16,7 +16,8 @@ import {
 } from './blobs.ts'
 import type { Bucket, UnfinishedUpload } from './s3/bucket.ts'
 import { type BucketTimings, createBucket } from './s3/client.ts'
-import { isFull, rethrowS3, S3Failure } from './s3/failure.ts'
+import { isFull, rethrowS3 } from './s3/failure.ts'
+import { SpareParts } from './s3/part.ts'
 import { claimPlace, toPlaceError } from './s3/place.ts'
 import { openObject } from './s3/reading.ts'
 import { Upload } from './s3/upload.ts'
@@ -48,14 +49,13 @@ export interface S3BlobsOptions extends Pick<Deps, 'clock' | 'log'> {
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
   const { name, installationId, log, timings } = options
   const prefix = `${config.prefix}${name}/`
-  const signal = AbortSignal.timeout(START_WITHIN_MS)
   let bucket: Bucket | undefined
   try {
     bucket = await createBucket(config, timings)
-    await claimPlace({ bucket, prefix }, installationId, signal)
+    await claimPlace({ bucket, prefix }, installationId, AbortSignal.timeout(START_WITHIN_MS))
   } catch (error) {
     bucket?.close()
-    throw toPlaceError(error === signal.reason ? unanswered() : error, config)
+    throw toPlaceError(error, config)
   }
   if (config.credentials === undefined) log.info('the bucket is used with credentials that AWS lends')
   const blobs = new S3Blobs(bucket, prefix, options)
@@ -63,15 +63,12 @@ export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Pr
   return blobs
 }
 
-function unanswered(): S3Failure {
-  return new S3Failure('TimeoutError', undefined, `no answer within ${START_WITHIN_MS / 1000} seconds`)
-}
-
 class S3Blobs implements Blobs {
   private readonly bucket: Bucket
   private readonly prefix: string
   private readonly deps: Pick<Deps, 'clock' | 'log'>
   private readonly closing = new AbortController()
+  private readonly spare = new SpareParts()
   private readonly arriving = new Set<Upload>()
   private readonly discarding = new Set<Promise<void>>()
   /** S3 dates an object by the beginning of its upload, which may have been long ago when it was kept. */
@@ -86,14 +83,17 @@ class S3Blobs implements Blobs {
 
   async stage(bytes: AsyncIterable<Uint8Array>, expectedBytes = 0): Promise<StagedBlob> {
     const name = randomUUID()
-    const upload = new Upload(this.bucket, this.prefix + name, expectedBytes, this.closing.signal)
+    const { bucket, spare, closing } = this
+    const key = this.prefix + name
+    const upload = new Upload({ bucket, key, expectedBytes, spare, closing: closing.signal })
     this.arriving.add(upload)
     let head: Uint8Array = Buffer.alloc(0)
     try {
       for await (const chunk of bytes) {
         head = extendHead(head, chunk)
         await upload.write(chunk)
-        countPassed(chunk.length)
+        // In, and out again.
+        countPassed(2 * chunk.length)
       }
       await upload.end()
     } catch (error) {

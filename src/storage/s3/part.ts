@@ -1,17 +1,19 @@
-/** A piece of memory that bytes are gathered in until they are worth sending. */
+/** Pieces of memory that bytes are gathered in until they are worth sending. */
 
 /** Small blobs are many, so a part begins small, and doubles. */
 const FIRST_BYTES = 64 * 1024
+/** What one upload needs; more is left to V8. */
+const MOST_SPARE = 2
 
-/** At most `capacityBytes` of a blob. What it no longer needs it gives back at once: V8 would let it pile up. */
+/** At most `capacityBytes` of a blob. */
 export class Part {
   readonly capacityBytes: number
   private memory: ArrayBuffer
   private sizeBytes = 0
 
-  constructor(capacityBytes: number) {
+  constructor(capacityBytes: number, firstBytes = FIRST_BYTES) {
     this.capacityBytes = capacityBytes
-    this.memory = new ArrayBuffer(Math.min(FIRST_BYTES, capacityBytes))
+    this.memory = new ArrayBuffer(Math.min(firstBytes, capacityBytes))
   }
 
   get isFull(): boolean {
@@ -36,15 +38,29 @@ export class Part {
     this.sizeBytes = 0
   }
 
-  /** Gives back the memory; only when no call is sending from it any more. */
-  free(): void {
-    this.clear()
-    this.memory = this.memory.transfer(0)
-  }
-
+  /** The memory left behind is free at once; nothing was sent from it, for that is done only when a part has all of its own. */
   private makeRoom(neededBytes: number): void {
     const { byteLength } = this.memory
     if (neededBytes <= byteLength) return
     this.memory = this.memory.transfer(Math.min(this.capacityBytes, Math.max(neededBytes, byteLength * 2)))
+  }
+}
+
+/** Keeps the memory of a few parts for the next ones: V8 would let it pile up. */
+export class SpareParts {
+  private readonly spare: Part[] = []
+
+  /** An empty part with all of its memory. */
+  take(capacityBytes: number): Part {
+    const index = this.spare.findIndex((part) => part.capacityBytes === capacityBytes)
+    const [part = new Part(capacityBytes, capacityBytes)] = index < 0 ? [] : this.spare.splice(index, 1)
+    return part
+  }
+
+  /** Takes back a part that has been sent. */
+  give(part: Part): void {
+    part.clear()
+    this.spare.push(part)
+    if (this.spare.length > MOST_SPARE) this.spare.shift()
   }
 }

@@ -4,7 +4,7 @@ import type { S3Config } from '../../config-s3.ts'
 import { StartupError } from '../../startup-error.ts'
 import { isBlobName } from '../blobs.ts'
 import type { Bucket } from './bucket.ts'
-import { S3Failure } from './failure.ts'
+import { S3Failure, toS3Failure } from './failure.ts'
 
 /** The object that says whose place it is. */
 const MARK = 'installation'
@@ -18,32 +18,35 @@ export interface Place {
   readonly prefix: string
 }
 
-/** Whose a place is; undefined when nobody has marked it. */
-export async function findOwner({ bucket, prefix }: Place, signal: AbortSignal): Promise<string | undefined> {
-  const mark = await bucket.find(prefix + MARK, undefined, signal)
-  return mark === undefined ? undefined : (await text(mark.body)).trim()
-}
-
 /**
- * Takes a place for the installation. Bytes that no row speaks of are swept away, so to a second installation, or to one whose
- * database was lost, everything there would look like rubbish.
+ * Whether a place is the installation's already; if not, it can become so. Bytes that no row speaks of are swept away, so to a
+ * second installation, or to one whose database was lost, everything there would look like rubbish.
  * @throws StartupError when it is another's, or nobody's and not empty; S3Failure.
  */
-export async function claimPlace(place: Place, installationId: string, signal: AbortSignal): Promise<void> {
+export async function isOwnPlace(
+  place: Place,
+  installationId: string | undefined,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { bucket, prefix } = place
-  const owner = await findOwner(place, signal)
-  if (owner === installationId) return
-  if (owner !== undefined) throw new StartupError(belongsToAnother(prefix))
-  if (await holdsBlobs(place, signal)) {
+  const mark = await bucket.find(prefix + MARK, undefined, signal)
+  if (mark === undefined) {
+    if (!(await holdsBlobs(place, signal))) return false
+    const id = installationId ?? 'the id that a start will name here'
     throw new StartupError(
-      `The bucket holds files under ${prefix} already, and nothing says whose they are; set S3_PREFIX to a place of its own, or, if they are this installation's, put an object ${prefix}${MARK} there that holds ${installationId}.`,
+      `The bucket holds files under ${prefix} already, and nothing says whose they are; set S3_PREFIX to a place of its own, or, if they are this installation's, put an object ${prefix}${MARK} there that holds ${id}.`,
     )
   }
-  await bucket.put(prefix + MARK, Buffer.from(`${installationId}\n`), signal)
+  if ((await text(mark.body)).trim() === installationId) return true
+  throw new StartupError(
+    `What lies under ${prefix} in the bucket belongs to another installation, or to this one with another database; set S3_PREFIX to a place of its own, put the right database back, or, if nobody needs those files, delete the object ${prefix}${MARK} and all others there.`,
+  )
 }
 
-export function belongsToAnother(prefix: string): string {
-  return `What lies under ${prefix} in the bucket belongs to another installation, or to this one with another database; set S3_PREFIX to a place of its own, put the right database back, or, if nobody needs those files, delete the object ${prefix}${MARK} and all others there.`
+/** Takes a place for the installation. @throws StartupError as `isOwnPlace`; S3Failure. */
+export async function claimPlace(place: Place, installationId: string, signal: AbortSignal): Promise<void> {
+  if (await isOwnPlace(place, installationId, signal)) return
+  await place.bucket.put(place.prefix + MARK, Buffer.from(`${installationId}\n`), signal)
 }
 
 async function holdsBlobs({ bucket, prefix }: Place, signal: AbortSignal): Promise<boolean> {
@@ -60,9 +63,11 @@ const NEEDED_RIGHTS =
 
 /** The sentence for a bucket that cannot be used; whatever else was thrown stays as it is. */
 export function toPlaceError(error: unknown, { bucket, endpoint, region }: S3Config): unknown {
-  if (!(error instanceof S3Failure)) return error
+  // What was too late for the whole start is no failure of one call.
+  const failure = error instanceof DOMException ? toS3Failure(error) : error
+  if (!(failure instanceof S3Failure)) return error
   const where = `The bucket ${bucket} at ${endpoint ?? `AWS (${region})`}`
-  return new StartupError(`${where} ${whatIsWrong(error)}`, { cause: error })
+  return new StartupError(`${where} ${whatIsWrong(failure)}`, { cause: error })
 }
 
 function whatIsWrong({ code, status, message }: S3Failure): string {

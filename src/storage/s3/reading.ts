@@ -60,7 +60,7 @@ async function* readOn(
     try {
       for await (const chunk of body) {
         next += chunk.length
-        // The door counts them too; looking twice as often saves 20 MiB (measured: 128 MiB out of s3rver).
+        // In; whoever sends them on counts what goes out.
         countPassed(chunk.length)
         breaks = 0
         yield chunk

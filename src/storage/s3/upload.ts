@@ -1,7 +1,7 @@
 /** Sends a blob into a bucket while it comes in: in parts when it is large, and in one piece when it is not. */
 import { ServiceError } from '../../errors.ts'
 import type { Bucket, SentPart, UploadAddress } from './bucket.ts'
-import { Part } from './part.ts'
+import { Part, type SpareParts } from './part.ts'
 
 const MIB = 1024 ** 2
 const PART_BYTES = 8 * MIB
@@ -17,6 +17,17 @@ export function choosePartBytes(expectedBytes: number): number {
   return Math.max(PART_BYTES, Math.ceil(expectedBytes / MOST_PARTS / MIB) * MIB)
 }
 
+/** What an upload needs to know. */
+export interface UploadOptions {
+  readonly bucket: Bucket
+  readonly key: string
+  /** As far as anybody knows; 0 when nobody does. */
+  readonly expectedBytes: number
+  readonly spare: SpareParts
+  /** Aborted with the store. */
+  readonly closing: AbortSignal
+}
+
 /** One blob on its way into a bucket. `write` until all of it is there, then `end`, then `keep`; `discard` at any time. */
 export class Upload {
   sizeBytes = 0
@@ -27,7 +38,7 @@ export class Upload {
   private readonly signal: AbortSignal
   private readonly sending = new Set<Promise<void>>()
   private readonly sent: SentPart[] = []
-  private readonly spare: Part[] = []
+  private readonly spare: SpareParts
   private part: Part
   private partCount = 0
   /** Undefined as long as the blob fits into one piece: nothing of it is in the bucket then. */
@@ -35,11 +46,13 @@ export class Upload {
   private failure: unknown
   private state: 'arriving' | 'keeping' | 'kept' | 'discarded' = 'arriving'
 
-  constructor(bucket: Bucket, key: string, expectedBytes: number, closing: AbortSignal) {
+  constructor({ bucket, key, expectedBytes, spare, closing }: UploadOptions) {
     this.bucket = bucket
     this.key = key
+    this.spare = spare
     this.closing = closing
-    this.part = new Part(choosePartBytes(expectedBytes))
+    const partBytes = choosePartBytes(expectedBytes)
+    this.part = expectedBytes > partBytes ? spare.take(partBytes) : new Part(partBytes)
     this.signal = AbortSignal.any([closing, this.stopping.signal])
   }
 
@@ -52,7 +65,9 @@ export class Upload {
   async write(chunk: Uint8Array): Promise<void> {
     this.sizeBytes += chunk.length
     for (let rest = chunk; rest.length > 0; rest = this.part.take(rest)) {
-      if (this.part.isFull) await this.sendPart()
+      if (!this.part.isFull) continue
+      await this.sendPart()
+      this.part = this.spare.take(this.part.capacityBytes)
     }
   }
 
@@ -70,7 +85,6 @@ export class Upload {
     if (this.address === undefined) await this.bucket.put(this.key, this.part.bytes, this.signal)
     else await this.complete(this.address)
     this.state = 'kept'
-    this.free()
   }
 
   /** Takes everything out of the bucket again; does nothing once the object is kept. */
@@ -96,15 +110,13 @@ export class Upload {
     void sending.then(() => this.sending.delete(sending))
     if (this.sending.size === MOST_IN_FLIGHT) await Promise.race(this.sending)
     this.assertSound()
-    this.part = this.spare.pop() ?? new Part(this.part.capacityBytes)
   }
 
   /** Never rejects: whoever takes the next step finds the failure. */
   private async send(address: UploadAddress, number: number, part: Part): Promise<void> {
     try {
       this.sent.push(await this.bucket.sendPart(address, number, part.bytes, this.signal))
-      part.clear()
-      this.spare.push(part)
+      this.spare.give(part)
     } catch (failure) {
       this.failure ??= failure
       this.stopping.abort()
@@ -124,11 +136,6 @@ export class Upload {
       const foundBytes = await this.bucket.findSize(this.key, this.signal).catch(() => undefined)
       if (foundBytes !== this.sizeBytes) throw failure
     }
-  }
-
-  /** Everything has arrived, so no call sends from this memory any more. */
-  private free(): void {
-    for (const part of [this.part, ...this.spare]) part.free()
   }
 }
 

@@ -112,6 +112,7 @@ describe('a package stays where it belongs', () => {
     yaml: (path) => isIn(path, 'agents'),
     'zod-openapi': (path) => path === 'rest/openapi.ts',
     commander: (path) => isIn(path, 'cli'),
+    '@aws-sdk/client-s3': (path) => path.startsWith('storage/s3/'),
   }
   test.each(Object.entries(homes))('%s', (name, isHome) => {
     expect(offences((one) => packageOf(one) === name && !isHome(one.from))).toEqual([])

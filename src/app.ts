@@ -7,9 +7,18 @@ import { ambientOf } from './rest/ambient.ts'
 import { type DocsPage, docsPages } from './rest/docs.ts'
 import { createRestDoor } from './rest/door.ts'
 import { errorHeaders, errorShapeOf, renderError } from './rest/errors.ts'
-import { bearerOf, clientAddressOf, noStore, requestIdOf, securityHeaders, toPairs } from './rest/headers.ts'
+import {
+  bearerOf,
+  clientAddressOf,
+  noStore,
+  requestIdOf,
+  securityHeaders,
+  tokenOf,
+  toPairs,
+} from './rest/headers.ts'
 import { boundUnreadBody } from './rest/linger.ts'
 import { listRestOperations } from './rest/routes.ts'
+import { createUploadDoor } from './rest/uploads/door.ts'
 import type { Arrival } from './rpc/context.ts'
 import { createTypedDoor } from './rpc/door.ts'
 import { logFailure } from './rpc/log-failure.ts'
@@ -32,7 +41,7 @@ export interface Health {
 export interface App {
   /** For `http.createServer`. */
   readonly listener: RequestListener
-  /** Ends every running answer of the REST door with an error frame: the service is going away. */
+  /** Ends every running answer: the service is going away. */
   readonly endStreams: () => void
 }
 
@@ -43,7 +52,7 @@ export interface App {
 export function createApp(options: AppOptions): App {
   const { server, forwardedAuth } = options.deps.config
   const isForwarded = forwardedAuth !== undefined
-  const restDoor = createRestDoor(options.deps, listRestOperations())
+  const doors = [createRestDoor(options.deps, listRestOperations()), createUploadDoor(options.deps)]
   const arrivals = new WeakMap<IncomingMessage, Arrival>()
   const pages = createPages(options, (request) => arrivals.get(request) as Arrival)
 
@@ -54,15 +63,21 @@ export function createApp(options: AppOptions): App {
       requestId: requestIdOf(request),
       clientAddress: clientAddressOf(request, server.trustedProxies),
       bearer,
+      token: bearer === undefined ? tokenOf(request) : undefined,
       ambient: isForwarded && bearer === undefined ? ambientOf(request) : undefined,
     }
-    if (isAllowedHost(request, server.allowedHosts) && restDoor.answer(request, response, arrival)) return
+    if (isAllowedHost(request, server.allowedHosts)) {
+      for (const door of doors) if (door.answer(request, response, arrival)) return
+    }
     arrivals.set(request, arrival)
     response.setHeader('X-Request-Id', arrival.requestId)
     boundUnreadBody(request, response)
     pages(request, response)
   }
-  return { listener, endStreams: restDoor.endStreams }
+  const endStreams = () => {
+    for (const door of doors) door.endStreams()
+  }
+  return { listener, endStreams }
 }
 
 /** Everything but the REST door, in order. */

@@ -1,17 +1,20 @@
 /** Reads the YAML file that `PARLEY_CONFIG` names: what does not fit into single variables, such as several providers. */
 import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { type Path, renderFault } from './agents/refusal.ts'
 import { keyOffsetOf, readYaml, type YamlMapping } from './agents/yaml.ts'
 import type { ProviderConfig } from './config.ts'
+import { findNameProblem, isMapping, mappingOf } from './config-mapping.ts'
+import { listMcpServers, listWrongMcpNames, McpSection, type McpServerConfig } from './config-mcp.ts'
 import { createReferences, type Fault, type Variables } from './config-references.ts'
-import { gatewayUrl, orMissing, visibleText } from './config-values.ts'
+import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, visibleText } from './config-values.ts'
 import { ServiceError } from './errors.ts'
-import { nearestName } from './nearest-name.ts'
 
 /** What a file says, and everything that is wrong with it. */
 export interface ReadConfigFile {
   readonly providers: readonly ProviderConfig[]
+  readonly mcp: readonly McpServerConfig[]
   /** One sentence per fault, each with the file, the path in it and the line; none holds a value. */
   readonly problems: readonly string[]
   /** The environment variables it refers to. */
@@ -26,15 +29,35 @@ const Gateway = mappingOf({
 
 const Mock = mappingOf({ kind: z.literal('mock') })
 
+const Local = mappingOf({
+  kind: z.literal('local'),
+  url: localUrl().optional(),
+  model: z.string({ error: 'must be text; put it in quotes' }).min(1, 'must not be empty').optional(),
+  threads: numberOrText(localThreads()).optional(),
+  context: numberOrText(localContext()).optional(),
+}).superRefine(({ url, model, threads, context }, issues) => {
+  if (url !== undefined && model !== undefined)
+    issues.addIssue({ code: 'custom', path: ['model'], message: 'stands beside url; keep one of them' })
+  for (const [key, value] of Object.entries({ threads, context })) {
+    if (model === undefined && value !== undefined)
+      issues.addIssue({
+        code: 'custom',
+        path: [key],
+        message: 'is for a model of this process: it needs model',
+      })
+  }
+})
+
 const Provider = z.preprocess(
   (value) => (isMapping(value) && !('kind' in value) ? { ...value, kind: 'gateway' } : value),
-  z.discriminatedUnion('kind', [Gateway, Mock], {
-    error: ({ code }) => (code === 'invalid_union' ? 'must be gateway or mock' : 'must be a mapping'),
+  z.discriminatedUnion('kind', [Gateway, Local, Mock], {
+    error: ({ code }) => (code === 'invalid_union' ? 'must be gateway, local or mock' : 'must be a mapping'),
   }),
 )
 
 const ConfigFile = mappingOf({
   providers: z.record(z.string(), Provider, { error: 'must be a mapping of names to providers' }).default({}),
+  mcp: McpSection.default({}),
 })
 
 /**
@@ -43,16 +66,20 @@ const ConfigFile = mappingOf({
  */
 export async function readConfigFile(path: string, variables: Variables): Promise<ReadConfigFile> {
   const read = await readMapping(path)
-  if (typeof read === 'string') return { providers: [], problems: [read], variables: new Set() }
+  if (typeof read === 'string') return { providers: [], mcp: [], problems: [read], variables: new Set() }
   const references = createReferences(variables)
   const parsed = ConfigFile.safeParse(references.resolve(read.value))
   const faults = [
     ...references.faults,
     ...listIssues(parsed.error, references.faults),
     ...listWrongNames(read.value.providers, variables.PARLEY_BACKEND),
+    ...listWrongMcpNames(read.value.mcp),
   ].map((fault) => ({ ...fault, offset: keyOffsetOf(read, fault.path) }))
   return {
-    providers: Object.entries(parsed.data?.providers ?? {}).map(toProvider),
+    providers: Object.entries(parsed.data?.providers ?? {}).map(([name, provider]) =>
+      toProvider(name, provider, dirname(path)),
+    ),
+    mcp: listMcpServers(parsed.data?.mcp ?? {}, variables),
     problems: faults
       .toSorted((one, other) => one.offset - other.offset)
       .map(
@@ -82,9 +109,14 @@ function toShown(path: Path): Path {
   return path.map((segment) => (/^[\w. -]*$/.test(String(segment)) ? segment : '…'))
 }
 
-function toProvider([name, provider]: [string, z.infer<typeof Provider>]): ProviderConfig {
+/** A provider as the service knows it; the path of a model is one from the file's own folder. */
+function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
-  return { kind: 'gateway', name, url: provider.url, apiKey: provider.api_key }
+  if (provider.kind === 'gateway')
+    return { kind: 'gateway', name, url: provider.url, apiKey: provider.api_key }
+  const { url = LOCAL_URL, model, threads, context } = provider
+  if (model === undefined) return { kind: 'local', name, url }
+  return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }
 }
 
 /** What does not fit the schema, but for texts whose references have already been found wrong. */
@@ -99,25 +131,15 @@ function listWrongNames(providers: unknown, taken: string | undefined): Fault[] 
   if (!isMapping(providers)) return []
   return Object.keys(providers).flatMap((name) => {
     const path = ['providers', name]
-    if (!/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name)) {
-      const rule = 'a name must be 1 to 32 small letters, digits, - and _, the first a letter or digit'
-      return { path, problem: rule }
-    }
+    const wrong = findNameProblem(name)
+    if (wrong !== undefined) return { path, problem: wrong }
     if (name === 'agent') return { path, problem: 'is not allowed as a name: agents are called agent/…' }
     if (name === taken) return { path, problem: `is already the provider that PARLEY_BACKEND=${name} sets` }
     return []
   })
 }
 
-/** A mapping of these keys and no others. */
-function mappingOf<Shape extends z.ZodRawShape>(shape: Shape) {
-  const unknownKey = z.custom<never>(() => false, {
-    error: ({ path }) =>
-      `is not a key here; the nearest is ${nearestName(String(path?.at(-1)), Object.keys(shape))}`,
-  })
-  return z.object(shape, { error: orMissing('must be a mapping') }).catchall(unknownKey)
-}
-
-function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+/** A number of YAML is read as the text of a variable is, which a reference makes it anyway. */
+function numberOrText<Value>(text: z.ZodType<Value, string>) {
+  return z.preprocess((value) => (typeof value === 'number' ? String(value) : value), text)
 }

@@ -72,9 +72,50 @@ export function gatewayUrl() {
   )
 }
 
+/** Where Ollama listens unless it is told otherwise, as a gateway's base URL. Decision: 2. */
+export const LOCAL_URL = 'http://127.0.0.1:11434/v1'
+
+/** The address of a local runner, with or without its `/v1`; becomes a gateway's base URL. */
+export function localUrl() {
+  const rule =
+    'must be an http or https URL such as http://127.0.0.1:11434, without credentials, query or fragment'
+  return httpUrl(rule).transform((url) => (url.endsWith('/v1') ? url : `${url}/v1`))
+}
+
+/** Threads of a model that runs in this process. */
+export function localThreads() {
+  return integer(1, 512)
+}
+
+/** Tokens of context of a model that runs in this process. */
+export function localContext() {
+  return integer(256, 1_048_576)
+}
+
 /** What other services accept as a key. */
 export function visibleText() {
   return matching(/^[!-~]+$/, 'must be visible ASCII characters only')
+}
+
+/** Where an MCP server is reached over HTTP. */
+export function mcpUrl() {
+  return value('must be an http or https URL without credentials or fragment', (text) => {
+    if (!URL.canParse(text) || /[#\s]/.test(text)) return undefined
+    const { protocol, username, password } = new URL(text)
+    return /^https?:$/.test(protocol) && username === '' && password === '' ? text : undefined
+  })
+}
+
+/** The value of a request header. */
+export function headerText() {
+  return matching(/^[\t\x20-\x7e]*$/, 'must be ASCII without control characters')
+}
+
+/** A word that a program is started with. */
+export function programText() {
+  return z
+    .string({ error: orMissing('must be text; put it in quotes') })
+    .refine((text) => !text.includes('\0'), 'must not contain the character U+0000')
 }
 
 /** Text of so many bytes at least, as UTF-8. */

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import type { AddressBlock } from './address-blocks.ts'
 import type { ReadConfigFile } from './config-file.ts'
+import type { McpServerConfig } from './config-mcp.ts'
 import { listS3Problems, type S3Config, toS3Config } from './config-s3.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
@@ -19,6 +20,21 @@ export type ProviderConfig =
       readonly url: string
       readonly apiKey: string | undefined
     }
+  /** A runner of models on this machine, such as Ollama; its `url` is as a gateway's. */
+  | { readonly kind: 'local'; readonly name: string; readonly url: string }
+  | LocalModelConfig
+
+/** A model that runs in this process. */
+export interface LocalModelConfig {
+  readonly kind: 'local-model'
+  readonly name: string
+  /** The absolute path of its GGUF file. */
+  readonly path: string
+  /** Undefined = as many as this machine runs at once. */
+  readonly threads: number | undefined
+  /** Tokens of context for each answer; undefined = the model's own, 8192 at most. */
+  readonly contextTokens: number | undefined
+}
 
 /** How the proxy in front tells who is calling. Decision: 10. */
 export interface ForwardedAuthConfig {
@@ -61,6 +77,10 @@ export interface Config {
   readonly providers: readonly ProviderConfig[]
   readonly defaultModel: string | undefined
   readonly defaultEmbeddingModel: string | undefined
+  /** Servers whose tools agents may use, no two of the same name. */
+  readonly mcp: readonly McpServerConfig[]
+  /** The host's module, as an absolute path. */
+  readonly hooks: string | undefined
   /** How long single calls are kept; their daily sums stay for good. */
   readonly usageRetentionDays: number
   /** Requests a minute, streams at once (both 0 = no limit), the largest body of a chat or of embeddings, and the largest file. */
@@ -72,10 +92,17 @@ export interface Config {
     readonly streams: { readonly parent: number; readonly agent: number; readonly address: number }
     readonly maxBodyBytes: number
     readonly maxFileBytes: number
+    readonly maxUploadBytes: number
     /** Of everything a parent key keeps; 0 = no limit. */
     readonly storageQuotaBytes: number
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
+  }
+  readonly uploads: {
+    /** Whether bytes are on the disk before their sender is told that they arrived. */
+    readonly isSynced: boolean
+    /** An unfinished upload goes so long after its last bytes. */
+    readonly expirySeconds: number
   }
   /** When a model rests: after so many calls (0 = never) in the window, half of them failed. */
   readonly breaker: { readonly calls: number; readonly windowMs: number; readonly restMs: number }
@@ -89,11 +116,15 @@ export interface Config {
     /** Of an answer that is not streamed. */
     readonly backendTotalMs: number
     readonly streamMaxMs: number
+    /** Of one call of a tool that runs here. */
+    readonly toolMs: number
     /** Of silence on a stream, after which a comment is sent. */
     readonly heartbeatMs: number
     /** For a whole JSON body. */
     readonly bodyMs: number
     readonly bodyIdleMs: number
+    /** Of silence in the middle of an upload. */
+    readonly uploadIdleMs: number
     /** For running streams, after the signal to stop. */
     readonly shutdownMs: number
   }
@@ -155,6 +186,7 @@ export async function parseConfig(
     ...fileProblems,
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
     ...missing(given),
+    ...ambiguous(given),
     ...(parsed.data === undefined
       ? []
       : [...forwardingProblems(parsed.data), ...listS3Problems(parsed.data)]),
@@ -166,14 +198,14 @@ export async function parseConfig(
   const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
   const notices = [...unknownNames(given), ...unusedNames(given), ...keptNowhere(given)]
   return {
-    config: toConfig(parsed.data, providers),
+    config: toConfig(parsed.data, providers, file.mcp),
     warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
   }
 }
 
 /** What the file says that `PARLEY_CONFIG` names; only its own code is loaded when there is none. */
 async function readFileOf(given: Given): Promise<ReadConfigFile> {
-  if (given.PARLEY_CONFIG === undefined) return { providers: [], problems: [], variables: new Set() }
+  if (given.PARLEY_CONFIG === undefined) return { providers: [], mcp: [], problems: [], variables: new Set() }
   const { readConfigFile } = await import('./config-file.ts')
   return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }
@@ -214,6 +246,13 @@ function missing(given: Given): string[] {
     : []
 }
 
+function ambiguous(given: Given): string[] {
+  const { PARLEY_BACKEND: backend, PARLEY_LOCAL_URL: url, PARLEY_LOCAL_MODEL: model } = given
+  return backend === 'local' && url !== undefined && model !== undefined
+    ? ['PARLEY_LOCAL_URL and PARLEY_LOCAL_MODEL are both set; keep one of them.']
+    : []
+}
+
 function forwardingProblems(given: Environment): string[] {
   if (!given.PARLEY_TRUST_FORWARDED_AUTH) return []
   const names = Object.values(toForwardedHeaders(given))
@@ -244,24 +283,26 @@ function unknownNames(given: Given): Notice[] {
     }))
 }
 
-/** Settings that another one switches on. */
+/** Settings that another one switches on, with that value or, where none is named, with any. */
 const dependents: readonly [names: RegExp, name: keyof Environment, value?: string][] = [
   [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
+  [/^PARLEY_LOCAL_(URL|MODEL)/, 'PARLEY_BACKEND', 'local'],
+  [/^PARLEY_LOCAL_(THREADS|CONTEXT)/, 'PARLEY_LOCAL_MODEL'],
   [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
   [/^S3_/, 'S3_BUCKET'],
 ]
 
 function unusedNames(given: Given): Notice[] {
-  const isMet = (name: string, value: string | undefined) =>
-    value === undefined ? given[name] !== undefined : given[name] === value
   return dependents
-    .filter(([, name, value]) => !isMet(name, value))
-    .flatMap(([names, needed, value]) => {
-      const setting = value === undefined ? needed : `${needed}=${value}`
-      return Object.keys(given)
+    .filter(([, name, value]) => given[name] === undefined || (value !== undefined && given[name] !== value))
+    .flatMap(([names, needed, value]) =>
+      Object.keys(given)
         .filter((name) => names.test(name) && knownNames.includes(name))
-        .map((name) => ({ name, notice: `${name} is not used: it needs ${setting}.` }))
-    })
+        .map((name) => ({
+          name,
+          notice: `${name} is not used: it needs ${value === undefined ? needed : `${needed}=${value}`}.`,
+        })),
+    )
 }
 
 /** Bytes whose rows go with the process would be nobody's afterwards. */
@@ -270,7 +311,7 @@ function keptNowhere(given: Given): Notice[] {
   return [{ name: 'S3_BUCKET', notice: 'S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.' }]
 }
 
-function toConfig(given: Environment, providers: readonly ProviderConfig[]): Config {
+function toConfig(given: Environment, providers: readonly ProviderConfig[], mcp: Config['mcp']): Config {
   return {
     server: {
       port: given.PORT,
@@ -290,6 +331,8 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
     parentKey: given.PARLEY_PARENT_KEY,
     providers,
     defaultModel: given.PARLEY_DEFAULT_MODEL,
+    mcp,
+    hooks: given.PARLEY_HOOKS === undefined ? undefined : resolve(given.PARLEY_HOOKS),
     usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
     defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,
     limits: {
@@ -304,9 +347,11 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
       },
       maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
       maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
+      maxUploadBytes: given.PARLEY_MAX_UPLOAD_BYTES,
       storageQuotaBytes: given.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
     },
+    uploads: { isSynced: given.PARLEY_UPLOAD_FSYNC, expirySeconds: given.PARLEY_UPLOAD_EXPIRY_SECONDS },
     breaker: {
       calls: given.PARLEY_BREAKER_CALLS,
       windowMs: toMs(given.PARLEY_BREAKER_WINDOW_SECONDS),
@@ -319,9 +364,11 @@ function toConfig(given: Environment, providers: readonly ProviderConfig[]): Con
       backendIdleMs: toMs(given.PARLEY_BACKEND_IDLE_SECONDS),
       backendTotalMs: toMs(given.PARLEY_BACKEND_TOTAL_SECONDS),
       streamMaxMs: toMs(given.PARLEY_STREAM_MAX_SECONDS),
+      toolMs: toMs(given.PARLEY_TOOL_SECONDS),
       heartbeatMs: toMs(given.PARLEY_HEARTBEAT_SECONDS),
       bodyMs: toMs(given.PARLEY_BODY_SECONDS),
       bodyIdleMs: toMs(given.PARLEY_BODY_IDLE_SECONDS),
+      uploadIdleMs: toMs(given.PARLEY_UPLOAD_IDLE_SECONDS),
       shutdownMs: toMs(given.PARLEY_SHUTDOWN_SECONDS),
     },
   }
@@ -340,9 +387,22 @@ function toForwardedHeaders(given: Environment): ForwardedAuthConfig['headers'] 
 
 /** The provider of the environment; its name is its kind's. Decision: 7. */
 function toProvider(given: Environment): ProviderConfig {
-  const { PARLEY_BACKEND: kind, PARLEY_GATEWAY_URL: url, PARLEY_GATEWAY_API_KEY: apiKey } = given
-  if (kind === 'mock' || url === undefined) return { kind: 'mock', name: 'mock' }
-  return { kind, name: kind, url, apiKey }
+  const { PARLEY_BACKEND: name, PARLEY_GATEWAY_URL: url, PARLEY_GATEWAY_API_KEY: apiKey } = given
+  if (name === 'local') return toLocalProvider(given)
+  if (name === 'mock' || url === undefined) return { kind: 'mock', name: 'mock' }
+  return { kind: name, name, url, apiKey }
+}
+
+function toLocalProvider(given: Environment): ProviderConfig {
+  const { PARLEY_LOCAL_MODEL: path, PARLEY_LOCAL_URL: url } = given
+  if (path === undefined) return { kind: 'local', name: 'local', url }
+  return {
+    kind: 'local-model',
+    name: 'local',
+    path: resolve(path),
+    threads: given.PARLEY_LOCAL_THREADS,
+    contextTokens: given.PARLEY_LOCAL_CONTEXT,
+  }
 }
 
 function toMs(durationSeconds: number): number {

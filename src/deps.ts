@@ -2,6 +2,8 @@
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { AgentDirectory } from './agents/directory.ts'
+import type { ArtifactDesk } from './artifacts/desk.ts'
+import type { ArtifactTokens } from './artifacts/tokens.ts'
 import type { ChatBackend } from './chat/backend.ts'
 import type { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
@@ -13,6 +15,8 @@ import type { ModelCatalogue } from './models/catalogue.ts'
 import type { RateLimiter } from './rpc/rate-limit.ts'
 import type { StreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
+import type { OnUploadComplete } from './tools/host.ts'
+import type { Toolbox } from './tools/tool.ts'
 import type { UsageBooks } from './usage/books.ts'
 
 /** A connection or an open transaction. */
@@ -50,6 +54,12 @@ export interface Deps {
   readonly streams: StreamSlots
   /** The bytes of files. */
   readonly fileBlobs: Blobs
+  /** What runs on the server when a model calls it. */
+  readonly tools: Toolbox
+  /** What the host does with each complete upload. */
+  readonly onUploadComplete: OnUploadComplete | undefined
+  readonly artifacts: ArtifactDesk
+  readonly tokens: ArtifactTokens
   readonly usage: UsageBooks
 }
 

@@ -19,6 +19,8 @@ export const reasons = {
   too_large: { status: 413, type: 'invalid_request_error', rpc: 'PAYLOAD_TOO_LARGE' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', rpc: 'UNSUPPORTED_MEDIA_TYPE' },
   range_not_satisfiable: { status: 416, type: 'invalid_request_error', rpc: 'BAD_REQUEST' },
+  checksum_mismatch: { status: 422, type: 'invalid_request_error', rpc: 'UNPROCESSABLE_CONTENT' },
+  locked: { status: 423, type: 'invalid_request_error', rpc: 'CONFLICT' },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', rpc: 'TOO_MANY_REQUESTS' },
   insufficient_quota: { status: 429, type: 'rate_limit_error', rpc: 'TOO_MANY_REQUESTS' },
   internal_error: { status: 500, type: 'server_error', rpc: 'INTERNAL_SERVER_ERROR' },

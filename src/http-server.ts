@@ -1,13 +1,13 @@
 /** The HTTP server under the app: its limits, where it listens, and how it goes away without cutting anybody off early. */
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { StartupError } from './startup-error.ts'
 
 /** After streams were told to end, so long until their connections are cut. */
 const LAST_WORDS_MS = 2_000
-/** How often connections whose last answer is complete are looked for while the server closes. */
-const CLOSE_IDLE_EVERY_MS = 50
+/** How often connections that wait for a request are looked for while the server closes. */
+const CLOSE_WAITING_EVERY_MS = 50
 
 /**
  * A server that answers with `listener`. There is no limit on a whole request, because uploads and streams may last; the doors
@@ -55,28 +55,39 @@ export function urlOf(server: Server): string {
 }
 
 /**
- * Stops accepting, waits up to `graceMs` for answers under way, then has them ended (`endStreams`) and cuts what is left.
- * Decision: 2 (`serve`).
+ * Watches a server's connections from now on. The function returned stops accepting, waits up to `graceMs` for answers under way,
+ * then has them ended (`endStreams`) and cuts what is left. Decision: 2 (`serve`).
  */
-export async function closeGracefully(
-  server: Server,
-  graceMs: number,
-  endStreams: () => void,
-): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-  // A client may keep its connection after the answer it waited for; Node closes only those that are idle by now.
-  const closeIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS)
-  const isClosed = closed.then(() => true)
-  const stopWaiting = new AbortController()
-  const { signal } = stopWaiting
-  const after = (ms: number) => wait(ms, false, { signal }).catch(() => false)
-  if (!(await Promise.race([isClosed, after(graceMs)]))) {
-    endStreams()
-    if (!(await Promise.race([isClosed, after(LAST_WORDS_MS)]))) server.closeAllConnections()
+export function createDrain(server: Server): (graceMs: number, endStreams: () => void) => Promise<void> {
+  const open = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
+
+  /** Connections without a request must not hold the exit: once `close` was called Node looks after neither kind any more. */
+  function closeWaiting(): void {
+    // Kept by a client after the answer it waited for.
+    server.closeIdleConnections()
+    // Made by a browser ahead of its requests: to Node such a connection is not idle.
+    for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
   }
-  stopWaiting.abort()
-  await closed
-  clearInterval(closeIdle)
+
+  return async (graceMs, endStreams) => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    const closing = setInterval(closeWaiting, CLOSE_WAITING_EVERY_MS)
+    const isClosed = closed.then(() => true)
+    const stopWaiting = new AbortController()
+    const { signal } = stopWaiting
+    const after = (ms: number) => wait(ms, false, { signal }).catch(() => false)
+    if (!(await Promise.race([isClosed, after(graceMs)]))) {
+      endStreams()
+      if (!(await Promise.race([isClosed, after(LAST_WORDS_MS)]))) server.closeAllConnections()
+    }
+    stopWaiting.abort()
+    await closed
+    clearInterval(closing)
+  }
 }
 
 function toStartupError(error: NodeJS.ErrnoException, host: string, port: number): unknown {

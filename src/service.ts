@@ -5,6 +5,10 @@ import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer } from './agents/sealer.ts'
 import { createApp } from './app.ts'
+import { createArtifactDesk } from './artifacts/desk.ts'
+import { completeLeftOver, recoverUploads } from './artifacts/recovery.ts'
+import { createArtifactSweeper } from './artifacts/sweep.ts'
+import { createTokens } from './artifacts/tokens.ts'
 import { serviceActor } from './audit/actor.ts'
 import { createBackends } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
@@ -12,10 +16,9 @@ import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
-import { createDrain } from './drain.ts'
-import { startFileSweeper } from './files/sweep.ts'
+import { createFileSweeper } from './files/sweep.ts'
 import { createHealth } from './health.ts'
-import { listen, urlOf } from './http-server.ts'
+import { createDrain, listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
 import { createParentKey, registerParentKey } from './keys/keys.ts'
 import { hasParentKey } from './keys/store.ts'
@@ -24,8 +27,16 @@ import { renderOpenapi } from './rest/openapi.ts'
 import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
+import type { GrowingStore } from './storage/growing.ts'
+import { openGrowingStore } from './storage/local.ts'
 import { openBlobs } from './storage/open.ts'
+import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
+import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
+import { loadHostModule } from './tools/host-module.ts'
+import { startMcpServers } from './tools/mcp/servers.ts'
+import type { Toolbox } from './tools/tool.ts'
+import { createToolbox } from './tools/toolbox.ts'
 import { createUsageBooks } from './usage/books.ts'
 import { startTending } from './usage/retention.ts'
 
@@ -37,7 +48,15 @@ export interface ServiceOptions {
   readonly log?: Logger
   /** Where the bytes of files are kept; closed with the service. */
   readonly fileBlobs?: Blobs
+  /** Tools that run here when a model calls them; they win over those of the same name in the module of `PARLEY_HOOKS`. */
+  readonly tools?: HostTools
+  /** Told of each complete upload, instead of the module's. */
+  readonly onUploadComplete?: OnUploadComplete
+  /** Where the bytes of artifacts are kept; closed with the service. */
+  readonly artifactStore?: GrowingStore
 }
+
+export type { HostHooks, HostTool, HostTools, OnUploadComplete } from './tools/host.ts'
 
 /** A running service. */
 export interface Service {
@@ -54,17 +73,18 @@ const RECORD_USE_EVERY_MS = 10_000
 
 /**
  * Opens the data, starts the backends and listens.
- * @throws StartupError when the data directory, the database, the secret or the port cannot be used.
+ * @throws StartupError when the host's module or tools, the data directory, the database, the secret or the port cannot be used.
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
+  const hooks = await gatherHooks(options)
   const opened = await openDatabase({ dataDir: options.config.dataDir, role: 'server' })
   let deps: Deps | undefined
   try {
-    deps = await createDeps(options, opened)
+    deps = await createDeps(options, opened, hooks)
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
-    if (deps !== undefined) await Promise.all([closeBackends(deps), deps.fileBlobs.close()])
+    if (deps !== undefined) await Promise.all([closeSources(deps), deps.fileBlobs.close()])
     await opened.close()
     throw error
   }
@@ -89,6 +109,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     if (isDraining) response.shouldKeepAlive = false
     app.listener(request, response)
   }
+  await recoverUploads(deps)
   const server = await listen(listener, address.host, address.port)
   const drain = createDrain(server)
   await deps.models.ready()
@@ -99,15 +120,20 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   })
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
   const stopTending = startTending(deps)
-  const stopSweeping = startFileSweeper(deps)
+  const stopSweeping = startSweeper(createFileSweeper(deps), 'files', deps)
+  const leftOver = completeLeftOver(deps).catch((error) =>
+    deps.log.warn({ err: error }, 'what was left over of uploads could not be completed'),
+  )
+  const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
 
   async function stop(): Promise<void> {
     isDraining = true
     await drain(timings.shutdownMs, app.endStreams)
     clearInterval(recordUse)
-    await closeBackends(deps)
+    await closeSources(deps)
     await recordKeyUse(deps)
-    await Promise.all([deps.usage.close(), stopTending(), stopSweeping()])
+    await Promise.all([deps.usage.close(), stopTending(), stopSweeping(), stopSweepingArtifacts(), leftOver])
+    await deps.artifacts.close()
     await deps.fileBlobs.close()
     await opened.close()
   }
@@ -123,18 +149,29 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   }
 }
 
-async function closeBackends({ models, backends }: Deps): Promise<void> {
+/** Lets go of everything that answers from elsewhere. */
+async function closeSources({ models, backends, tools }: Deps): Promise<void> {
   models.close()
-  await Promise.all(backends.map((backend) => backend.close()))
+  await Promise.all([...backends.map((backend) => backend.close()), tools.close()])
 }
 
-async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Promise<Deps> {
+/** What the host brings in its module and in its options. Decision: 9 (Host hooks). */
+async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
+  const given = readHooks({ tools, onUploadComplete }, 'createService')
+  if (config.hooks === undefined) return given
+  return joinHooks(given, await loadHostModule(config.hooks))
+}
+
+async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks: ReadHooks): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
   // Before anything that goes on by itself: it may refuse to.
   const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', { db, clock, log }))
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
+  const store =
+    options.artifactStore ?? (await openGrowingStore(config.dataDir, 'artifacts', config.uploads.isSynced))
+  // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
   return {
     config,
@@ -153,8 +190,20 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase): Prom
     limiter: createMemoryRateLimiter(clock),
     streams: createStreamSlots(),
     usage: createUsageBooks({ config, db, clock, random, log }),
+    tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
+    onUploadComplete: hooks.onUploadComplete,
     fileBlobs,
+    artifacts: createArtifactDesk({ db, log, store }),
+    tokens: createTokens({ sealer, clock, keys }),
   }
+}
+
+/** Decision: 7 (Tools). */
+function startMcp(
+  { mcp, timings }: Config,
+  deps: Pick<Deps, 'clock' | 'random' | 'log'>,
+): Toolbox | undefined {
+  return mcp.length === 0 ? undefined : startMcpServers(mcp, { ...deps, callMs: timings.toolMs })
 }
 
 /** Registers the operator's key, or makes the first one. Decision: 2 (First start). */

@@ -63,7 +63,7 @@ describe('users leave rows under their own name', () => {
     expect(rows).toHaveLength(1)
     expect(JSON.parse(rows[0]?.details ?? '')).toEqual({
       retired: keys[0].id,
-      moved: { agents: 1, files: 0, usage_days: 0, usage_calls: 0 },
+      moved: { agents: 1, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 },
     })
     await app.call('GET', '/v1/manager/me', as('eve@example.org'))
     const none = await auditOf(app, async () => {

@@ -249,3 +249,30 @@ test('the default is the operator’s, else the first model that can do it', asy
   const chosen = await createCatalogue([createLister('a', list)], {}, settings)
   expect([chosen.defaultModel(), chosen.defaultEmbeddingModel()]).toEqual(['special', 'small'])
 })
+
+test('a model that chats embeds too where it can and no other does', async () => {
+  const both: List = async () => [model('talker'), { ...model('both'), embeds: true }]
+  const catalogue = await createCatalogue([createLister('a', both)])
+  await catalogue.ready()
+  expect([catalogue.defaultModel(), catalogue.defaultEmbeddingModel()]).toEqual(['talker', 'both'])
+  const beside = await createCatalogue([
+    createLister('a', both),
+    createLister('b', async () => [model('own', false)]),
+  ])
+  await beside.ready()
+  expect(beside.defaultEmbeddingModel()).toBe('own')
+})
+
+test('an alias means its model, unless another is listed under it or it is not the only one', async () => {
+  const aliased = (id: string, alias: string) => ({ ...model(id), aliases: [alias] })
+  const first: List = async () => [aliased('x:latest', 'x'), aliased('y:latest', 'y'), model('y')]
+  const second: List = async () => [model('x')]
+  const alone = await createCatalogue([createLister('a', first)])
+  await alone.ready()
+  expect([alone.route('x').model, alone.route('a/x').model]).toEqual(['x:latest', 'x:latest'])
+  expect([alone.route('y').model, alone.find('a/y')?.backendId]).toEqual(['y', 'y'])
+  expect(alone.list().map(({ id }) => id)).toEqual(['x:latest', 'y:latest', 'y'])
+  const beside = await createCatalogue([createLister('a', first), createLister('b', second)])
+  await beside.ready()
+  expect([beside.route('x').backend.name, beside.route('a/x').model]).toEqual(['b', 'x:latest'])
+})

@@ -138,13 +138,13 @@ describe('what is wrong is named with its place', () => {
     ],
     [
       'an unknown kind',
-      provider(`{ kind: local, ${fine} }`),
-      'providers.a.kind: must be gateway or mock (line 2, column 8)',
+      provider(`{ kind: remote, ${fine} }`),
+      'providers.a.kind: must be gateway, local or mock (line 2, column 8)',
     ],
     [
       'a kind that is a number',
       provider('{ kind: 1 }'),
-      'providers.a.kind: must be gateway or mock (line 2, column 8)',
+      'providers.a.kind: must be gateway, local or mock (line 2, column 8)',
     ],
     [
       'a name in capitals',
@@ -212,19 +212,17 @@ describe('what is wrong is named with its place', () => {
     key: k
   c:
     token: k
-mcp: {}
+mpc: {}
 `
     expect(await problemsOf(text, { PORT: 'x' })).toEqual([
       'PORT must be a whole number from 0 to 65535.',
       `<file>: providers.A: ${NAME_RULE} (line 2, column 3).`,
       `<file>: providers.A.url: ${URL_RULE} (line 3, column 5).`,
       '<file>: providers.A.api_key: refers to MISSING_KEY, which is not set (line 4, column 5).',
-      '<file>: providers.b.kind: must be gateway or mock (line 6, column 5).',
+      '<file>: providers.b.kind: must be gateway, local or mock (line 6, column 5).',
       '<file>: providers.c.url: is missing (line 8, column 3).',
       '<file>: providers.c.token: is not a key here; the nearest is kind (line 9, column 5).',
-      expect.stringMatching(
-        /^<file>: mcp: is not a key here; the nearest is providers \(line 10, column 1\)\.$/,
-      ),
+      expect.stringMatching(/^<file>: mpc: is not a key here; the nearest is mcp \(line 10, column 1\)\.$/),
     ])
   })
 

@@ -12,7 +12,7 @@ import { callProcedure } from './support/rpc.ts'
 
 const ada = 'ada@example.org'
 const grace = 'grace@example.org'
-const nothing = { agents: 0, files: 0, usage_days: 0, usage_calls: 0 }
+const nothing = { agents: 0, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 }
 
 async function outcomeOf(app: TestApp, email: string, key: unknown) {
   const { status, body } = await claim(app, email, key)

@@ -1,4 +1,5 @@
 /** What goes over to a claimed key, and that nothing stays behind. */
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../src/audit/actor.ts'
 import { createParentKey } from '../src/keys/keys.ts'
@@ -26,7 +27,10 @@ async function settle(app: TestApp) {
   const headers = { Authorization: `Bearer ${key}` }
   const uploaded = await app.fetch(`${app.url}/v1/files`, { method: 'POST', headers, body: form })
   const { id: fileId } = (await uploaded.json()) as { id: string }
-  return { key, tenantId: key.slice(4, 16), id, agentKey, fileId }
+  const tenantId = key.slice(4, 16)
+  const artifact = { id: randomUUID(), parent_key_id: tenantId, state: 'unknown', created_at: 1 } as const
+  await app.service.deps.db.insertInto('artifacts').values(artifact).execute()
+  return { key, tenantId, id, agentKey, fileId }
 }
 
 describe('after a claim', () => {
@@ -35,7 +39,7 @@ describe('after a claim', () => {
     const { key, id, agentKey, fileId } = await settle(app)
     const before = await app.call('GET', `/v1/agents/${id}`, { key })
     const { body } = await claim(app, ada, app.key)
-    expect(body.moved).toEqual({ agents: 1, files: 1, usage_days: 2, usage_calls: 2 })
+    expect(body.moved).toEqual({ agents: 1, files: 1, artifacts: 1, usage_days: 2, usage_calls: 2 })
 
     const paths = ['agents', `agents/${id}`, 'models', 'files', 'usage', 'keys/validate']
     for (const path of paths) expect((await app.call('GET', `/v1/${path}`, { key })).status).toBe(401)
@@ -64,7 +68,9 @@ describe('after a claim', () => {
     await app.service.deps.usage.flush()
     const tables = (await db.introspection.getTables())
       .filter(({ columns }) => columns.some(({ name }) => name === 'parent_key_id'))
-      .map(({ name }) => name as 'credentials' | 'agents' | 'files' | 'usage_calls' | 'usage_days')
+      .map(
+        ({ name }) => name as 'credentials' | 'agents' | 'files' | 'artifacts' | 'usage_calls' | 'usage_days',
+      )
     const rowsIn = (table: (typeof tables)[number]) =>
       db.selectFrom(table).selectAll().where('parent_key_id', '=', tenantId).execute()
     expect(tables.length).toBeGreaterThanOrEqual(5)
@@ -132,7 +138,7 @@ describe('after a claim', () => {
     await claim(app, ada, app.key)
     const second = await createParentKey(app.service.deps, serviceActor, 'second')
     const { body } = await claim(app, ada, second.text)
-    expect(body.moved).toEqual({ agents: 0, files: 0, usage_days: 0, usage_calls: 0 })
+    expect(body.moved).toEqual({ agents: 0, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 })
     expect((await app.call('GET', `/v1/agents/${id}`)).status).toBe(200)
     expect(await readMe(app, ada)).toMatchObject({ parent_key: second.text.slice(0, 16), agents: 0 })
   })

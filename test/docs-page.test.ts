@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { docsPages } from '../src/rest/docs.ts'
 import { launchBrowser } from './support/browser.ts'
 
@@ -59,6 +59,9 @@ const document = {
     },
   },
 }
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const server = createServer(answer)
 /** The requests the page made to the API. */
@@ -149,10 +152,10 @@ describe('the API reference', () => {
 
   test('follows the theme of the system', async () => {
     const { page, complaints } = await openReference({ colorScheme: 'dark' })
-    await expect.poll(() => isDark(page)).toBe(true)
+    await expect.poll(() => isDark(page), { timeout: 10_000 }).toBe(true)
     await photograph(page, 'dark')
     await page.emulateMedia({ colorScheme: 'light' })
-    await expect.poll(() => isDark(page)).toBe(false)
+    await expect.poll(() => isDark(page), { timeout: 10_000 }).toBe(false)
     await photograph(page, 'light')
     expect(complaints).toEqual([])
   })

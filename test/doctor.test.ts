@@ -187,7 +187,29 @@ test('several backends are looked at one by one, each with where it is set', asy
   await writeFile(join(folder, 'parley.yaml'), 'providers: { one: { kind: moc, url: x } }')
   const wrong = await examine(folder, { PARLEY_CONFIG: 'parley.yaml' })
   expect(wrong.found.configuration).toMatch(
-    /^fail: .*parley\.yaml: providers\.one\.kind: must be gateway or mock/,
+    /^fail: .*parley\.yaml: providers\.one\.kind: must be gateway, local or mock/,
+  )
+})
+
+test('a local runner is looked at where it is configured, and what to start is named', async () => {
+  const upstream = await startUpstream()
+  onTestFinished(() => upstream.stop())
+  const folder = await makeFolder()
+  const look = async (url: string) => {
+    const { found } = await examine(folder, { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: url })
+    return found.backend
+  }
+  expect(await look(upstream.origin)).toBe(`ok: ${upstream.url} lists 3 models`)
+  await upstream.script('/v1/models', '{{up:body {"object":"list","data":null}}}')
+  expect(await look(upstream.origin)).toBe(
+    `warn: ${upstream.url} lists no models; give it one, such as \`ollama pull llama3.2\``,
+  )
+  const setting = 'PARLEY_LOCAL_URL (or providers.local.url in the file of PARLEY_CONFIG)'
+  await upstream.script('/v1/models', '{{up:status 500}}')
+  expect(await look(upstream.origin)).toBe(`fail: ${upstream.url} answered 500; check ${setting}`)
+  await upstream.stop()
+  expect(await look(upstream.origin)).toBe(
+    `fail: Nothing listens at ${upstream.origin}; start Ollama (\`ollama serve\`) or llama-server there; check ${setting}`,
   )
 })
 

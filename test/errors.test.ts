@@ -21,6 +21,8 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
   too_large: [413, 'invalid_request_error'],
   unsupported_media_type: [415, 'invalid_request_error'],
   range_not_satisfiable: [416, 'invalid_request_error'],
+  checksum_mismatch: [422, 'invalid_request_error'],
+  locked: [423, 'invalid_request_error'],
   rate_limit_exceeded: [429, 'rate_limit_error'],
   insufficient_quota: [429, 'rate_limit_error'],
   internal_error: [500, 'server_error'],
@@ -39,6 +41,7 @@ test.each(Object.entries(statuses))('%s is %j', (name, [status, type]) => {
     error: { message: 'Why.', type, param: 'field', code: name },
   })
   expect(renderError(failure, 'agent')).toEqual({ error: 'Why.', code: name })
+  expect(renderError(failure, 'artifact')).toEqual({ ok: false, error: 'Why.' })
 })
 
 test('the table of reasons holds no other', () => {

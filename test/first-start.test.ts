@@ -49,7 +49,8 @@ describe('the first start', () => {
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
     expect(await readdir(folder)).toEqual(['data'])
-    expect((await readdir(join(folder, 'data'))).sort()).toEqual(['.lock', 'files', 'parley.db', 'secret'])
+    const kept = ['.lock', 'artifacts', 'files', 'parley.db', 'secret']
+    expect((await readdir(join(folder, 'data'))).sort()).toEqual(kept)
   })
 
   test('after `keys create` prints no key', async () => {

@@ -2,6 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { definitionFormats } from '../src/rest/input.ts'
 import { renderOpenapi } from '../src/rest/openapi.ts'
+import { uploadPaths } from '../src/rest/openapi-uploads.ts'
 import { listRestOperations } from '../src/rest/routes.ts'
 import { listOperations } from '../src/rpc/router.ts'
 import { type Answer, startApp } from './support/app.ts'
@@ -43,7 +44,10 @@ describe('the document', () => {
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
     const real = operations.map(({ http }) => `${http.method} ${http.path}`)
-    expect(described.sort()).toEqual(real.sort())
+    const uploads = Object.entries(uploadPaths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    expect(described.sort()).toEqual([...real, ...uploads].sort())
   })
 
   test('refers to nothing that is not there, and holds no schema twice', () => {
@@ -76,7 +80,7 @@ describe('the document', () => {
 
   test('uses every tag it explains, and explains every one it uses', () => {
     const used = new Set(operations.map(({ http }) => http.tag))
-    expect(new Set(document.tags.map(({ name }: Json) => name))).toEqual(used)
+    expect(new Set(document.tags.map(({ name }: Json) => name))).toEqual(used.add('Uploads'))
   })
 })
 
@@ -94,9 +98,14 @@ describe.each(operations)('$id', ({ http, wire }) => {
   const described = find(http.path, http.method)
 
   test('asks for the keys that may call it, and for users in the console', () => {
-    const keys = wire.callers.map((caller) => (caller === 'parent' ? 'parentKey' : 'agentKey'))
-    const users = http.path.startsWith('/v1/manager/') ? ['forwardedIdentity'] : []
-    const schemes = [...(wire.needs === undefined ? keys : []), ...users].map((name) => ({ [name]: [] }))
+    const names = { parent: ['parentKey'], agent: ['agentKey'], token: ['artifactToken'] }
+    const keys = wire.callers.flatMap((caller) => names[caller])
+    const isForTokens = wire.callers.includes('token')
+    const inAddress = isForTokens && http.method === 'GET' ? ['artifactTokenInAddress'] : []
+    const users = http.path.startsWith('/v1/manager/') || isForTokens ? ['forwardedIdentity'] : []
+    const schemes = [...(wire.needs === undefined ? keys : []), ...inAddress, ...users].map((name) => ({
+      [name]: [],
+    }))
     expect(described.security).toEqual(schemes)
     for (const scheme of schemes) {
       expect(document.components.securitySchemes).toHaveProperty(Object.keys(scheme)[0] as string)
@@ -108,17 +117,20 @@ describe.each(operations)('$id', ({ http, wire }) => {
     const failures = Object.fromEntries(
       Object.entries<Json>(described.responses).filter(([status]) => Number(status) >= 400),
     )
-    expect(Object.keys(success.headers)).toEqual([
-      'X-RateLimit-Limit',
-      'X-RateLimit-Remaining',
-      'X-RateLimit-Reset',
-    ])
-    expect(Object.keys(failures)).toEqual(expect.arrayContaining(['400', '401', '429', '500']))
-    const shape = wire.errors === 'agent' ? 'AgentError' : 'Error'
+    expect(Object.keys(success.headers)).toEqual(
+      wire.isUncounted
+        ? ['Protocol-Version']
+        : ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+    )
+    const isPublic = wire.callers.length === 0
+    expect(Object.keys(failures)).toEqual(
+      expect.arrayContaining(['400', '500', ...(isPublic ? [] : ['401', '429'])]),
+    )
+    const shape = { agent: 'AgentError', openai: 'Error', artifact: 'ArtifactError' }[wire.errors]
     for (const { content } of Object.values(failures)) {
       expect(content['application/json'].schema.$ref).toBe(`#/components/schemas/${shape}`)
     }
-    expect(described.responses['429'].headers).toHaveProperty('Retry-After')
+    if (!isPublic) expect(described.responses['429'].headers).toHaveProperty('Retry-After')
   })
 
   test('describes each of its inputs once, where it is sent', () => {

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { errorShapeOf } from '../src/rest/errors.ts'
 import { listRestOperations } from '../src/rest/routes.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { exchange, readAnswer, toRequest } from './support/raw-connection.ts'
@@ -8,7 +10,11 @@ const paths = [...new Set(operations.map(({ http }) => http.path))]
 const methodsOf = (path: string) =>
   operations.filter(({ http }) => http.path === path).map(({ http }) => http.method as string)
 /** A path with something in the place of its parameters. */
-const filled = (path: string) => path.replace('{version}', '1').replaceAll(/\{\w+\}/g, 'x')
+const filled = (path: string) =>
+  path
+    .replace('{version}', '1')
+    .replace('{artifact_id}', randomUUID())
+    .replaceAll(/\{\w+\}/g, 'x')
 
 /** A request as it stands: no client library tidies its target. */
 async function ask(
@@ -21,7 +27,7 @@ async function ask(
 }
 
 describe.each(paths)('%s', (path) => {
-  const isAgents = /^\/v1\/(manager\/)?agents/.test(path)
+  const shape = errorShapeOf(path)
 
   test('answers 405 with Allow to every other method', async () => {
     const app = await startApp()
@@ -37,9 +43,10 @@ describe.each(paths)('%s', (path) => {
       const allowed = answer.headers.get('allow')?.split(', ') ?? []
       expect(allowed.sort()).toEqual([...known, ...(known.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort())
       if (method === 'HEAD') continue
-      const { error } = answer.body
-      expect(isAgents ? answer.body.code : error.code).toBe('method_not_allowed')
-      expect(typeof error).toBe(isAgents ? 'string' : 'object')
+      const { error, code } = answer.body
+      if (shape === 'artifact') expect(answer.body).toEqual({ ok: false, error: expect.any(String) })
+      else expect(shape === 'agent' ? code : error.code).toBe('method_not_allowed')
+      expect(typeof error).toBe(shape === 'openai' ? 'object' : 'string')
     }
   })
 
@@ -71,6 +78,19 @@ test('HEAD answers what GET answers, without the body', async () => {
 })
 
 describe('a path that leads nowhere', () => {
+  const artifacts = [
+    '/artifacts',
+    '/artifacts/',
+    '/artifacts/x/y/z',
+    '/upload/x/y',
+    '/capabilities/x',
+    '/upload/%2f',
+  ]
+  test.each(artifacts)('%s answers as artifacts do', async (path) => {
+    const app = await startApp()
+    expect(await app.call('GET', path)).toMatchObject({ status: 404, body: { ok: false } })
+  })
+
   const agents = [
     '/v1/agents/a/b',
     '/v1/agents/a/versions/x/y/z',

@@ -1,8 +1,11 @@
 /** How a server goes: what is under way may end, what lasts too long is told, and nothing else holds the exit. */
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { open } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { callServer, makeFolder, type RunningServer, startServer } from './support/process.ts'
+import { callServer, makeFolder, type RunningServer, startParley, startServer } from './support/process.ts'
 import { startUpstream, type Upstream } from './support/start-upstream.ts'
 
 // These start processes, which takes its time on a busy machine.
@@ -112,6 +115,36 @@ describe('a stream under way when the server is told to stop', () => {
     expect((await upstream.waitForEnd(request.id)).endedBy).toBe('client')
     expect(await stream.whole).toContain('service_unavailable')
     expect(await server.ended).toMatchObject({ code: 0 })
+  })
+})
+
+describe('a server that is told to stop before it listens', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'ends in order while it reads its settings (%s)',
+    async (signal) => {
+      const folder = await makeFolder()
+      const secretFile = join(folder, 'secret')
+      expect(spawnSync('mkfifo', [secretFile]).status).toBe(0)
+      const server = startParley(['serve'], { folder, env: { PORT: '0', PARLEY_SECRET_FILE: secretFile } })
+      // Opens once the server has opened the other side, and waits there for what is written.
+      await using pipe = await open(secretFile, 'w')
+      server.kill(signal)
+      await pipe.writeFile('a secret that is long enough for it')
+      await pipe.close()
+      expect(await server.ended).toMatchObject({ code: 0, signal: null })
+    },
+  )
+
+  test('goes on until it has shown the key that it made', async () => {
+    const upstream = await startUpstream()
+    onTestFinished(() => upstream.stop())
+    await upstream.script('/v1/models', '{{up:hang}}')
+    const env = { PORT: '0', PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: upstream.url }
+    const server = startParley(['serve'], { folder: await makeFolder(), env })
+    await upstream.waitForPath('/v1/models')
+    expect(server.stdout).toBe('')
+    server.kill('SIGTERM')
+    expect(await server.ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/ svc_\w{61}\n/) })
   })
 })
 

@@ -114,7 +114,7 @@ export const AuditListQuery = AdminListQuery.extend({
   target: z
     .string()
     .optional()
-    .meta({ description: 'Only what was done to the key, agent or file of this id.' }),
+    .meta({ description: 'Only what was done to the key, agent, file or artifact of this id.' }),
   from: Moment.optional().meta({ description: 'Nothing before: a day (UTC) or a second.' }),
   to: Moment.optional().meta({ description: 'Nothing after: a day (UTC) or a second, included.' }),
 })
@@ -124,12 +124,13 @@ const AuditEvent = z
   .strictObject({
     id: z.string(),
     created_at: seconds,
-    actor_kind: z.enum(['parent_key', 'user', 'command', 'service']),
+    actor_kind: z.enum(['parent_key', 'user', 'token', 'command', 'service']),
     actor: z.string().meta({
-      description: "The key's 12 public characters, the user's e-mail address, or who ran the command.",
+      description:
+        "The key's 12 public characters, the user's e-mail address, the artifact a token is for, or who ran the command.",
     }),
     action: z.string().meta({ examples: ['key.revoke'] }),
-    target_kind: z.enum(['key', 'agent', 'file']),
+    target_kind: z.enum(['key', 'agent', 'file', 'artifact']),
     target_id: z.string(),
     tenant: keyId.nullable().meta({ description: 'The parent key the target is, or belongs to.' }),
     request_id: z.string().nullable(),

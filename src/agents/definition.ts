@@ -15,7 +15,8 @@ const pageToolPrefix = 'postMessage_'
 /** How a definition is written: YAML, or Markdown with the configuration as front matter. Decision: 6. */
 export type DefinitionFormat = 'yaml' | 'markdown'
 
-const ToolName = Text.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -').refine(
+/** What a tool of this server may be called. */
+export const ToolName = Text.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -').refine(
   (name) => !name.startsWith(pageToolPrefix),
   `must not start with ${pageToolPrefix}, which marks the tools of a page`,
 )

@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { type AgentPage, openAgentKey } from './agents.ts'
 import { AgentBehavior, AgentTool, PageTools, toolName } from './definition.ts'
+import { describeTool } from './described-tool.ts'
 import type { Agent } from './directory.ts'
 import type { AgentVersionRow } from './store.ts'
 
@@ -233,13 +234,16 @@ export function renderAgentUpdated(
   }
 }
 
-export function renderAgentSelf(deps: Pick<Deps, 'models'>, agent: Agent): z.output<typeof AgentSelf> {
+export function renderAgentSelf(
+  deps: Pick<Deps, 'models' | 'tools'>,
+  agent: Agent,
+): z.output<typeof AgentSelf> {
   const { definition, row } = agent
   return {
     id: row.id,
     name: definition.name,
     model: modelOf(deps, agent),
-    tools: definition.tools.map(renderTool),
+    tools: definition.tools.map((tool) => renderTool(deps, tool)),
     pageTools: definition.pageTools,
     greeting: definition.embed?.greeting ?? null,
   }
@@ -264,11 +268,14 @@ function renderSummary(deps: Pick<Deps, 'models'>, agent: Agent) {
   return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
 }
 
-/** A bare name stands for a tool that takes an empty object. Decision: 7. */
-function renderTool(tool: AgentTool) {
-  const { description = '', inputSchema = { type: 'object', properties: {} } } =
-    typeof tool === 'string' ? {} : tool
-  return { name: toolName(tool), description, inputSchema }
+/** A tool of which nothing more is known takes an empty object. Decision: 7. */
+function renderTool({ tools }: Pick<Deps, 'tools'>, tool: AgentTool) {
+  const {
+    name,
+    description = '',
+    inputSchema = { type: 'object', properties: {} },
+  } = describeTool(tool, tools.find(toolName(tool)))
+  return { name, description, inputSchema }
 }
 
 /** Always a string: the definition's model, else the one the agent would use now. Decision: 6. */

@@ -45,7 +45,8 @@ const metaSchemas = {
   '2020-12': 'https://json-schema.org/draft/2020-12/schema',
 } as const
 
-function dialectOf(named: unknown): Dialect | undefined {
+/** The dialect that a schema's `$schema` names; undefined for any but these. */
+export function dialectOf(named: unknown): Dialect | undefined {
   if (named === undefined) return '2020-12'
   const address = String(named)
     .replace(/^https?:/, '')

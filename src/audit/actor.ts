@@ -1,11 +1,11 @@
 /** Who did something that is written down, and from where. */
-import type { ParentCaller } from '../keys/schema.ts'
+import type { ParentCaller, TokenCaller } from '../keys/schema.ts'
 import type { Arrival, CallContext } from '../rpc/context.ts'
 
 /** Who acts. */
 export interface Actor {
-  readonly kind: 'parent_key' | 'user' | 'command' | 'service'
-  /** The key's public id, the user's email, or the operating system's user a command ran as. */
+  readonly kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
+  /** The key's public id, the user's email, the artifact a token is for, or the operating system's user a command ran as. */
   readonly name: string
   /** Null outside a call. */
   readonly requestId: string | null
@@ -15,10 +15,14 @@ export interface Actor {
 /** The service itself, at its start. */
 export const serviceActor: Actor = { kind: 'service', name: 'service', requestId: null, clientAddress: null }
 
-/** Whoever makes the call: a user who works in the console, or else the key that was presented. */
-export function actorOf({ caller, arrival }: CallContext<ParentCaller>): Actor {
-  if (caller.user !== undefined) return userActor(caller.user.email, arrival)
+/** Whoever makes the call: a user who works in the console, or else the key or token that was presented. */
+export function actorOf({
+  caller,
+  arrival,
+}: Pick<CallContext<ParentCaller | TokenCaller>, 'caller' | 'arrival'>): Actor {
   const { requestId, clientAddress } = arrival
+  if (caller.kind === 'token') return { kind: 'token', name: caller.artifactId, requestId, clientAddress }
+  if (caller.user !== undefined) return userActor(caller.user.email, arrival)
   return { kind: 'parent_key', name: caller.tenantId, requestId, clientAddress }
 }
 

@@ -19,6 +19,7 @@ export const auditActions = [
   'agent_key.rotate',
   'agent.delete',
   'file.delete',
+  'artifact.delete',
   'budget.set',
   'policy.set',
 ] as const
@@ -26,7 +27,7 @@ export const auditActions = [
 /** What was done, and to what. */
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
-  readonly target: { readonly kind: 'key' | 'agent' | 'file'; readonly id: string }
+  readonly target: { readonly kind: 'key' | 'agent' | 'file' | 'artifact'; readonly id: string }
   /** The parent key the target is, or belongs to; null when there is none. */
   readonly tenantId: string | null
   /** What changed, as JSON; never a secret. */

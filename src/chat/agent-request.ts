@@ -1,8 +1,12 @@
 /** Turns a caller's chat request into the one an agent makes: its persona, its temperature, the tools it allows. */
 import { type AgentDefinition, type AgentTool, type PageTools, toolName } from '../agents/definition.ts'
+import { type DescribedTool, describeTool } from '../agents/described-tool.ts'
 import type { Agent } from '../agents/directory.ts'
+import type { JsonSchema } from '../agents/schema-places.ts'
 import { ServiceError } from '../errors.ts'
+import type { ServerTool, Toolbox } from '../tools/tool.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from './schema.ts'
+import type { OwnTool, ToolNames } from './turn-tools.ts'
 
 /** Tools that arrive through the widget's message channel carry it. Contract: Agent (`pageTools`). */
 const PAGE_TOOL_PREFIX = 'postMessage_'
@@ -12,14 +16,17 @@ const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
 /** A request as the agent makes it, and which tools the model may call in this turn. */
 export interface AgentRequest {
   readonly request: ChatRequest
-  readonly toolNames: ReadonlySet<string>
+  readonly toolNames: ToolNames
 }
 
-/** What of an agent is the same for every request. */
+/** What of an agent is the same for every request, as long as the server's tools are the same. */
 interface Persona {
+  readonly serverTools: readonly ServerTool[]
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
-  /** Of those tools, the ones the definition only names: the caller's own tool of that name counts for them. */
+  /** Of those tools, the ones that run here. */
+  readonly own: ReadonlyMap<string, OwnTool>
+  /** Those that nobody but the caller may know more of than their names: its own tool of that name counts for them. */
   readonly bareNames: ReadonlySet<string>
 }
 
@@ -27,16 +34,20 @@ const personas = new WeakMap<Agent, Persona>()
 
 /**
  * The agent's request. Decision: 7 (An agent turn).
- * @throws ServiceError `invalid_value` for `functions` (which the tool rules cannot see) and for a `tool_choice` of a tool the
- * agent does not have.
+ * @throws ServiceError `invalid_value` for `functions` (which the tool rules cannot see), for a `tool_choice` of a tool the
+ * agent does not have, and for several choices where tools run here: they cannot be gone on with as one conversation.
  */
-export function toAgentRequest(agent: Agent, request: ChatRequest): AgentRequest {
+export function toAgentRequest(agent: Agent, request: ChatRequest, toolbox: Toolbox): AgentRequest {
   for (const param of ['functions', 'function_call']) {
     if (request[param] !== undefined && request[param] !== null) {
       throw new ServiceError('invalid_value', `${param}: use tools with an agent`, { param })
     }
   }
-  const persona = personaOf(agent)
+  const persona = personaOf(agent, toolbox)
+  if (persona.own.size > 0 && (request.n ?? 1) > 1) {
+    const problem = 'must be 1 with this agent, some of whose tools run on the server'
+    throw new ServiceError('invalid_value', `n: ${problem}`, { param: 'n' })
+  }
   const tools = mergeTools(persona, agent.definition.pageTools, request.tools ?? [])
   const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
   assertChoosable(choice, tools)
@@ -55,21 +66,37 @@ export function toAgentRequest(agent: Agent, request: ChatRequest): AgentRequest
       temperature: agent.definition.temperature,
       messages: [persona.system, ...request.messages.map(withoutAuthority)],
     },
-    toolNames: new Set(tools.keys()),
+    toolNames: {
+      callers: new Set([...tools.keys()].filter((name) => !persona.own.has(name))),
+      own: persona.own,
+    },
   }
 }
 
-function personaOf(agent: Agent): Persona {
+function personaOf(agent: Agent, toolbox: Toolbox): Persona {
   const known = personas.get(agent)
-  if (known !== undefined) return known
+  const serverTools = toolbox.list()
+  if (known?.serverTools === serverTools) return known
   const { definition } = agent
-  const persona: Persona = {
-    system: { role: 'system', content: renderSystem(definition) },
-    tools: new Map(definition.tools.map((tool) => [toolName(tool), renderTool(tool)])),
-    bareNames: new Set(definition.tools.filter((tool) => typeof tool === 'string')),
+  const tools = new Map<string, ChatTool>()
+  const own = new Map<string, OwnTool>()
+  for (const given of definition.tools) {
+    const name = toolName(given)
+    const tool = toolbox.find(name)
+    tools.set(name, renderTool(describeTool(given, tool)))
+    if (tool !== undefined) own.set(name, { tool, agentSchema: schemaOf(given) })
   }
+  const bareNames = definition.tools
+    .filter((tool) => typeof tool === 'string')
+    .filter((name) => !own.has(name))
+  const system: ChatMessage = { role: 'system', content: renderSystem(definition) }
+  const persona = { serverTools, system, tools, own, bareNames: new Set(bareNames) }
   personas.set(agent, persona)
   return persona
+}
+
+function schemaOf(tool: AgentTool): JsonSchema | undefined {
+  return typeof tool === 'string' ? undefined : tool.inputSchema
 }
 
 /** Instructions, then the behaviour as rules. */
@@ -83,12 +110,11 @@ function renderSystem({ instructions, behavior }: AgentDefinition): string {
   return `${instructions.trimEnd()}\n\nRules:\n${rules.map((rule) => `- ${rule}`).join('\n')}`
 }
 
-function renderTool(tool: AgentTool): ChatTool {
-  const { description, inputSchema } = typeof tool === 'string' ? {} : tool
+function renderTool({ name, description, inputSchema }: DescribedTool): ChatTool {
   return {
     type: 'function',
     function: {
-      name: toolName(tool),
+      name,
       ...(description === undefined ? {} : { description }),
       parameters: { type: 'object', properties: {}, ...inputSchema },
     },

@@ -16,8 +16,12 @@ export interface BackendModel {
   readonly ownedBy: string
   /** Tokens of context, when the backend says. */
   readonly contextLength?: number
+  /** Other ids the backend knows it by; they are not listed. */
+  readonly aliases?: readonly string[]
   /** False for embedding models, which cannot be an agent's default. */
   readonly chats: boolean
+  /** True for a model that chats and embeds as well: the default for embeddings where no embedding model is. */
+  readonly embeds?: boolean
 }
 
 /**
@@ -63,8 +67,10 @@ export class BackendFailure extends Error {
   readonly status: number | undefined
   /** Seconds the backend asked to wait (`Retry-After`), if it did. */
   readonly retryAfterSeconds: number | undefined
-  /** What the backend said of a caller's mistake (its 400, 413, 422, …): `{message, code, param}` of its error body. */
+  /** What the caller may read of it, above all of their own mistake (400, 413, 422, …): `{message, code, param}`. */
   readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
+  /** Another attempt of the same call makes no sense, though one of a later call may. */
+  readonly isFinal: boolean
 
   constructor(
     kind: BackendFailureKind,
@@ -73,6 +79,7 @@ export class BackendFailure extends Error {
       status?: number
       retryAfterSeconds?: number
       said?: { message: string; code?: string; param?: string }
+      isFinal?: boolean
       cause?: unknown
     } = {},
   ) {
@@ -81,5 +88,6 @@ export class BackendFailure extends Error {
     this.status = details.status
     this.retryAfterSeconds = details.retryAfterSeconds
     this.said = details.said
+    this.isFinal = details.isFinal ?? false
   }
 }

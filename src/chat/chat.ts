@@ -20,7 +20,7 @@ export async function chat(
   request: ChatRequest,
   signal: AbortSignal,
 ): Promise<JsonBytes | EventStream> {
-  const turn = await prepareTurn(context.deps, context.caller, request)
+  const turn = await prepareTurn(context, request)
   const onAnswering: OnAnswering = ({ route, count, isFallback }) => {
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(count))

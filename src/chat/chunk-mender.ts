@@ -1,7 +1,7 @@
 /** Makes the chunks of any backend what every client can read, and remembers what the turn needs to know of them. */
 import { isDeepStrictEqual } from 'node:util'
+import { type AnswerNames, hasNames, toUsage } from './answer-parts.ts'
 import { BackendFailure } from './backend.ts'
-import { type AnswerNames, hasNames, toUsage } from './rounds.ts'
 import type { Usage } from './schema.ts'
 import { type ToolCall, ToolCallAssembler } from './tool-calls.ts'
 

@@ -3,20 +3,12 @@ import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
 import type { Booking } from '../usage/booking.ts'
+import { newNames } from './answer-parts.ts'
 import { type AttemptDeps, Attempts } from './attempts.ts'
 import { type Completion, readCompletion } from './completion.ts'
 import { Deadline } from './deadline.ts'
 import { toCallerError } from './failures.ts'
-import {
-  addUsage,
-  canAskAgain,
-  continueMessages,
-  finishAfter,
-  newNames,
-  type OnAnswering,
-  withheldCalls,
-} from './rounds.ts'
-import type { Usage } from './schema.ts'
+import { type OnAnswering, Rounds } from './rounds.ts'
 import { backendBody, type Turn } from './turn.ts'
 
 /**
@@ -34,11 +26,10 @@ export async function completeTurn(
   const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
   const { signal } = deadline
   const attempts = new Attempts(deps, turn.routes)
-  let { messages } = turn.request
-  let usage: Usage | undefined
+  const rounds = new Rounds(turn)
   let saidBefore = ''
   const ask = async ({ backend, model }: ModelRoute) => {
-    const bytes = await backend.complete({ body: backendBody(turn, model, messages, false), signal })
+    const bytes = await backend.complete({ body: backendBody(rounds.request, model, false), signal })
     const ids = {
       newNames: () => newNames(deps, model),
       newCallId: () => newId('call_', 24, deps.random),
@@ -46,23 +37,23 @@ export async function completeTurn(
     return { bytes, ...readCompletion(bytes, ids) }
   }
   try {
-    for (let rounds = 1; ; rounds++) {
+    for (;;) {
       const { bytes, completion, isMended } = await attempts.run(signal, ask)
-      usage = addUsage(usage, completion.usage)
+      rounds.used(completion.usage)
       const { message } = completion.choices[0]
       booking.used(completion.usage, message.content)
-      const withheld = withheldCalls(turn, message.tool_calls ?? [])
-      if (withheld.length > 0 && canAskAgain(turn, rounds)) {
-        messages = continueMessages(messages, message.content, withheld)
+      const calls = message.tool_calls ?? []
+      if (!rounds.isLast(calls)) {
+        await rounds.goOn(message, calls, signal)
         saidBefore += message.content ?? ''
         continue
       }
       booking.answering(attempts.route.backend.name, attempts.route.model)
       onAnswering(attempts)
-      const isStripped = turn.toolNames !== undefined && stripWithheld(turn, completion)
-      if (!isMended && !isStripped && rounds === 1) return bytes
+      const isStripped = turn.tools !== undefined && stripCalls(rounds, completion)
+      if (!isMended && !isStripped && rounds.isFirst) return bytes
       if (saidBefore !== '') message.content = saidBefore + (message.content ?? '')
-      return Buffer.from(JSON.stringify({ ...completion, usage }))
+      return Buffer.from(JSON.stringify({ ...completion, usage: rounds.usage }))
     }
   } catch (thrown) {
     throw toCallerError(thrown)
@@ -71,18 +62,17 @@ export async function completeTurn(
   }
 }
 
-/** Takes out the calls the agent may not make; true when there were any. */
-function stripWithheld(turn: Turn, { choices }: Completion): boolean {
+/** Takes out the calls the caller must not see; true when there were any. */
+function stripCalls(rounds: Rounds, { choices }: Completion): boolean {
   let isStripped = false
   for (const choice of choices) {
-    const calls = choice.message.tool_calls ?? []
-    const withheld = withheldCalls(turn, calls)
-    if (withheld.length === 0) continue
+    const sent = choice.message.tool_calls ?? []
+    const { calls, finish } = rounds.endOf(sent, choice.finish_reason)
+    if (calls.length === sent.length) continue
     isStripped = true
-    const allowed = calls.filter((call) => !withheld.includes(call))
-    if (allowed.length > 0) choice.message.tool_calls = allowed
+    if (calls.length > 0) choice.message.tool_calls = [...calls]
     else delete choice.message.tool_calls
-    choice.finish_reason = finishAfter(choice.finish_reason, calls, allowed)
+    choice.finish_reason = finish
   }
   return isStripped
 }

@@ -1,6 +1,7 @@
 /** Reads a backend's whole answer, and fills in what every client relies on. */
+
+import { type AnswerNames, hasNames, noUsage, toUsage } from './answer-parts.ts'
 import { BackendFailure } from './backend.ts'
-import { type AnswerNames, hasNames, noUsage, toUsage } from './rounds.ts'
 import type { Usage } from './schema.ts'
 import { argumentsText, type ToolCall } from './tool-calls.ts'
 

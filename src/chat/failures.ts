@@ -1,9 +1,10 @@
 /** Decides what a caller sees of a failed backend call, and whether another attempt makes sense. */
-import { ServiceError } from '../errors.ts'
+import { type Reason, ServiceError } from '../errors.ts'
 import { BackendFailure } from './backend.ts'
 
 /** Failures a second attempt may mend: the network, 408, 429 and 5xx. Decision: 7 (Retry). */
 export function isRetryable(failure: BackendFailure): boolean {
+  if (failure.isFinal) return false
   if (failure.kind !== 'status') return failure.kind !== 'protocol'
   const status = failure.status ?? 500
   return status === 408 || status === 429 || status >= 500
@@ -22,7 +23,11 @@ export function toCallerError(thrown: unknown): unknown {
   const details = { cause: thrown, ...retryAfterOf(thrown) }
   switch (thrown.kind) {
     case 'unreachable':
-      return new ServiceError('backend_unavailable', 'The model backend cannot be reached.', details)
+      return new ServiceError(
+        'backend_unavailable',
+        thrown.said?.message ?? 'The model backend cannot be reached.',
+        details,
+      )
     case 'timeout':
       return new ServiceError('backend_timeout', 'The model backend did not answer in time.', details)
     case 'protocol':
@@ -61,13 +66,15 @@ function statusError(failure: BackendFailure, details: { cause: unknown; retryAf
   }
   // A caller's own mistake, found by the backend: its words are worth more than ours.
   const { message, ...where } = said
-  return new ServiceError(callerFaults[status ?? 400] ?? 'invalid_value', message, { ...details, ...where })
+  return new ServiceError(saidReasons[status ?? 400] ?? 'invalid_value', message, { ...details, ...where })
 }
 
-const callerFaults: Readonly<Record<number, 'conflict' | 'too_large' | 'unsupported_media_type'>> = {
+const saidReasons: Readonly<Record<number, Reason>> = {
+  404: 'model_not_found',
   409: 'conflict',
   413: 'too_large',
   415: 'unsupported_media_type',
+  503: 'backend_unavailable',
 }
 
 function retryAfterOf({ retryAfterSeconds }: BackendFailure): { retryAfterSeconds?: number } {

@@ -2,6 +2,7 @@
 import { BackendFailure, type BackendRequest, type ChatBackend } from './backend.ts'
 import { ChunkMender, type MenderOptions } from './chunk-mender.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './event-reader.ts'
+import type { SaidMessage } from './rounds.ts'
 
 /** A stream that has brought its first event. */
 export class Round {
@@ -37,12 +38,11 @@ export class Round {
     }
   }
 
-  /** The text of this round: read back only when the model has to be asked again. */
-  said(): string {
+  /** What this round said, as one message: read back only when the model has to be asked again. */
+  said(): SaidMessage {
     const events = this.forwarded.flatMap((run) => [...splitRun(Buffer.from(run))])
-    return events
-      .map((event) => JSON.parse(dataOf(event) as string).choices?.[0]?.delta?.content ?? '')
-      .join('')
+    const deltas = events.map((event) => JSON.parse(dataOf(event) as string).choices?.[0]?.delta ?? {})
+    return joinDeltas(deltas)
   }
 
   /**
@@ -109,6 +109,19 @@ export class Round {
     const mended = this.mender.take(chunk)
     return mended[0] === chunk ? [event] : mended.map(encodeEvent)
   }
+}
+
+/** Text and lists grow from delta to delta; of anything else the last one counts. */
+function joinDeltas(deltas: readonly Readonly<Record<string, unknown>>[]): SaidMessage {
+  const said: Record<string, unknown> & { content: string | null } = { content: null }
+  for (const [field, piece] of deltas.flatMap((delta) => Object.entries(delta))) {
+    const before = said[field]
+    if (piece === null || field === 'role') continue
+    if (typeof before === 'string' && typeof piece === 'string') said[field] = before + piece
+    else if (Array.isArray(before) && Array.isArray(piece)) said[field] = [...before, ...piece]
+    else said[field] = piece
+  }
+  return said
 }
 
 function parseChunk(data: string): unknown {

@@ -1,10 +1,10 @@
-/** What both ways of answering share: the rounds of a turn, in which the model is told of calls it may not make. */
-import { type Deps, unixSeconds } from '../deps.ts'
-import { newId } from '../keys/format.ts'
+/** The rounds of a turn, which both ways of answering share: calls that are not the caller's are answered, and the model asked again. */
+import { addUsage } from './answer-parts.ts'
 import type { Attempts } from './attempts.ts'
 import type { ChatMessage, ChatRequest, Usage } from './schema.ts'
-import type { ToolCall } from './tool-calls.ts'
+import { type ToolCall, toReadableCall } from './tool-calls.ts'
 import type { Turn } from './turn.ts'
+import { nameOf } from './turn-tools.ts'
 
 /** The most times one turn asks its model. Decision: 7 (Tools). */
 const MAX_ROUNDS = 8
@@ -12,89 +12,97 @@ const MAX_ROUNDS = 8
 /** Told once, when a backend has begun to answer. */
 export type OnAnswering = (attempts: Attempts) => void
 
-/** Which of a round's calls the agent may not make. */
-export function withheldCalls({ toolNames }: Turn, calls: readonly ToolCall[]): ToolCall[] {
-  if (toolNames === undefined) return []
-  return calls.filter((call) => !toolNames.has(call.function?.name ?? ''))
+/** What a caller is told of a choice's calls, and how the choice ends with them. */
+export interface ChoiceEnd {
+  readonly calls: readonly ToolCall[]
+  readonly finish: string
 }
 
-/** Whether the model may be asked once more; several choices cannot be gone on with as one conversation. */
-export function canAskAgain({ request }: Turn, rounds: number): boolean {
-  return rounds < MAX_ROUNDS && (request.n ?? 1) === 1
+/** What a model said in one round: its text, and what else it will want to see of it. */
+export interface SaidMessage {
+  readonly [field: string]: unknown
+  readonly content: string | null
 }
 
-/**
- * The messages of the next round: what the model said, and an error for each call it may not make. Its other calls are left out: it
- * is asked again, and repeats what it still wants. Decision: 7 (Tools).
- */
-export function continueMessages(
-  messages: ChatRequest['messages'],
-  said: string | null,
-  withheld: readonly ToolCall[],
-): ChatRequest['messages'] {
-  return [
-    ...messages,
-    { role: 'assistant', content: said || null, tool_calls: [...withheld] },
-    ...withheld.map(
-      (call): ChatMessage => ({
-        role: 'tool',
-        tool_call_id: call.id,
-        content: `Error: there is no tool '${call.function?.name ?? ''}' here. Answer without it.`,
-      }),
-    ),
-  ]
-}
+type ToolChoice = NonNullable<ChatRequest['tool_choice']>
 
-/** The finish of a choice once its withheld calls are gone. */
-export function finishAfter(
-  finish: string,
-  calls: readonly ToolCall[],
-  allowed: readonly ToolCall[],
-): string {
-  if (allowed.length > 0) return 'tool_calls'
-  return calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish
-}
+/** How far one turn has come. */
+export class Rounds {
+  /** What the model is asked in the round under way. */
+  request: ChatRequest
+  /** The tokens of all rounds that are over. */
+  usage: Usage | undefined
+  private count = 1
+  private readonly turn: Turn
 
-/** How an answer names itself. Contract: Chat completion (response). */
-export interface AnswerNames {
-  readonly id: string
-  /** Unix seconds. */
-  readonly created: number
-  readonly model: string
-}
-
-/** Names for an answer whose backend gives it none. */
-export function newNames({ clock, random }: Pick<Deps, 'clock' | 'random'>, model: string): AnswerNames {
-  return { id: newId('chatcmpl-', 24, random), created: unixSeconds(clock), model }
-}
-
-/** Whether an answer, or a chunk of one, has all its names. */
-export function hasNames(
-  answer: Readonly<Record<string, unknown>>,
-): answer is Readonly<Record<string, unknown>> & AnswerNames {
-  const { id, created, model } = answer
-  return typeof id === 'string' && typeof created === 'number' && typeof model === 'string'
-}
-
-/** What is answered for a backend that counts nothing: the contract has numbers there. Contract: Chat completion (response). */
-export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
-
-/** A backend's count, whatever it left out. */
-export function toUsage(sent: Readonly<Record<string, unknown>>): Usage {
-  const count = (field: string) => (Number.isSafeInteger(sent[field]) ? (sent[field] as number) : 0)
-  const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
-  const total_tokens = count('total_tokens') || prompt_tokens + completion_tokens
-  return { ...sent, prompt_tokens, completion_tokens, total_tokens }
-}
-
-/** The tokens of all rounds; details only one round gave stay as they were. */
-export function addUsage(sum: Usage | undefined, usage: Usage | undefined): Usage | undefined {
-  if (sum === undefined || usage === undefined) return sum ?? usage
-  return {
-    ...sum,
-    ...usage,
-    prompt_tokens: sum.prompt_tokens + usage.prompt_tokens,
-    completion_tokens: sum.completion_tokens + usage.completion_tokens,
-    total_tokens: sum.total_tokens + usage.total_tokens,
+  constructor(turn: Turn) {
+    this.turn = turn
+    this.request = turn.request
   }
+
+  get isFirst(): boolean {
+    return this.count === 1
+  }
+
+  /** Counts what a round took. */
+  used(usage: Usage | undefined): void {
+    this.usage = addUsage(this.usage, usage)
+  }
+
+  /** Whether a round with these calls is the last; several choices cannot be gone on with as one conversation. */
+  isLast(calls: readonly ToolCall[]): boolean {
+    const { tools, request } = this.turn
+    if (tools === undefined || calls.every((call) => tools.isCallers(call))) return true
+    return this.count === MAX_ROUNDS || (request.n ?? 1) > 1
+  }
+
+  /**
+   * Begins the next round: the calls that are not the caller's are answered, all at once, and the model is told what it said and what
+   * came of them. Its other calls are left out: it repeats what it still wants. Decision: 7 (Tools).
+   * @throws the signal's reason
+   */
+  async goOn(said: SaidMessage, calls: readonly ToolCall[], signal: AbortSignal): Promise<void> {
+    const { tools } = this.turn
+    if (tools === undefined) return
+    const answered = calls.filter((call) => !tools.isCallers(call))
+    const results = await Promise.all(answered.map((call) => tools.answer(call, signal)))
+    const ran = answered.filter((call) => tools.isOwn(call))
+    const { messages, tool_choice: choice } = this.request
+    this.count += 1
+    this.request = {
+      ...this.request,
+      ...(choice == null ? {} : { tool_choice: withoutMetDemand(choice, ran.map(nameOf)) }),
+      messages: [
+        ...messages,
+        {
+          ...said,
+          role: 'assistant',
+          content: said.content || null,
+          tool_calls: answered.map(toReadableCall),
+        },
+        ...answered.map((call, index) => toToolMessage(call, results[index] ?? '')),
+      ],
+    }
+  }
+
+  /** The end of a choice once the calls its caller must not see are gone. */
+  endOf(calls: readonly ToolCall[], finish: string): ChoiceEnd {
+    const { tools } = this.turn
+    const callers = calls.filter((call) => tools?.isCallers(call) ?? true)
+    if (callers.length > 0) return { calls: callers, finish: 'tool_calls' }
+    return { calls: [], finish: calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish }
+  }
+}
+
+function toToolMessage(call: ToolCall, content: string): ChatMessage {
+  return { role: 'tool', tool_call_id: call.id, content }
+}
+
+/** A choice that demands a call would demand it of every round, so once its tool has run the model is free. */
+function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoice {
+  if (ran.length === 0 || choice === 'none') return choice
+  if (typeof choice === 'string') return 'auto'
+  const { function: demanded, allowed_tools: allowed } = choice
+  if (demanded !== undefined) return ran.includes(demanded.name) ? 'auto' : choice
+  return allowed === undefined ? choice : { ...choice, allowed_tools: { ...allowed, mode: 'auto' } }
 }

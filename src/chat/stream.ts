@@ -3,23 +3,13 @@ import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
 import type { Booking } from '../usage/booking.ts'
+import { type AnswerNames, newNames, noUsage } from './answer-parts.ts'
 import { type AttemptDeps, Attempts } from './attempts.ts'
 import { Deadline } from './deadline.ts'
 import { encodeEvent } from './event-reader.ts'
 import { toCallerError, toInterruption } from './failures.ts'
 import { Round } from './round.ts'
-import {
-  type AnswerNames,
-  addUsage,
-  canAskAgain,
-  continueMessages,
-  finishAfter,
-  newNames,
-  noUsage,
-  type OnAnswering,
-  withheldCalls,
-} from './rounds.ts'
-import type { ChatRequest, Usage } from './schema.ts'
+import { type OnAnswering, Rounds } from './rounds.ts'
 import { backendBody, type Turn } from './turn.ts'
 
 type StreamDeps = Pick<Deps, 'config' | 'clock' | 'random'> & AttemptDeps
@@ -47,17 +37,16 @@ export async function* streamTurn(
   const { timings } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
   const attempts = new Attempts(deps, turn.routes)
+  const rounds = new Rounds(turn)
   let names: AnswerNames | undefined
-  let usage: Usage | undefined
   let round: Round | undefined
   let booking: Booking | undefined
-  let { messages } = turn.request
   try {
     booking = await begin()
-    for (let rounds = 1; ; rounds++) {
+    for (;;) {
       const { signal } = deadline
-      round = await attempts.run(signal, (route) => openRound(deps, turn, route, { messages, names, signal }))
-      if (rounds === 1) {
+      round = await attempts.run(signal, (route) => openRound(deps, turn, route, { rounds, names, signal }))
+      if (rounds.isFirst) {
         deadline.begin()
         attempts.commit()
         booking.answering(attempts.route.backend.name, attempts.route.model)
@@ -75,16 +64,16 @@ export async function* streamTurn(
         booking.used(round.mender.usage)
       }
       await round.close()
-      usage = addUsage(usage, round.mender.usage)
+      rounds.used(round.mender.usage)
       names ??= round.mender.names
-      const withheld = withheldCalls(turn, round.mender.callsOf(0))
-      if (withheld.length === 0 || !canAskAgain(turn, rounds)) break
-      messages = continueMessages(messages, round.said(), withheld)
+      const calls = round.mender.callsOf(0)
+      if (rounds.isLast(calls)) break
+      await rounds.goOn(round.said(), calls, signal)
     }
     const head = { object: 'chat.completion.chunk', ...names }
-    if (turn.toolNames !== undefined) yield* endOfTurn(turn, round, head)
+    if (turn.tools !== undefined) yield* endOfTurn(turn, rounds, round, head)
     if (turn.request.stream_options?.include_usage) {
-      yield encodeEvent({ ...head, choices: [], usage: usage ?? noUsage })
+      yield encodeEvent({ ...head, choices: [], usage: rounds.usage ?? noUsage })
     }
     await booking.end('ok')
   } catch (thrown) {
@@ -101,7 +90,7 @@ export async function* streamTurn(
 }
 
 interface RoundStart {
-  readonly messages: ChatRequest['messages']
+  readonly rounds: Rounds
   /** What the rounds before it have called the answer. */
   readonly names: AnswerNames | undefined
   readonly signal: AbortSignal
@@ -111,32 +100,28 @@ function openRound(
   deps: StreamDeps,
   turn: Turn,
   { backend, model }: ModelRoute,
-  { messages, names, signal }: RoundStart,
+  { rounds, names, signal }: RoundStart,
 ): Promise<Round> {
   const options = {
     choices: turn.request.n ?? 1,
-    holdsCalls: turn.toolNames !== undefined,
+    holdsCalls: turn.tools !== undefined,
     newCallId: () => newId('call_', 24, deps.random),
     continued: names,
     newNames: () => newNames(deps, model),
   }
-  return Round.open(backend, { body: backendBody(turn, model, messages, true), signal }, options)
+  return Round.open(backend, { body: backendBody(rounds.request, model, true), signal }, options)
 }
 
-/** The calls that were kept back, if the agent may make them, and the finish, for each choice. */
-function* endOfTurn(turn: Turn, { mender }: Round, head: object): Generator<Uint8Array> {
+/** The calls that were kept back, if they are the caller's to answer, and the finish, for each choice. */
+function* endOfTurn(turn: Turn, rounds: Rounds, { mender }: Round, head: object): Generator<Uint8Array> {
   for (let index = 0; index < (turn.request.n ?? 1); index++) {
     const finish = mender.finishOf(index)
     if (finish === undefined) continue
-    const calls = mender.callsOf(index)
-    const allowed = calls.filter((call) => !withheldCalls(turn, [call]).includes(call))
-    if (allowed.length > 0) {
-      const delta = { tool_calls: allowed.map((call, position) => ({ index: position, ...call })) }
+    const end = rounds.endOf(mender.callsOf(index), finish)
+    if (end.calls.length > 0) {
+      const delta = { tool_calls: end.calls.map((call, position) => ({ index: position, ...call })) }
       yield encodeEvent({ ...head, choices: [{ index, delta, finish_reason: null }] })
     }
-    yield encodeEvent({
-      ...head,
-      choices: [{ index, delta: {}, finish_reason: finishAfter(finish, calls, allowed) }],
-    })
+    yield encodeEvent({ ...head, choices: [{ index, delta: {}, finish_reason: end.finish }] })
   }
 }

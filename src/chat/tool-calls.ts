@@ -115,6 +115,25 @@ function continueCall(known: PartialCall, delta: CallDelta): CallDelta | undefin
   return Object.keys(continued).length > 1 ? continued : undefined
 }
 
+/**
+ * A call as it is told back to the model. Backends put arguments into their templates as an object, and refuse the whole request where
+ * they cannot: arguments that are none are left out, and the call's answer says what was wrong.
+ */
+export function toReadableCall(call: ToolCall): ToolCall {
+  const { function: called } = call
+  if (called === undefined || isObjectText(called.arguments)) return call
+  return { ...call, function: { ...called, arguments: '{}' } }
+}
+
+function isObjectText(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
+}
+
 /** Arguments are text holding JSON; some backends send the object itself, or nothing. */
 export function argumentsText(value: unknown): string {
   if (value === undefined || value === null) return ''

@@ -15,9 +15,12 @@ import {
   openPolicy,
 } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
+import type { CallContext } from '../rpc/context.ts'
+import { runTool } from '../tools/run.ts'
 import { toAgentRequest } from './agent-request.ts'
 import type { Routes } from './attempts.ts'
 import { type ChatRequest, chatApiFields } from './schema.ts'
+import { type RunTool, TurnTools } from './turn-tools.ts'
 
 /** A request ready for a backend. */
 export interface Turn {
@@ -26,31 +29,34 @@ export interface Turn {
   /** The chat-API body but for `model`, `stream` and `stream_options`, which the service owns. */
   readonly request: ChatRequest
   /** The tools the model may call in an agent's turn; undefined when nobody restricts it. */
-  readonly toolNames: ReadonlySet<string> | undefined
+  readonly tools: TurnTools | undefined
 }
 
 /**
  * Decides a caller's turn. Decision: 7.
  * @throws ServiceError `model_not_found`, `model_not_allowed`, `invalid_value`, `service_unavailable` when there is no model at all.
  */
-export async function prepareTurn(deps: Deps, caller: Caller, request: ChatRequest): Promise<Turn> {
+export async function prepareTurn(context: CallContext, request: ChatRequest): Promise<Turn> {
+  const { deps, caller } = context
   if (caller.kind === 'agent') assertChatApiOnly(request)
   const agent = await findTurnAgent(deps, caller, request.model)
   const routes = chooseRoutes(deps, agent, request.model)
-  if (agent === undefined) return { routes, request, toolNames: undefined }
-  const made = toAgentRequest(agent, request)
+  if (agent === undefined) return { routes, request, tools: undefined }
+  const made = toAgentRequest(agent, request, deps.tools)
   const capped = capOutput(made.request, agent.policy.max_output_tokens)
-  return { routes, request: capped, toolNames: made.toolNames }
+  const tools = new TurnTools(made.toolNames, createRunTool(context, agent.row.id))
+  return { routes, request: capped, tools }
+}
+
+function createRunTool({ deps, caller, arrival }: CallContext, agentId: string): RunTool {
+  const who = { agentId, tenantId: caller.tenantId, requestId: arrival.requestId }
+  return ({ tool, agentSchema }, argumentsText, signal) =>
+    runTool(deps, { tool, argumentsText, agentSchema }, { ...who, signal })
 }
 
 /** The body for the backend. Usage is always asked of a stream; the caller sees it only on request. Decision: 7 (Streams). */
-export function backendBody(
-  { request }: Turn,
-  model: string,
-  messages: ChatRequest['messages'],
-  isStream: boolean,
-): Record<string, unknown> {
-  const body = { ...request, model, messages, stream: isStream }
+export function backendBody(request: ChatRequest, model: string, isStream: boolean): Record<string, unknown> {
+  const body = { ...request, model, stream: isStream }
   if (!isStream) return body
   return { ...body, stream_options: { ...request.stream_options, include_usage: true } }
 }

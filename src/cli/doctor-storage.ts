@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts'
 import { openDatabase } from '../db/open.ts'
 import { StartupError } from '../startup-error.ts'
+import { assertNothingLeft } from '../storage/open.ts'
 import { findInstallationId } from '../storage/store.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 
@@ -12,6 +13,7 @@ export async function checkBucket({ s3, dataDir }: Pick<Config, 's3' | 'dataDir'
   const where = `${s3.bucket} at ${s3.endpoint ?? `AWS (${s3.region})`}`
   try {
     const { examineS3 } = await import('../storage/s3/examine.ts')
+    await assertNothingLeft(dataDir, 'files', s3)
     const canListUnfinished = await examineS3(s3, 'files', await findInstallation(dataDir))
     if (canListUnfinished) return [ok(check, `${where} can be read and written`)]
     const message = `${where} can be read and written, but unfinished uploads cannot be listed; have the bucket abort them after a day, or allow s3:ListBucketMultipartUploads`

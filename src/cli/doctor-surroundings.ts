@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { BackendFailure } from '../chat/backend.ts'
-import { createGateway } from '../chat/backends/create.ts'
-import type { Config, ProviderConfig } from '../config.ts'
+import { createRemote, type RemoteConfig } from '../chat/backends/create.ts'
+import type { Config, LocalModelConfig } from '../config.ts'
 import { listen } from '../http-server.ts'
+import { StartupError } from '../startup-error.ts'
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts'
 
 const NODE_MAJOR = 24
@@ -22,50 +23,68 @@ export async function checkBackends({ providers, timings }: Config): Promise<Fin
   return Promise.all(
     providers.map((provider) => {
       const check = providers.length === 1 ? 'backend' : `backend ${provider.name}`
-      if (provider.kind === 'gateway') return checkGateway(check, provider, timings)
+      if (provider.kind === 'local-model') return checkModelFile(check, provider)
+      if (provider.kind !== 'mock') return checkRemote(check, provider, timings)
       const isAlone = providers.length === 1
-      return ok(check, isAlone ? 'mock; set PARLEY_BACKEND=gateway for a language model' : 'mock')
+      return ok(check, isAlone ? 'mock; set PARLEY_BACKEND=gateway or local for a language model' : 'mock')
     }),
   )
 }
 
-type GatewayConfig = Extract<ProviderConfig, { kind: 'gateway' }>
-
-async function checkGateway(
-  check: string,
-  provider: GatewayConfig,
-  timings: Config['timings'],
-): Promise<Finding> {
-  const { url } = provider
-  const gateway = await createGateway(provider, timings, MODEL_LIST_MS)
+/** A model of this process: as far as can be told without reading all of it. */
+async function checkModelFile(check: string, provider: LocalModelConfig): Promise<Finding> {
+  const { checkLocalModel } = await import('../chat/backends/local-model/load.ts')
   try {
-    const models = await gateway.listModels(new AbortController().signal)
-    if (models.length > 0) return ok(check, `${url} lists ${models.length} models`)
-    return warn(check, `${url} lists no models; give it one`)
+    await checkLocalModel(provider)
+    return ok(check, `${provider.path} can be loaded`)
   } catch (error) {
-    return toFinding(check, provider, error)
-  } finally {
-    await gateway.close()
+    if (!(error instanceof StartupError)) throw error
+    return fail(check, error.message)
   }
 }
 
-function toFinding(check: string, { name, url }: GatewayConfig, error: unknown): Finding {
+async function checkRemote(
+  check: string,
+  provider: RemoteConfig,
+  timings: Config['timings'],
+): Promise<Finding> {
+  const { url } = provider
+  const backend = await createRemote(provider, timings, MODEL_LIST_MS)
+  try {
+    const models = await backend.listModels(new AbortController().signal)
+    if (models.length > 0) return ok(check, `${url} lists ${models.length} models`)
+    const advice = provider.kind === 'local' ? 'give it one, such as `ollama pull llama3.2`' : 'give it one'
+    return warn(check, `${url} lists no models; ${advice}`)
+  } catch (error) {
+    return toFinding(check, provider, error)
+  } finally {
+    await backend.close()
+  }
+}
+
+function toFinding(check: string, provider: RemoteConfig, error: unknown): Finding {
   if (!(error instanceof BackendFailure)) throw error
+  const { kind, url } = provider
   const { status } = error
+  if (kind === 'local') {
+    const setting = toSetting(provider, 'PARLEY_LOCAL_URL', 'url')
+    const said = status === undefined ? error.message : `${url} answered ${status}`
+    return fail(check, `${said}; check ${setting}`)
+  }
   if (status === 401 || status === 403) {
-    const setting = toSetting(name, 'PARLEY_GATEWAY_API_KEY', 'api_key')
+    const setting = toSetting(provider, 'PARLEY_GATEWAY_API_KEY', 'api_key')
     return fail(check, `${url} answered ${status}; set ${setting} to a key it accepts`)
   }
-  const setting = toSetting(name, 'PARLEY_GATEWAY_URL', 'url')
+  const setting = toSetting(provider, 'PARLEY_GATEWAY_URL', 'url')
   // Some gateways have none; ids are handed on as they are then.
   if (status === 404) return warn(check, `${url}/models is not there; check ${setting}`)
   return fail(check, `${url} gave no model list (${error.message}); check ${setting} and that it runs`)
 }
 
-/** Where an operator sets that of a provider; a file may use the environment's name too. */
-function toSetting(name: string, variable: string, key: string): string {
+/** Where an operator sets that of a provider; a file may use the name the environment's has, which is its kind. */
+function toSetting({ kind, name }: RemoteConfig, variable: string, key: string): string {
   const inFile = `providers.${name}.${key} in the file of PARLEY_CONFIG`
-  return name === 'gateway' ? `${variable} (or ${inFile})` : inFile
+  return name === kind ? `${variable} (or ${inFile})` : inFile
 }
 
 /** The port is free, or a Parley answers there. */

@@ -3,16 +3,19 @@ import type { Logger } from 'pino'
 import { createService, type Service } from '../service.ts'
 import { print, printNotice } from './output.ts'
 import { readSettings } from './settings.ts'
+import { takeStopSignals } from './stop-signals.ts'
 
 /** After a crash, so long for answers under way. Security: 2.4. */
 const CRASH_DRAIN_MS = 5_000
 
 /** Starts, prints where the service answers and, the first time, the first parent key; stops on SIGTERM or SIGINT. */
 export async function serve(): Promise<void> {
-  const service = await createService({ config: await readSettings() })
+  const config = await readSettings()
+  const starting = createService({ config })
+  stopOnSignal(starting)
+  const service = await starting
   print(`listening on ${service.url}`)
   if (service.firstParentKey !== undefined) printFirstKey(service)
-  stopOnSignal(service)
   stopOnCrash(service, service.deps.log)
 }
 
@@ -25,19 +28,23 @@ Your first parent key, shown this once; keep it on servers only:
 API reference: ${url}/docs`)
 }
 
-/** The first signal lets running answers end, the second ends the process at once. Decision: 2 (`serve`). */
-function stopOnSignal(service: Service): void {
+/**
+ * The first signal lets running answers end, the second ends the process at once. A start goes on to its end first: a parent key
+ * that it made and nobody saw would be lost. Decision: 2 (`serve`).
+ */
+function stopOnSignal(starting: Promise<Service>): void {
   let isStopping = false
-  const stop = async (signal: NodeJS.Signals) => {
+  takeStopSignals(async (signal) => {
     if (isStopping) process.exit(1)
     isStopping = true
+    const service = await starting.catch(() => undefined)
+    // The command says why there is none, and ends.
+    if (service === undefined) return
     const closing = service.close()
     printNotice(`${signal}: stopping; running answers may end first (once more to stop at once)`)
     await closing
     process.exit(0)
-  }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  })
 }
 
 /** After an error nobody caught nothing is certain: let answers end, then have the supervisor start afresh. */

@@ -1,5 +1,6 @@
 /** What users can do with parent keys: see theirs, choose the one they work with, claim one they know. */
 import { moveAgents } from '../agents/move.ts'
+import { moveArtifacts } from '../artifacts/move.ts'
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import type { Deps } from '../deps.ts'
@@ -15,6 +16,7 @@ import { lockUser, updateUser } from './store.ts'
 export interface MovedThings {
   readonly agents: number
   readonly files: number
+  readonly artifacts: number
   readonly usageDays: number
   readonly usageCalls: number
 }
@@ -25,7 +27,7 @@ export interface Claim {
   readonly moved: MovedThings
 }
 
-const nothing: MovedThings = { agents: 0, files: 0, usageDays: 0, usageCalls: 0 }
+const nothing: MovedThings = { agents: 0, files: 0, artifacts: 0, usageDays: 0, usageCalls: 0 }
 
 /**
  * Lets the user work with another of their keys.
@@ -98,6 +100,7 @@ async function moveAutomatic(
 async function moveEverything(trx: Deps['db'], from: string, to: string): Promise<MovedThings> {
   const agents = await moveAgents(trx, from, to)
   const files = await moveFiles(trx, from, to)
+  const artifacts = await moveArtifacts(trx, from, to)
   const { days: usageDays, calls: usageCalls } = await moveUsage(trx, from, to)
-  return { agents, files, usageDays, usageCalls }
+  return { agents, files, artifacts, usageDays, usageCalls }
 }

@@ -63,7 +63,7 @@ export const KeyClaimed = z
     claimed: z.literal(true),
     parent_key: publicKey,
     moved: z
-      .strictObject({ agents: count, files: count, usage_days: count, usage_calls: count })
+      .strictObject({ agents: count, files: count, artifacts: count, usage_days: count, usage_calls: count })
       .meta({ description: 'What the automatic key owned; nothing when the key was theirs before.' }),
   })
   .meta({ id: 'KeyClaimed' })
@@ -88,8 +88,8 @@ export function renderClaim({ parentKeyId, moved }: Claim): z.output<typeof KeyC
 }
 
 /** Also how a claim is written down. */
-export function renderMoved({ agents, files, usageDays, usageCalls }: MovedThings) {
-  return { agents, files, usage_days: usageDays, usage_calls: usageCalls }
+export function renderMoved({ agents, files, artifacts, usageDays, usageCalls }: MovedThings) {
+  return { agents, files, artifacts, usage_days: usageDays, usage_calls: usageCalls }
 }
 
 function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {

@@ -184,17 +184,80 @@ export interface FileTable {
   expires_at: number | null
 }
 
+/** An artifact: a reserved id, an upload under way, or what became of one; its bytes lie in the blob store. */
+export interface ArtifactTable {
+  /** A UUID in lower case, made by the client or by us; one for all tenants. */
+  id: string
+  /** The tenant. */
+  parent_key_id: string
+  /** The last part of the upload's address, which nobody can guess; null while the id is only reserved. */
+  segment: string | null
+  /** `unknown` is a reserved id. */
+  state: 'unknown' | 'uploading' | 'processing' | 'ready'
+  /** Null only for a reserved id that may become any kind. */
+  kind: 'video' | 'project' | 'captions' | 'thumbnail' | null
+  /** The id of the artifact it belongs to, which need not be there. */
+  related_to: string | null
+  /** Its display name. */
+  name: string | null
+  /** As the client sent it; null while the id is only reserved. */
+  filename: string | null
+  /** The media type as the client sent it; never believed. */
+  filetype: string | null
+  /** SHA-256 of the whole, in hexadecimal, as the client announced it. */
+  checksum: string | null
+  /** `Upload-Metadata` as it was sent. */
+  metadata: string | null
+  /** The declared length; null while it is not known. */
+  size_bytes: number | null
+  /** Bytes that survive a crash: what a client may go on from. */
+  received_bytes: Generated<number>
+  /** Bytes that count against the tenant's quota. */
+  kept_bytes: Generated<number>
+  /** The name of the bytes as they were sent: first where blobs grow, then in the store. A UUID; null for a reserved id. */
+  blob: string | null
+  /** Counts the leases: whoever writes bytes names the number of theirs, and a newer one shuts them out. */
+  fence: Generated<number>
+  /** Somebody may be writing bytes until this second; null while nobody is. */
+  lease_until: number | null
+  /** The blob that is served; null until `ready`. May be the one that was sent. */
+  served_blob: string | null
+  served_bytes: number | null
+  /** What the served bytes are meant to be; null until `ready`. */
+  media_type: string | null
+  /** What the served bytes were found to be; null until `ready`. */
+  sniffed_type: string | null
+  /** A still picture (JPEG); null where there is none. */
+  poster_blob: string | null
+  poster_bytes: number | null
+  /** Of the conversion, 0 to 1000. */
+  progress_permille: Generated<number>
+  /** Null until `ready`. */
+  conversion_result: 'converted' | 'original' | null
+  /** Why the bytes are served as they were sent; null where there is nothing to say. */
+  conversion_reason: string | null
+  /** The host has handled the complete upload. */
+  acknowledged: Generated<number>
+  /** JSON: what the host recorded; null until it does. */
+  outcome: string | null
+  created_at: number
+  /** When the last byte was recorded; null until then. */
+  finished_at: number | null
+  /** From this second on an unfinished upload or a reserved id is gone; null for one that stays. */
+  expires_at: number | null
+}
+
 /** Something that was done, and who did it; kept for good, whatever becomes of the target. */
 export interface AuditEventTable {
   /** Made here, and it grows with time: microseconds since the epoch in base 36 come first. */
   id: string
   created_at: number
-  actor_kind: 'parent_key' | 'user' | 'command' | 'service'
-  /** The key's public id, the user's email, or the operating system's user a command ran as. */
+  actor_kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
+  /** The key's public id, the user's email, the artifact a token is for, or the operating system's user a command ran as. */
   actor: string
   /** One of `auditActions` in `src/audit/audit.ts`. */
   action: string
-  target_kind: 'key' | 'agent' | 'file'
+  target_kind: 'key' | 'agent' | 'file' | 'artifact'
   target_id: string
   /** The parent key the target is, or belongs to; null when there is none. */
   tenant: string | null
@@ -226,6 +289,7 @@ export interface Tables {
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
   files: FileTable
+  artifacts: ArtifactTable
   users: UserTable
   audit_events: AuditEventTable
   installation: InstallationTable

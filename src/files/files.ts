@@ -6,8 +6,9 @@ import { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
 import { assertTenantLives } from '../keys/keys.ts'
 import { Download } from '../rpc/answer.ts'
-import type { ByteRange } from '../storage/blobs.ts'
+import { wholeOf } from '../storage/blobs.ts'
 import { assertWithinQuota } from '../storage/quota.ts'
+import { sniff } from '../storage/sniff.ts'
 import type { FileListQuery, FileUpload } from './schema.ts'
 import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows, updateFileOwners } from './store.ts'
 
@@ -110,11 +111,6 @@ export async function downloadFile(deps: FileDeps, tenantId: string, id: string)
   })
 }
 
-/** Named to the last byte, so that a blob that lost its end is not sent as if it were whole. */
-function wholeOf(sizeBytes: number): ByteRange | undefined {
-  return sizeBytes === 0 ? undefined : { start: 0, end: sizeBytes - 1 }
-}
-
 /** Deletes a file; whoever is downloading it gets the rest. @throws ServiceError `not_found` */
 export async function deleteFile(
   deps: FileDeps & AuditDeps,
@@ -163,13 +159,4 @@ function positionOf(id: string): number {
   if (digits === undefined)
     throw new ServiceError('invalid_value', `after: '${id}' is no file id`, { param: 'after' })
   return Number.parseInt(digits, 36)
-}
-
-/** What the bytes are, by their beginning; nothing a sender says is believed. Security: 2.7. */
-async function sniff(head: Uint8Array): Promise<string> {
-  // Loaded with the first upload: a start has no use for it.
-  const { fileTypeFromBuffer } = await import('file-type')
-  // A beginning that breaks the detector is nothing known either.
-  const found = await fileTypeFromBuffer(head).catch(() => undefined)
-  return found?.mime ?? 'application/octet-stream'
 }

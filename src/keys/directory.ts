@@ -4,7 +4,7 @@ import { createRemembered } from '../db/remembered.ts'
 import { type Clock, type Database, unixSeconds } from '../deps.ts'
 import { digestOf, parseKey } from './format.ts'
 import type { Caller } from './schema.ts'
-import { type FoundCredential, findCredential, markUsed } from './store.ts'
+import { type FoundCredential, findCredential, findParentKey, markUsed } from './store.ts'
 
 /** How long a look-up may be answered from memory, in milliseconds. Security: 2.1. */
 const KNOWN_FOR_MS = 2_000
@@ -16,6 +16,8 @@ const REMEMBERED = 20_000
 export interface KeyDirectory {
   /** The caller that key stands for; undefined when it is malformed, unknown, expired or revoked. */
   find(key: string): Promise<Caller | undefined>
+  /** Whether the tenant's parent key was not revoked. */
+  isLive(tenantId: string): Promise<boolean>
   /** Forgets everything remembered: called after every change to keys or agents. */
   forget(): void
   /** Whoever remembers something about keys besides forgets it together with them. */
@@ -31,6 +33,10 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   const remembered = createRemembered<FoundCredential | undefined>(clock, {
     max: REMEMBERED,
     keepMs: (credential) => (credential === undefined ? UNKNOWN_FOR_MS : KNOWN_FOR_MS),
+  })
+  const live = createRemembered<boolean>(clock, {
+    max: REMEMBERED,
+    keepMs: (isLive) => (isLive ? KNOWN_FOR_MS : UNKNOWN_FOR_MS),
   })
   const used = new Set<string>()
   const listeners: (() => void)[] = []
@@ -49,8 +55,11 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
       used.add(credential.caller.tenantId)
       return credential.caller
     },
+    isLive: (tenantId) =>
+      live.get(tenantId, async () => (await findParentKey(db, tenantId))?.revoked_at === null),
     forget() {
       remembered.forget()
+      live.forget()
       for (const listener of listeners) listener()
     },
     onForget: (listener) => void listeners.push(listener),

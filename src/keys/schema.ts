@@ -28,10 +28,24 @@ export interface AgentCaller {
   readonly agentId: string
 }
 
+/** Whoever presented a token for one artifact, and for those that belong to it. Decision: 9. */
+export interface TokenCaller {
+  readonly kind: 'token'
+  /** Whose parent key the token was made with. */
+  readonly tenantId: string
+  readonly artifactId: string
+  readonly use: 'upload' | 'view'
+  /** Unix seconds. */
+  readonly expiresAt: number
+}
+
 /** Who is calling, once the credential is known to be good. */
 export type Caller = ParentCaller | AgentCaller
 
-export type CallerKind = Caller['kind']
+/** The same, where tokens count too. */
+export type AnyCaller = Caller | TokenCaller
+
+export type CallerKind = AnyCaller['kind']
 
 /** Decision: 5 (`GET /v1/keys/validate`). */
 export const KeyValidity = z

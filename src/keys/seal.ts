@@ -10,6 +10,8 @@ export interface Sealer {
   seal(text: string, context: string): string
   /** @throws Error when the text was sealed under another master key or for another context, or was changed. */
   open(sealed: string, context: string): string
+  /** Another secret that follows from the same master key; nothing can be told from one about the other. */
+  derive(purpose: string, sizeBytes: number): Buffer
 }
 
 const CIPHER = 'aes-256-gcm'
@@ -43,6 +45,7 @@ export function createSealer(secret: string | Uint8Array, random: Random): Seale
       }
       return decipher(key, bytes, context)
     },
+    derive: (purpose, sizeBytes) => derive(secret, purpose, sizeBytes),
   }
 }
 

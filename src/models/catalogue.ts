@@ -81,7 +81,8 @@ export function createModelCatalogue(
     } catch (error) {
       if (closing.signal.aborted) return
       down.add(backend.name)
-      log.warn({ provider: backend.name, err: error }, 'the model list could not be read')
+      const reason = error instanceof Error ? error.message : String(error)
+      log.warn({ provider: backend.name, err: error }, `the model list could not be read: ${reason}`)
     }
     const delayMs = down.has(backend.name) ? timings.retryEveryMs : timings.refreshEveryMs
     timers.set(backend.name, setTimeout(() => void refresh(backend), delayMs).unref())
@@ -108,7 +109,11 @@ export function createModelCatalogue(
       return route
     },
     defaultModel: () => config.defaultModel ?? names.list().find(({ chats }) => chats)?.id,
-    defaultEmbeddingModel: () => config.defaultEmbeddingModel ?? names.list().find(({ chats }) => !chats)?.id,
+    defaultEmbeddingModel() {
+      const listed = names.list()
+      const found = listed.find(({ chats }) => !chats) ?? listed.find(({ embeds }) => embeds)
+      return config.defaultEmbeddingModel ?? found?.id
+    },
     health: () => Object.fromEntries(backends.map(({ name }) => [name, isUp(name) ? 'up' : 'down'])),
     async ready() {
       let timer: NodeJS.Timeout | undefined

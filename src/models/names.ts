@@ -25,7 +25,15 @@ export function createModelNames(backends: readonly ChatBackend[]): ModelNames {
         return { ...model, id, backendId: model.id, provider: name }
       }),
     )
-    byId = new Map(merged.map((model) => [`${model.provider}/${model.backendId}`, model]))
+    byId = new Map()
+    // The later of two wins: an alias gives way to whatever is listed under it.
+    for (const model of merged) {
+      for (const alias of model.aliases ?? []) {
+        if (isClear(alias, model.provider)) byId.set(alias, model)
+        byId.set(`${model.provider}/${alias}`, model)
+      }
+    }
+    for (const model of merged) byId.set(`${model.provider}/${model.backendId}`, model)
     for (const model of merged) byId.set(model.id, model)
   }
 

@@ -91,8 +91,8 @@ function listHeaders(content: DownloadContent, portion: Portion): string[] {
 }
 
 /** Protocol: RFC 6266, with the name in both its forms where it is not plain. */
-function dispositionOf({ mediaType, filename }: DownloadContent): string {
-  const type = inlineTypes.includes(mediaType) ? 'inline' : 'attachment'
+function dispositionOf({ mediaType, filename, isAttachment }: DownloadContent): string {
+  const type = inlineTypes.includes(mediaType) && !isAttachment ? 'inline' : 'attachment'
   return createDisposition(toSafeName(filename), { type })
 }
 

@@ -95,6 +95,16 @@ export function bearerOf(request: IncomingMessage): string | undefined {
 }
 
 /**
+ * The token in the address of an artifact: where a header cannot be set, such as in a page's `<video>`. Only what is read can be asked
+ * for so. Decision: 9.
+ */
+export function tokenOf({ method, url = '' }: IncomingMessage): string | undefined {
+  if (method !== 'GET' && method !== 'HEAD') return undefined
+  if (!/^\/artifacts\/[^?]*\?/.test(url)) return undefined
+  return new URLSearchParams(url.slice(url.indexOf('?'))).get('token') ?? undefined
+}
+
+/**
  * The client's address: the peer's, or, as long as that is a trusted proxy, the one it saw itself, read from the right end of
  * `X-Forwarded-For`. Decision: 3.
  */

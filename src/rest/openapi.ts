@@ -4,29 +4,18 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObj
 import packageJson from '../../package.json' with { type: 'json' }
 import { definitionFormats } from './input.ts'
 import { renderPermission, renderSecurity, securitySchemes } from './openapi-access.ts'
+import { errorSchemas, limitHeaders, protocolHeaders, retryAfter, tags } from './openapi-parts.ts'
+import { uploadPaths } from './openapi-uploads.ts'
 import { listRestOperations, type RestOperation } from './routes.ts'
-
-export const AgentError = z
-  .strictObject({ error: z.string(), code: z.string().optional() })
-  .meta({ id: 'AgentError', description: 'How everything under /v1/agents says that it failed.' })
-
-export const ChatError = z
-  .strictObject({
-    error: z.strictObject({
-      message: z.string(),
-      type: z.string(),
-      param: z.string().nullable(),
-      code: z.string(),
-    }),
-  })
-  .meta({ id: 'Error', description: 'How everything else under /v1 says that it failed.' })
 
 /** The failures every operation shares, by status. */
 const commonFailures: Readonly<Record<number, string>> = {
   400: 'The request is malformed or a value is not allowed.',
+  500: 'Something went wrong on our side.',
+}
+const accessFailures: Readonly<Record<number, string>> = {
   401: 'The key is missing or not valid.',
   429: 'Too many requests; `Retry-After` says how long to wait.',
-  500: 'Something went wrong on our side.',
 }
 const bodyFailures: Readonly<Record<number, string>> = {
   408: 'The body did not arrive in time.',
@@ -52,7 +41,7 @@ export function renderOpenapi(): ReturnType<typeof createDocument> {
     },
     servers: [{ url: '/', description: 'This server' }],
     tags,
-    paths: paths as ZodOpenApiPathsObject,
+    paths: { ...paths, ...uploadPaths } as ZodOpenApiPathsObject,
     components: { securitySchemes, schemas: eventSchemas() },
   })
 }
@@ -75,7 +64,11 @@ function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
     security: renderSecurity(operation),
     ...renderInput(operation),
     responses: {
-      [String(wire.status ?? 200)]: { description: 'Success', headers: limitHeaders, content: answer },
+      [String(wire.status ?? 200)]: {
+        description: 'Success',
+        headers: wire.isUncounted ? protocolHeaders : limitHeaders,
+        content: answer,
+      },
       ...(wire.download ? downloadAnswers : {}),
       ...renderFailures(operation),
     },
@@ -124,17 +117,19 @@ function renderFailures(operation: RestOperation): Record<string, object> {
   const takesBody = http.method === 'POST' || http.method === 'PUT'
   const failures = {
     ...commonFailures,
+    ...(wire.callers.length > 0 ? accessFailures : {}),
     ...(takesBody ? bodyFailures : {}),
     ...renderPermission(operation),
     ...wire.failures,
   }
-  const schema = wire.errors === 'agent' ? AgentError : ChatError
+  const schema = errorSchemas[wire.errors]
+  const limits = wire.isUncounted ? {} : limitHeaders
   return Object.fromEntries(
     Object.entries(failures).map(([status, description]) => [
       status,
       {
         description,
-        ...(status === '429' ? { headers: { ...limitHeaders, ...retryAfter } } : {}),
+        ...(status === '429' ? { headers: { ...limits, ...retryAfter } } : {}),
         content: { 'application/json': { schema } },
       },
     ]),
@@ -161,31 +156,6 @@ const downloadAnswers = {
   },
   304: { description: 'The bytes are those named in `If-None-Match`.' },
 } as const
-
-const wholeNumber = { type: 'integer' } as const
-
-/** Contract: Limits. */
-const limitHeaders = {
-  'X-RateLimit-Limit': { description: 'Requests a minute.', schema: wholeNumber },
-  'X-RateLimit-Remaining': { description: 'Requests left in this minute.', schema: wholeNumber },
-  'X-RateLimit-Reset': { description: 'Unix seconds: when the next minute begins.', schema: wholeNumber },
-}
-const retryAfter = { 'Retry-After': { description: 'Seconds to wait.', schema: wholeNumber } }
-
-const tags = [
-  { name: 'Agents', description: 'What an agent is: its definition, its versions and its key.' },
-  { name: 'Chat', description: 'Conversations, as any client of the well-known chat API sends them.' },
-  { name: 'Files', description: 'Bytes kept for the calling parent key.' },
-  { name: 'Embeddings', description: 'Texts as vectors, near each other where the texts are alike.' },
-  { name: 'Keys', description: 'The key a caller presents.' },
-  { name: 'Manager', description: 'The console: its user, their keys, and their agents.' },
-  {
-    name: 'Administration',
-    description: 'For administrators: every user and key, what was used and what was done.',
-  },
-  { name: 'Models', description: 'What a request may name as its model: models and agents.' },
-  { name: 'Usage', description: 'What the calls of a parent key have taken.' },
-]
 
 /** Events are referred to from inside a string schema, where the generator does not look. */
 function eventSchemas(): Record<string, z.ZodType> {

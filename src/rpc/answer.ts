@@ -51,6 +51,8 @@ export interface DownloadContent {
   readonly mediaType: string
   /** What to save them as, unchecked. */
   readonly filename: string
+  /** Never shown in the browser's own window, however harmless they look. */
+  readonly isAttachment?: boolean
   /** The bytes in the range; all of them without one. */
   open(range?: ByteRange): Promise<Readable>
 }

@@ -1,18 +1,23 @@
 /** Lets a call in: resolves its key, counts it against its limits, and checks that its kind of key may call. */
 import ipaddr from 'ipaddr.js'
+import { isToken } from '../artifacts/tokens.ts'
 import { ServiceError } from '../errors.ts'
-import type { Caller, CallerKind } from '../keys/schema.ts'
+import type { AnyCaller, CallerKind } from '../keys/schema.ts'
 import type { CallContext } from './context.ts'
 import { assertOwnPage } from './own-page.ts'
 import type { Hit, Quota } from './rate-limit.ts'
 
 /** What an operation asks of its caller. */
 export interface Admission {
+  /** Nobody is asked who they are where this is empty. */
   readonly callers: readonly CallerKind[]
   /** Under the agent shape a key of the wrong kind is 401, elsewhere 403. Decision: 4. */
-  readonly errors: 'agent' | 'openai'
+  readonly errors: 'agent' | 'openai' | 'artifact'
   /** Somebody signed in, where a key is not enough. */
   readonly needs?: 'user' | 'administrator'
+  readonly isUncounted?: true
+  /** The media type of a body that comes without a key; JSON unless given. */
+  readonly pageBody?: string
 }
 
 /**
@@ -20,33 +25,41 @@ export interface Admission {
  * @throws ServiceError `missing_api_key`, `invalid_api_key`, `insufficient_permissions`, `rate_limit_exceeded`; without a key also
  * `invalid_value`, `unsupported_media_type`.
  */
-export async function authorize(context: CallContext, admission: Admission): Promise<void> {
+export async function authorize(context: CallContext<AnyCaller>, admission: Admission): Promise<void> {
+  if (admission.callers.length === 0) return
   const caller = await findCaller(context)
-  if (caller === undefined) return refuseUnknown(context)
-  await countRequest(context, caller)
-  assertOwnPage(context.arrival, context.deps.config)
+  // Where tokens are of no use, one is as good as an unknown key.
+  const isUseless = caller?.kind === 'token' && !admission.callers.includes('token')
+  if (caller === undefined || isUseless) return refuseUnknown(context)
+  if (!admission.isUncounted) await countRequest(context, caller)
+  assertOwnPage(context.arrival, context.deps.config, admission.pageBody)
   if (!admission.callers.includes(caller.kind)) throw wrongKind(caller.kind, admission)
   if (admission.needs !== undefined) assertUser(caller, admission.needs)
   context.caller = caller
 }
 
 /** Counts a call that leads nowhere if its key is good: it is an authenticated one all the same. Decision: 3 (Rate limits). */
-export async function countStray(context: CallContext): Promise<void> {
+export async function countStray(context: CallContext<AnyCaller>): Promise<void> {
   const caller = await findCaller(context)
   if (caller !== undefined) await countRequest(context, caller)
 }
 
 /**
- * Who the presented key belongs to, or else whom a proxy has signed in; undefined without either.
+ * Who the presented key or token belongs to, or else whom a proxy has signed in; undefined without either.
  * @throws ServiceError `invalid_value` when what the proxy says could mean two things.
  */
-export function findCaller({ deps, arrival }: CallContext): Promise<Caller | undefined> | undefined {
+export function findCaller({
+  deps,
+  arrival,
+}: CallContext<AnyCaller>): Promise<AnyCaller | undefined> | undefined {
+  const text = arrival.bearer ?? arrival.token
+  if (text !== undefined && isToken(text)) return deps.tokens.find(text)
   if (arrival.bearer !== undefined) return deps.keys.find(arrival.bearer)
   return arrival.ambient === undefined ? undefined : deps.users.find(arrival.ambient, arrival)
 }
 
 /** A failed authentication counts against its address; a good key from there is never held back. Decision: 3. */
-async function refuseUnknown(context: CallContext): Promise<never> {
+async function refuseUnknown(context: CallContext<AnyCaller>): Promise<never> {
   const { deps, arrival } = context
   const limit = deps.config.limits.authFailures
   if (limit > 0) {
@@ -58,7 +71,7 @@ async function refuseUnknown(context: CallContext): Promise<never> {
       })
     }
   }
-  throw arrival.bearer === undefined
+  throw arrival.bearer === undefined && arrival.token === undefined
     ? new ServiceError(
         'missing_api_key',
         'No API key was sent: use the header `Authorization: Bearer <key>`.',
@@ -66,7 +79,7 @@ async function refuseUnknown(context: CallContext): Promise<never> {
     : new ServiceError('invalid_api_key', 'The API key is not valid.')
 }
 
-async function countRequest(context: CallContext, caller: Caller): Promise<void> {
+async function countRequest(context: CallContext<AnyCaller>, caller: AnyCaller): Promise<void> {
   const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
   if (quota === undefined) return
   const hit = await context.deps.limiter.hit([quota, ...others])
@@ -80,8 +93,9 @@ async function countRequest(context: CallContext, caller: Caller): Promise<void>
   }
 }
 
-function listQuotas({ deps, arrival }: CallContext, caller: Caller): Quota[] {
+function listQuotas({ deps, arrival }: CallContext<AnyCaller>, caller: AnyCaller): Quota[] {
   const { limits } = deps.config
+  if (caller.kind === 'token') return []
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: limits.parent }]
   const agent = `agent:${caller.agentId}`
   return [
@@ -90,7 +104,7 @@ function listQuotas({ deps, arrival }: CallContext, caller: Caller): Quota[] {
   ]
 }
 
-function setLimitHeaders(context: CallContext, hit: Hit): void {
+function setLimitHeaders(context: CallContext<AnyCaller>, hit: Hit): void {
   context.setHeader('X-RateLimit-Limit', String(hit.limit))
   context.setHeader('X-RateLimit-Remaining', String(hit.remaining))
   context.setHeader('X-RateLimit-Reset', String(hit.resetAt))
@@ -100,11 +114,17 @@ function wrongKind(kind: CallerKind, { errors, callers }: Admission): ServiceErr
   if (errors === 'agent' && kind === 'agent') {
     return new ServiceError('invalid_api_key', 'This call needs a parent key; an agent key was sent.')
   }
-  const needed = callers.map((caller) => (caller === 'parent' ? 'a parent key' : 'an agent key')).join(' or ')
+  const needed = callers.map((caller) => credentials[caller]).join(' or ')
   return new ServiceError('insufficient_permissions', `This call needs ${needed}.`)
 }
 
-function assertUser(caller: Caller, needs: 'user' | 'administrator'): void {
+const credentials: Readonly<Record<CallerKind, string>> = {
+  parent: 'a parent key',
+  agent: 'an agent key',
+  token: 'a token for the artifact',
+}
+
+function assertUser(caller: AnyCaller, needs: 'user' | 'administrator'): void {
   const user = caller.kind === 'parent' ? caller.user : undefined
   if (user === undefined) {
     throw new ServiceError(

@@ -1,7 +1,7 @@
 /** One call as both doors hand it to the operations: who calls, from where, and the headers of its answer. */
 import type { Ambient } from '../console/identity.ts'
 import type { Deps } from '../deps.ts'
-import type { Caller } from '../keys/schema.ts'
+import type { AnyCaller, Caller } from '../keys/schema.ts'
 
 /** What a door knows of a call before anybody is authenticated. */
 export interface Arrival {
@@ -10,12 +10,14 @@ export interface Arrival {
   readonly clientAddress: string
   /** The bearer token, as sent; undefined without one. */
   readonly bearer: string | undefined
+  /** The token in the address of something that is only read; undefined without one, and where none counts. Decision: 9. */
+  readonly token?: string | undefined
   /** What else tells who is calling; undefined with a token, and where only a token counts. */
   readonly ambient: Ambient | undefined
 }
 
 /** The context of one call; `caller` is set by `authorize`. A class, because accessor literals cost on this path. */
-export class CallContext<C extends Caller = Caller> {
+export class CallContext<C extends AnyCaller = Caller> {
   readonly deps: Deps
   readonly arrival: Arrival
   /** Response headers as a flat list of names and values; the door writes them on success and on failure. */

@@ -2,7 +2,7 @@
 import type { TRPCMutationProcedure, TRPCQueryProcedure } from '@trpc/server'
 import type { z } from 'zod'
 import type { Config } from '../config.ts'
-import type { Caller, CallerKind } from '../keys/schema.ts'
+import type { AnyCaller, CallerKind } from '../keys/schema.ts'
 import type { Download, EventStream, JsonBytes } from './answer.ts'
 import type { CallContext } from './context.ts'
 import { operationProcedure } from './trpc.ts'
@@ -19,8 +19,13 @@ export interface Http {
 
 /** What REST and the document need to know and zod cannot say. */
 export interface Wire<K extends CallerKind = CallerKind> {
-  readonly errors: 'agent' | 'openai'
+  readonly errors: 'agent' | 'openai' | 'artifact'
+  /** Which credentials are good for it; none at all are asked for where this is empty. */
   readonly callers: readonly K[]
+  /** Calls do not count against the limits of their key: outside `/v1` there are none. Decision: 3 (Rate limits). */
+  readonly isUncounted?: true
+  /** What the path's parameters must be, looked at before anybody is asked who they are. */
+  readonly pathFirst?: z.ZodType
   /** Only somebody whom a proxy has signed in may call, whatever key is sent. */
   readonly needs?: 'user' | 'administrator'
   /** Success status, 200 unless given. */
@@ -48,11 +53,13 @@ export interface Wire<K extends CallerKind = CallerKind> {
 }
 
 /** A call of an operation, as `run` receives it. */
-export interface Call<C extends Caller, I> {
+export interface Call<C extends AnyCaller, I> {
   readonly context: CallContext<C>
   readonly input: I
   /** Aborted when the caller leaves. */
   readonly signal: AbortSignal
+  /** A stream of events is asked for (`Accept: text/event-stream`). */
+  readonly wantsEvents: boolean
 }
 
 interface OperationDefinition<
@@ -70,7 +77,7 @@ interface OperationDefinition<
   readonly input: I
   readonly output: O
   readonly run: (
-    call: Call<Extract<Caller, { kind: K }>, z.output<I>>,
+    call: Call<Extract<AnyCaller, { kind: K }>, z.output<I>>,
   ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
 }
 

@@ -6,10 +6,15 @@ import { hasNoBody, mediaTypeOf } from '../rest/bodies.ts'
 import type { Arrival } from './context.ts'
 
 /**
- * Lets a call pass that changes nothing, or that carries a key, or that only a page of ours can make. Security: 2.3. Decision: 10.
+ * Lets a call pass that changes nothing, or that carries a key, or that only a page of ours can make; a body has that media type, none
+ * that a form could have. Security: 2.3. Decision: 10.
  * @throws ServiceError `insufficient_permissions`, `unsupported_media_type`.
  */
-export function assertOwnPage({ ambient }: Arrival, { server }: Pick<Config, 'server'>): void {
+export function assertOwnPage(
+  { ambient }: Arrival,
+  { server }: Pick<Config, 'server'>,
+  mediaType = 'application/json',
+): void {
   if (ambient === undefined || ambient.method === 'GET' || ambient.method === 'HEAD') return
   const { headers } = ambient
   if (!isOwnOrigin(headers, server.publicUrl)) {
@@ -24,8 +29,8 @@ export function assertOwnPage({ ambient }: Arrival, { server }: Pick<Config, 'se
       'Without a key this call needs the header `X-Requested-With`.',
     )
   }
-  if (!hasNoBody(ambient) && mediaTypeOf(ambient) !== 'application/json') {
-    throw new ServiceError('unsupported_media_type', 'Without a key a body is sent as application/json.')
+  if (!hasNoBody(ambient) && mediaTypeOf(ambient) !== mediaType) {
+    throw new ServiceError('unsupported_media_type', `Without a key a body is sent as ${mediaType}.`)
   }
 }
 

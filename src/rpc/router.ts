@@ -1,6 +1,7 @@
 /** The table of contents: every operation of the service, by room and verb. */
 import { adminRouter } from '../admin/procedures.ts'
 import { agentsRouter } from '../agents/procedures.ts'
+import { artifactsRouter } from '../artifacts/procedures.ts'
 import { chatRouter } from '../chat/procedures.ts'
 import { managerRouter } from '../console/procedures.ts'
 import { embeddingsRouter } from '../embeddings/procedures.ts'
@@ -15,6 +16,7 @@ import { router } from './trpc.ts'
 export const appRouter = router({
   admin: adminRouter,
   agents: agentsRouter,
+  artifacts: artifactsRouter,
   chat: chatRouter,
   files: filesRouter,
   embeddings: embeddingsRouter,

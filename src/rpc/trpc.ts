@@ -59,7 +59,8 @@ export function operationProcedure(operation: AnyOperation) {
     .output(operation.output)
   const resolve = async ({ ctx, input, signal }: ResolverCall) => {
     try {
-      const answer = await operation.run({ context: ctx.call, input, signal: signal ?? neverAborted })
+      const call = { context: ctx.call, input, signal: signal ?? neverAborted, wantsEvents: false }
+      const answer = await operation.run(call)
       return answer instanceof JsonBytes ? JSON.parse(answer.toString()) : answer
     } catch (thrown) {
       return rethrowForRpc(thrown)

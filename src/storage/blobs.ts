@@ -65,3 +65,8 @@ export interface Blobs {
   /** Gives back what the store holds in this process. */
   close(): Promise<void>
 }
+
+/** All of a blob, named to the last byte, so that one which lost its end is not sent as if it were whole. */
+export function wholeOf(sizeBytes: number): ByteRange | undefined {
+  return sizeBytes === 0 ? undefined : { start: 0, end: sizeBytes - 1 }
+}

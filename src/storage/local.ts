@@ -1,88 +1,67 @@
 /** Keeps bytes in a folder of this machine: written aside, synced, then moved to their name. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, open, opendir, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { open, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { cannotUse } from '../db/data-directory.ts'
 import { passing } from '../passing.ts'
+import { type BlobEntry, type Blobs, type ByteRange, extendHead, type StagedBlob } from './blobs.ts'
 import {
-  type BlobEntry,
-  type Blobs,
-  type ByteRange,
-  extendHead,
-  isBlobName,
-  type StagedBlob,
-} from './blobs.ts'
-import { assertRoom, hasRoom, isFull, type ReadSpace, readSpaceOf, rethrow } from './space.ts'
+  CHECK_SPACE_EVERY_BYTES,
+  INCOMING,
+  listBlobs,
+  moveDurably,
+  openFolder,
+  openStoreFolder,
+  type StoreFolder,
+} from './folder.ts'
+import type { GrowingStore } from './growing.ts'
+import { LocalGrowingBlobs } from './local-growing.ts'
+import { assertRoom, hasRoom, isFull, type ReadSpace, rethrow } from './space.ts'
 
-/** While bytes come in, the space is looked at again after so many. */
-const CHECK_SPACE_EVERY_BYTES = 64 * 1024 ** 2
 /** Read at once: large enough that a read costs little, small enough that a thousand readers cost little. */
 const READ_BYTES = 256 * 1024
-/** The folder, inside the store's own, of what is still arriving. */
-const INCOMING = 'incoming'
+
+/** Opens the store of that name in a data directory; for `:memory:` one that goes with the process. */
+export async function openBlobsIn(dataDir: string, name: string): Promise<Blobs> {
+  return new LocalBlobs(await openStoreFolder(dataDir, name))
+}
 
 /**
- * Opens the store in a folder, which is made if it is not there, for this user alone. What a process that was killed had not
- * finished is removed, so nobody else may be using it. Security: 2.8.
+ * Opens the store in a folder, which is made if it is not there.
  * @throws StartupError when the folder cannot be used.
  */
-export async function openLocalBlobs(root: string, readSpace: ReadSpace = readSpaceOf): Promise<Blobs> {
-  try {
-    await prepare(root)
-  } catch (cause) {
-    throw cannotUse('folder', root, cause)
-  }
-  return new LocalBlobs({ root: async () => root, readSpace, close: async () => {} })
+export async function openLocalBlobs(root: string, readSpace?: ReadSpace): Promise<Blobs> {
+  return new LocalBlobs(await openFolder(root, readSpace))
 }
 
-/** A store that goes with the process, in the system's folder for temporary files; made when something first comes in. */
-export function createTemporaryBlobs(): Blobs {
-  let making: Promise<string> | undefined
-  const make = async () => {
-    const root = await mkdtemp(join(tmpdir(), 'parley-files-'))
-    await prepare(root)
-    return root
-  }
-  return new LocalBlobs({
-    root() {
-      making ??= make()
-      return making
-    },
-    readSpace: readSpaceOf,
-    async close() {
-      if (making !== undefined) await rm(await making, { recursive: true, force: true })
-    },
-  })
+/** Opens the store of that name with what grows beside it, which is synced to the disk unless `isSynced` is false. */
+export async function openGrowingStore(
+  dataDir: string,
+  name: string,
+  isSynced: boolean,
+): Promise<GrowingStore> {
+  return toGrowingStore(await openStoreFolder(dataDir, name), isSynced)
 }
 
-async function prepare(root: string): Promise<void> {
-  await rm(join(root, INCOMING), { recursive: true, force: true })
-  await mkdir(join(root, INCOMING), { recursive: true, mode: 0o700 })
-  await syncFolder(dirname(root))
-}
-
-interface LocalBlobsOptions {
-  root(): Promise<string>
-  readonly readSpace: ReadSpace
-  close(): Promise<void>
+/** A store in that folder, with what grows beside it. */
+export function toGrowingStore(folder: StoreFolder, isSynced: boolean): GrowingStore {
+  return { blobs: new LocalBlobs(folder), growing: new LocalGrowingBlobs(folder, isSynced) }
 }
 
 class LocalBlobs implements Blobs {
-  private readonly options: LocalBlobsOptions
+  private readonly folder: StoreFolder
 
-  constructor(options: LocalBlobsOptions) {
-    this.options = options
+  constructor(folder: StoreFolder) {
+    this.folder = folder
   }
 
   async stage(bytes: AsyncIterable<Uint8Array>, expectedBytes = 0): Promise<StagedBlob> {
-    const root = await this.options.root()
+    const root = await this.folder.root()
     const name = randomUUID()
     const path = join(root, INCOMING, name)
     const discard = () => rm(path, { force: true })
     const assertSpace = async (plannedBytes: number) =>
-      assertRoom(await this.options.readSpace(root), plannedBytes)
+      assertRoom(await this.folder.readSpace(root), plannedBytes)
     try {
       await assertSpace(expectedBytes)
       const written = await writeDurably(path, bytes, () => assertSpace(0))
@@ -95,7 +74,7 @@ class LocalBlobs implements Blobs {
   }
 
   async open(name: string, range?: ByteRange): Promise<Readable> {
-    const file = await open(join(await this.options.root(), name))
+    const file = await open(join(await this.folder.root(), name))
     try {
       const { size } = await file.stat()
       if (range !== undefined && range.end >= size)
@@ -108,24 +87,18 @@ class LocalBlobs implements Blobs {
   }
 
   async delete(name: string): Promise<void> {
-    await rm(join(await this.options.root(), name), { force: true })
+    await rm(join(await this.folder.root(), name), { force: true })
   }
 
   async *list(): AsyncIterable<BlobEntry> {
-    const root = await this.options.root()
-    for await (const { name } of await opendir(root)) {
-      if (!isBlobName(name)) continue
-      // The time of the move: what was written before may have waited for the rest of its request.
-      const found = await stat(join(root, name)).catch(ignoreMissing)
-      if (found !== undefined) yield { name, keptAtMs: found.ctimeMs }
-    }
+    yield* listBlobs(await this.folder.root())
   }
 
   async check(): Promise<'up' | 'full'> {
-    const root = await this.options.root()
+    const root = await this.folder.root()
     const path = join(root, INCOMING, randomUUID())
     try {
-      if (!hasRoom(await this.options.readSpace(root), 0)) return 'full'
+      if (!hasRoom(await this.folder.readSpace(root), 0)) return 'full'
       await writeFile(path, '', { flag: 'wx' })
       await rm(path)
       return 'up'
@@ -136,11 +109,11 @@ class LocalBlobs implements Blobs {
   }
 
   async discardAbandoned(): Promise<void> {
-    // Opening the store has done it: no other process uses the folder.
+    // Opening the folder has done it: no other process uses it.
   }
 
   close(): Promise<void> {
-    return this.options.close()
+    return this.folder.close()
   }
 }
 
@@ -169,20 +142,4 @@ async function writeDurably(
   await file.writeFile(passing(observe()))
   await file.sync()
   return { sizeBytes, head }
-}
-
-/** Once the folder is synced the file is found under its name, whatever happens. */
-async function moveDurably(path: string, root: string, name: string): Promise<void> {
-  await rename(path, join(root, name))
-  await syncFolder(root)
-}
-
-async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path)
-  await folder.sync()
-}
-
-function ignoreMissing(error: unknown): undefined {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-  throw error
 }

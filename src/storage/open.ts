@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
+import type { S3Config } from '../config-s3.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
 import { type Blobs, isBlobName } from './blobs.ts'
-import { createTemporaryBlobs, openLocalBlobs } from './local.ts'
+import { openBlobsIn } from './local.ts'
 import { findInstallationId, insertInstallation } from './store.ts'
 
 /**
@@ -18,15 +19,13 @@ export async function openBlobs(
   name: string,
   deps: Pick<Deps, 'db' | 'clock' | 'log'>,
 ): Promise<Blobs> {
-  if (dataDir === ':memory:') return createTemporaryBlobs()
-  const folder = join(dataDir, name)
-  if (s3 === undefined) return openLocalBlobs(folder)
+  if (s3 === undefined) return openBlobsIn(dataDir, name)
   // Loaded only where it is used.
   const { openS3Blobs } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
   const blobs = await openS3Blobs(s3, { name, installationId, ...deps })
   try {
-    await assertNothingLeft(folder, s3.bucket, `${s3.prefix}${name}/`)
+    await assertNothingLeft(dataDir, name, s3)
     return blobs
   } catch (error) {
     await blobs.close()
@@ -39,14 +38,19 @@ async function getInstallationId({ db, clock }: Pick<Deps, 'db' | 'clock'>): Pro
   return (await findInstallationId(db)) as string
 }
 
-/** What was kept in the folder before there was a bucket would not be found any more. */
-async function assertNothingLeft(folder: string, bucket: string, prefix: string): Promise<void> {
+/** What was kept in the folder before there was a bucket would not be found any more. @throws StartupError */
+export async function assertNothingLeft(
+  dataDir: string,
+  name: string,
+  { bucket, prefix }: S3Config,
+): Promise<void> {
+  const folder = join(dataDir, name)
   const names = await readdir(folder).catch((error) => {
     if (error.code === 'ENOENT') return []
     throw error
   })
   if (!names.some(isBlobName)) return
   throw new StartupError(
-    `The folder ${folder} holds files from before S3_BUCKET was set; copy them to ${prefix} in the bucket ${bucket} under their names, then move the folder away, or unset S3_BUCKET.`,
+    `The folder ${folder} holds files from before S3_BUCKET was set; copy them to ${prefix}${name}/ in the bucket ${bucket} under their names, then move the folder away, or unset S3_BUCKET.`,
   )
 }

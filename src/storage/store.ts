@@ -12,13 +12,17 @@ export async function lockTenant(trx: Database, tenantId: string): Promise<void>
 
 /** What has expired by `now` (Unix seconds) is not counted any more, whether it was swept or not. */
 export async function sumKeptBytes(db: Database, tenantId: string, now: number): Promise<number> {
-  const { bytes } = await db
-    .selectFrom('files')
-    .select(({ fn }) => fn.sum<number>('size_bytes').as('bytes'))
+  const files = db.selectFrom('files').select(({ fn }) => fn.sum<number>('size_bytes').as('bytes'))
+  const artifacts = db.selectFrom('artifacts').select(({ fn }) => fn.sum<number>('kept_bytes').as('bytes'))
+  const ofFiles = await files
     .where('parent_key_id', '=', tenantId)
     .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
     .executeTakeFirstOrThrow()
-  return Number(bytes ?? 0)
+  const ofArtifacts = await artifacts
+    .where('parent_key_id', '=', tenantId)
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+    .executeTakeFirstOrThrow()
+  return Number(ofFiles.bytes ?? 0) + Number(ofArtifacts.bytes ?? 0)
 }
 
 /** The installation's id; undefined while nobody has asked for one. */

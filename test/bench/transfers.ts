@@ -4,9 +4,11 @@ import { runLoops } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
-import { limitMs, type Stand, withBoth } from './stand.ts'
+import { type Stand, withBoth } from './stand.ts'
 
 const MIB = 1024 ** 2
+/** The most that one file may take on its way. */
+const limitMs = 120_000
 /** What the file is made of, again and again. No two places in it look alike. */
 const block = Buffer.from(Uint32Array.from({ length: MIB / 4 }, (_, place) => 2_654_435_761 * place).buffer)
 const mark = block.subarray(0, 64)

@@ -1,7 +1,7 @@
 /** Holds every answer of the suite against the schema its operation promises. */
 
-import { errorShapeOf } from '../../src/rest/errors.ts'
-import { AgentError, ChatError } from '../../src/rest/openapi.ts'
+import { errorShapeOf, isAboutArtifacts } from '../../src/rest/errors.ts'
+import { ArtifactError, ChatError, errorSchemas } from '../../src/rest/openapi-parts.ts'
 import { createRouteTable, listRestOperations } from '../../src/rest/routes.ts'
 import { readEvents } from './app.ts'
 
@@ -12,7 +12,8 @@ export class AnswerChecker {
   private readonly checks: Promise<void>[] = []
 
   check(method: string, path: string, response: Response): void {
-    if (path.startsWith('/v1')) this.checks.push(checkAnswer(method, path, response))
+    if (path.startsWith('/v1') || isAboutArtifacts(path))
+      this.checks.push(checkAnswer(method, path, response))
   }
 
   async settle(): Promise<void> {
@@ -22,18 +23,20 @@ export class AnswerChecker {
 }
 
 async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
+  if (isAboutArtifacts(path) && response.headers.get('protocol-version') !== '2')
+    throw new Error(`${path} was answered without Protocol-Version`)
   // A test that leaves in the middle of an answer leaves nothing to check.
   const text = await response.text().catch(() => '')
   if (text === '' || method === 'OPTIONS' || method === 'HEAD') return
   const mediaType = response.headers.get('content-type') ?? ''
   if (response.status >= 400) {
-    const schema = errorShapeOf(path) === 'agent' ? AgentError : ChatError
-    schema.parse(JSON.parse(text))
+    errorSchemas[errorShapeOf(path)].parse(JSON.parse(text))
     return
   }
   const { operation } = routes.match(method, path)
   if (operation.wire.download) return
   if (mediaType.startsWith('text/event-stream')) {
-    for (const event of readEvents(text).events) (event.error ? ChatError : operation.wire.sse)?.parse(event)
+    const failure = isAboutArtifacts(path) ? ArtifactError : ChatError
+    for (const event of readEvents(text).events) (event.error ? failure : operation.wire.sse)?.parse(event)
   } else operation.output.parse(JSON.parse(text))
 }

@@ -64,11 +64,19 @@ export async function startApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
 ): Promise<TestApp> {
-  const { config } = await parseConfig({ ...testEnvironment, ...env })
-  const service = await createService({ config, ...options })
-  const app = createTestApp(service, env.PARLEY_PARENT_KEY ?? (service.firstParentKey as string))
+  const app = await openApp(env, options)
   onTestFinished(() => app.close())
   return app
+}
+
+/** Starts a service that whoever asks for it closes. */
+export async function openApp(
+  env: Readonly<Record<string, string>> = {},
+  options: Omit<ServiceOptions, 'config'> = {},
+): Promise<TestApp> {
+  const { config } = await parseConfig({ ...testEnvironment, ...env })
+  const service = await createService({ config, ...options })
+  return createTestApp(service, env.PARLEY_PARENT_KEY ?? (service.firstParentKey as string))
 }
 
 function createTestApp(service: Service, parentKey: string): TestApp {

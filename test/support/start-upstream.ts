@@ -31,9 +31,9 @@ export interface Upstream {
 }
 
 /** Starts an upstream on a free port of the loopback interface. */
-export async function startUpstream(options: { noLog?: boolean } = {}): Promise<Upstream> {
+export async function startUpstream(): Promise<Upstream> {
   const program = fileURLToPath(new URL('./upstream.ts', import.meta.url))
-  const child = fork(program, options.noLog ? ['--no-log'] : [], {
+  const child = fork(program, [], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     execArgv: [],
   })

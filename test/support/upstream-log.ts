@@ -26,13 +26,8 @@ export class RequestLog {
   private readonly connections = new WeakMap<object, number>()
   private requestCount = 0
   private connectionCount = 0
-  private readonly isOff: boolean
 
-  constructor(isOff: boolean) {
-    this.isOff = isOff
-  }
-
-  /** Follows a request to its end; keeps it, unless the log is off. */
+  /** Follows a request to its end, and keeps it. */
   add(request: IncomingMessage, response: ServerResponse, body: unknown): SeenRequest {
     const { socket } = request
     if (!this.connections.has(socket)) this.connections.set(socket, this.connectionCount++)
@@ -52,7 +47,6 @@ export class RequestLog {
       seen.endedAt = Date.now()
       this.notify()
     })
-    if (this.isOff) return seen
     this.requests.push(seen)
     if (this.requests.length > 5_000) this.requests.shift()
     this.notify()

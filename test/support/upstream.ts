@@ -1,5 +1,5 @@
 /**
- * A scripted OpenAI-compatible server, run as a second process: `node test/support/upstream.ts [--port N] [--no-log]` prints
+ * A scripted OpenAI-compatible server, run as a second process: `node test/support/upstream.ts [--port N]` prints
  * `listening <port>`.
  *
  * Without a script it answers as a good server would. Directives `{{up:name value}}` change that. They are read from the last
@@ -45,9 +45,9 @@ import { isStuck, sendAnswer } from './upstream-sending.ts'
 export type { SeenRequest }
 
 const { values: settings } = parseArgs({
-  options: { port: { type: 'string', default: '0' }, 'no-log': { type: 'boolean', default: false } },
+  options: { port: { type: 'string', default: '0' } },
 })
-const log = new RequestLog(settings['no-log'])
+const log = new RequestLog()
 const plans = new Map<string, Plan>()
 const firstCounts = new Map<string, number>()
 const pathScripts = new Map<string, { text: string; times: number }>()

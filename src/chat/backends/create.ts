@@ -4,44 +4,73 @@ import type { Deps } from '../../deps.ts'
 import { newId } from '../../keys/format.ts'
 import type { ChatBackend } from '../backend.ts'
 
-type GatewayConfig = Extract<ProviderConfig, { kind: 'gateway' }>
+type BackendDeps = Pick<Deps, 'clock' | 'random'>
 
-/** The backends of a running service, one for each provider and in their order. */
+/** A provider that is asked over HTTP. */
+export type RemoteConfig = Extract<ProviderConfig, { kind: 'gateway' | 'local' }>
+
+/**
+ * The backends of a running service, one for each provider and in their order.
+ * @throws StartupError when a model of this process cannot be loaded; none is left open then.
+ */
 export async function createBackends(
   { providers, timings }: Pick<Config, 'providers' | 'timings'>,
-  deps: Pick<Deps, 'clock' | 'random'>,
+  deps: BackendDeps,
 ): Promise<ChatBackend[]> {
-  return Promise.all(
-    providers.map((provider) =>
-      provider.kind === 'gateway' ? createGateway(provider, timings) : createMock(provider.name, deps),
-    ),
-  )
+  const opened = await Promise.allSettled(providers.map((provider) => createBackend(provider, timings, deps)))
+  const failed = opened.find((result) => result.status === 'rejected')
+  const backends = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  if (failed === undefined) return backends
+  await Promise.all(backends.map((backend) => backend.close()))
+  throw failed.reason
 }
 
-/** A gateway alone, for whoever only looks whether it answers; `modelListMs` bounds its model list. */
-export async function createGateway(
-  { name, url, apiKey }: GatewayConfig,
+async function createBackend(
+  provider: ProviderConfig,
+  timings: Config['timings'],
+  deps: BackendDeps,
+): Promise<ChatBackend> {
+  if (provider.kind === 'mock') return createMock(provider.name, deps)
+  if (provider.kind === 'local-model') return createLocalModel(provider, deps)
+  return createRemote(provider, timings)
+}
+
+/** A gateway or a runner alone, for whoever only looks whether it answers; `modelListMs` bounds its model list. */
+export async function createRemote(
+  provider: RemoteConfig,
   timings: Config['timings'],
   modelListMs?: number,
 ): Promise<ChatBackend> {
-  const { createGatewayBackend } = await import('./gateway.ts')
-  return createGatewayBackend({
-    name,
-    url,
-    ...(apiKey === undefined ? {} : { apiKey }),
+  const options = {
+    name: provider.name,
+    url: provider.url,
     timings: {
       connectMs: timings.backendConnectMs,
       firstByteMs: timings.backendFirstByteMs,
       idleMs: timings.backendIdleMs,
       ...(modelListMs === undefined ? {} : { modelListMs }),
     },
-  })
+  }
+  if (provider.kind === 'local') {
+    const { createRunnerBackend } = await import('./runner.ts')
+    return createRunnerBackend(options)
+  }
+  const { createGatewayBackend } = await import('./gateway.ts')
+  const { apiKey } = provider
+  return createGatewayBackend({ ...options, ...(apiKey === undefined ? {} : { apiKey }) })
 }
 
-async function createMock(
-  name: string,
-  { clock, random }: Pick<Deps, 'clock' | 'random'>,
+async function createLocalModel(
+  provider: Extract<ProviderConfig, { kind: 'local-model' }>,
+  { clock, random }: BackendDeps,
 ): Promise<ChatBackend> {
+  const { loadLocalModel } = await import('./local-model/load.ts')
+  const { createLocalModelBackend } = await import('./local-model.ts')
+  const model = await loadLocalModel(provider)
+  return createLocalModelBackend({ name: provider.name, model, clock, random })
+}
+
+async function createMock(name: string, { clock, random }: BackendDeps): Promise<ChatBackend> {
   const { createMockBackend } = await import('./mock.ts')
   return createMockBackend({ name, clock, newId: () => newId('', 24, random), wait: clock.wait })
 }

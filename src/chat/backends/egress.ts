@@ -1,7 +1,8 @@
 /** The one door out: HTTP calls to one backend's origin over a keep-alive pool, with limits on time and on where they lead. */
+import { lookup as lookupName } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import { buildConnector, Pool } from 'undici'
-import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../guarded-lookup.ts'
+import { Pool } from 'undici'
+import { createGuardedConnector } from '../../guarded-connector.ts'
 import {
   EventExchange,
   type Exchange,
@@ -71,7 +72,7 @@ export function createEgress(options: EgressOptions): Egress {
   const { connectMs, firstByteMs, idleMs } = options.timings
   const { toFailure } = options
   const pool = new Pool(options.origin, {
-    connect: createConnector(connectMs, options.lookup),
+    connect: createGuardedConnector(connectMs, options.lookup ?? lookupName),
     connections: null,
     pipelining: 1,
     allowH2: false,
@@ -109,18 +110,3 @@ export function createEgress(options: EgressOptions): Egress {
 
 const takeWhole = (reads: Reads) => reads.take()
 const takePieces = (reads: Reads) => reads.takePieces()
-
-/**
- * Connects to the host the operator configured. That choice is the allow-list: runners live on loopback and in private
- * networks (vLLM, LiteLLM next door), so those stay open. Link-local and cloud metadata addresses hold no runner, only
- * credentials, so they are refused however they are reached: as a literal or as the answer of a name server that changed its
- * mind. Security: 2.10
- */
-function createConnector(connectMs: number, lookup: LookupFunction | undefined): buildConnector.connector {
-  const connect = buildConnector({ timeout: connectMs, allowH2: false, lookup: guardLookup(lookup) })
-  // A literal address is never looked up.
-  return (target, callback) =>
-    isForbiddenAddress(target.hostname)
-      ? callback(forbiddenAddress(target.hostname), null)
-      : connect(target, callback)
-}

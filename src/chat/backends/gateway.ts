@@ -20,7 +20,12 @@ export interface GatewayOptions {
   readonly maxAnswerBytes?: number
   /** Resolves the host name of `url`; the system's resolver when absent. */
   readonly lookup?: LookupFunction
+  /** What a refusal means, for servers that do not mean what they say; with it, whatever it keeps of `said` is for the caller. */
+  readonly mendRefusal?: (refusal: SaidRefusal) => SaidRefusal
 }
+
+/** An answer outside 2xx, and what its body says. */
+export type SaidRefusal = Pick<BackendFailure, 'said'> & { readonly status: number }
 
 /** The largest embedding list that is read: 2048 vectors of 1536 numbers fit. */
 const maxEmbeddingsBytes = 64 * 1024 * 1024
@@ -35,13 +40,19 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   const chatPath = toPath('/chat/completions')
   const embeddingsPath = toPath('/embeddings')
   const modelsPath = toPath('/models')
-  const { name, timings, lookup, maxAnswerBytes = 16 * 1024 * 1024 } = options
+  const {
+    name,
+    timings,
+    lookup,
+    maxAnswerBytes = 16 * 1024 * 1024,
+    mendRefusal = keepCallersMistake,
+  } = options
   // An empty key is none: it would be found, and blotted out, between any two letters.
   const apiKey = options.apiKey || undefined
   const egress = createEgress({
     origin: base.origin,
     timings,
-    toFailure: (refusal) => toFailure(refusal, apiKey),
+    toFailure: (refusal) => toFailure(refusal, apiKey, mendRefusal),
     ...(apiKey !== undefined && { apiKey }),
     ...(lookup !== undefined && { lookup }),
   })
@@ -68,9 +79,17 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   }
 }
 
-function toFailure(refusal: Refusal, apiKey: string | undefined): BackendFailure {
-  const { status, headers } = refusal
-  const said = isCallersMistake(refusal) ? findSaid(refusal.body, apiKey) : undefined
+/** What a server says of other failures is not for the caller. Decision: 4 (last paragraph). */
+function keepCallersMistake(refusal: SaidRefusal): SaidRefusal {
+  return isCallersMistake(refusal) ? refusal : { ...refusal, said: undefined }
+}
+
+function toFailure(
+  { status: sentStatus, headers, body }: Refusal,
+  apiKey: string | undefined,
+  mendRefusal: (refusal: SaidRefusal) => SaidRefusal,
+): BackendFailure {
+  const { status, said } = mendRefusal({ status: sentStatus, said: findSaid(body, apiKey) })
   const retryAfterSeconds = findRetryAfterSeconds(headers['retry-after'], headers.date)
   return new BackendFailure('status', `The backend answered ${status}.`, {
     status,
@@ -104,12 +123,18 @@ function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['sai
   const message = texts.find((text) => typeof text === 'string' && text !== '')
   if (typeof message !== 'string') return undefined
   const clean = (text: string) => redact(text, apiKey).slice(0, 500).toWellFormed()
+  const code = codesOfTypes.get(error.type) ?? error.code
   return {
     message: clean(message),
-    ...(typeof error.code === 'string' && { code: clean(error.code) }),
+    ...(typeof code === 'string' && { code: clean(code) }),
     ...(typeof error.param === 'string' && { param: clean(error.param) }),
   }
 }
+
+/** What llama-server says in an error's `type`; its `code` repeats the status. */
+const codesOfTypes: ReadonlyMap<unknown, string> = new Map([
+  ['exceed_context_size_error', 'context_length_exceeded'],
+])
 
 /** Blots out our key, and whatever else looks like one: some servers quote the key they were given. */
 function redact(text: string, apiKey: string | undefined): string {
@@ -122,10 +147,12 @@ function redact(text: string, apiKey: string | undefined): string {
 /** Reads a model list; entries that are no models are left out. */
 function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   const list = parseJson(body)
-  if (!isRecord(list) || !Array.isArray(list.data)) {
+  // Ollama writes the list of no models as null.
+  const data = isRecord(list) && list.data === null ? [] : isRecord(list) && list.data
+  if (!Array.isArray(data)) {
     throw new BackendFailure('protocol', 'The backend did not answer with a model list.')
   }
-  return list.data.filter(isListedModel).map((model) => toModel(model, provider))
+  return data.filter(isListedModel).map((model) => toModel(model, provider))
 }
 
 interface ListedModel extends Readonly<Record<string, unknown>> {
@@ -138,17 +165,25 @@ function isListedModel(entry: unknown): entry is ListedModel {
 
 function toModel(listed: ListedModel, provider: string): BackendModel {
   const { id, created, owned_by: ownedBy, meta } = listed
-  // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server.
+  // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server (what it was started with, what the model was trained with).
   const lengths = [listed.context_length, listed.max_model_len, listed.context_window]
-  const contextLength = [...lengths, isRecord(meta) ? meta.n_ctx_train : undefined].find(isCount)
+  const own = isRecord(meta) ? [meta.n_ctx, meta.n_ctx_train] : []
+  const contextLength = [...lengths, ...own].find(isCount)
   return {
     id,
     created: isCount(created) ? created : 0,
     ownedBy: typeof ownedBy === 'string' ? ownedBy : provider,
     ...(contextLength !== undefined && { contextLength }),
-    chats: !/embed/i.test(id),
+    ...(id.endsWith(newestTag) && { aliases: [id.slice(0, -newestTag.length)] }),
+    chats: !embeddingNames.test(id),
   }
 }
+
+/** What Ollama lists a model with that was pulled without a tag, and takes for granted in requests. */
+const newestTag = ':latest'
+
+/** What embedding models are called; the second half are those of Ollama's library that do not say so. */
+const embeddingNames = /embed|(^|\/)(all-minilm|bge-|gte-|e5-|paraphrase-multilingual)/i
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0

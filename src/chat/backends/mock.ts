@@ -1,11 +1,12 @@
 /** A backend without a model: deterministic answers for development, tests and load, steered by directives in the message. */
 
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from '../backend.ts'
+import { doneEvent } from './answer-format.ts'
 import { type Answer, makeAnswer, readDirectives } from './mock/answer.ts'
 import type { Directives } from './mock/directives.ts'
 import { makeEmbeddings } from './mock/embeddings.ts'
-import { doneEvent, renderCompletion, renderEvents } from './mock/render.ts'
-import { isJsonObject } from './mock/values.ts'
+import { renderEvents, renderWhole } from './mock/render.ts'
+import { isJsonObject } from './values.ts'
 
 /** What the mock backend takes from outside. */
 export interface MockBackendOptions {
@@ -44,7 +45,7 @@ export function createMockBackend(options: MockBackendOptions): ChatBackend {
       const { answer, directives } = await acceptRequest({ body, signal }, options)
       if (directives.breakAfterChunks !== undefined) throw brokenConnection()
       await pause(directives.delayMs, signal, options)
-      return Buffer.from(renderCompletion(answer, now()))
+      return Buffer.from(renderWhole(answer, now()))
     },
     async stream({ body, signal }) {
       const { answer, directives } = await acceptRequest({ body, signal }, options)
@@ -53,7 +54,7 @@ export function createMockBackend(options: MockBackendOptions): ChatBackend {
     },
     async embed({ body, signal }) {
       signal.throwIfAborted()
-      return [Buffer.from(JSON.stringify(makeEmbeddings(body)))]
+      return [Buffer.from(makeEmbeddings(body))]
     },
     async listModels(signal) {
       signal.throwIfAborted()

@@ -2,10 +2,10 @@
 
 import { createHash } from 'node:crypto'
 import { BackendFailure } from '../../backend.ts'
+import { isJsonObject, type JsonObject, listObjects, listStrings, toCount, toText } from '../values.ts'
 import { type Directives, parseDirectives, type ToolCall } from './directives.ts'
 import { sampleSchema } from './sample-schema.ts'
 import { chooseToolCalls } from './tool-calls.ts'
-import { isJsonObject, type JsonObject, listObjects, listStrings, toCount, toText } from './values.ts'
 import { countWords, makeWords, splitJson, splitWords } from './words.ts'
 
 /** Everything an answer consists of, before it is written as one object or as a stream. */

@@ -1,6 +1,7 @@
 /** Makes the mock backend's embeddings: vectors of unit length that are near each other where the texts share words or letters. */
-import { BackendFailure } from '../../backend.ts'
-import type { JsonObject } from './values.ts'
+import { listInputs, renderEmbeddings } from '../answer-format.ts'
+import { callersMistake } from '../callers-mistake.ts'
+import type { JsonObject } from '../values.ts'
 import { countWords } from './words.ts'
 
 const defaultWidth = 1536
@@ -13,30 +14,19 @@ const [wordWeight, pairWeight, lettersWeight] = [1, 0.5, 0.4]
  * Answers an embeddings request. A token costs one for each word of a text, or for each token.
  * @throws BackendFailure status 400 when `dimensions` is more than 3072. Contract: Embedding (response). Decision: 8.
  */
-export function makeEmbeddings(body: JsonObject): JsonObject {
+export function makeEmbeddings(body: JsonObject): string {
   const width = typeof body.dimensions === 'number' ? body.dimensions : defaultWidth
-  if (width > maxWidth) throw tooWide()
+  if (width > maxWidth) throw callersMistake('dimensions', `must be at most ${maxWidth}`)
   const inputs = listInputs(body.input)
-  const tokens = inputs.reduce<number>((sum, input) => sum + countTokens(input), 0)
-  const isBase64 = body.encoding_format === 'base64'
-  return {
-    object: 'list',
-    data: inputs.map((input, index) => {
-      const vector = makeVector(input, width)
-      return { object: 'embedding', index, embedding: isBase64 ? encode(vector) : Array.from(vector) }
-    }),
+  return renderEmbeddings({
+    vectors: inputs.map((input) => makeVector(input, width)),
     model: typeof body.model === 'string' ? body.model : 'mock-embedding',
-    usage: { prompt_tokens: tokens, total_tokens: tokens },
-  }
+    tokens: inputs.reduce<number>((sum, input) => sum + countTokens(input), 0),
+    isBase64: body.encoding_format === 'base64',
+  })
 }
 
 type Input = string | readonly number[]
-
-/** An array of numbers is one text in tokens. */
-function listInputs(input: unknown): readonly Input[] {
-  if (!Array.isArray(input)) return [String(input)]
-  return typeof input[0] === 'number' ? [input] : input
-}
 
 function countTokens(input: Input): number {
   return typeof input === 'string' ? Math.max(1, countWords(input)) : input.length
@@ -87,19 +77,4 @@ function mix(one: number, other: number): number {
   let hash = Math.imul(one ^ Math.imul(other, 0x9e3779b1), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 15), 0xc2b2ae35)
   return (hash ^ (hash >>> 13)) >>> 0
-}
-
-/** Little-endian float32. Decision: 8. */
-function encode(vector: Float32Array): string {
-  const bytes = Buffer.alloc(4 * vector.length)
-  for (const [place, value] of vector.entries()) bytes.writeFloatLE(value, 4 * place)
-  return bytes.toString('base64')
-}
-
-function tooWide(): BackendFailure {
-  const message = `dimensions: must be at most ${maxWidth}`
-  return new BackendFailure('status', message, {
-    status: 400,
-    said: { message, param: 'dimensions', code: 'invalid_value' },
-  })
 }

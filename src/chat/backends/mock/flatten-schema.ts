@@ -1,6 +1,6 @@
 /** Brings the references and `allOf` parts of a JSON Schema together into one plain set of keywords. */
 
-import { isJsonObject, type JsonObject, listStrings } from './values.ts'
+import { isJsonObject, type JsonObject, listStrings } from '../values.ts'
 
 /** A schema without `$ref` and `allOf`. */
 export interface FlatSchema {

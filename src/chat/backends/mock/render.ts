@@ -1,35 +1,26 @@
 /** Writes the mock backend's answers in the chat API's format, whole and as a stream. */
 
+import { type AnswerHead, eventEnd, openEvent, renderCompletion, renderUsageEvent } from '../answer-format.ts'
 import type { Answer } from './answer.ts'
 import { splitJson, wordAt } from './words.ts'
-
-/** The last event of a stream. Protocol: chat API, streaming. */
-export const doneEvent = 'data: [DONE]\n\n'
 
 const fingerprint = 'fp_parley_mock'
 
 /** Renders an answer as a whole `chat.completion`; `created` is in Unix seconds. Contract: Chat completion (response). */
-export function renderCompletion(answer: Answer, created: number): string {
+export function renderWhole(answer: Answer, created: number): string {
   const content = answer.toolCalls.length > 0 ? null : answer.pieces.join('')
-  return JSON.stringify({
-    id: `chatcmpl-${answer.idText}`,
-    object: 'chat.completion',
-    created,
-    model: answer.model,
-    system_fingerprint: fingerprint,
-    choices: Array.from({ length: answer.choiceCount }, (_, index) => ({
-      index,
-      message: {
-        role: 'assistant',
-        content,
-        refusal: null,
-        ...(answer.toolCalls.length > 0 && { tool_calls: renderToolCalls(answer, index) }),
-      },
-      logprobs: renderLogprobs(answer, answer.pieces) ?? null,
-      finish_reason: answer.finishReason,
-    })),
-    usage: answer.usage,
-  })
+  const choices = Array.from({ length: answer.choiceCount }, (_, index) => ({
+    index,
+    message: {
+      role: 'assistant',
+      content,
+      refusal: null,
+      ...(answer.toolCalls.length > 0 && { tool_calls: renderToolCalls(answer, index) }),
+    },
+    logprobs: renderLogprobs(answer, answer.pieces) ?? null,
+    finish_reason: answer.finishReason,
+  }))
+  return renderCompletion(toHead(answer, created), choices, answer.usage)
 }
 
 /**
@@ -41,11 +32,8 @@ export function* renderEvents(
   created: number,
   hasUsage: boolean,
 ): Generator<string, void, void> {
-  const { idText, model, choiceCount, pieces } = answer
-  const id = `chatcmpl-${idText}`
-  const head = { id, object: 'chat.completion.chunk', created, model, system_fingerprint: fingerprint }
-  // Written once, not per event: a stream of many thousand events repeats it in each.
-  const start = `data: ${JSON.stringify(head).slice(0, -1)},"choices":[`
+  const { choiceCount, pieces } = answer
+  const start = openEvent(toHead(answer, created))
   const hasCalls = answer.toolCalls.length > 0
   const callDeltas = Array.from({ length: hasCalls ? choiceCount : 0 }, (_, index) =>
     listCallDeltas(answer, index),
@@ -58,12 +46,16 @@ export function* renderEvents(
     const delta = step === -1 ? role : piece === undefined ? '{}' : `{"content":${JSON.stringify(piece)}}`
     const logprobs = piece === undefined ? undefined : renderLogprobs(answer, [piece])
     const reason = isLast ? answer.finishReason : null
-    const ending = `${logprobs === undefined ? '' : `,"logprobs":${JSON.stringify(logprobs)}`},"finish_reason":${JSON.stringify(reason)}}]}\n\n`
+    const ending = `${logprobs === undefined ? '' : `,"logprobs":${JSON.stringify(logprobs)}`},"finish_reason":${JSON.stringify(reason)}}${eventEnd}`
     for (let index = 0; index < choiceCount; index += 1) {
       yield `${start}{"index":${index},"delta":${callDeltas[index]?.[step] ?? delta}${ending}`
     }
   }
-  if (hasUsage) yield `${start}],"usage":${JSON.stringify(answer.usage)}}\n\n`
+  if (hasUsage) yield renderUsageEvent(start, answer.usage)
+}
+
+function toHead({ idText, model }: Answer, created: number): AnswerHead {
+  return { id: `chatcmpl-${idText}`, created, model, system_fingerprint: fingerprint }
 }
 
 /** The deltas of a choice's tool calls as JSON: a call is named in its first delta only, its arguments follow in pieces. */

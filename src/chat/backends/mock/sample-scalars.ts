@@ -1,7 +1,7 @@
 /** Makes the strings and numbers the mock backend answers with where a JSON Schema asks for one. */
 
+import { type JsonObject, toCount } from '../values.ts'
 import { samplePattern } from './sample-pattern.ts'
-import { type JsonObject, toCount } from './values.ts'
 
 /** Which scalar is wanted: the `variant`-th of several different ones, made of the caller's own text when there is some. */
 export interface ScalarWish {

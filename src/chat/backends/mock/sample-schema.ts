@@ -1,8 +1,8 @@
 /** Makes an instance of a JSON Schema, for the mock backend's structured answers and tool arguments. */
 
+import { isJsonObject, type JsonObject, listStrings, toCount } from '../values.ts'
 import { flattenSchema, type SchemaWalk } from './flatten-schema.ts'
 import { type ScalarWish, sampleNumber, sampleString } from './sample-scalars.ts'
-import { isJsonObject, type JsonObject, listStrings, toCount } from './values.ts'
 
 interface Walk extends SchemaWalk {
   /** Texts the caller gave, by the name of the property they are for. */

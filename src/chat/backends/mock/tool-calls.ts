@@ -1,8 +1,8 @@
 /** Decides which tools the mock backend calls, and with which arguments. */
 
+import { isJsonObject, type JsonObject, listObjects } from '../values.ts'
 import type { Directives, ToolCall } from './directives.ts'
 import { sampleSchema } from './sample-schema.ts'
-import { isJsonObject, type JsonObject, listObjects } from './values.ts'
 
 /** What a request's `tool_choice` comes to, whichever of its forms it is in. */
 interface ToolChoice {

@@ -1,0 +1,21 @@
+/** Tools that run on the server: PARLEY_HOOKS=examples/hooks.mjs npm start */
+const rooms = [
+  { name: 'Gull', beds: 2, bookedUntil: '2027-05-01' },
+  { name: 'Heron', beds: 3, bookedUntil: '2027-03-15' },
+]
+
+const inputSchema = {
+  type: 'object',
+  properties: { from: { type: 'string', pattern: '^\\d{4}-\\d\\d-\\d\\d$' }, beds: { type: 'integer' } },
+  required: ['from'],
+}
+
+/** What agents call it, what their models read of it, and what it does. */
+const find_room = {
+  description: 'Rooms that are free from a day on.',
+  inputSchema,
+  handler: ({ from, beds = 1 }) =>
+    rooms.filter((room) => room.beds >= beds && room.bookedUntil <= from).map(({ name }) => name),
+}
+
+export const tools = { find_room }

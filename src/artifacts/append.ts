@@ -1,0 +1,144 @@
+/** Adds the bytes of one request to an upload, with nobody else writing into it meanwhile. */
+import { createHash } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { type Deps, unixSeconds } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { assertWithinQuota, countFreeBytes, quotaExceeded } from '../storage/quota.ts'
+import { completeUpload } from './completion.ts'
+import { leaseUpload, locked } from './lease.ts'
+import { receive } from './receiving.ts'
+import { findUploadRow, type Upload, type UploadRow, updateLeased, updateReceived } from './store.ts'
+import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
+
+export type AppendDeps = UploadDeps & Pick<Deps, 'log' | 'onUploadComplete'>
+
+/** What a client says of the bytes it sends. */
+export interface Part {
+  readonly offset: number
+  /** The length of the whole, where it is told only now. */
+  readonly declaredBytes: number | undefined
+  /** How many bytes follow; undefined when the client does not say. */
+  readonly bodyBytes: number | undefined
+}
+
+/** How far an upload has got. */
+export interface Progress {
+  readonly receivedBytes: number
+  /** Unix seconds; null once the upload is complete. */
+  readonly expiresAt: number | null
+}
+
+/**
+ * Takes in the bytes until the request ends, and completes the upload with its last byte. What came before a failure is kept, and the
+ * upload goes on from there, unless the reason says otherwise.
+ * @throws ServiceError `conflict` (another offset), `locked`, `too_large`, `invalid_value` (another length; the client left),
+ * `request_timeout`, `storage_full`, `checksum_mismatch` (then the upload is gone), `not_found` (removed meanwhile), the reason of
+ * `left`.
+ */
+export async function appendBytes(
+  deps: AppendDeps,
+  row: UploadRow,
+  part: Part,
+  source: Readable,
+  left: AbortSignal,
+): Promise<Progress> {
+  assertFits(deps, row, part)
+  if (row.state !== 'uploading') return { receivedBytes: row.received_bytes, expiresAt: null }
+  // A client that comes back is not kept waiting by the connection it has lost.
+  await deps.artifacts.underWay.stop(row.id, locked('Another request goes on with this upload.'))
+  const lease = await leaseUpload(deps, row)
+  try {
+    // Until the lease was ours somebody else may have added to it.
+    assertFits(deps, lease.row, part)
+    const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
+    const receiving = { ...part, source, left, stopped: lease.stopped, sizeBytes }
+    return await appendLeased(deps, lease.row, receiving)
+  } finally {
+    await lease.release()
+  }
+}
+
+/** Refuses what cannot follow, before a byte of it is read. */
+function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, bodyBytes }: Part): void {
+  const { size_bytes: sizeBytes, received_bytes: receivedBytes } = row
+  if (offset !== receivedBytes)
+    throw new ServiceError('conflict', `Upload-Offset: is ${offset}, but the upload is at ${receivedBytes}`)
+  if (declaredBytes !== undefined) {
+    assertLength(deps, declaredBytes)
+    if (sizeBytes !== null && declaredBytes !== sizeBytes)
+      throw new ServiceError('invalid_value', 'Upload-Length: was declared before, as another')
+    if (declaredBytes < receivedBytes)
+      throw new ServiceError('invalid_value', 'Upload-Length: is less than what has arrived')
+  }
+  const length = sizeBytes ?? declaredBytes ?? deps.config.limits.maxUploadBytes
+  if (offset + (bodyBytes ?? 0) > length) throw beyond(length)
+}
+
+function beyond(length: number): ServiceError {
+  return tooLarge(`The body goes beyond the upload's length of ${length} bytes.`)
+}
+
+/** Writes down a length that is told only now, and counts it against the quota. */
+async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }: Part): Promise<UploadRow> {
+  if (declaredBytes === undefined || row.size_bytes !== null) return row
+  await deps.db.transaction().execute(async (trx) => {
+    await assertWithinQuota({ ...deps, db: trx }, row.parent_key_id, declaredBytes - row.kept_bytes)
+    const declared = { size_bytes: declaredBytes, kept_bytes: declaredBytes }
+    if (!(await updateLeased(trx, row, declared))) throw await lost({ ...deps, db: trx }, row)
+  })
+  return { ...row, size_bytes: declaredBytes }
+}
+
+interface LeasedPart extends Part {
+  readonly source: Readable
+  readonly left: AbortSignal
+  readonly stopped: AbortSignal
+  readonly sizeBytes: number | null
+}
+
+async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart): Promise<Progress> {
+  const { config, artifacts } = deps
+  const { offset, sizeBytes, bodyBytes } = part
+  const { limit, refuse } = await findLimit(deps, row, sizeBytes)
+  await artifacts.store.growing.assertRoom(bodyBytes ?? 0)
+  const blob = await artifacts.store.growing.extend(row.blob, offset)
+  // What came earlier is not read again for it: only a whole that comes at once is hashed on its way.
+  const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
+  let expiresAt = row.expires_at
+  const commit = async (beforeBytes: number, afterBytes: number) => {
+    expiresAt = unixSeconds(deps.clock) + config.uploads.expirySeconds
+    const keptBytes = Math.max(sizeBytes ?? 0, afterBytes)
+    const values = { received_bytes: afterBytes, kept_bytes: keptBytes, expires_at: expiresAt }
+    if (!(await updateReceived(deps.db, row, beforeBytes, values))) throw await lost(deps, row)
+    artifacts.changes.announce(row.id)
+  }
+  const idleMs = config.timings.uploadIdleMs
+  const { bytes, failure } = await receive({ ...part, blob, limit, refuse, hash, idleMs, commit }).finally(
+    () => blob.close(),
+  )
+  // A client that lost its connection behind the last byte learns from HEAD that there is nothing more to send.
+  const isComplete = bytes === sizeBytes && !part.stopped.aborted
+  if (isComplete) await completeUpload(deps, row, hash?.digest('hex'))
+  if (failure !== undefined) throw failure
+  return { receivedBytes: bytes, expiresAt: isComplete ? null : expiresAt }
+}
+
+/** The most bytes the upload may hold in all: its length, or as long as nobody knows that, what there is room for. */
+async function findLimit(
+  deps: AppendDeps,
+  row: UploadRow,
+  sizeBytes: number | null,
+): Promise<{ limit: number; refuse: () => ServiceError }> {
+  if (sizeBytes !== null) return { limit: sizeBytes, refuse: () => beyond(sizeBytes) }
+  const { maxUploadBytes, storageQuotaBytes } = deps.config.limits
+  const roomBytes = row.kept_bytes + (await countFreeBytes(deps, row.parent_key_id))
+  if (roomBytes < maxUploadBytes) return { limit: roomBytes, refuse: () => quotaExceeded(storageQuotaBytes) }
+  return { limit: maxUploadBytes, refuse: () => beyond(maxUploadBytes) }
+}
+
+/** Why what is written under a lease is not taken any more. */
+async function lost({ db }: Pick<Deps, 'db'>, upload: Upload): Promise<ServiceError> {
+  if ((await findUploadRow(db, upload)) === undefined)
+    return new ServiceError('not_found', 'The upload was removed meanwhile.')
+  return locked('Another request goes on with this upload.')
+}

@@ -1,0 +1,58 @@
+/** What can be done with an artifact besides uploading it. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
+import { type Deps, unixSeconds } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import type { GrowingStore } from '../storage/growing.ts'
+import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
+import { findArtifact, isUpload, removeArtifact, type UploadRow } from './store.ts'
+
+/**
+ * Removes an artifact, be it under way or ready; whoever is still sending its bytes is told, whoever is downloading them gets the rest.
+ * @throws ServiceError `not_found` when somebody else was first.
+ */
+export async function removeUpload(
+  deps: AuditDeps & Pick<Deps, 'artifacts'>,
+  actor: Actor,
+  row: UploadRow,
+): Promise<void> {
+  const { id, kind, parent_key_id: tenantId, received_bytes: bytes } = row
+  await deps.db.transaction().execute(async (trx) => {
+    if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
+    const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
+    // Not its names: the row is kept for good, and the owner wants them gone.
+    await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
+  })
+  const { underWay, store, changes } = deps.artifacts
+  changes.announce(id)
+  await underWay.stop(id, artifactNotFound())
+  await deleteBytes(store, row)
+}
+
+/**
+ * Removes an artifact by its id, for its owner or whoever may upload it.
+ * @throws ServiceError `not_found`, `insufficient_permissions`.
+ */
+export async function deleteArtifact(
+  deps: AuditDeps & Pick<Deps, 'clock' | 'artifacts'>,
+  actor: Actor,
+  caller: ArtifactCaller,
+  id: string,
+): Promise<void> {
+  assertUse(caller, 'upload')
+  const row = await findArtifact(deps.db, caller.tenantId, id, unixSeconds(deps.clock))
+  assertFor(caller, id, row)
+  if (row === undefined || !isUpload(row)) throw artifactNotFound()
+  await removeUpload(deps, actor, row)
+}
+
+/** In whichever place they lie. */
+export async function deleteBytes({ blobs, growing }: GrowingStore, row: UploadRow): Promise<void> {
+  await growing.delete(row.blob)
+  const names = new Set([row.blob, row.served_blob, row.poster_blob])
+  for (const name of names) if (name !== null) await blobs.delete(name)
+}
+
+export function artifactNotFound(): ServiceError {
+  return new ServiceError('not_found', 'There is no such artifact.')
+}

@@ -1,0 +1,31 @@
+/** What clients may expect of uploads here, so that they need not try. Decision: 9. */
+import type { Deps } from '../deps.ts'
+import { artifactKinds } from './kinds.ts'
+import { MAX_METADATA_BYTES, MAX_NAME_LENGTH } from './metadata.ts'
+import type { Capabilities } from './schema.ts'
+import { MAX_WAIT_SECONDS } from './status.ts'
+
+/** What of the upload protocol's extensions is offered; its `checksum` and `concatenation` are not. */
+export const uploadExtensions = [
+  'creation',
+  'creation-with-upload',
+  'creation-defer-length',
+  'termination',
+  'expiration',
+] as const
+
+export function describeCapabilities({ config }: Pick<Deps, 'config'>): Capabilities {
+  return {
+    protocolVersion: 2,
+    protocolRevision: '2.3',
+    kinds: [...artifactKinds],
+    extensions: [...uploadExtensions],
+    limits: {
+      maxUploadBytes: config.limits.maxUploadBytes,
+      maxMetadataBytes: MAX_METADATA_BYTES,
+      maxNameLength: MAX_NAME_LENGTH,
+      maxWaitSeconds: MAX_WAIT_SECONDS,
+    },
+    checksum: ['sha256'],
+  }
+}

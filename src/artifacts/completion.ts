@@ -1,0 +1,59 @@
+/** Ends an upload whose last byte has come: looks at the checksum, moves the bytes to where they stay, and hands them on. */
+import { createHash } from 'node:crypto'
+import { type Deps, unixSeconds } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { assertTenantLives } from '../keys/keys.ts'
+import { passing } from '../passing.ts'
+import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
+
+export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'artifacts' | 'onUploadComplete'>
+
+/**
+ * Makes the upload `processing`, once, for the holder of its lease. `digest` is that of its bytes, where it is known. A crash on the
+ * way leaves an upload that has all its bytes: a start and the sweeper look for those and call this again.
+ * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was removed meanwhile;
+ * `invalid_api_key` when its parent key was revoked.
+ */
+export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
+  const { db, clock, artifacts, onUploadComplete } = deps
+  const { id, blob, checksum } = row
+  if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, blob))))
+    return rejectUpload(deps, row)
+  await artifacts.store.growing.keep(blob)
+  const isComplete = await db.transaction().execute(async (trx) => {
+    // Its owner may be another one than when it began.
+    const owner = (await findUploadRow(trx, row))?.parent_key_id
+    if (owner === undefined) return false
+    await assertTenantLives({ db: trx }, owner)
+    const now = unixSeconds(clock)
+    // Where there is no host to tell of it, it is acknowledged. Decision: 9 (Host hooks).
+    const acknowledged = onUploadComplete === undefined ? 1 : 0
+    const done = { finished_at: now, expires_at: null, lease_until: null, acknowledged }
+    return completeLeased(trx, row, done)
+  })
+  if (!isComplete) return forget(deps, row)
+  artifacts.changes.announce(id)
+  artifacts.processing.start(row)
+}
+
+async function digestOf({ artifacts }: CompletionDeps, blob: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of passing(await artifacts.store.growing.open(blob))) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+async function rejectUpload({ db, artifacts }: CompletionDeps, row: UploadRow): Promise<never> {
+  await removeArtifact(db, row, 'reject')
+  await artifacts.store.growing.delete(row.blob)
+  artifacts.changes.announce(row.id)
+  throw new ServiceError(
+    'checksum_mismatch',
+    'checksum: is not that of the bytes that arrived; the upload was removed',
+  )
+}
+
+/** Somebody removed the upload while its bytes were being moved. */
+async function forget({ artifacts }: CompletionDeps, { blob }: UploadRow): Promise<never> {
+  await artifacts.store.blobs.delete(blob)
+  throw new ServiceError('not_found', 'The upload was removed meanwhile.')
+}

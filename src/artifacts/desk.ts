@@ -1,0 +1,31 @@
+/** Everything of artifacts that lives as long as the service. */
+import type { GrowingStore } from '../storage/growing.ts'
+import { type ArtifactChanges, createArtifactChanges } from './changes.ts'
+import { createProcessing, type Processing, type ProcessingDeps } from './processing.ts'
+import { createUploadsUnderWay, type UploadsUnderWay } from './under-way.ts'
+
+export interface ArtifactDesk {
+  /** Where their bytes lie. */
+  readonly store: GrowingStore
+  readonly changes: ArtifactChanges
+  readonly underWay: UploadsUnderWay
+  readonly processing: Processing
+  /** Waits for what is under way, and gives back what the store holds. */
+  close(): Promise<void>
+}
+
+export function createArtifactDesk(deps: Omit<ProcessingDeps, 'changes'>): ArtifactDesk {
+  const { store } = deps
+  const changes = createArtifactChanges()
+  const processing = createProcessing({ ...deps, changes })
+  return {
+    store,
+    changes,
+    underWay: createUploadsUnderWay(),
+    processing,
+    async close() {
+      await processing.close()
+      await store.blobs.close()
+    },
+  }
+}

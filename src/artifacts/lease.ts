@@ -1,0 +1,49 @@
+/** Lets one request at a time write into an upload, whichever process it is in. Security: 2.8 (lease, fence). */
+import { type Deps, unixSeconds } from '../deps.ts'
+import { ServiceError } from '../errors.ts'
+import { acquireLease, type Upload, type UploadRow, updateLeased } from './store.ts'
+
+/** Whoever does not renew it in time has lost it; until they find out, the fence shuts them out. */
+const LEASE_SECONDS = 30
+const RENEW_EVERY_MS = 10_000
+
+type LeaseDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts'>
+
+/** A lease, renewed until it is given back. */
+export interface HeldLease {
+  /** The upload as it was when the lease began; its fence is the lease's. */
+  readonly row: UploadRow
+  /** Aborts when somebody in this process wants the upload. */
+  readonly stopped: AbortSignal
+  release(): Promise<void>
+}
+
+/** @throws ServiceError `locked` when somebody else is writing, or there is nothing to write any more. */
+export async function leaseUpload(
+  deps: LeaseDeps,
+  upload: Upload & { readonly id: string },
+): Promise<HeldLease> {
+  const { db, clock, artifacts } = deps
+  const now = unixSeconds(clock)
+  const row = await acquireLease(db, upload, now, now + LEASE_SECONDS)
+  if (row === undefined) throw locked('Another request is writing into this upload; try again.')
+  const hold = artifacts.underWay.hold(row.id)
+  const onFailure = (error: unknown) =>
+    deps.log.warn({ err: error, artifactId: upload.id }, 'a lease could not be renewed')
+  const renewing = setInterval(() => {
+    updateLeased(db, row, { lease_until: unixSeconds(clock) + LEASE_SECONDS }).catch(onFailure)
+  }, RENEW_EVERY_MS).unref()
+  return {
+    row,
+    stopped: hold.stopped,
+    async release() {
+      clearInterval(renewing)
+      await updateLeased(db, row, { lease_until: null }).catch(onFailure)
+      hold.end()
+    },
+  }
+}
+
+export function locked(message: string): ServiceError {
+  return new ServiceError('locked', message, { retryAfterSeconds: 1 })
+}

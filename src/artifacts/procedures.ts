@@ -1,0 +1,125 @@
+/** What callers may do with artifacts besides uploading them: over REST, and over RPC all that is not bytes. */
+import { z } from 'zod'
+import { actorOf } from '../audit/actor.ts'
+import { defineOp } from '../rpc/op.ts'
+import { router } from '../rpc/trpc.ts'
+import { deleteArtifact } from './artifacts.ts'
+import { describeCapabilities } from './capabilities.ts'
+import { reserveArtifact } from './reserve.ts'
+import {
+  ArtifactDeleted,
+  ArtifactReference,
+  ArtifactReservation,
+  ArtifactReserved,
+  ArtifactStatus,
+  ArtifactStatusQuery,
+  Capabilities,
+  renderReservation,
+} from './schema.ts'
+import { openArtifact, openPoster } from './serving.ts'
+import { answerStatus, watchInSlot } from './status-answer.ts'
+
+const tag = 'Artifacts'
+/** Decision: 9 (Who may upload and open). */
+const opener = {
+  errors: 'artifact',
+  callers: ['parent', 'token'],
+  isUncounted: true,
+  pathFirst: ArtifactReference,
+} as const
+const bytes = {
+  ...opener,
+  download: true,
+  failures: { 404: 'There is nothing to be served (yet).', 416: 'The range lies behind the last byte.' },
+} as const
+
+export const artifactsRouter = router({
+  reserve: defineOp({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/artifacts',
+      tag,
+      summary: 'Reserve an id, with tokens to upload and to open it',
+    },
+    wire: { errors: 'openai', callers: ['parent'], status: 201 },
+    input: ArtifactReservation,
+    output: ArtifactReserved,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderReservation(await reserveArtifact(deps, caller.tenantId, input)),
+  }),
+
+  status: defineOp({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/artifacts/{artifact_id}/status',
+      tag,
+      summary: 'Ask how an artifact is doing',
+      description: 'With `Accept: text/event-stream` every change is an event.',
+    },
+    wire: { ...opener, headers: { prefer: 'prefer' }, sse: ArtifactStatus },
+    input: ArtifactStatusQuery,
+    output: ArtifactStatus,
+    run: answerStatus,
+  }),
+
+  watch: defineOp({
+    kind: 'query',
+    wire: opener,
+    input: ArtifactReference,
+    output: z.custom<AsyncIterable<ArtifactStatus>>(),
+    run: (call) => watchInSlot(call, call.input.artifact_id),
+  }),
+
+  content: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/artifacts/{artifact_id}', tag, summary: 'Open an artifact' },
+    rpc: false,
+    wire: bytes,
+    input: ArtifactReference,
+    output: z.never(),
+    run: ({ context: { deps, caller }, input }) => openArtifact(deps, caller, input.artifact_id),
+  }),
+
+  poster: defineOp({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/artifacts/{artifact_id}/poster',
+      tag,
+      summary: 'Open the still picture of a video',
+    },
+    rpc: false,
+    wire: bytes,
+    input: ArtifactReference,
+    output: z.never(),
+    run: ({ context: { deps, caller }, input }) => openPoster(deps, caller, input.artifact_id),
+  }),
+
+  delete: defineOp({
+    kind: 'mutation',
+    http: {
+      method: 'DELETE',
+      path: '/artifacts/{artifact_id}',
+      tag,
+      summary: 'Delete an artifact, whether it is uploaded or not',
+    },
+    wire: { ...opener, failures: { 404: 'There is no such artifact.' } },
+    input: ArtifactReference,
+    output: ArtifactDeleted,
+    run: async ({ context, input }) => {
+      await deleteArtifact(context.deps, actorOf(context), context.caller, input.artifact_id)
+      return { artifactId: input.artifact_id, deleted: true as const }
+    },
+  }),
+
+  capabilities: defineOp({
+    kind: 'query',
+    http: { method: 'GET', path: '/capabilities', tag, summary: 'Read what uploads may be like' },
+    wire: { errors: 'artifact', callers: [], isUncounted: true },
+    input: z.object({}),
+    output: Capabilities,
+    run: ({ context: { deps } }) => describeCapabilities(deps),
+  }),
+})

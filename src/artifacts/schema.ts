@@ -1,0 +1,124 @@
+/** The wire shapes of artifacts, and how one is rendered into them. */
+import { z } from 'zod'
+import { artifactKinds } from './kinds.ts'
+import type { Reservation } from './reserve.ts'
+import type { ArtifactView } from './status.ts'
+
+const uuid = z.guid('is not a UUID').toLowerCase()
+const unixTime = z.int().meta({ description: 'Unix seconds.' })
+const ArtifactKind = z.enum(artifactKinds, { error: `must be one of ${artifactKinds.join(', ')}` })
+
+export const ArtifactReference = z.object({
+  artifact_id: uuid.meta({ description: 'The artifact, a UUID.' }),
+})
+
+/** Decision: 9 (Beyond polling). */
+export const ArtifactStatusQuery = ArtifactReference.extend({
+  prefer: z.string().optional().meta({
+    description: 'With `wait=N` (seconds, 30 at most) the answer is held back until it is another.',
+  }),
+})
+
+export type ArtifactStatusQuery = z.output<typeof ArtifactStatusQuery>
+
+/** Contract: Artifact status. */
+export const ArtifactStatus = z
+  .strictObject({
+    artifactId: z.string(),
+    state: z.enum(['unknown', 'uploading', 'processing', 'ready']).meta({
+      description: '`unknown` also for an id that is only reserved, and for one that is gone again.',
+    }),
+    kind: ArtifactKind.optional(),
+    relatedTo: z.string().optional(),
+    name: z.string().optional(),
+    bytesReceived: z.int().optional().meta({ description: 'Bytes that have arrived for good.' }),
+    size: z.int().optional().meta({ description: 'The declared length, once it is known.' }),
+    acknowledged: z.boolean().optional(),
+    outcome: z.json().optional(),
+    progress: z.number().optional().meta({ description: '0 to 1, while `processing`.' }),
+    conversion: z
+      .strictObject({ result: z.enum(['converted', 'original']), reason: z.string().optional() })
+      .optional()
+      .meta({ description: 'What is served, once `ready`.' }),
+  })
+  .meta({ id: 'ArtifactStatus' })
+export type ArtifactStatus = z.output<typeof ArtifactStatus>
+
+/** Decision: 9 (`POST /v1/artifacts`). */
+export const ArtifactReservation = z
+  .strictObject({
+    kind: ArtifactKind.optional().meta({ description: 'Any kind may be uploaded without it.' }),
+    related_to: uuid.optional().meta({ description: 'The artifact it will belong to.' }),
+    expires_in: z
+      .int()
+      .min(1)
+      .max(2_592_000)
+      .default(86_400)
+      .meta({ description: 'Seconds for which the id is reserved and the tokens are good.' }),
+  })
+  .meta({ id: 'ArtifactReservation' })
+export type ArtifactReservation = z.output<typeof ArtifactReservation>
+
+export const ArtifactReserved = z
+  .strictObject({
+    artifact_id: z.string(),
+    upload_token: z.string(),
+    view_token: z.string(),
+    expires_at: unixTime,
+    upload_url: z.string().meta({ description: 'Relative where the operator named no public URL.' }),
+  })
+  .meta({ id: 'ArtifactReserved' })
+
+export const ArtifactDeleted = z
+  .strictObject({ artifactId: z.string(), deleted: z.literal(true) })
+  .meta({ id: 'ArtifactDeleted' })
+
+/** Decision: 9 (`GET /capabilities`). */
+export const Capabilities = z
+  .strictObject({
+    protocolVersion: z.literal(2),
+    protocolRevision: z.literal('2.3'),
+    kinds: z.array(ArtifactKind),
+    extensions: z.array(z.string()).meta({ description: 'Of the resumable upload protocol tus 1.0.0.' }),
+    limits: z.strictObject({
+      maxUploadBytes: z.int(),
+      maxMetadataBytes: z.int(),
+      maxNameLength: z.int().meta({ description: 'In code points.' }),
+      maxWaitSeconds: z.int().meta({ description: 'Of `Prefer: wait`.' }),
+    }),
+    checksum: z.array(z.string()).meta({ description: 'The algorithms of the metadata key `checksum`.' }),
+  })
+  .meta({ id: 'Capabilities' })
+export type Capabilities = z.output<typeof Capabilities>
+
+/** A field that says nothing is absent. Contract: Artifact status. */
+export function renderStatus(id: string, row: ArtifactView | undefined): ArtifactStatus {
+  if (row === undefined) return { artifactId: id, state: 'unknown' }
+  return {
+    artifactId: id,
+    state: row.state,
+    ...(row.kind === null ? {} : { kind: row.kind }),
+    ...(row.related_to === null ? {} : { relatedTo: row.related_to }),
+    ...(row.name === null ? {} : { name: row.name }),
+    bytesReceived: row.received_bytes,
+    ...(row.size_bytes === null ? {} : { size: row.size_bytes }),
+    acknowledged: row.acknowledged === 1,
+    ...(row.outcome === null ? {} : { outcome: JSON.parse(row.outcome) }),
+    ...(row.state === 'processing' ? { progress: row.progress_permille / 1000 } : {}),
+    ...(row.conversion_result === null ? {} : { conversion: renderConversion(row) }),
+  }
+}
+
+function renderConversion({ conversion_result: result, conversion_reason: reason }: ArtifactView) {
+  return { result: result ?? 'original', ...(reason === null ? {} : { reason }) }
+}
+
+export function renderReservation({ id, uploadToken, viewToken, expiresAt, uploadUrl }: Reservation) {
+  return {
+    artifact_id: id,
+    upload_token: uploadToken,
+    view_token: viewToken,
+    expires_at: expiresAt,
+    upload_url: uploadUrl,
+  }
+}

@@ -1,0 +1,321 @@
+/** The rows of artifacts; their bytes lie where blobs grow, and then in the blob store. */
+import type { CompiledQuery, Insertable, Selectable, Updateable } from 'kysely'
+import type { ArtifactTable } from '../db/tables.ts'
+import type { Database } from '../deps.ts'
+import { listStatesBefore, stateAfter } from './state.ts'
+
+export type ArtifactRow = Selectable<ArtifactTable>
+
+/** A row whose upload has begun. */
+export type UploadRow = ArtifactRow & {
+  readonly segment: string
+  readonly blob: string
+  readonly kind: NonNullable<ArtifactTable['kind']>
+  readonly filename: string
+}
+
+/** Whether it is more than a reserved id. */
+export function isUpload(row: ArtifactRow): row is UploadRow {
+  return row.state !== 'unknown'
+}
+
+/** What a status is made of. */
+const viewColumns = [
+  'id',
+  'parent_key_id',
+  'state',
+  'kind',
+  'related_to',
+  'name',
+  'size_bytes',
+  'received_bytes',
+  'progress_permille',
+  'conversion_result',
+  'conversion_reason',
+  'acknowledged',
+  'outcome',
+  'expires_at',
+] as const
+
+export type ArtifactViewRow = Pick<ArtifactRow, (typeof viewColumns)[number]>
+
+const viewQueries = new WeakMap<Database, CompiledQuery<ArtifactViewRow>>()
+
+/** What a status is made of. The query is compiled once, for this is asked ten thousand times a second. */
+export async function findViewRow(
+  db: Database,
+  tenantId: string,
+  id: string,
+): Promise<ArtifactViewRow | undefined> {
+  let query = viewQueries.get(db)
+  if (query === undefined) {
+    const anyone = ''
+    query = viewRows(db).where('id', '=', anyone).where('parent_key_id', '=', anyone).compile()
+    viewQueries.set(db, query)
+  }
+  const { rows } = await db.executeQuery<ArtifactViewRow>({ ...query, parameters: [id, tenantId] })
+  return rows[0]
+}
+
+/** A tenant's artifact, or the id it has reserved; what has expired by `now` (Unix seconds) is not found any more. */
+export async function findArtifact(
+  db: Database,
+  tenantId: string,
+  id: string,
+  now: number,
+): Promise<ArtifactRow | undefined> {
+  return liveArtifacts(db, now).where('id', '=', id).where('parent_key_id', '=', tenantId).executeTakeFirst()
+}
+
+/** A tenant's upload by its address, be it under way or finished. */
+export async function findUpload(
+  db: Database,
+  tenantId: string,
+  segment: string,
+  now: number,
+): Promise<UploadRow | undefined> {
+  const row = await liveArtifacts(db, now)
+    .where('segment', '=', segment)
+    .where('parent_key_id', '=', tenantId)
+    .executeTakeFirst()
+  return row as UploadRow | undefined
+}
+
+/** The row of an upload, of whatever tenant and however old: for the service's own work. */
+export async function findUploadRow(db: Database, { blob }: Upload): Promise<UploadRow | undefined> {
+  const row = await db.selectFrom('artifacts').selectAll().where('blob', '=', blob).executeTakeFirst()
+  return row as UploadRow | undefined
+}
+
+export async function insertArtifact(db: Database, row: Insertable<ArtifactTable>): Promise<void> {
+  await db.insertInto('artifacts').values(row).execute()
+}
+
+/** Begins the upload of a reserved id; false when it is not reserved by that tenant any more. */
+export async function beginReserved(
+  db: Database,
+  tenantId: string,
+  id: string,
+  values: Updateable<ArtifactTable>,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('artifacts')
+    .set({ ...values, state: stateAfter('create') })
+    .where('id', '=', id)
+    .where('parent_key_id', '=', tenantId)
+    .where('state', 'in', listStatesBefore('create'))
+    .executeTakeFirst()
+  return result.numUpdatedRows > 0n
+}
+
+/** Makes room for an id of whatever tenant whose time is up, but which was not swept yet. */
+export async function deleteExpired(db: Database, id: string, now: number): Promise<void> {
+  await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
+}
+
+/** One upload of an artifact. Its blob names it: the id may be used again after it is gone, and so may the fence. */
+export type Upload = Pick<UploadRow, 'blob'>
+
+/** Takes the lease of an upload when nobody has it, under a new fence; answers with the row as it is then. */
+export async function acquireLease(
+  db: Database,
+  { blob }: Upload,
+  now: number,
+  until: number,
+): Promise<UploadRow | undefined> {
+  const row = await db
+    .updateTable('artifacts')
+    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until }))
+    .where('blob', '=', blob)
+    .where('state', 'in', listStatesBefore('complete'))
+    .where((where) => where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]))
+    .returningAll()
+    .executeTakeFirst()
+  return row as UploadRow | undefined
+}
+
+/** A lease somebody holds. */
+export type Lease = Pick<UploadRow, 'blob' | 'fence'>
+
+/** Writes what the holder of a lease has found out; false when the lease is another's by now, or the upload is gone. */
+export async function updateLeased(
+  db: Database,
+  lease: Lease,
+  values: Updateable<ArtifactTable>,
+): Promise<boolean> {
+  return isUpdated(leasedUploads(db, lease).set(values))
+}
+
+/** As `updateLeased`, on top of as many received bytes as the holder knows of. */
+export async function updateReceived(
+  db: Database,
+  lease: Lease,
+  beforeBytes: number,
+  values: Updateable<ArtifactTable>,
+): Promise<boolean> {
+  return isUpdated(leasedUploads(db, lease).where('received_bytes', '=', beforeBytes).set(values))
+}
+
+/** Ends an upload for the holder of its lease; false when the lease is another's by now, or the upload is gone. */
+export async function completeLeased(
+  db: Database,
+  lease: Lease,
+  values: Updateable<ArtifactTable>,
+): Promise<boolean> {
+  return isUpdated(leasedUploads(db, lease).set({ ...values, state: stateAfter('complete') }))
+}
+
+/** Makes an artifact ready; false when that cannot happen in its state, or it is gone. */
+export async function convertArtifact(
+  db: Database,
+  { blob }: Upload,
+  values: Updateable<ArtifactTable>,
+): Promise<boolean> {
+  return isUpdated(
+    db
+      .updateTable('artifacts')
+      .set({ ...values, state: stateAfter('convert') })
+      .where('blob', '=', blob)
+      .where('state', 'in', listStatesBefore('convert')),
+  )
+}
+
+/** Makes an artifact unknown again; false when that cannot happen in its state, or it is gone. */
+export async function removeArtifact(
+  db: Database,
+  { blob }: Upload,
+  occurrence: 'reject' | 'remove',
+): Promise<boolean> {
+  const result = await db
+    .deleteFrom('artifacts')
+    .where('blob', '=', blob)
+    .where('state', 'in', listStatesBefore(occurrence))
+    .executeTakeFirst()
+  return result.numDeletedRows > 0n
+}
+
+/** Hands all artifacts of a tenant to another; answers how many they were. */
+export async function updateArtifactOwners(
+  db: Database,
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<number> {
+  const result = await db
+    .updateTable('artifacts')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
+}
+
+/** Ends every lease: those who had them are gone. */
+export async function clearLeases(db: Database): Promise<void> {
+  await db.updateTable('artifacts').set({ lease_until: null }).where('lease_until', 'is not', null).execute()
+}
+
+/** Uploads under way, of all tenants, in the order of their ids: those behind that one. */
+export async function listUploading(db: Database, afterId: string, limit: number): Promise<UploadRow[]> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where('state', 'in', listStatesBefore('complete'))
+    .where('id', '>', afterId)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows as UploadRow[]
+}
+
+/** Says that fewer bytes of an upload are there than were written down. */
+export async function lowerReceived(db: Database, { blob }: Upload, receivedBytes: number): Promise<void> {
+  await db
+    .updateTable('artifacts')
+    .set({ received_bytes: receivedBytes })
+    .where('blob', '=', blob)
+    .where('state', 'in', listStatesBefore('complete'))
+    .execute()
+}
+
+/** Uploads that have all their bytes, of all tenants. */
+export async function listCompletable(db: Database, limit: number): Promise<UploadRow[]> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where('state', 'in', listStatesBefore('complete'))
+    .whereRef('received_bytes', '=', 'size_bytes')
+    .limit(limit)
+    .execute()
+  return rows as UploadRow[]
+}
+
+/** Artifacts that are being made ready, of all tenants. */
+export async function listProcessing(db: Database, limit: number): Promise<UploadRow[]> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where('state', 'in', listStatesBefore('convert'))
+    .limit(limit)
+    .execute()
+  return rows as UploadRow[]
+}
+
+/**
+ * Deletes uploads and reserved ids, of all tenants, whose time is up by `now` and that nobody is writing into: the oldest, and at most
+ * `limit`. What is finished has no such time.
+ */
+export async function deleteExpiredArtifacts(
+  db: Database,
+  now: number,
+  limit: number,
+): Promise<Pick<ArtifactRow, 'id' | 'blob'>[]> {
+  return db
+    .deleteFrom('artifacts')
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('artifacts')
+        .select('id')
+        .where('expires_at', '<=', now)
+        .where('state', 'in', [...listStatesBefore('create'), ...listStatesBefore('expire')])
+        .where((where) => where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]))
+        .orderBy('expires_at')
+        .limit(limit),
+    )
+    .returning(['id', 'blob'])
+    .execute()
+}
+
+/** Those of the blobs that some artifact, of whatever tenant, is made of. */
+export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
+  const owned = new Set<string>()
+  for (const column of ['blob', 'served_blob', 'poster_blob'] as const) {
+    const rows = await db.selectFrom('artifacts').select(column).where(column, 'in', blobs).execute()
+    for (const row of rows) owned.add(String(row[column]))
+  }
+  return owned
+}
+
+function viewRows(db: Database) {
+  return db.selectFrom('artifacts').select(viewColumns)
+}
+
+function liveArtifacts(db: Database, now: number) {
+  return db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+}
+
+function leasedUploads(db: Database, { blob, fence }: Lease) {
+  return db
+    .updateTable('artifacts')
+    .where('blob', '=', blob)
+    .where('fence', '=', fence)
+    .where('state', 'in', listStatesBefore('complete'))
+}
+
+async function isUpdated(update: {
+  executeTakeFirst(): Promise<{ numUpdatedRows: bigint } | undefined>
+}): Promise<boolean> {
+  const result = await update.executeTakeFirst()
+  return (result?.numUpdatedRows ?? 0n) > 0n
+}

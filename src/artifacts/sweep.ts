@@ -1,0 +1,36 @@
+/** Clears away uploads that were not finished in time, reserved ids whose time is up, and bytes that belong to nothing. */
+import { type Deps, unixSeconds } from '../deps.ts'
+import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeping.ts'
+import { completeLeftOver } from './recovery.ts'
+import { deleteExpiredArtifacts, listOwnedBlobs } from './store.ts'
+
+type SweepDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
+
+/** A sweeper over all artifacts. It also ends uploads that have all their bytes, but could not be completed at the time. */
+export function createArtifactSweeper(deps: SweepDeps): Sweeper {
+  const { db, clock } = deps
+  const { store, changes } = deps.artifacts
+
+  async function deleteExpired(limit: number): Promise<number> {
+    const rows = await deleteExpiredArtifacts(db, unixSeconds(clock), limit)
+    for (const { id, blob } of rows) {
+      if (blob !== null) await store.growing.delete(blob)
+      changes.announce(id)
+    }
+    return rows.length
+  }
+
+  return createSweeper(clock, {
+    async sweepExpired() {
+      await deleteInBatches(deleteExpired)
+      await completeLeftOver(deps)
+    },
+    async sweepOrphans(keptBeforeMs) {
+      const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
+      for (const place of [store.blobs, store.growing]) {
+        const remove = (name: string) => place.delete(name)
+        await deleteOrphans(place.list(), { keptBeforeMs, remove, listOwned })
+      }
+    },
+  })
+}

@@ -1,0 +1,16 @@
+/** The signals that tell a server to stop, heard before there is one: its supervisor may change its mind at any moment. */
+
+type OnStop = (signal: NodeJS.Signals) => void
+
+/** Nothing has begun yet that would have to be brought to an end. */
+let onStop: OnStop = () => process.exit(0)
+
+/** Begins to hear the signals; until somebody else takes them the process ends in order. Decision: 2 (`serve`). */
+export function hearStopSignals(): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onStop(signal))
+}
+
+/** Takes the signals from now on. */
+export function takeStopSignals(taker: OnStop): void {
+  onStop = taker
+}

@@ -1,0 +1,170 @@
+/** One MCP server for as long as the service runs: connected in the background, again and again if need be. */
+import type { Logger } from 'pino'
+import { renderPath } from '../../agents/refusal.ts'
+import { findSchemaFault } from '../../agents/tool-schema.ts'
+import type { McpServerConfig } from '../../config-mcp.ts'
+import type { Clock, Random } from '../../deps.ts'
+import type { ToolAnswer } from '../tool.ts'
+import type { McpConnection, McpTool } from './connect.ts'
+import { isToolName, toLongName } from './names.ts'
+import { describeMessageTrouble, describeTrouble } from './trouble.ts'
+import type { Watchdog } from './watchdog.ts'
+
+/** Pauses between attempts, from the second on. */
+const FIRST_PAUSE_MS = 250
+const LONGEST_PAUSE_MS = 30_000
+/** A connection that lasted is made anew at once. */
+const LASTED_MS = 10_000
+
+export interface McpServerOptions {
+  readonly clock: Pick<Clock, 'monotonic' | 'wait'>
+  readonly random: Random
+  readonly log: Logger
+  readonly watchdog: Watchdog
+  /** The longest a call of a tool may take. */
+  readonly callMs: number
+  readonly onTools: () => void
+}
+
+export class McpServer {
+  readonly name: string
+  /** As last listed: they stay while the server is away. */
+  tools: readonly McpTool[] = []
+  private readonly config: McpServerConfig
+  private readonly options: McpServerOptions
+  private readonly log: Logger
+  private readonly ending = new AbortController()
+  private readonly running: Promise<void>
+  private connection: McpConnection | undefined
+  private connecting = Promise.withResolvers<McpConnection>()
+  private readonly closing = new Set<Promise<void>>()
+
+  constructor(config: McpServerConfig, options: McpServerOptions) {
+    this.name = config.name
+    this.config = config
+    this.options = options
+    this.log = options.log.child({ mcp: config.name })
+    this.running = this.run()
+  }
+
+  /**
+   * Calls a tool by the server's own name for it.
+   * @throws the signal's reason
+   */
+  async call(
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<ToolAnswer> {
+    const { connection } = this
+    if (connection === undefined)
+      return { problem: 'the server of this tool cannot be reached at the moment' }
+    try {
+      const answer = await connection.call(name, args, signal)
+      if (answer !== 'forgotten') return answer
+      // The connection was given up the moment this was noticed.
+      const again = await (await this.connecting.promise).call(name, args, signal)
+      return again === 'forgotten' ? { problem: 'the server of this tool forgets its callers' } : again
+    } catch (error) {
+      signal.throwIfAborted()
+      this.log.warn({ tool: name, ...describeMessageTrouble(error) }, 'an MCP server gave no answer')
+      return { problem: 'the server of this tool gave no answer' }
+    }
+  }
+
+  get isConnected(): boolean {
+    return this.connection !== undefined
+  }
+
+  async close(): Promise<void> {
+    this.ending.abort()
+    await this.running
+    await Promise.all(this.closing)
+  }
+
+  private async run(): Promise<void> {
+    const { clock } = this.options
+    const { signal } = this.ending
+    for (let failures = 0; !signal.aborted; ) {
+      const startedAt = clock.monotonic()
+      await this.connectOnce().catch((error) => {
+        if (!signal.aborted) this.log.warn(describeTrouble(error), 'an MCP server cannot be used')
+      })
+      failures = clock.monotonic() - startedAt < LASTED_MS ? failures + 1 : 0
+      if (failures > 0) await clock.wait(this.pauseMs(failures), signal).catch(() => {})
+    }
+  }
+
+  /** Connects, and resolves when the connection has come to its end. */
+  private async connectOnce(): Promise<void> {
+    const { watchdog, callMs } = this.options
+    const { signal } = this.ending
+    const lost = Promise.withResolvers<void>()
+    const giveUp = () => {
+      this.forget(connection)
+      lost.resolve()
+    }
+    let connection: McpConnection | undefined
+    signal.addEventListener('abort', giveUp)
+    try {
+      const { connect } = await import('./connect.ts')
+      const onTools = (tools: readonly McpTool[]) => this.take(tools)
+      connection = await connect(this.config, {
+        log: this.log,
+        watchdog,
+        callMs,
+        signal,
+        onTools,
+        onLost: giveUp,
+      })
+      this.take(connection.tools)
+      this.connection = connection
+      this.connecting.resolve(connection)
+      this.log.info({ tools: this.tools.length }, 'an MCP server is connected')
+      await lost.promise
+      if (!signal.aborted) this.log.warn('the connection to an MCP server is lost')
+    } finally {
+      signal.removeEventListener('abort', giveUp)
+      this.forget(connection)
+      if (connection !== undefined) this.letGo(connection)
+    }
+  }
+
+  /** Nobody waits for what is still going on there. */
+  private letGo(connection: McpConnection): void {
+    const closing = connection
+      .close()
+      .catch((error) => this.log.debug(describeTrouble(error), 'an MCP connection did not close well'))
+      .finally(() => this.closing.delete(closing))
+    this.closing.add(closing)
+  }
+
+  /** Whoever calls from now on waits for another connection. */
+  private forget(connection: McpConnection | undefined): void {
+    if (connection === undefined || this.connection !== connection) return
+    this.connection = undefined
+    this.connecting = Promise.withResolvers()
+  }
+
+  /** Takes over a list of tools, but for those no model could be shown. */
+  private take(tools: readonly McpTool[]): void {
+    this.tools = tools.filter((tool) => {
+      const problem = findProblem(this.name, tool)
+      if (problem !== undefined) this.log.warn({ tool: tool.name }, `a tool is left out: ${problem}`)
+      return problem === undefined
+    })
+    this.options.onTools()
+  }
+
+  private pauseMs(failures: number): number {
+    const ceilingMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
+    return ceilingMs * (0.5 + (this.options.random(1)[0] ?? 0) / 512)
+  }
+}
+
+function findProblem(server: string, { name, inputSchema }: McpTool): string | undefined {
+  const longName = toLongName(server, name)
+  if (!isToolName(longName)) return `'${longName}' is no name a tool can have here`
+  const fault = findSchemaFault(inputSchema)
+  return fault === undefined ? undefined : `${renderPath(['inputSchema', ...fault.path])} ${fault.problem}`
+}

@@ -1,0 +1,125 @@
+/** An MCP server that is a program of the operator's: started by us, spoken to over its pipes, ended with us. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
+import {
+  type JSONRPCMessage,
+  ReadBuffer,
+  serializeMessage,
+  type Transport,
+} from '@modelcontextprotocol/client'
+import type { Logger } from 'pino'
+import type { McpServerConfig } from '../../config-mcp.ts'
+import { GRACE_MS, MOST_MESSAGE_BYTES } from './limits.ts'
+import type { Watchdog } from './watchdog.ts'
+
+type StdioConfig = Extract<McpServerConfig, { kind: 'stdio' }>
+
+const LONGEST_LOGGED = 2_000
+
+/**
+ * The library's own transport hands on more of the environment than the operator names, and knows of no children a program may
+ * have: here the program leads a process group, which ends as a whole.
+ */
+export class StdioTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: (message: JSONRPCMessage) => void
+  private readonly config: StdioConfig
+  private readonly watchdog: Watchdog
+  private readonly log: Logger
+  private readonly buffer = new ReadBuffer({ maxBufferSize: MOST_MESSAGE_BYTES })
+  private child: ChildProcessWithoutNullStreams | undefined
+
+  constructor(config: StdioConfig, watchdog: Watchdog, log: Logger) {
+    this.config = config
+    this.watchdog = watchdog
+    this.log = log
+  }
+
+  /** @throws Error when the program cannot be started. */
+  async start(): Promise<void> {
+    const { command, args, env, cwd } = this.config
+    const child = spawn(command, args, { env, cwd, detached: true, stdio: 'pipe', windowsHide: true })
+    this.child = child
+    child.on('error', (error) => this.onerror?.(error))
+    child.stdin.on('error', (error) => this.onerror?.(error))
+    child.stdout.on('data', (chunk: Buffer) => this.read(chunk))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.log.debug({ stderr: text.slice(0, LONGEST_LOGGED).trimEnd() }, 'an MCP server says')
+    })
+    child.once('exit', () => {
+      this.signal('SIGKILL')
+      if (child.pid !== undefined) this.watchdog.forget(child.pid)
+    })
+    child.once('close', () => this.onclose?.())
+    await once(child, 'spawn')
+    if (child.pid !== undefined) this.watchdog.watch(child.pid)
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const { stdin } = this.child ?? {}
+    if (stdin === undefined || !stdin.writable) throw new Error('the program takes no more input')
+    if (!stdin.write(serializeMessage(message)))
+      await Promise.race([once(stdin, 'drain'), once(stdin, 'close')])
+  }
+
+  /** Closes its input, which asks it to end; what does not is told to, and then ended. Protocol: MCP, stdio (Shutdown). */
+  async close(): Promise<void> {
+    const { child } = this
+    if (child === undefined || child.pid === undefined) return
+    child.stdin.end()
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      if (await this.endsWithin(GRACE_MS)) return
+      this.signal(signal)
+    }
+    await this.endsWithin(GRACE_MS)
+  }
+
+  private read(chunk: Buffer): void {
+    try {
+      this.buffer.append(chunk)
+    } catch (error) {
+      // What follows a message that is too long cannot be told apart from its rest.
+      this.onerror?.(error as Error)
+      this.signal('SIGKILL')
+    }
+    for (let message = this.next(); message !== undefined; message = this.next()) this.onmessage?.(message)
+  }
+
+  /** The next message that is one. */
+  private next(): JSONRPCMessage | undefined {
+    for (;;) {
+      try {
+        return this.buffer.readMessage() ?? undefined
+      } catch (error) {
+        this.onerror?.(error as Error)
+      }
+    }
+  }
+
+  /** To the program and all it has started. */
+  private signal(signal: NodeJS.Signals): void {
+    const { child } = this
+    if (child?.pid === undefined) return
+    try {
+      if (process.platform === 'win32') child.kill(signal)
+      else process.kill(-child.pid, signal)
+    } catch {
+      // They have all ended.
+    }
+  }
+
+  private async endsWithin(ms: number): Promise<boolean> {
+    const { child } = this
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return true
+    const stopWaiting = new AbortController()
+    const { signal } = stopWaiting
+    const ended = once(child, 'exit', { signal }).then(() => true)
+    const late = wait(ms, false, { signal })
+    const hasEnded = await Promise.race([ended, late])
+    stopWaiting.abort()
+    await Promise.allSettled([ended, late])
+    return hasEnded
+  }
+}

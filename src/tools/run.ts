@@ -1,0 +1,72 @@
+/** Runs one tool call: its arguments judged, its time measured, its result cut to size; whatever goes wrong is told to the model. */
+import type { JsonSchema } from '../agents/schema-places.ts'
+import type { Deps } from '../deps.ts'
+import { readArguments } from './arguments.ts'
+import { capText } from './result.ts'
+import type { ServerTool, ToolAnswer, ToolCallContext } from './tool.ts'
+
+/** A call of a tool, as a model makes it. */
+export interface ToolCallRequest {
+  readonly tool: ServerTool
+  /** JSON, if the model wrote it well. */
+  readonly argumentsText: string
+  /** What the agent's own definition says the arguments must be, beside the tool's schema. */
+  readonly agentSchema: JsonSchema | undefined
+}
+
+type RunDeps = Pick<Deps, 'log'> & { readonly config: { readonly timings: { readonly toolMs: number } } }
+
+/**
+ * The text for the model. Decision: 7 (Tools).
+ * @throws only the signal's reason, as soon as it is aborted, whatever the tool does then.
+ */
+export async function runTool(
+  deps: RunDeps,
+  { tool, argumentsText, agentSchema }: ToolCallRequest,
+  context: ToolCallContext,
+): Promise<string> {
+  context.signal.throwIfAborted()
+  const rules = [
+    ...(tool.inputSchema === undefined ? [] : [{ schema: tool.inputSchema, origin: tool.origin }]),
+    ...(agentSchema === undefined ? [] : [{ schema: agentSchema, origin: 'agent' as const }]),
+  ]
+  const read = readArguments(argumentsText, rules)
+  if ('problem' in read) return `Error: the arguments of '${tool.name}' are wrong: ${read.problem}`
+  const answer = await answerInTime(deps, tool, read.args, context)
+  return capText('problem' in answer ? `Error: ${answer.problem}` : answer.text)
+}
+
+async function answerInTime(
+  { config, log }: RunDeps,
+  tool: ServerTool,
+  args: Readonly<Record<string, unknown>>,
+  context: ToolCallContext,
+): Promise<ToolAnswer> {
+  const { toolMs } = config.timings
+  const problem = `the tool '${tool.name}' did not answer within ${toolMs / 1000} seconds`
+  const tooLate = new DOMException(problem, 'TimeoutError')
+  const ending = new AbortController()
+  const { signal } = ending
+  const leave = () => ending.abort(context.signal.reason)
+  context.signal.addEventListener('abort', leave)
+  const timer = setTimeout(() => ending.abort(tooLate), toolMs)
+  const ended = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason))
+  })
+  const where = { tool: tool.name, requestId: context.requestId }
+  try {
+    const running = tool.run(args, { ...context, signal })
+    return await Promise.race([running, ended])
+  } catch (thrown) {
+    if (thrown === tooLate) {
+      log.warn(where, 'a tool did not answer in time')
+      return { problem }
+    }
+    if (context.signal.aborted) throw context.signal.reason
+    log.warn({ ...where, err: thrown }, 'a tool failed')
+    return { problem: `the tool '${tool.name}' failed` }
+  } finally {
+    clearTimeout(timer)
+    context.signal.removeEventListener('abort', leave)
+  }
+}

@@ -1,0 +1,35 @@
+/** What a tool is that runs on the server, whoever brought it: the host's module, its options, or an MCP server. */
+import type { JsonSchema } from '../agents/schema-places.ts'
+
+/** Who calls a tool, and how long it is waited for. */
+export interface ToolCallContext {
+  /** Aborted when the caller leaves or the tool's time is up. */
+  readonly signal: AbortSignal
+  readonly agentId: string
+  /** The public part of the parent key the agent belongs to. */
+  readonly tenantId: string
+  readonly requestId: string
+}
+
+/** What a tool answers: text for the model, or a sentence about what went wrong that the model may read. */
+export type ToolAnswer = { readonly text: string } | { readonly problem: string }
+
+/** A tool the service runs itself. */
+export interface ServerTool {
+  readonly name: string
+  readonly description: string | undefined
+  readonly inputSchema: JsonSchema | undefined
+  /** Who wrote it, and its schema. */
+  readonly origin: 'host' | 'mcp'
+  /** Calls it with arguments that fit its schema. What it throws is logged, and not for the model to read. */
+  run(args: Readonly<Record<string, unknown>>, context: ToolCallContext): Promise<ToolAnswer>
+}
+
+/** The tools of this server. */
+export interface Toolbox {
+  find(name: string): ServerTool | undefined
+  /** All of them; the same array until one comes, goes or changes. */
+  list(): readonly ServerTool[]
+  /** Lets go of MCP servers. */
+  close(): Promise<void>
+}

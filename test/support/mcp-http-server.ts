@@ -1,0 +1,119 @@
+/**
+ * An MCP server over streamable HTTP, run as a second process: `node test/support/mcp-http-server.ts [--port N] [--modern]
+ * [--extra NAME]` prints `listening <port>`. It serves at `/mcp`, with sessions as the first generation of the library has them, or
+ * without as the second; `--extra` is one more tool.
+ *
+ *   GET /__seen             what it was asked: calls, cancellations, the Authorization headers, sessions begun and ended
+ *   POST /__add?name=N      one more tool, which its clients are told of
+ *   POST /__forget          it knows none of its sessions any more
+ *   /moved?to=URL           307 to that address
+ */
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { parseArgs } from 'node:util'
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import {
+  CallToolRequestSchema,
+  isInitializeRequest,
+  ListToolsRequestSchema,
+} from '@modelcontextprotocol/sdk/types.js'
+import { createModernHandler } from './mcp-modern.ts'
+import { callTool, listPage, seen, tools } from './mcp-tools.ts'
+
+const { values: settings } = parseArgs({
+  options: {
+    port: { type: 'string', default: '0' },
+    modern: { type: 'boolean', default: false },
+    extra: { type: 'string' },
+  },
+})
+
+interface Session {
+  readonly server: Server
+  readonly transport: StreamableHTTPServerTransport
+}
+
+const sessions = new Map<string, Session>()
+const http = { authorizations: [] as (string | undefined)[], begun: 0, ended: 0, moved: 0 }
+const modern = settings.modern ? createModernHandler() : undefined
+
+async function beginSession(): Promise<Session> {
+  const server = new Server(
+    { name: 'tests', version: '1' },
+    { capabilities: { tools: { listChanged: true } } },
+  )
+  server.setRequestHandler(ListToolsRequestSchema, ({ params }) => listPage(params?.cursor))
+  server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) =>
+    callTool(params.name, params.arguments ?? {}, signal),
+  )
+  const transport = new StreamableHTTPServerTransport({
+    sessionIdGenerator: randomUUID,
+    onsessioninitialized: (id) => void sessions.set(id, session),
+    onsessionclosed: () => void http.ended++,
+  })
+  const session = { server, transport }
+  http.begun++
+  await server.connect(transport)
+  return session
+}
+
+async function serveMcp(request: IncomingMessage, response: ServerResponse, raw: string): Promise<void> {
+  http.authorizations.push(request.headers.authorization)
+  if (modern !== undefined) return modern.serve(request, response, raw)
+  const body = raw === '' ? undefined : JSON.parse(raw)
+  const id = request.headers['mcp-session-id']
+  const session = isInitializeRequest(body) ? await beginSession() : sessions.get(String(id))
+  if (session !== undefined) return session.transport.handleRequest(request, response, body)
+  const error = { code: -32001, message: 'Session not found' }
+  response.writeHead(404, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ jsonrpc: '2.0', error, id: null }))
+}
+
+async function addTool(name: string): Promise<void> {
+  tools[name] = { inputSchema: { type: 'object' }, run: () => ({ content: [{ type: 'text', text: name }] }) }
+  modern?.announce()
+  await Promise.all([...sessions.values()].map(({ server }) => server.sendToolListChanged()))
+}
+
+async function onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  let raw = ''
+  for await (const read of request.setEncoding('utf8')) raw += read
+  const url = new URL(request.url ?? '/', 'http://server')
+  switch (url.pathname) {
+    case '/mcp':
+      return serveMcp(request, response, raw)
+    case '/moved':
+      http.moved++
+      response.writeHead(307, { location: url.searchParams.get('to') ?? '/mcp' }).end()
+      return
+    case '/__add':
+      await addTool(url.searchParams.get('name') ?? '')
+      response.end('{}')
+      return
+    case '/__forget':
+      sessions.clear()
+      response.end('{}')
+      return
+    case '/__seen':
+      response.end(JSON.stringify({ ...seen, ...http }))
+      return
+    default:
+      response.writeHead(404).end()
+  }
+}
+
+if (settings.extra !== undefined) await addTool(settings.extra)
+
+const server = createServer((request, response) => {
+  onRequest(request, response).catch((error) => {
+    process.stderr.write(`${error.stack}\n`)
+    response.destroy()
+  })
+})
+server.listen(Number(settings.port), '127.0.0.1', () => {
+  process.stdout.write(`listening ${(server.address() as AddressInfo).port}\n`)
+})
+// Started with a channel to its parent, it ends with the parent.
+process.once('disconnect', () => process.exit())

@@ -1,0 +1,44 @@
+/** Serves the tests' tools with the second generation of the MCP library: over HTTP without sessions, and over pipes. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import { callTool, listPage } from './mcp-tools.ts'
+
+/** A server with the tests' tools. */
+export function createModernServer(): Server {
+  const server = new Server(
+    { name: 'tests', version: '2' },
+    { capabilities: { tools: { listChanged: true } } },
+  )
+  server.setRequestHandler('tools/list', ({ params }) => listPage(params?.cursor))
+  server.setRequestHandler('tools/call', ({ params }, { mcpReq }) =>
+    callTool(params.name, params.arguments ?? {}, mcpReq.signal),
+  )
+  return server
+}
+
+/** The same behind Node's HTTP server. */
+export function createModernHandler() {
+  const handler = createMcpHandler(createModernServer)
+  return {
+    announce: () => handler.notify.toolsChanged(),
+    async serve(request: IncomingMessage, response: ServerResponse, raw: string): Promise<void> {
+      const leaving = new AbortController()
+      response.on('close', () => leaving.abort())
+      const headers = Object.entries(request.headers).map(([name, value]): [string, string] => [
+        name,
+        String(value),
+      ])
+      const answer = await handler.fetch(
+        new Request(`http://server${request.url}`, {
+          method: request.method ?? 'GET',
+          headers,
+          signal: leaving.signal,
+          ...(raw === '' ? {} : { body: raw }),
+        }),
+      )
+      response.writeHead(answer.status, [...answer.headers].flat())
+      for await (const chunk of answer.body ?? []) response.write(chunk)
+      response.end()
+    },
+  }
+}

@@ -1,0 +1,98 @@
+/** MCP servers of their own processes, and services that use them. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import type { ServiceOptions } from '../../src/service.ts'
+import { systemClock } from '../../src/system-clock.ts'
+import type { TestApp } from './app.ts'
+import type { ChatStand } from './chat-stand.ts'
+import { writeConfigFile } from './config-file.ts'
+import { eventually } from './process.ts'
+
+const program = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+
+/** The program that speaks MCP over its pipes. */
+export const stdioProgram = program('./mcp-stdio-server.ts')
+
+/** What a server over HTTP was asked. */
+export interface Seen {
+  readonly calls: string[]
+  readonly cancelled: string[]
+  readonly authorizations: string[]
+  readonly begun: number
+  readonly ended: number
+  /** Requests that were sent elsewhere. */
+  readonly moved: number
+}
+
+/** A server over HTTP; what it does stands at the top of `mcp-http-server.ts`. */
+export interface McpHttpServer {
+  readonly origin: string
+  readonly url: string
+  readonly process: ChildProcess
+  seen(): Promise<Seen>
+  /** Adds a tool that answers with its name. */
+  add(name: string): Promise<void>
+  /** Has it forget its sessions, as if it had been started anew. */
+  forget(): Promise<void>
+  kill(): Promise<void>
+  /** The same address again, from a new process. */
+  restart(more?: readonly string[]): Promise<McpHttpServer>
+}
+
+/** Starts a server that ends with the test. */
+export async function startMcpHttpServer(words: readonly string[] = []): Promise<McpHttpServer> {
+  const child = fork(program('./mcp-http-server.ts'), words, {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    execArgv: [],
+  })
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
+  }
+  onTestFinished(kill)
+  const [printed] = (await once(child.stdout ?? child, 'data')) as [Buffer]
+  const port = /listening (\d+)/.exec(String(printed))?.[1] ?? ''
+  const origin = `http://127.0.0.1:${port}`
+  return {
+    origin,
+    url: `${origin}/mcp`,
+    process: child,
+    seen: async () => (await fetch(`${origin}/__seen`)).json(),
+    add: async (name) => void (await fetch(`${origin}/__add?name=${name}`, { method: 'POST' })),
+    forget: async () => void (await fetch(`${origin}/__forget`, { method: 'POST' })),
+    kill,
+    async restart(more = []) {
+      await kill()
+      return startMcpHttpServer([...words, '--port', port, ...more])
+    },
+  }
+}
+
+/** The environment of a service with these MCP servers, as their section of the configuration file. */
+export async function withMcp(servers: object): Promise<Record<string, string>> {
+  return { PARLEY_CONFIG: await writeConfigFile(JSON.stringify({ mcp: servers })) }
+}
+
+/** A service in front of the stand's upstream that has those servers, once it knows of these tools; its clock is a real one. */
+export async function startWithMcp(
+  stand: ChatStand,
+  servers: object,
+  tools: readonly string[],
+  options: Omit<ServiceOptions, 'config'> = {},
+): Promise<TestApp> {
+  const app = await stand.start(await withMcp(servers), { clock: systemClock, ...options })
+  await hasTools(app, tools)
+  return app
+}
+
+/** Waits until the service knows of these tools. */
+export async function hasTools(app: TestApp, names: readonly string[]): Promise<void> {
+  const { tools } = app.service.deps
+  const listed = async () => names.every((name) => tools.list().some((tool) => tool.name === name))
+  if (!(await eventually(listed, true)))
+    throw new Error(`there are only ${tools.list().map(({ name }) => name)}`)
+}

@@ -1,0 +1,127 @@
+/** Agents whose tools run on the server, and what their turns say. */
+import type { HostTool, ServiceOptions } from '../../src/service.ts'
+import type { StreamedAnswer, TestApp } from './app.ts'
+import { type ChatStand, say } from './chat-stand.ts'
+
+/** The path of every chat. */
+export const CHAT = '/v1/chat/completions'
+
+/** A tool without a schema. */
+export function tool(handler: HostTool['handler'], more: Omit<HostTool, 'handler'> = {}): HostTool {
+  return { ...more, handler }
+}
+
+/** The schema most tests' tools have. */
+export const citySchema = {
+  type: 'object',
+  properties: { city: { type: 'string' }, days: { type: 'integer', minimum: 1 } },
+  required: ['city'],
+} as const
+
+/** An agent's definition with these tools, as YAML or as JSON, which is YAML too. */
+export function agentWith(tools: readonly unknown[], name = 'A'): string {
+  return JSON.stringify({ name, instructions: 'B', tools })
+}
+
+/** What a turn came to, whichever way it was answered. */
+export interface Outcome {
+  readonly content: string
+  readonly calls: readonly string[]
+  readonly finishes: readonly string[]
+}
+
+/** Chats in both ways; each way's outcome. */
+export type Way = 'whole' | 'streamed'
+export const ways: readonly Way[] = ['whole', 'streamed']
+
+/** One turn, answered that way. */
+export async function chat(app: TestApp, way: Way, key: string, body: object): Promise<Outcome> {
+  if (way === 'streamed') return outcomeOf(await app.stream(body, key))
+  const answer = await app.call('POST', CHAT, { key, body })
+  if (answer.status !== 200) throw new Error(`${answer.status} ${answer.text}`)
+  const [{ message, finish_reason }] = answer.body.choices
+  return {
+    content: message.content ?? '',
+    calls: (message.tool_calls ?? []).map(nameOfCall),
+    finishes: [finish_reason],
+  }
+}
+
+/** A stream put together as a client does. */
+export function outcomeOf({ status, text, events }: StreamedAnswer): Outcome {
+  if (status !== 200) throw new Error(`${status} ${text}`)
+  const choices = events.flatMap((chunk) => chunk.choices ?? [])
+  return {
+    content: choices.map(({ delta }) => delta.content ?? '').join(''),
+    calls: choices.flatMap(({ delta }) => delta.tool_calls ?? []).map(nameOfCall),
+    finishes: choices.map((choice) => choice.finish_reason).filter((reason) => reason !== null),
+  }
+}
+
+function nameOfCall(call: { function: { name: string } }): string {
+  return call.function.name
+}
+
+/** The bodies the backend was sent, oldest first. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+export async function bodiesOf(stand: ChatStand): Promise<any[]> {
+  return (await stand.listChats()).map(({ body }) => body)
+}
+
+/** What the model is told of one call of a tool, in a turn that goes on to its end. */
+export async function resultOf(stand: ChatStand, app: TestApp, name: string, args = '{}'): Promise<string> {
+  const { agent_key } = await app.createAgent(agentWith([name]))
+  await stand.answerWith(answerCalling('whole', [{ name, args }]), 1)
+  const { finishes } = await chat(app, 'whole', agent_key, say('hello'))
+  if (finishes[0] !== 'stop') throw new Error(`the turn ended with ${finishes}`)
+  return resultsIn((await bodiesOf(stand)).at(-1))[0] ?? 'nothing'
+}
+
+/** The tool messages of a body, as text. */
+export function resultsIn(body: { messages: { role: string; content: string }[] }): string[] {
+  return body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
+}
+
+/** Options of a service with these tools of the host. */
+export function hosting(tools: Record<string, HostTool>): Pick<ServiceOptions, 'tools'> {
+  return { tools }
+}
+
+const names = { id: 'chatcmpl-x', created: 1, model: 'up-chat' }
+const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }
+
+/** A backend's answer that says something and calls tools, for `stand.answerWith`, whole or as events. */
+export function answerCalling(
+  way: Way,
+  calls: readonly { name: string; args?: string; more?: object }[],
+  said: object = { content: 'Hm. ' },
+): object | object[] {
+  const tool_calls = calls.map(({ name, args = '{}', more = {} }, index) => ({
+    index,
+    id: `call_${index}_${name}`,
+    type: 'function',
+    ...more,
+    function: { name, arguments: args },
+  }))
+  if (way === 'whole') {
+    const message = { role: 'assistant', content: null, ...said, tool_calls: tool_calls.map(withoutIndex) }
+    const choices = [{ index: 0, message, finish_reason: 'tool_calls' }]
+    return { ...names, object: 'chat.completion', choices, usage }
+  }
+  const chunk = (delta: object, finish_reason: string | null = null) => ({
+    ...names,
+    object: 'chat.completion.chunk',
+    choices: [{ index: 0, delta, finish_reason }],
+  })
+  return [
+    chunk({ role: 'assistant', content: '' }),
+    chunk(said),
+    ...tool_calls.map((call) => chunk({ tool_calls: [call] })),
+    chunk({}, 'tool_calls'),
+    { ...names, object: 'chat.completion.chunk', choices: [], usage },
+  ]
+}
+
+function withoutIndex({ index: _, ...call }: { index: number }): object {
+  return call
+}

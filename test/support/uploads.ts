@@ -1,0 +1,141 @@
+/** Speaks the upload protocol, header by header, and looks at what came of it. */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { Answer, TestApp } from './app.ts'
+import { eventually } from './process.ts'
+
+export type Headers = Readonly<Record<string, string>>
+
+/** A service that can be spoken to: a test's own, or one in another process. */
+export type Target = Pick<TestApp, 'url' | 'key' | 'fetch'>
+
+export const BODY_TYPE = 'application/offset+octet-stream'
+export const tus = { 'Tus-Resumable': '1.0.0' } as const
+
+/** `Upload-Metadata` with these keys. */
+export function toMetadata(values: Readonly<Record<string, string>>): string {
+  return Object.entries(values)
+    .map(([key, value]) => `${key} ${Buffer.from(value).toString('base64')}`)
+    .join(',')
+}
+
+/** A request of the protocol, with the version and the key it needs. */
+export async function callUpload(
+  target: Target,
+  method: string,
+  path: string,
+  headers: Headers = {},
+  body?: Buffer | ReadableStream,
+): Promise<Answer> {
+  const response = await target.fetch(target.url + path, {
+    method,
+    headers: { ...tus, Authorization: `Bearer ${target.key}`, ...headers },
+    ...(body === undefined ? {} : { body, duplex: 'half' }),
+  } as RequestInit)
+  const text = await response.text()
+  const body_ = text.startsWith('{') ? JSON.parse(text) : null
+  return { status: response.status, headers: response.headers, text, body: body_ }
+}
+
+/** What an upload is begun with; a file name unless others are given. */
+export interface Creation {
+  readonly size?: number | 'deferred'
+  readonly metadata?: Readonly<Record<string, string>>
+  readonly headers?: Headers
+  readonly body?: Buffer | ReadableStream
+}
+
+export function postUpload(target: Target, creation: Creation = {}): Promise<Answer> {
+  const { size = 10, metadata, headers, body } = creation
+  const length: Headers =
+    size === 'deferred' ? { 'Upload-Defer-Length': '1' } : { 'Upload-Length': String(size) }
+  const all: Headers = {
+    ...length,
+    'Upload-Metadata': toMetadata({ filename: 'clip.mp4', ...metadata }),
+    ...(body === undefined ? {} : { 'Content-Type': BODY_TYPE }),
+    ...headers,
+  }
+  return callUpload(target, 'POST', '/upload', all, body)
+}
+
+/** An upload that was begun. */
+export interface Begun {
+  readonly location: string
+  readonly id: string
+}
+
+/** Begins an upload. */
+export async function beginUpload(target: Target, creation: Creation = {}): Promise<Begun> {
+  const { status, headers, text } = await postUpload(target, creation)
+  if (status !== 201) throw new Error(`the upload was not begun: ${status} ${text}`)
+  return { location: headers.get('location') as string, id: headers.get('x-artifact-id') as string }
+}
+
+export function patchUpload(
+  target: Target,
+  { location }: Pick<Begun, 'location'>,
+  offset: number,
+  body: Buffer | ReadableStream,
+  headers: Headers = {},
+): Promise<Answer> {
+  const all = { 'Content-Type': BODY_TYPE, 'Upload-Offset': String(offset), ...headers }
+  return callUpload(target, 'PATCH', location, all, body)
+}
+
+export function headUpload(target: Target, { location }: Pick<Begun, 'location'>): Promise<Answer> {
+  return callUpload(target, 'HEAD', location)
+}
+
+/** The offset a client would go on from. */
+export async function readOffset(target: Target, begun: Pick<Begun, 'location'>): Promise<number> {
+  const { status, headers } = await headUpload(target, begun)
+  if (status !== 200) throw new Error(`there is no such upload: ${status}`)
+  return Number(headers.get('upload-offset'))
+}
+
+/** What `GET /artifacts/<id>/status` answers. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+export async function readStatus(target: Target, id: string): Promise<any> {
+  const headers = { Authorization: `Bearer ${target.key}` }
+  return (await target.fetch(`${target.url}/artifacts/${id}/status`, { headers })).json()
+}
+
+/** Waits until an artifact is in that state. */
+export async function untilState(target: Target, id: string, state: string): Promise<void> {
+  const found = await eventually(async () => (await readStatus(target, id)).state, state)
+  if (found !== state) throw new Error(`the artifact is ${found}, not ${state}`)
+}
+
+/** A whole artifact, in one request; ready when this resolves. */
+export async function uploadWhole(target: Target, bytes: Buffer, creation: Creation = {}): Promise<Begun> {
+  const begun = await beginUpload(target, { size: bytes.length, body: bytes, ...creation })
+  await untilState(target, begun.id, 'ready')
+  return begun
+}
+
+/** The bytes of an artifact that is ready. */
+export async function readArtifact(target: Target, id: string): Promise<Buffer> {
+  const headers = { Authorization: `Bearer ${target.key}` }
+  const response = await target.fetch(`${target.url}/artifacts/${id}`, { headers })
+  if (response.status !== 200) throw new Error(`the artifact cannot be read: ${response.status}`)
+  return Buffer.from(await response.arrayBuffer())
+}
+
+/** The names in a data directory's store of artifacts: what is whole, and what is growing. */
+export async function listArtifactBytes(dataDir: string): Promise<{ kept: string[]; growing: string[] }> {
+  const root = join(dataDir, 'artifacts')
+  const entries = await readdir(root, { withFileTypes: true })
+  const isGrowing = entries.some(({ name }) => name === 'growing')
+  return {
+    kept: entries.filter((entry) => entry.isFile()).map(({ name }) => name),
+    growing: isGrowing ? await readdir(join(root, 'growing')) : [],
+  }
+}
+
+/** What every answer of the protocol carries. */
+export function expectProtocol({ headers }: Answer): void {
+  expect(headers.get('tus-resumable')).toBe('1.0.0')
+  expect(headers.get('protocol-version')).toBe('2')
+  expect(headers.get('cache-control')).toBe('no-store')
+}

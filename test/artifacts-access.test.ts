@@ -123,6 +123,18 @@ describe('a token', () => {
     expect((await app.call('GET', `/artifacts/${id}?token=${view_token}`, { key: null })).status).toBe(404)
     expect(lines.join('\n')).not.toContain(view_token.slice(-20))
   })
+
+  test.each(['/artifacts/', '/upload/', '/'])(
+    'stands in no log when it is put into a path: %s',
+    async (before) => {
+      const { log, lines } = createLineLog()
+      const app = await startApp({}, { log })
+      const { view_token } = await reserve(app)
+      expect((await app.call('GET', before + view_token)).status).toBeGreaterThanOrEqual(400)
+      expect(lines.join('\n')).toContain(view_token.slice(0, 12))
+      expect(lines.join('\n')).not.toContain(view_token.slice(-20))
+    },
+  )
 })
 
 describe('what is served', () => {

@@ -68,6 +68,15 @@ describe('a large blob', () => {
     expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
   })
 
+  test('is never mixed up with another, at the same time or after it', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const sizes = [17 * MIB, 9 * MIB, MIB]
+    const kept = await Promise.all(sizes.map((sizeBytes) => keepRandom(blobs, sizeBytes)))
+    for (const sizeBytes of sizes) kept.push(await keepRandom(blobs, sizeBytes))
+    for (const { name, bytes } of kept) expect((await read(blobs, name)).equals(bytes)).toBe(true)
+  })
+
   test('takes no more than two parts ahead of the bucket', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server, { timings: shortTimings })

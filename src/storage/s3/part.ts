@@ -11,9 +11,14 @@ export class Part {
   private memory: ArrayBuffer
   private sizeBytes = 0
 
-  constructor(capacityBytes: number, firstBytes = FIRST_BYTES) {
+  constructor(capacityBytes: number) {
     this.capacityBytes = capacityBytes
-    this.memory = new ArrayBuffer(Math.min(firstBytes, capacityBytes))
+    this.memory = new ArrayBuffer(Math.min(FIRST_BYTES, capacityBytes))
+  }
+
+  /** Whether it has grown to all of its capacity, be it in use or not. */
+  get hasGrown(): boolean {
+    return this.memory.byteLength === this.capacityBytes
   }
 
   get isFull(): boolean {
@@ -38,7 +43,7 @@ export class Part {
     this.sizeBytes = 0
   }
 
-  /** The memory left behind is free at once; nothing was sent from it, for that is done only when a part has all of its own. */
+  /** The memory left behind is free at once. Nothing is being sent from it: of the parts that were sent only those come back that have grown. */
   private makeRoom(neededBytes: number): void {
     const { byteLength } = this.memory
     if (neededBytes <= byteLength) return
@@ -50,15 +55,16 @@ export class Part {
 export class SpareParts {
   private readonly spare: Part[] = []
 
-  /** An empty part with all of its memory. */
+  /** An empty part. */
   take(capacityBytes: number): Part {
     const index = this.spare.findIndex((part) => part.capacityBytes === capacityBytes)
-    const [part = new Part(capacityBytes, capacityBytes)] = index < 0 ? [] : this.spare.splice(index, 1)
+    const [part = new Part(capacityBytes)] = index < 0 ? [] : this.spare.splice(index, 1)
     return part
   }
 
-  /** Takes back a part that has been sent. */
+  /** Takes back a part of which nobody needs the bytes any more. */
   give(part: Part): void {
+    if (!part.hasGrown) return
     part.clear()
     this.spare.push(part)
     if (this.spare.length > MOST_SPARE) this.spare.shift()

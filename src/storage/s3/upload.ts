@@ -1,7 +1,7 @@
 /** Sends a blob into a bucket while it comes in: in parts when it is large, and in one piece when it is not. */
 import { ServiceError } from '../../errors.ts'
 import type { Bucket, SentPart, UploadAddress } from './bucket.ts'
-import { Part, type SpareParts } from './part.ts'
+import type { Part, SpareParts } from './part.ts'
 
 const MIB = 1024 ** 2
 const PART_BYTES = 8 * MIB
@@ -51,8 +51,7 @@ export class Upload {
     this.key = key
     this.spare = spare
     this.closing = closing
-    const partBytes = choosePartBytes(expectedBytes)
-    this.part = expectedBytes > partBytes ? spare.take(partBytes) : new Part(partBytes)
+    this.part = spare.take(choosePartBytes(expectedBytes))
     this.signal = AbortSignal.any([closing, this.stopping.signal])
   }
 
@@ -82,8 +81,10 @@ export class Upload {
   /** Puts the object there, in full. */
   async keep(): Promise<void> {
     this.state = 'keeping'
-    if (this.address === undefined) await this.bucket.put(this.key, this.part.bytes, this.signal)
-    else await this.complete(this.address)
+    if (this.address === undefined) {
+      await this.bucket.put(this.key, this.part.bytes, this.signal)
+      this.spare.give(this.part)
+    } else await this.complete(this.address)
     this.state = 'kept'
   }
 

@@ -8,7 +8,7 @@ import type { ProviderConfig } from './config.ts'
 import { findNameProblem, isMapping, mappingOf } from './config-mapping.ts'
 import { listMcpServers, listWrongMcpNames, McpSection, type McpServerConfig } from './config-mcp.ts'
 import { createReferences, type Fault, type Variables } from './config-references.ts'
-import { gatewayKey, gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl } from './config-values.ts'
+import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, visibleText } from './config-values.ts'
 import { ServiceError } from './errors.ts'
 
 /** What a file says, and everything that is wrong with it. */
@@ -21,7 +21,11 @@ export interface ReadConfigFile {
   readonly variables: ReadonlySet<string>
 }
 
-const Gateway = mappingOf({ kind: z.literal('gateway'), url: gatewayUrl(), api_key: gatewayKey().optional() })
+const Gateway = mappingOf({
+  kind: z.literal('gateway'),
+  url: gatewayUrl(),
+  api_key: visibleText().optional(),
+})
 
 const Mock = mappingOf({ kind: z.literal('mock') })
 

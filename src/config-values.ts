@@ -92,8 +92,8 @@ export function localContext() {
   return integer(256, 1_048_576)
 }
 
-/** What such a server accepts as a key. */
-export function gatewayKey() {
+/** What other services accept as a key. */
+export function visibleText() {
   return matching(/^[!-~]+$/, 'must be visible ASCII characters only')
 }
 

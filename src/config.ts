@@ -5,6 +5,7 @@ import { parseEnv } from 'node:util'
 import type { AddressBlock } from './address-blocks.ts'
 import type { ReadConfigFile } from './config-file.ts'
 import type { McpServerConfig } from './config-mcp.ts'
+import { listS3Problems, type S3Config, toS3Config } from './config-s3.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
@@ -66,6 +67,8 @@ export interface Config {
   readonly logLevel: Environment['LOG_LEVEL']
   /** An absolute path, or `:memory:` to keep nothing. */
   readonly dataDir: string
+  /** The bucket that the bytes of files are kept in; undefined = the data directory. */
+  readonly s3: S3Config | undefined
   /** The master key, 32 bytes or more; undefined = the one in the data directory. */
   readonly secret: string | undefined
   /** A parent key to register at start. */
@@ -190,14 +193,16 @@ export async function parseConfig(
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
     ...missing(given),
     ...ambiguous(given),
-    ...(parsed.data === undefined ? [] : forwardingProblems(parsed.data)),
+    ...(parsed.data === undefined
+      ? []
+      : [...forwardingProblems(parsed.data), ...listS3Problems(parsed.data)]),
     ...file.problems,
   ]
   if (problems.length > 0 || parsed.data === undefined) throw new ConfigError(problems)
   // Nobody who names providers and no backend wants the mock backend beside them.
   const isFileAlone = given.PARLEY_BACKEND === undefined && file.providers.length > 0
   const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
-  const notices = [...unknownNames(given), ...unusedNames(given)]
+  const notices = [...unknownNames(given), ...unusedNames(given), ...keptNowhere(given)]
   return {
     config: toConfig(parsed.data, providers, file.mcp, given.PATH),
     warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
@@ -290,6 +295,7 @@ const dependents: readonly [names: RegExp, name: keyof Environment, value?: stri
   [/^PARLEY_LOCAL_(URL|MODEL)/, 'PARLEY_BACKEND', 'local'],
   [/^PARLEY_LOCAL_(THREADS|CONTEXT)/, 'PARLEY_LOCAL_MODEL'],
   [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
+  [/^S3_/, 'S3_BUCKET'],
 ]
 
 function unusedNames(given: Given): Notice[] {
@@ -303,6 +309,12 @@ function unusedNames(given: Given): Notice[] {
           notice: `${name} is not used: it needs ${value === undefined ? needed : `${needed}=${value}`}.`,
         })),
     )
+}
+
+/** Bytes whose rows go with the process would be nobody's afterwards. */
+function keptNowhere(given: Given): Notice[] {
+  if (given.PARLEY_DATA_DIR !== ':memory:' || given.S3_BUCKET === undefined) return []
+  return [{ name: 'S3_BUCKET', notice: 'S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.' }]
 }
 
 /** Where programs lie on most machines. */
@@ -328,6 +340,7 @@ function toConfig(
     adminEmails: given.PARLEY_ADMIN_EMAILS ?? [],
     logLevel: given.LOG_LEVEL,
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
+    s3: given.PARLEY_DATA_DIR === ':memory:' ? undefined : toS3Config(given),
     secret: given.PARLEY_SECRET,
     parentKey: given.PARLEY_PARENT_KEY,
     providers,

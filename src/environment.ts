@@ -4,7 +4,6 @@ import {
   addressBlockList,
   emailList,
   flag,
-  gatewayKey,
   gatewayUrl,
   headerName,
   hostList,
@@ -20,10 +19,12 @@ import {
   refused,
   seconds,
   secretText,
+  visibleText,
 } from './config-values.ts'
 
 const limit = (standard: number) => integer(0, 1_000_000_000).default(standard)
 const header = (standard: string) => headerName().default(standard)
+const region = () => matching(/^[a-z0-9-]{1,64}$/i, 'must be the name of a region, such as eu-central-1')
 const duration = (standard: number) => seconds().default(standard)
 
 /** Every variable, what it may hold and its default; `.env.example` says the same to operators. Decision: 2. */
@@ -37,6 +38,23 @@ export const Environment = z.object({
       : 'must be left unset, which means SQLite in PARLEY_DATA_DIR',
   ).optional(),
   PARLEY_DATA_DIR: z.string().default('./data'),
+  S3_BUCKET: matching(
+    /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/i,
+    'must be the name of a bucket: 3 to 63 letters, digits, dots and hyphens',
+  ).optional(),
+  S3_PREFIX: matching(
+    /^(?=.{1,200}$)\w[\w.-]*(\/\w[\w.-]*)*\/?$/,
+    'must be a path of letters, digits, dots, hyphens and slashes without a slash in front, such as parley/',
+  ).optional(),
+  S3_ENDPOINT: httpUrl(
+    'must be an http or https URL without credentials, query or fragment, such as http://127.0.0.1:9000',
+  ).optional(),
+  S3_REGION: region().optional(),
+  S3_FORCE_PATH_STYLE: flag().optional(),
+  AWS_REGION: region().optional(),
+  AWS_ACCESS_KEY_ID: visibleText().optional(),
+  AWS_SECRET_ACCESS_KEY: visibleText().optional(),
+  AWS_SESSION_TOKEN: visibleText().optional(),
   PARLEY_PUBLIC_URL: httpUrl(
     'must be an http or https URL without credentials, query or fragment, such as https://chat.example.org',
   ).optional(),
@@ -45,7 +63,7 @@ export const Environment = z.object({
   PARLEY_CONFIG: z.string().optional(),
   PARLEY_BACKEND: oneOf(['mock', 'gateway', 'local']).default('mock'),
   PARLEY_GATEWAY_URL: gatewayUrl().optional(),
-  PARLEY_GATEWAY_API_KEY: gatewayKey().optional(),
+  PARLEY_GATEWAY_API_KEY: visibleText().optional(),
   PARLEY_LOCAL_URL: localUrl().default(LOCAL_URL),
   PARLEY_LOCAL_MODEL: z.string().optional(),
   PARLEY_LOCAL_THREADS: localThreads().optional(),
@@ -111,6 +129,8 @@ export const secretNames = [
   'PARLEY_PARENT_KEY',
   'PARLEY_GATEWAY_API_KEY',
   'PARLEY_PROXY_SECRET',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
 ] as const
 
 /** Every name the service reads, `_FILE` twins included. */

@@ -8,6 +8,8 @@ import { hasParentKey } from './keys/store.ts'
 const READY_WITHIN_MS = 500
 /** Storage is looked at by writing to it, so not for every probe. */
 const STORAGE_KNOWN_FOR_MS = 5_000
+/** A store across a network may take longer than a probe waits; what it said last is believed for so long. */
+const STORAGE_BELIEVED_FOR_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'
 
@@ -43,20 +45,21 @@ function createStorageReader({
   fileBlobs,
   clock,
 }: Pick<Deps, 'fileBlobs' | 'clock'>): () => Promise<StorageState> {
-  let known: { state: StorageState; untilMs: number } | undefined
+  let known: { state: StorageState; sinceMs: number } | undefined
   let asking: Promise<StorageState> | undefined
 
   async function ask(): Promise<StorageState> {
     const state = await fileBlobs.check().catch(() => 'down' as const)
-    known = { state, untilMs: clock.monotonic() + STORAGE_KNOWN_FOR_MS }
+    known = { state, sinceMs: clock.monotonic() }
     asking = undefined
     return state
   }
 
   return async () => {
-    if (known !== undefined && clock.monotonic() < known.untilMs) return known.state
+    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - known.sinceMs
+    if (known !== undefined && ageMs < STORAGE_KNOWN_FOR_MS) return known.state
     asking ??= ask()
-    return inTime(asking, 'down')
+    return inTime(asking, known !== undefined && ageMs < STORAGE_BELIEVED_FOR_MS ? known.state : 'down')
   }
 }
 

@@ -29,7 +29,8 @@ import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
 import type { GrowingStore } from './storage/growing.ts'
-import { openBlobs, openGrowingStore } from './storage/local.ts'
+import { openGrowingStore } from './storage/local.ts'
+import { openBlobs } from './storage/open.ts'
 import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
@@ -84,7 +85,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
-    if (deps !== undefined) await closeSources(deps)
+    if (deps !== undefined) await Promise.all([closeSources(deps), deps.fileBlobs.close()])
     await opened.close()
     throw error
   }
@@ -172,9 +173,10 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks: ReadHooks): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
+  // Before anything that goes on by itself: it may refuse to.
+  const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', { db, clock, log }))
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
-  const fileBlobs = options.fileBlobs ?? (await openBlobs(config.dataDir, 'files'))
   const store =
     options.artifactStore ?? (await openGrowingStore(config.dataDir, 'artifacts', config.uploads.isSynced))
   // Last of what can fail: whoever has no deps yet cannot close them.

@@ -40,6 +40,7 @@ describe('without any variable', () => {
         adminEmails: [],
         logLevel: 'info',
         dataDir: resolve('data'),
+        s3: undefined,
         secret: undefined,
         parentKey: undefined,
         providers: [{ kind: 'mock', name: 'mock' }],
@@ -173,6 +174,13 @@ describe('a wrong value', () => {
     ['PARLEY_ALLOWED_HOSTS', ['https://a.org', 'a.org/x', 'a.org,,b.org', '*']],
     ['PARLEY_BACKEND_CONNECT_SECONDS', ['0', '-1', '5s', '86401', 'Infinity', '.5', '0.0001']],
     ['PARLEY_BACKEND_ATTEMPTS', ['0', '11']],
+    ['S3_BUCKET', ['ab', 'a/b', 'two words', '-a-', 'x'.repeat(64)]],
+    ['S3_PREFIX', ['/files', 'a//b', '../b', 'a/./b', 'ü/', 'x'.repeat(201)]],
+    ['S3_ENDPOINT', ['127.0.0.1:9000', 'https://u:p@a.org', 'https://a.org/?q=1', 'ftp://a.org']],
+    ['S3_REGION', ['eu central', 'x'.repeat(65)]],
+    ['S3_FORCE_PATH_STYLE', ['yes', '1']],
+    ['AWS_ACCESS_KEY_ID', ['two words', 'ünicode']],
+    ['AWS_SECRET_ACCESS_KEY', ['line\nbreak']],
   ])('of %s is refused under its name', async (name, values) => {
     for (const value of values) {
       const problems = await problemsOf({ [name]: value })

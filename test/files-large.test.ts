@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { FORM_TYPE, filePart, formEnd, partHead, purpose, toForm, upload } from './support/files.ts'
 import { makeFolder, type RunningServer, startServer } from './support/process.ts'
+import { startS3rver } from './support/s3rver.ts'
 
 const MIB = 1024 * 1024
 const SIZE = 128 * MIB
@@ -45,12 +46,17 @@ async function readMemory({ pid }: RunningServer): Promise<{ now: number; peak: 
   return { now: of('VmRSS'), peak: of('VmHWM') }
 }
 
-test.skipIf(!existsSync('/proc/self/clear_refs'))(
-  'passes through with less than 64 MiB of memory',
+const stores: [what: string, start: () => Promise<Record<string, string>>][] = [
+  ['the data directory', async () => ({})],
+  ['a bucket', startS3rver],
+]
+
+test.skipIf(!existsSync('/proc/self/clear_refs')).each(stores)(
+  'passes through into %s with less than 64 MiB of memory',
   { timeout: 120_000 },
-  async () => {
+  async (_what, startStore) => {
     const folder = await makeFolder()
-    const server = await startServer({ folder })
+    const server = await startServer({ folder, env: await startStore() })
     const key = server.key as string
     const headers = { Authorization: `Bearer ${key}` }
     await upload({ url: server.url, key, fetch })

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ServiceError } from '../src/errors.ts'
 import { StartupError } from '../src/startup-error.ts'
 import type { Blobs, ByteRange } from '../src/storage/blobs.ts'
-import { openBlobs, openLocalBlobs } from '../src/storage/local.ts'
+import { openBlobsIn, openLocalBlobs } from '../src/storage/local.ts'
 import type { Space } from '../src/storage/space.ts'
 import { startApp } from './support/app.ts'
 import { listStored, upload } from './support/files.ts'
@@ -122,7 +122,7 @@ describe('a store', () => {
     const folder = await makeFolder()
     vi.stubEnv('TMPDIR', folder)
     onTestFinished(() => void vi.unstubAllEnvs())
-    const blobs = await openBlobs(':memory:', 'files')
+    const blobs = await openBlobsIn(':memory:', 'files')
     expect(await readdir(folder)).toEqual([])
     const blob = await blobs.stage(chunksOf('for now'))
     await blob.keep()

@@ -119,6 +119,7 @@ describe('a package stays where it belongs', () => {
     commander: (path) => isIn(path, 'cli'),
     sharp: (path) => path === 'conversion/pictures.ts',
     yauzl: (path) => path.startsWith('conversion/archive'),
+    '@aws-sdk/client-s3': (path) => path.startsWith('storage/s3/'),
   }
   test.each(Object.entries(homes))('%s', (name, isHome) => {
     expect(offences((one) => packageOf(one) === name && !isHome(one.from))).toEqual([])

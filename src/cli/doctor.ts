@@ -3,6 +3,7 @@ import { type Config, ConfigError, loadConfig, type ParsedConfig } from '../conf
 import { StartupError } from '../startup-error.ts'
 import { checkConversion } from './doctor-conversion.ts'
 import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from './doctor-data.ts'
+import { checkBucket } from './doctor-storage.ts'
 import { checkBackends, checkNode, checkPort } from './doctor-surroundings.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 import { print, renderTable } from './output.ts'
@@ -59,6 +60,7 @@ async function checkData(config: Config): Promise<Finding[]> {
     await checkFreeSpace(dataDir),
     ...(await checkDatabase(config)),
     await checkLock(dataDir),
+    ...(await checkBucket(config)),
   ]
 }
 

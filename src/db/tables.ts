@@ -268,6 +268,15 @@ export interface AuditEventTable {
   details: string
 }
 
+/** What tells this installation from others, wherever its database is moved to. */
+export interface InstallationTable {
+  /** Always 1: there is one row, and none until somebody asks. */
+  only: number
+  /** A UUID. */
+  id: string
+  created_at: number
+}
+
 /** Every table by its name. */
 export interface Tables {
   parent_keys: ParentKeyTable
@@ -283,4 +292,5 @@ export interface Tables {
   artifacts: ArtifactTable
   users: UserTable
   audit_events: AuditEventTable
+  installation: InstallationTable
 }

@@ -12,7 +12,7 @@ import { sniff } from '../storage/sniff.ts'
 import type { FileListQuery, FileUpload } from './schema.ts'
 import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows, updateFileOwners } from './store.ts'
 
-type FileDeps = Pick<Deps, 'db' | 'clock' | 'fileBlobs'>
+type FileDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'fileBlobs'>
 
 /** A part of a list; `hasMore` tells whether files follow it. */
 export interface FilePage {
@@ -54,7 +54,7 @@ export async function createFile(
       await insertFile(trx, row)
     })
   } catch (error) {
-    await deps.fileBlobs.delete(blob.name)
+    await removeBytes(deps, blob.name)
     throw error
   }
   return row
@@ -128,7 +128,14 @@ export async function deleteFile(
     return row
   })
   // In this order: bytes without a row are found by the sweeper, a row without bytes would be a broken file.
-  await deps.fileBlobs.delete(blob)
+  await removeBytes(deps, blob)
+}
+
+/** The bytes of no file; the sweeper tries again where the store is away, for the file itself is gone. */
+async function removeBytes({ fileBlobs, log }: FileDeps, blob: string): Promise<void> {
+  await fileBlobs
+    .delete(blob)
+    .catch((err) => log.warn({ err, blob }, 'the bytes of a file could not be deleted yet'))
 }
 
 /** Hands a tenant's files to another one; answers how many. Runs in the caller's transaction. Decision: 10. */

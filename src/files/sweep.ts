@@ -19,11 +19,10 @@ export function createFileSweeper({
 
   return createSweeper(clock, {
     sweepExpired: () => deleteInBatches(deleteExpired),
-    sweepOrphans: (keptBeforeMs) =>
-      deleteOrphans(fileBlobs.list(), {
-        keptBeforeMs,
-        remove,
-        listOwned: (names) => listOwnedBlobs(db, names),
-      }),
+    async sweepOrphans(keptBeforeMs) {
+      const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
+      await deleteOrphans(fileBlobs.list(), { keptBeforeMs, remove, listOwned })
+      await fileBlobs.discardAbandoned()
+    },
   })
 }

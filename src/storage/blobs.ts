@@ -33,6 +33,17 @@ export interface BlobEntry {
 /** How much of a blob's beginning a staged one remembers. */
 export const HEAD_BYTES = 4_096
 
+/** The beginning of a blob with the next chunk of it behind, up to `HEAD_BYTES`. */
+export function extendHead(head: Uint8Array, chunk: Uint8Array): Uint8Array {
+  if (head.length >= HEAD_BYTES) return head
+  return Buffer.concat([head, chunk.subarray(0, HEAD_BYTES - head.length)])
+}
+
+/** What a store calls a blob; whatever else lies where it keeps them is not its own. */
+export function isBlobName(name: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name)
+}
+
 /** A store of bytes under names of its own making. It never holds more than a few chunks of a blob in memory. */
 export interface Blobs {
   /**
@@ -49,6 +60,8 @@ export interface Blobs {
   list(): AsyncIterable<BlobEntry>
   /** Whether it can take in more: `full` where only the room is missing. Rejects when it cannot be used. */
   check(): Promise<'up' | 'full'>
+  /** Clears away what was left unfinished long ago, be it by a process that died; never fails. */
+  discardAbandoned(): Promise<void>
   /** Gives back what the store holds in this process. */
   close(): Promise<void>
 }

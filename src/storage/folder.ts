@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, open, opendir, rename, rm, stat } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { cannotUse } from '../db/data-directory.ts'
-import type { BlobEntry } from './blobs.ts'
+import { type BlobEntry, isBlobName } from './blobs.ts'
 import { type ReadSpace, readSpaceOf } from './space.ts'
 
 /** The folder, inside the store's own, of what is still arriving. */
@@ -80,13 +80,10 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** Whatever else lies in a folder is not ours to list. */
-const blobName = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 /** Every blob in a folder. */
 export async function* listBlobs(folder: string): AsyncIterable<BlobEntry> {
   for await (const { name } of await opendir(folder)) {
-    if (!blobName.test(name)) continue
+    if (!isBlobName(name)) continue
     // The time of the move: what was written before may have waited for the rest of its request.
     const found = await stat(join(folder, name)).catch(ignoreMissing)
     if (found !== undefined) yield { name, keptAtMs: found.ctimeMs }

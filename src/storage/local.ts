@@ -4,7 +4,7 @@ import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { passing } from '../passing.ts'
-import { type BlobEntry, type Blobs, type ByteRange, HEAD_BYTES, type StagedBlob } from './blobs.ts'
+import { type BlobEntry, type Blobs, type ByteRange, extendHead, type StagedBlob } from './blobs.ts'
 import {
   CHECK_SPACE_EVERY_BYTES,
   INCOMING,
@@ -22,7 +22,7 @@ import { assertRoom, hasRoom, isFull, type ReadSpace, rethrow } from './space.ts
 const READ_BYTES = 256 * 1024
 
 /** Opens the store of that name in a data directory; for `:memory:` one that goes with the process. */
-export async function openBlobs(dataDir: string, name: string): Promise<Blobs> {
+export async function openBlobsIn(dataDir: string, name: string): Promise<Blobs> {
   return new LocalBlobs(await openStoreFolder(dataDir, name))
 }
 
@@ -108,6 +108,10 @@ class LocalBlobs implements Blobs {
     }
   }
 
+  async discardAbandoned(): Promise<void> {
+    // Opening the folder has done it: no other process uses it.
+  }
+
   close(): Promise<void> {
     return this.folder.close()
   }
@@ -120,11 +124,11 @@ async function writeDurably(
   checkSpace: () => Promise<void>,
 ): Promise<Pick<StagedBlob, 'sizeBytes' | 'head'>> {
   let sizeBytes = 0
-  let head = Buffer.alloc(0)
+  let head: Uint8Array = Buffer.alloc(0)
   async function* observe(): AsyncIterable<Uint8Array> {
     let uncheckedBytes = 0
     for await (const chunk of bytes) {
-      if (sizeBytes < HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, HEAD_BYTES - sizeBytes)])
+      head = extendHead(head, chunk)
       sizeBytes += chunk.length
       uncheckedBytes += chunk.length
       if (uncheckedBytes >= CHECK_SPACE_EVERY_BYTES) {

@@ -43,6 +43,7 @@ export function rethrow(error: unknown): never {
   throw isFull(error) ? storageFull(error) : error
 }
 
-function storageFull(cause?: unknown): ServiceError {
+/** The failure of a store that has no room. */
+export function storageFull(cause?: unknown): ServiceError {
   return new ServiceError('storage_full', 'There is no room for more bytes here at the moment.', { cause })
 }

@@ -1,4 +1,4 @@
-/** What tenants keep, counted over the rows of all rooms that keep bytes. */
+/** What tenants keep, counted over the rows of all rooms that keep bytes; and whose bytes these are. */
 import type { Database } from '../deps.ts'
 
 /** Lets one transaction at a time add to what the tenant keeps: the others wait here until it is over. */
@@ -23,4 +23,19 @@ export async function sumKeptBytes(db: Database, tenantId: string, now: number):
     .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
     .executeTakeFirstOrThrow()
   return Number(ofFiles.bytes ?? 0) + Number(ofArtifacts.bytes ?? 0)
+}
+
+/** The installation's id; undefined while nobody has asked for one. */
+export async function findInstallationId(db: Database): Promise<string | undefined> {
+  const row = await db.selectFrom('installation').select('id').executeTakeFirst()
+  return row?.id
+}
+
+/** Gives the installation an id, unless it has one. */
+export async function insertInstallation(db: Database, id: string, now: number): Promise<void> {
+  await db
+    .insertInto('installation')
+    .values({ only: 1, id, created_at: now })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
 }

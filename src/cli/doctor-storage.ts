@@ -1,0 +1,35 @@
+/** The check of `parley doctor` that looks at the bucket; what it writes there it deletes again. */
+import type { Config } from '../config.ts'
+import { openDatabase } from '../db/open.ts'
+import { StartupError } from '../startup-error.ts'
+import { assertNothingLeft } from '../storage/open.ts'
+import { findInstallationId } from '../storage/store.ts'
+import { type Finding, fail, ok, warn } from './finding.ts'
+
+/** Nothing where there is no bucket. */
+export async function checkBucket({ s3, dataDir }: Pick<Config, 's3' | 'dataDir'>): Promise<Finding[]> {
+  if (s3 === undefined) return []
+  const check = 'bucket'
+  const where = `${s3.bucket} at ${s3.endpoint ?? `AWS (${s3.region})`}`
+  try {
+    const { examineS3 } = await import('../storage/s3/examine.ts')
+    await assertNothingLeft(dataDir, 'files', s3)
+    const canListUnfinished = await examineS3(s3, 'files', await findInstallation(dataDir))
+    if (canListUnfinished) return [ok(check, `${where} can be read and written`)]
+    const message = `${where} can be read and written, but unfinished uploads cannot be listed; have the bucket abort them after a day, or allow s3:ListBucketMultipartUploads`
+    return [warn(check, message)]
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    return [fail(check, error.message)]
+  }
+}
+
+/** Undefined before the first start, and where the database cannot be used, of which another check tells. */
+async function findInstallation(dataDir: string): Promise<string | undefined> {
+  const opened = await openDatabase({ dataDir, role: 'command' }).catch(() => undefined)
+  try {
+    return opened && (await findInstallationId(opened.db))
+  } finally {
+    await opened?.close()
+  }
+}

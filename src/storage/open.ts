@@ -1,0 +1,56 @@
+/** Opens the stores of bytes where the settings say: in a bucket, in the data directory, or nowhere that lasts. */
+import { randomUUID } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import type { S3Config } from '../config-s3.ts'
+import { type Deps, unixSeconds } from '../deps.ts'
+import { StartupError } from '../startup-error.ts'
+import { type Blobs, isBlobName } from './blobs.ts'
+import { openBlobsIn } from './local.ts'
+import { findInstallationId, insertInstallation } from './store.ts'
+
+/**
+ * Opens the store of that name.
+ * @throws StartupError when the folder or the bucket cannot be used, or is another's.
+ */
+export async function openBlobs(
+  { dataDir, s3 }: Pick<Config, 'dataDir' | 's3'>,
+  name: string,
+  deps: Pick<Deps, 'db' | 'clock' | 'log'>,
+): Promise<Blobs> {
+  if (s3 === undefined) return openBlobsIn(dataDir, name)
+  // Loaded only where it is used.
+  const { openS3Blobs } = await import('./s3.ts')
+  const installationId = await getInstallationId(deps)
+  const blobs = await openS3Blobs(s3, { name, installationId, ...deps })
+  try {
+    await assertNothingLeft(dataDir, name, s3)
+    return blobs
+  } catch (error) {
+    await blobs.close()
+    throw error
+  }
+}
+
+async function getInstallationId({ db, clock }: Pick<Deps, 'db' | 'clock'>): Promise<string> {
+  await insertInstallation(db, randomUUID(), unixSeconds(clock))
+  return (await findInstallationId(db)) as string
+}
+
+/** What was kept in the folder before there was a bucket would not be found any more. @throws StartupError */
+export async function assertNothingLeft(
+  dataDir: string,
+  name: string,
+  { bucket, prefix }: S3Config,
+): Promise<void> {
+  const folder = join(dataDir, name)
+  const names = await readdir(folder).catch((error) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  if (!names.some(isBlobName)) return
+  throw new StartupError(
+    `The folder ${folder} holds files from before S3_BUCKET was set; copy them to ${prefix}${name}/ in the bucket ${bucket} under their names, then move the folder away, or unset S3_BUCKET.`,
+  )
+}

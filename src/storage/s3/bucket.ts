@@ -1,0 +1,200 @@
+/** One bucket, as the store uses it: its calls, and what their answers come to. */
+import type { IncomingMessage } from 'node:http'
+import type {
+  CompletedPart,
+  ListMultipartUploadsOutput,
+  ListMultipartUploadsRequest,
+  S3,
+} from '@aws-sdk/client-s3'
+import type { ByteRange } from '../blobs.ts'
+import { isMissing, toS3Failure } from './failure.ts'
+
+const NAMES_PER_PAGE = 1_000
+
+/** An object, opened. */
+export interface FoundObject {
+  /** Not read from yet; whoever does not want it destroys it. */
+  readonly body: IncomingMessage
+  /** Of the body. */
+  readonly sizeBytes: number
+  /** What the answer says it is a part of; undefined when it is the whole. */
+  readonly contentRange: string | undefined
+}
+
+/** An object as a list shows it. */
+export interface ListedObject {
+  readonly key: string
+  /** Unix milliseconds: when it was put there or, for one sent in parts, when the first of them was announced. */
+  readonly begunAtMs: number
+}
+
+/** What a multipart upload is called by. */
+export interface UploadAddress {
+  readonly key: string
+  readonly uploadId: string
+}
+
+/** A multipart upload that has not come to its end. */
+export interface UnfinishedUpload extends UploadAddress, ListedObject {}
+
+/** A part that S3 has. */
+export type SentPart = Required<Pick<CompletedPart, 'PartNumber' | 'ETag'>>
+
+/** The calls of one bucket. */
+export class Bucket {
+  private readonly name: string
+  private readonly s3: S3
+
+  constructor(name: string, s3: S3) {
+    this.name = name
+    this.s3 = s3
+  }
+
+  /** Resolves when the bucket is there and these credentials may use it. */
+  async probe(signal: AbortSignal): Promise<void> {
+    await this.call(signal, (options) => this.s3.headBucket({ Bucket: this.name }, options))
+  }
+
+  /** Opens an object, or a part of it; undefined when it is not there. */
+  async find(
+    key: string,
+    range: ByteRange | undefined,
+    signal: AbortSignal,
+  ): Promise<FoundObject | undefined> {
+    const input = {
+      ...this.at(key),
+      ...(range !== undefined && { Range: `bytes=${range.start}-${range.end}` }),
+    }
+    try {
+      const output = await this.call(signal, (options) => this.s3.getObject(input, options))
+      const { Body, ContentLength: sizeBytes = 0, ContentRange: contentRange } = output
+      return { body: Body as unknown as IncomingMessage, sizeBytes, contentRange }
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw error
+    }
+  }
+
+  /** The size of an object in bytes; undefined when it is not there. */
+  async findSize(key: string, signal: AbortSignal): Promise<number | undefined> {
+    try {
+      const { ContentLength } = await this.call(signal, (options) =>
+        this.s3.headObject(this.at(key), options),
+      )
+      return ContentLength
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw error
+    }
+  }
+
+  async put(key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    const input = { ...this.at(key), Body: bytes, ContentLength: bytes.length }
+    await this.call(signal, (options) => this.s3.putObject(input, options))
+  }
+
+  /** Does nothing when it is not there. */
+  async delete(key: string, signal: AbortSignal): Promise<void> {
+    await this.call(signal, (options) => this.s3.deleteObject(this.at(key), options))
+  }
+
+  /** Every object whose name begins so. */
+  async *list(prefix: string, signal: AbortSignal): AsyncIterable<ListedObject> {
+    let from: string | undefined
+    do {
+      const input = {
+        Bucket: this.name,
+        Prefix: prefix,
+        MaxKeys: NAMES_PER_PAGE,
+        ...(from !== undefined && { ContinuationToken: from }),
+      }
+      const page = await this.call(signal, (options) => this.s3.listObjectsV2(input, options))
+      for (const { Key, LastModified } of page.Contents ?? [])
+        if (Key !== undefined) yield { key: Key, begunAtMs: LastModified?.getTime() ?? 0 }
+      from = page.IsTruncated ? page.NextContinuationToken : undefined
+    } while (from !== undefined)
+  }
+
+  /** Announces an object that will come in parts; answers with the upload's id. */
+  async beginUpload(key: string, signal: AbortSignal): Promise<string> {
+    const { UploadId } = await this.call(signal, (options) =>
+      this.s3.createMultipartUpload(this.at(key), options),
+    )
+    return UploadId as string
+  }
+
+  /** Parts count from 1; all but the last one have at least 5 MiB. */
+  async sendPart(
+    { key, uploadId }: UploadAddress,
+    PartNumber: number,
+    bytes: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<SentPart> {
+    const part = { ...this.at(key), UploadId: uploadId, PartNumber }
+    const input = { ...part, Body: bytes, ContentLength: bytes.length }
+    const { ETag = '' } = await this.call(signal, (options) => this.s3.uploadPart(input, options))
+    return { PartNumber, ETag }
+  }
+
+  /** Makes one object of the parts: from then on it is there in full. */
+  async completeUpload(
+    { key, uploadId }: UploadAddress,
+    Parts: SentPart[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const input = { ...this.at(key), UploadId: uploadId, MultipartUpload: { Parts } }
+    await this.call(signal, (options) => this.s3.completeMultipartUpload(input, options))
+  }
+
+  /** Throws the parts away; does nothing when that has been done. */
+  async abortUpload({ key, uploadId }: UploadAddress, signal: AbortSignal): Promise<void> {
+    const input = { ...this.at(key), UploadId: uploadId }
+    try {
+      await this.call(signal, (options) => this.s3.abortMultipartUpload(input, options))
+    } catch (error) {
+      if (!isMissing(error)) throw error
+    }
+  }
+
+  /** Every upload of an object whose name begins so that was neither completed nor aborted. */
+  async *listUnfinished(prefix: string, signal: AbortSignal): AsyncIterable<UnfinishedUpload> {
+    let from: Partial<ListMultipartUploadsRequest> | undefined = {}
+    do {
+      const input: ListMultipartUploadsRequest = {
+        Bucket: this.name,
+        Prefix: prefix,
+        MaxUploads: NAMES_PER_PAGE,
+        ...from,
+      }
+      const page: ListMultipartUploadsOutput = await this.call(signal, (options) =>
+        this.s3.listMultipartUploads(input, options),
+      )
+      for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+        if (Key === undefined || UploadId === undefined) continue
+        yield { key: Key, uploadId: UploadId, begunAtMs: Initiated?.getTime() ?? 0 }
+      }
+      const { NextKeyMarker = '', NextUploadIdMarker = '' } = page
+      from = page.IsTruncated ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker } : undefined
+    } while (from !== undefined)
+  }
+
+  close(): void {
+    this.s3.destroy()
+  }
+
+  private at(key: string) {
+    return { Bucket: this.name, Key: key }
+  }
+
+  /** @throws S3Failure; the signal's reason once the signal is aborted */
+  private async call<T>(
+    signal: AbortSignal,
+    send: (options: { abortSignal: AbortSignal }) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await send({ abortSignal: signal })
+    } catch (error) {
+      throw signal.aborted ? signal.reason : toS3Failure(error)
+    }
+  }
+}

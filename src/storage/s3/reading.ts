@@ -1,0 +1,89 @@
+/** Reads an object out of a bucket, as fast as its reader does, and goes on where the connection broke. */
+import { Readable } from 'node:stream'
+import { countPassed } from '../../passing.ts'
+import type { ByteRange } from '../blobs.ts'
+import type { Bucket, FoundObject } from './bucket.ts'
+import { rethrowS3, toS3Failure } from './failure.ts'
+
+/** Held for a reader who is slower than the bucket. */
+const BUFFERED_BYTES = 256 * 1024
+/** How often in a row an answer may break off without having brought a byte. */
+const MOST_BREAKS = 3
+
+/** An object, and for how long it is read at most. */
+interface Reading {
+  readonly bucket: Bucket
+  readonly key: string
+  readonly signal: AbortSignal
+}
+
+/**
+ * Opens an object, or the part of it in `range`. Whoever leaves the stream ends the call of S3 too.
+ * @throws Error when it is not there in full; ServiceError `service_unavailable`.
+ */
+export async function openObject(
+  bucket: Bucket,
+  key: string,
+  range: ByteRange | undefined,
+  closing: AbortSignal,
+): Promise<Readable> {
+  const leaving = new AbortController()
+  const reading = { bucket, key, signal: AbortSignal.any([closing, leaving.signal]) }
+  const first = await findPart(reading, range)
+  const start = range?.start ?? 0
+  const chunks = readOn(reading, first, { start, end: start + first.sizeBytes - 1 })
+  return new Readable({
+    highWaterMark: BUFFERED_BYTES,
+    read() {
+      chunks.next().then(
+        ({ value }) => this.push(value ?? null),
+        (error) => this.destroy(error),
+      )
+    },
+    destroy(error, callback) {
+      leaving.abort()
+      callback(error)
+    },
+  })
+}
+
+/** The bytes of the range, all of them; the first answer is there already. */
+async function* readOn(
+  reading: Reading,
+  first: FoundObject,
+  { start, end }: ByteRange,
+): AsyncGenerator<Buffer, void, void> {
+  let { body } = first
+  let next = start
+  for (let breaks = 1; ; breaks++) {
+    let failure: unknown
+    try {
+      for await (const chunk of body) {
+        next += chunk.length
+        // In; whoever sends them on counts what goes out.
+        countPassed(chunk.length)
+        breaks = 0
+        yield chunk
+      }
+    } catch (error) {
+      failure = error
+    }
+    if (next > end) return
+    if (reading.signal.aborted) throw reading.signal.reason
+    if (breaks === MOST_BREAKS) rethrowS3(toS3Failure(failure ?? new Error('the answer ended early')))
+    body = (await findPart(reading, { start: next, end })).body
+  }
+}
+
+/** @throws Error when the object, or what of it is in the range, is not there. */
+async function findPart(
+  { bucket, key, signal }: Reading,
+  range: ByteRange | undefined,
+): Promise<FoundObject> {
+  const found = await bucket.find(key, range, signal).catch(rethrowS3)
+  if (found === undefined) throw new Error(`the object ${key} is not there`)
+  const { body, contentRange = 'all of it, but no part' } = found
+  if (range === undefined || contentRange.startsWith(`bytes ${range.start}-${range.end}/`)) return found
+  body.destroy()
+  throw new Error(`of the object ${key} there is ${contentRange}, not all up to byte ${range.end}`)
+}

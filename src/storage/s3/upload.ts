@@ -1,0 +1,146 @@
+/** Sends a blob into a bucket while it comes in: in parts when it is large, and in one piece when it is not. */
+import { ServiceError } from '../../errors.ts'
+import type { Bucket, SentPart, UploadAddress } from './bucket.ts'
+import type { Part, SpareParts } from './part.ts'
+
+const MIB = 1024 ** 2
+const PART_BYTES = 8 * MIB
+/** More are not in memory either: while they are on their way no further bytes are taken. */
+const MOST_IN_FLIGHT = 2
+/** S3's own limit. */
+const MOST_PARTS = 10_000
+/** What is thrown away and does not go at once is left to the sweeper: somebody waits for an answer. */
+const DISCARD_WITHIN_MS = 5_000
+
+/** How large the parts of a blob must be, all but the last, so that there are not too many of them. */
+export function choosePartBytes(expectedBytes: number): number {
+  return Math.max(PART_BYTES, Math.ceil(expectedBytes / MOST_PARTS / MIB) * MIB)
+}
+
+/** What an upload needs to know. */
+export interface UploadOptions {
+  readonly bucket: Bucket
+  readonly key: string
+  /** As far as anybody knows; 0 when nobody does. */
+  readonly expectedBytes: number
+  readonly spare: SpareParts
+  /** Aborted with the store. */
+  readonly closing: AbortSignal
+}
+
+/** One blob on its way into a bucket. `write` until all of it is there, then `end`, then `keep`; `discard` at any time. */
+export class Upload {
+  sizeBytes = 0
+  private readonly bucket: Bucket
+  private readonly key: string
+  private readonly closing: AbortSignal
+  private readonly stopping = new AbortController()
+  private readonly signal: AbortSignal
+  private readonly sending = new Set<Promise<void>>()
+  private readonly sent: SentPart[] = []
+  private readonly spare: SpareParts
+  private part: Part
+  private partCount = 0
+  /** Undefined as long as the blob fits into one piece: nothing of it is in the bucket then. */
+  private address: UploadAddress | undefined
+  private failure: unknown
+  private state: 'arriving' | 'keeping' | 'kept' | 'discarded' = 'arriving'
+
+  constructor({ bucket, key, expectedBytes, spare, closing }: UploadOptions) {
+    this.bucket = bucket
+    this.key = key
+    this.spare = spare
+    this.closing = closing
+    this.part = spare.take(choosePartBytes(expectedBytes))
+    this.signal = AbortSignal.any([closing, this.stopping.signal])
+  }
+
+  /** The id under which S3 has the parts; undefined while there are none. */
+  get uploadId(): string | undefined {
+    return this.address?.uploadId
+  }
+
+  /** Takes bytes, which may be overwritten afterwards; waits while too many are on their way. */
+  async write(chunk: Uint8Array): Promise<void> {
+    this.sizeBytes += chunk.length
+    for (let rest = chunk; rest.length > 0; rest = this.part.take(rest)) {
+      if (!this.part.isFull) continue
+      await this.sendPart()
+      this.part = this.spare.take(this.part.capacityBytes)
+    }
+  }
+
+  /** Waits until all parts are in the bucket. */
+  async end(): Promise<void> {
+    if (this.address === undefined) return
+    await this.sendPart()
+    await Promise.all(this.sending)
+    this.assertSound()
+  }
+
+  /** Puts the object there, in full. */
+  async keep(): Promise<void> {
+    this.state = 'keeping'
+    if (this.address === undefined) {
+      await this.bucket.put(this.key, this.part.bytes, this.signal)
+      this.spare.give(this.part)
+    } else await this.complete(this.address)
+    this.state = 'kept'
+  }
+
+  /** Takes everything out of the bucket again; does nothing once the object is kept. */
+  async discard(): Promise<void> {
+    if (this.state === 'kept' || this.state === 'discarded') return
+    const mayBeThere = this.state === 'keeping'
+    this.state = 'discarded'
+    this.stopping.abort()
+    // A part that arrives after its upload was thrown away would stay.
+    await Promise.all(this.sending)
+    const signal = AbortSignal.any([this.closing, AbortSignal.timeout(DISCARD_WITHIN_MS)])
+    if (this.address !== undefined) await this.bucket.abortUpload(this.address, signal)
+    // The answer was lost, perhaps, and not what it answered.
+    if (mayBeThere) await this.bucket.delete(this.key, signal)
+  }
+
+  private async sendPart(): Promise<void> {
+    this.address ??= { key: this.key, uploadId: await this.bucket.beginUpload(this.key, this.signal) }
+    if (this.partCount === MOST_PARTS) throw tooLong(this.sizeBytes)
+    this.partCount += 1
+    const sending = this.send(this.address, this.partCount, this.part)
+    this.sending.add(sending)
+    void sending.then(() => this.sending.delete(sending))
+    if (this.sending.size === MOST_IN_FLIGHT) await Promise.race(this.sending)
+    this.assertSound()
+  }
+
+  /** Never rejects: whoever takes the next step finds the failure. */
+  private async send(address: UploadAddress, number: number, part: Part): Promise<void> {
+    try {
+      this.sent.push(await this.bucket.sendPart(address, number, part.bytes, this.signal))
+      this.spare.give(part)
+    } catch (failure) {
+      this.failure ??= failure
+      this.stopping.abort()
+    }
+  }
+
+  private assertSound(): void {
+    if (this.failure !== undefined) throw this.failure
+  }
+
+  private async complete(address: UploadAddress): Promise<void> {
+    const parts = this.sent.toSorted((one, other) => one.PartNumber - other.PartNumber)
+    try {
+      await this.bucket.completeUpload(address, parts, this.signal)
+    } catch (failure) {
+      // Tried again after its answer was lost, it finds no upload any more.
+      const foundBytes = await this.bucket.findSize(this.key, this.signal).catch(() => undefined)
+      if (foundBytes !== this.sizeBytes) throw failure
+    }
+  }
+}
+
+function tooLong(sizeBytes: number): ServiceError {
+  const message = `More than ${sizeBytes} bytes can only be taken in when their length is announced.`
+  return new ServiceError('too_large', message)
+}

@@ -1,0 +1,184 @@
+/**
+ * A small S3 of our own on a loopback port: one bucket in memory, every call the store uses, and faults on order. What it lacks
+ * (ACLs, versions, checksums it was not asked for) the store does not use.
+ */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+import type { S3Config } from '../../src/config-s3.ts'
+import { eventually } from './process.ts'
+import { type Answer, S3Contents, S3Error } from './s3-contents.ts'
+import { nameOperation, type S3Operation } from './s3-operations.ts'
+import { errorXml } from './s3-xml.ts'
+
+export type { S3Operation }
+
+/** What is done to a call instead of answering it as it should be. */
+export type Fault =
+  /** An error of S3's own. */
+  | { readonly status: number; readonly code: string }
+  /** `hang`: no answer; `reset`: the connection breaks; `lose`: done, but the connection breaks instead of the answer. */
+  | 'hang'
+  | 'reset'
+  | 'lose'
+  /** The body breaks off after so many bytes, or stops there. */
+  | { readonly cutAfterBytes: number }
+  | { readonly stallAfterBytes: number }
+
+/** A call the server has seen. */
+export interface SeenCall {
+  readonly operation: S3Operation
+  /** Without the bucket. */
+  readonly key: string
+  readonly headers: IncomingMessage['headers']
+  readonly response: ServerResponse
+  /** How many calls of its kind were under way when it came, itself included. */
+  readonly atOnce: number
+  /** Whether its connection closed before the answer was complete. */
+  isLeft: boolean
+}
+
+/** All its names and secrets; a test that finds one of them in a log has found a fault. */
+export const credentials = {
+  accessKeyId: 'AKIATESTTESTTESTTEST',
+  secretAccessKey: 'a-secret-that-no-log-may-hold',
+  sessionToken: undefined,
+} as const
+
+export class S3Server extends S3Contents {
+  readonly bucket = 'test-bucket'
+  endpoint = ''
+  readonly calls: SeenCall[] = []
+  private readonly faults: { operation: S3Operation; fault: Fault; left: number }[] = []
+  private readonly server: Server = createServer(
+    (request, response) => void this.onRequest(request, response),
+  )
+
+  /** Starts one that stops with the test. */
+  static async start(): Promise<S3Server> {
+    const s3 = new S3Server()
+    s3.server.listen(0, '127.0.0.1')
+    await once(s3.server, 'listening')
+    s3.endpoint = `http://127.0.0.1:${(s3.server.address() as AddressInfo).port}`
+    onTestFinished(() => s3.stop())
+    return s3
+  }
+
+  stop(): void {
+    this.server.close().closeAllConnections()
+  }
+
+  /** What a store needs to use it. */
+  get config(): S3Config {
+    const { bucket, endpoint } = this
+    return { bucket, endpoint, prefix: '', region: 'eu-test-1', forcePathStyle: true, credentials }
+  }
+
+  /** The same for a service. */
+  get environment(): Record<string, string> {
+    return {
+      S3_BUCKET: this.bucket,
+      S3_ENDPOINT: this.endpoint,
+      S3_REGION: 'eu-test-1',
+      AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    }
+  }
+
+  /** Has the next so many calls of that kind go wrong; all of them unless told. */
+  fail(operation: S3Operation, fault: Fault, times = Number.POSITIVE_INFINITY): void {
+    this.faults.push({ operation, fault, left: times })
+  }
+
+  /** From now on nothing goes wrong. */
+  heal(): void {
+    this.faults.length = 0
+  }
+
+  count(operation: S3Operation): number {
+    return this.calls.filter((call) => call.operation === operation).length
+  }
+
+  mostAtOnce(operation: S3Operation): number {
+    return Math.max(...this.calls.filter((call) => call.operation === operation).map(({ atOnce }) => atOnce))
+  }
+
+  /** Waits until the last call of that kind has more to send than its reader takes. */
+  async isStuck(operation: S3Operation): Promise<boolean> {
+    const stuckBytes = () =>
+      this.calls.findLast((call) => call.operation === operation)?.response.writableLength
+    let before = stuckBytes()
+    return eventually(async () => {
+      const now = stuckBytes()
+      const isSame = now === before && now !== undefined && now > 0
+      before = now
+      return isSame
+    }, true)
+  }
+
+  /** The names of objects that are blobs, without what stands before them. */
+  listBlobs(): string[] {
+    return [...this.objects.keys()].flatMap((key) => /[^/]*-[^/]*$/.exec(key)?.[0] ?? [])
+  }
+
+  private async onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '', 'http://s3')
+    const [, bucket, ...path] = decodeURIComponent(url.pathname).split('/')
+    const key = path.join('/')
+    const operation = nameOperation(request.method, key, url.searchParams)
+    const isUnderWay = (call: SeenCall) =>
+      call.operation === operation && !call.response.writableEnded && !call.isLeft
+    const atOnce = this.calls.filter(isUnderWay).length + 1
+    const seen: SeenCall = { operation, key, headers: request.headers, response, atOnce, isLeft: false }
+    this.calls.push(seen)
+    response.on('close', () => {
+      seen.isLeft = !response.writableFinished
+    })
+    const fault = this.takeFault(operation)
+    const body = await buffer(request).catch(() => undefined)
+    if (body === undefined || fault === 'hang') return
+    if (fault === 'reset') return void request.socket.destroy()
+    try {
+      if (fault !== undefined && typeof fault === 'object' && 'status' in fault)
+        throw new S3Error(fault.status, fault.code)
+      if (bucket !== this.bucket) throw new S3Error(404, 'NoSuchBucket')
+      assertSigned(request.headers, body)
+      const answer = this.answer(operation, { key, query: url.searchParams, headers: request.headers, body })
+      if (fault === 'lose') return void request.socket.destroy()
+      send(response, answer, fault)
+    } catch (error) {
+      if (!(error instanceof S3Error)) throw error
+      const isBodiless = request.method === 'HEAD'
+      send(response, { status: error.status, body: isBodiless ? '' : errorXml(error.code) }, undefined)
+    }
+  }
+
+  private takeFault(operation: S3Operation): Fault | undefined {
+    const found = this.faults.find((one) => one.operation === operation && one.left > 0)
+    if (found !== undefined) found.left -= 1
+    return found?.fault
+  }
+}
+
+/** The signature itself is the SDK's affair; that it covers these very bytes is what the store relies on. */
+function assertSigned(headers: IncomingMessage['headers'], body: Buffer): void {
+  if (!headers.authorization?.includes(`Credential=${credentials.accessKeyId}/`))
+    throw new S3Error(403, 'InvalidAccessKeyId')
+  if (headers['x-amz-content-sha256'] !== createHash('sha256').update(body).digest('hex'))
+    throw new S3Error(400, 'XAmzContentSHA256Mismatch')
+}
+
+function send(
+  response: ServerResponse,
+  { status, headers, body = '' }: Answer,
+  fault: Fault | undefined,
+): void {
+  const bytes = Buffer.from(body)
+  response.writeHead(status, { 'content-length': bytes.length, ...headers })
+  if (typeof fault !== 'object' || 'status' in fault) return void response.end(bytes)
+  if ('stallAfterBytes' in fault) return void response.write(bytes.subarray(0, fault.stallAfterBytes))
+  response.write(bytes.subarray(0, fault.cutAfterBytes), () => response.socket?.destroy())
+}

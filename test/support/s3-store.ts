@@ -1,0 +1,74 @@
+/** Opens stores over the scripted S3, and reads and writes them the way tests do. */
+import { randomBytes } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { type Logger, pino } from 'pino'
+import { onTestFinished } from 'vitest'
+import type { S3Config } from '../../src/config-s3.ts'
+import type { Clock } from '../../src/deps.ts'
+import type { BlobEntry, Blobs, ByteRange } from '../../src/storage/blobs.ts'
+import type { BucketTimings } from '../../src/storage/s3/client.ts'
+import { openS3Blobs } from '../../src/storage/s3.ts'
+import { createFakeClock } from './fake-clock.ts'
+import type { S3Server } from './s3-server.ts'
+
+export const MIB = 1024 ** 2
+
+/** Short enough that a test can wait for them. */
+export const shortTimings = { connectMs: 1_000, idleMs: 300 }
+/** Long enough for a busy machine. */
+const longTimings = { connectMs: 10_000, idleMs: 10_000 }
+
+/** How a store is opened in a test. */
+export interface StoreOptions {
+  readonly config?: Partial<S3Config>
+  readonly installationId?: string
+  readonly clock?: Clock
+  readonly log?: Logger
+  readonly timings?: BucketTimings
+}
+
+/** The store `files` of an installation; closed with the test. */
+export async function openStore(server: S3Server, options: StoreOptions = {}): Promise<Blobs> {
+  const {
+    config,
+    installationId = 'ours',
+    clock = createFakeClock(),
+    log = pino({ level: 'silent' }),
+    timings = longTimings,
+  } = options
+  const blobs = await openS3Blobs(
+    { ...server.config, ...config },
+    { name: 'files', installationId, clock, log, timings },
+  )
+  onTestFinished(() => blobs.close())
+  return blobs
+}
+
+/** Bytes in pieces as a socket brings them. */
+export async function* piecesOf(bytes: Buffer, pieceBytes = 64 * 1024): AsyncIterable<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += pieceBytes)
+    yield bytes.subarray(start, start + pieceBytes)
+}
+
+/** Keeps bytes of so many MiB, no two of them alike; answers with them and their name. */
+export async function keepRandom(blobs: Blobs, sizeBytes: number): Promise<{ name: string; bytes: Buffer }> {
+  const bytes = randomBytes(sizeBytes)
+  const blob = await blobs.stage(piecesOf(bytes))
+  await blob.keep()
+  return { name: blob.name, bytes }
+}
+
+export async function read(blobs: Blobs, name: string, range?: ByteRange): Promise<Buffer> {
+  const stream: Readable = await blobs.open(name, range)
+  return Buffer.concat(await stream.toArray())
+}
+
+export async function listEntries(blobs: Blobs): Promise<BlobEntry[]> {
+  const entries: BlobEntry[] = []
+  for await (const entry of blobs.list()) entries.push(entry)
+  return entries
+}
+
+export async function listNames(blobs: Blobs): Promise<string[]> {
+  return (await listEntries(blobs)).map(({ name }) => name)
+}

@@ -50,8 +50,7 @@ export interface App {
  * gives it nothing (ADR 0002).
  */
 export function createApp(options: AppOptions): App {
-  const { server, forwardedAuth } = options.deps.config
-  const isForwarded = forwardedAuth !== undefined
+  const { server } = options.deps.config
   const doors = [createRestDoor(options.deps, listRestOperations()), createUploadDoor(options.deps)]
   const arrivals = new WeakMap<IncomingMessage, Arrival>()
   const pages = createPages(options, (request) => arrivals.get(request) as Arrival)
@@ -64,7 +63,7 @@ export function createApp(options: AppOptions): App {
       clientAddress: clientAddressOf(request, server.trustedProxies),
       bearer,
       token: bearer === undefined ? tokenOf(request) : undefined,
-      ambient: isForwarded && bearer === undefined ? ambientOf(request) : undefined,
+      ambient: bearer === undefined ? ambientOf(request) : undefined,
     }
     if (isAllowedHost(request, server.allowedHosts)) {
       for (const door of doors) if (door.answer(request, response, arrival)) return

@@ -210,6 +210,7 @@ test('a key that is presented tells of itself alone', async () => {
     body: {
       user: null,
       is_administrator: false,
+      signed_in_by: 'key',
       keys: [expect.objectContaining({ id: app.key.slice(4, 16), name: 'first', is_active: true })],
       parent_key: app.key.slice(0, 16),
       agents: 1,

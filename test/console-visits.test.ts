@@ -50,6 +50,7 @@ describe('a first visit', () => {
           last_used_at: null,
         },
       ],
+      signed_in_by: 'proxy',
       parent_key: `svc_${key?.id}`,
       agents: 0,
     })

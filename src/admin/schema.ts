@@ -130,7 +130,7 @@ const AuditEvent = z
         "The key's 12 public characters, the user's e-mail address, the artifact a token is for, or who ran the command.",
     }),
     action: z.string().meta({ examples: ['key.revoke'] }),
-    target_kind: z.enum(['key', 'agent', 'file', 'artifact']),
+    target_kind: z.enum(['key', 'agent', 'file', 'artifact', 'user']),
     target_id: z.string(),
     tenant: keyId.nullable().meta({ description: 'The parent key the target is, or belongs to.' }),
     request_id: z.string().nullable(),

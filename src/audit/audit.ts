@@ -22,12 +22,14 @@ export const auditActions = [
   'artifact.delete',
   'budget.set',
   'policy.set',
+  'session.offer',
+  'session.begin',
 ] as const
 
 /** What was done, and to what. */
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
-  readonly target: { readonly kind: 'key' | 'agent' | 'file' | 'artifact'; readonly id: string }
+  readonly target: { readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'user'; readonly id: string }
   /** The parent key the target is, or belongs to; null when there is none. */
   readonly tenantId: string | null
   /** What changed, as JSON; never a secret. */

@@ -32,6 +32,11 @@ function createProgram(): Command {
     .command('serve')
     .description('run the service')
     .action(async () => (await import('./serve.ts')).serve())
+  program
+    .command('sign-in')
+    .description('print a link that signs in to the console, once and within 15 minutes')
+    .option('--json', 'print JSON')
+    .action(async ({ json }) => (await import('./sign-in.ts')).signIn(json))
   addKeysCommands(program.command('keys').description('create, list, rotate and revoke parent keys'))
   addAgentsCommands(program.command('agents').description('list, read, apply, export and delete agents'))
   program

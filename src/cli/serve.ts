@@ -1,5 +1,7 @@
 /** The `serve` command: runs the service until it is told to stop. */
 import type { Logger } from 'pino'
+import { serviceActor } from '../audit/actor.ts'
+import { createSignInLink, renderSignInUrl } from '../console/sessions.ts'
 import { createService, type Service } from '../service.ts'
 import { print, printNotice } from './output.ts'
 import { readSettings } from './settings.ts'
@@ -8,24 +10,33 @@ import { takeStopSignals } from './stop-signals.ts'
 /** After a crash, so long for answers under way. Security: 2.4. */
 const CRASH_DRAIN_MS = 5_000
 
-/** Starts, prints where the service answers and, the first time, the first parent key; stops on SIGTERM or SIGINT. */
+/** Starts, prints where the service answers and, the first time, how to begin; stops on SIGTERM or SIGINT. */
 export async function serve(): Promise<void> {
   const config = await readSettings()
   const starting = createService({ config })
   stopOnSignal(starting)
   const service = await starting
   print(`listening on ${service.url}`)
-  if (service.firstParentKey !== undefined) printFirstKey(service)
+  if (service.firstParentKey !== undefined) await printFirstKey(service)
   stopOnCrash(service, service.deps.log)
 }
 
-function printFirstKey({ firstParentKey, url }: Service): void {
+async function printFirstKey({ firstParentKey, url, deps }: Service): Promise<void> {
   print(`
 Your first parent key, shown this once; keep it on servers only:
 
   ${firstParentKey}
 
 API reference: ${url}/docs`)
+  if (deps.config.forwardedAuth !== undefined) return
+  const signInUrl = renderSignInUrl(
+    deps.config.server.publicUrl ?? url,
+    await createSignInLink(deps, serviceActor),
+  )
+  print(`
+Sign in to the console, once and within 15 minutes (later: npm run parley -- sign-in):
+
+  ${signInUrl}`)
 }
 
 /**

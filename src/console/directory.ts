@@ -3,7 +3,8 @@ import type { Trace } from '../audit/actor.ts'
 import { createRemembered } from '../db/remembered.ts'
 import type { Deps } from '../deps.ts'
 import type { ParentCaller } from '../keys/schema.ts'
-import { type Ambient, readIdentity } from './identity.ts'
+import { type Ambient, type Identity, readIdentity } from './identity.ts'
+import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
 import { visit } from './users.ts'
 
 /** As long as a key is. Security: 2.1. */
@@ -24,21 +25,36 @@ export function createUserDirectory(
   deps: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'nextPosition' | 'keys'>,
 ): UserDirectory {
   const { config, clock, keys } = deps
-  const remembered = createRemembered<ParentCaller>(clock, memory)
+  const remembered = createRemembered<ParentCaller | undefined>(clock, memory)
   keys.onForget(remembered.forget)
+
+  /** Whom a proxy says is calling. */
+  async function findForwarded(ambient: Ambient, trace: Trace): Promise<ParentCaller | undefined> {
+    const identity = readIdentity(ambient, config)
+    if (identity === undefined) return undefined
+    return remembered.get(identity.email, () =>
+      letIn(identity, config.adminEmails.includes(identity.email), trace),
+    )
+  }
+
+  /** The local administrator, at a browser that was signed in with a link. */
+  async function findLocal(digest: string, trace: Trace): Promise<ParentCaller | undefined> {
+    return remembered.get(digest, async () =>
+      (await isSession(deps, digest)) ? letIn(localAdministrator, true, trace) : undefined,
+    )
+  }
+
+  async function letIn(identity: Identity, isAdministrator: boolean, trace: Trace): Promise<ParentCaller> {
+    const { id, email, active_key_id: tenantId } = await visit(deps, identity, trace)
+    return { kind: 'parent', tenantId, user: { id, email, isAdministrator } }
+  }
 
   return {
     async find(ambient, trace) {
-      const identity = readIdentity(ambient, config)
-      if (identity === undefined) return undefined
-      const { email } = identity
-      const caller = await remembered.get(email, async () => {
-        const user = await visit(deps, identity, trace)
-        const isAdministrator = config.adminEmails.includes(email)
-        return { kind: 'parent', tenantId: user.active_key_id, user: { id: user.id, email, isAdministrator } }
-      })
-      keys.noteUse(caller.tenantId)
-      return caller
+      const digest = readSessionDigest(ambient.headers, config)
+      const found = await (digest === undefined ? findForwarded(ambient, trace) : findLocal(digest, trace))
+      if (found !== undefined) keys.noteUse(found.tenantId)
+      return found
     },
     forget: remembered.forget,
   }

@@ -24,6 +24,8 @@ export interface Identity {
   readonly name: string
   readonly username: string | undefined
   readonly groups: readonly string[]
+  /** On their first visit they get the first parent key nobody has, instead of a new one. */
+  readonly ownsFirstKey?: true
 }
 
 type Fields = Partial<Record<ForwardedField, string>>

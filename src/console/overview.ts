@@ -2,12 +2,17 @@
 import type { Deps } from '../deps.ts'
 import { getParentKey, listKeysOfUser, type ParentKeyRow } from '../keys/keys.ts'
 import type { ParentCaller } from '../keys/schema.ts'
+import { localAdministrator } from './sessions.ts'
 import { findUserByEmail, type UserRow } from './store.ts'
+
+/** What a call shows who is calling by: a key, a proxy's word, or the cookie that a one-time link has left. */
+export type SignedInBy = 'key' | 'proxy' | 'link'
 
 export interface Overview {
   /** Undefined for whoever presents a key. */
   readonly user: UserRow | undefined
   readonly isAdministrator: boolean
+  readonly signedInBy: SignedInBy
   /** The user's keys, newest first, or the one presented. */
   readonly keys: readonly ParentKeyRow[]
   readonly activeKeyId: string
@@ -21,8 +26,14 @@ export async function readOverview(
   return {
     user: user === undefined ? undefined : await findUserByEmail(deps.db, user.email),
     isAdministrator: user?.isAdministrator ?? false,
+    signedInBy: findSignedInBy(user?.email),
     keys: user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id),
     activeKeyId: tenantId,
     agentCount: (await deps.agents.list(tenantId)).length,
   }
+}
+
+function findSignedInBy(email: string | undefined): SignedInBy {
+  if (email === undefined) return 'key'
+  return email === localAdministrator.email ? 'link' : 'proxy'
 }

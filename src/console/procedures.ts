@@ -6,7 +6,18 @@ import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { chooseKey, claimKey } from './keys.ts'
 import { readOverview } from './overview.ts'
-import { KeyChoice, KeyClaim, KeyClaimed, Me, renderClaim, renderMe } from './schema.ts'
+import {
+  KeyChoice,
+  KeyClaim,
+  KeyClaimed,
+  Me,
+  renderClaim,
+  renderMe,
+  SignedIn,
+  SignedOut,
+  SignIn,
+} from './schema.ts'
+import { signIn, signOut } from './sessions.ts'
 
 const tag = 'Manager'
 const parent = { errors: 'openai', callers: ['parent'] } as const
@@ -20,6 +31,37 @@ export const managerRouter = router({
     input: z.object({}),
     output: Me,
     run: async ({ context: { deps, caller } }) => renderMe(await readOverview(deps, caller)),
+  }),
+
+  signIn: defineOp({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/manager/sign-in',
+      tag,
+      summary: 'Begin a session with a one-time link',
+      description:
+        'The link is printed by the first start and by `parley sign-in`; the answer sets a cookie.',
+    },
+    wire: { errors: 'openai', callers: [], failures: { 401: 'The link was used already, or is too old.' } },
+    input: SignIn,
+    output: SignedIn,
+    run: async ({ context, input }) => {
+      context.setHeader('Set-Cookie', await signIn(context.deps, input.link, context.arrival))
+      return { signed_in: true } as const
+    },
+  }),
+
+  signOut: defineOp({
+    kind: 'mutation',
+    http: { method: 'POST', path: '/v1/manager/sign-out', tag, summary: 'End the session of this browser' },
+    wire: user,
+    input: z.object({}),
+    output: SignedOut,
+    run: async ({ context }) => {
+      context.setHeader('Set-Cookie', await signOut(context.deps, context.arrival.ambient?.headers ?? {}))
+      return { signed_out: true } as const
+    },
   }),
 
   activeKey: defineOp({

@@ -19,7 +19,7 @@ const ConsoleUserObject = z
     created_at: seconds,
     last_seen_at: seconds,
   })
-  .meta({ id: 'ConsoleUser', description: 'Somebody whom the proxy has signed in, as it told them last.' })
+  .meta({ id: 'ConsoleUser', description: 'Somebody who is signed in, as the proxy told them last.' })
 
 const ConsoleKey = z
   .strictObject({
@@ -40,11 +40,23 @@ export const Me = z
   .strictObject({
     user: ConsoleUserObject.nullable().meta({ description: 'Null for whoever presents a key.' }),
     is_administrator: z.boolean(),
+    signed_in_by: z
+      .enum(['key', 'proxy', 'link'])
+      .meta({ description: 'Only a link’s session can be ended here.' }),
     keys: z.array(ConsoleKey).meta({ description: "The user's keys that were not revoked, newest first." }),
     parent_key: publicKey,
     agents: z.int().meta({ description: 'How many agents the active key owns.' }),
   })
   .meta({ id: 'Me' })
+
+/** Decision: 10 (the one-time link). */
+export const SignIn = z
+  .strictObject({ link: z.string().max(200).meta({ description: 'What stands behind `#` in the link.' }) })
+  .meta({ id: 'SignIn' })
+
+export const SignedIn = z.strictObject({ signed_in: z.literal(true) }).meta({ id: 'SignedIn' })
+
+export const SignedOut = z.strictObject({ signed_out: z.literal(true) }).meta({ id: 'SignedOut' })
 
 /** Decision: 10 (a user with several keys switches between them). */
 export const KeyChoice = z
@@ -69,10 +81,11 @@ export const KeyClaimed = z
   .meta({ id: 'KeyClaimed' })
 
 export function renderMe(overview: Overview): z.output<typeof Me> {
-  const { user, isAdministrator, keys, activeKeyId, agentCount } = overview
+  const { user, isAdministrator, signedInBy, keys, activeKeyId, agentCount } = overview
   return {
     user: user === undefined ? null : renderUser(user),
     is_administrator: isAdministrator,
+    signed_in_by: signedInBy,
     keys: keys.map((key) => renderKey(key, activeKeyId)),
     parent_key: renderParentKey(activeKeyId),
     agents: agentCount,

@@ -1,8 +1,9 @@
-/** Knows the people whom a proxy signs in, and makes them at home on their first visit. */
+/** Knows the people who are signed in, and makes them at home on their first visit. */
 import { type Trace, userActor } from '../audit/actor.ts'
 import type { AuditDeps } from '../audit/audit.ts'
 import { mapConstraintError } from '../db/open.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
+import { takeFirstKey } from '../keys/claims.ts'
 import { newId } from '../keys/format.ts'
 import { insertAutomaticKey, listKeysOfUser } from '../keys/keys.ts'
 import type { Identity } from './identity.ts'
@@ -31,7 +32,7 @@ export async function visit(deps: UserDeps, identity: Identity, trace: Trace): P
   }
   const keys = await listKeysOfUser(deps, user.id)
   if (isSettled(user) && keys.some(({ id }) => id === user.active_key_id)) return user
-  return settle(deps, user, trace)
+  return settle(deps, user, identity, trace)
 }
 
 /** Of two first visits at once, one makes the user. */
@@ -51,7 +52,7 @@ async function provision(deps: UserDeps, identity: Identity, trace: Trace): Prom
   try {
     return await deps.db.transaction().execute(async (trx) => {
       await insertUser(trx, user)
-      return giveKey({ ...deps, db: trx }, user, trace)
+      return giveKey({ ...deps, db: trx }, user, identity, trace)
     })
   } catch (error) {
     const winner = await findUserByEmail(deps.db, email)
@@ -61,20 +62,32 @@ async function provision(deps: UserDeps, identity: Identity, trace: Trace): Prom
 }
 
 /** Lets the user go on with the newest of their keys. */
-async function settle(deps: UserDeps, { id }: UserRow, trace: Trace): Promise<SettledUser> {
+async function settle(
+  deps: UserDeps,
+  { id }: UserRow,
+  identity: Identity,
+  trace: Trace,
+): Promise<SettledUser> {
   return deps.db.transaction().execute(async (trx) => {
     const user = await lockUser(trx, id)
     const keys = await listKeysOfUser({ db: trx }, user.id)
     const key = keys.find(({ id }) => id === user.active_key_id) ?? keys[0]
-    if (key === undefined) return giveKey({ ...deps, db: trx }, user, trace)
+    if (key === undefined) return giveKey({ ...deps, db: trx }, user, identity, trace)
     await updateUser(trx, user.id, { active_key_id: key.id })
     return { ...user, active_key_id: key.id }
   })
 }
 
-/** Makes a key nobody has seen. Runs in the caller's transaction. */
-async function giveKey(deps: UserDeps, user: UserRow, trace: Trace): Promise<SettledUser> {
-  const active_key_id = await insertAutomaticKey(deps, userActor(user.email, trace), user)
+/** Hands over the first key there is, or makes one nobody has seen. Runs in the caller's transaction. */
+async function giveKey(
+  deps: UserDeps,
+  user: UserRow,
+  identity: Identity,
+  trace: Trace,
+): Promise<SettledUser> {
+  const actor = userActor(user.email, trace)
+  const first = identity.ownsFirstKey ? await takeFirstKey(deps, actor, user.id) : undefined
+  const active_key_id = first ?? (await insertAutomaticKey(deps, actor, user))
   await updateUser(deps.db, user.id, { active_key_id })
   return { ...user, active_key_id }
 }

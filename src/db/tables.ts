@@ -37,6 +37,13 @@ export interface UserTable {
   last_seen_at: number
 }
 
+/** A secret that was handed out once, and what it is good for until when. */
+export interface SecretTable {
+  /** SHA-256 of its text. */
+  digest: string
+  expires_at: number
+}
+
 /** What a presented key is looked up by; a rotated key has two rows while both secrets are valid. */
 export interface CredentialTable {
   /** SHA-256 of the whole key text. */
@@ -257,7 +264,7 @@ export interface AuditEventTable {
   actor: string
   /** One of `auditActions` in `src/audit/audit.ts`. */
   action: string
-  target_kind: 'key' | 'agent' | 'file' | 'artifact'
+  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'user'
   target_id: string
   /** The parent key the target is, or belongs to; null when there is none. */
   tenant: string | null
@@ -291,6 +298,10 @@ export interface Tables {
   files: FileTable
   artifacts: ArtifactTable
   users: UserTable
+  /** Each signs the local administrator in, once. */
+  sign_in_links: SecretTable
+  /** Each is the local administrator at a browser. */
+  sessions: SecretTable
   audit_events: AuditEventTable
   installation: InstallationTable
 }

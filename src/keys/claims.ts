@@ -1,8 +1,17 @@
 /** Parent keys as their users have them: one that somebody knows can be made theirs, and the one made for them goes. */
+import type { Actor } from '../audit/actor.ts'
+import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { digestOf, parseKey } from './format.ts'
-import { findCredential, findParentKey, markRevoked, setUser, updateAgentOwner } from './store.ts'
+import {
+  findCredential,
+  findFirstUnowned,
+  findParentKey,
+  markRevoked,
+  setUser,
+  updateAgentOwner,
+} from './store.ts'
 
 /** How a claim went: the key is the user's now, or was before. */
 export interface ClaimedKey {
@@ -32,6 +41,22 @@ export async function claimParentKey(
     code: 'parent_key_already_claimed',
     param: 'parent_key',
   })
+}
+
+/**
+ * Makes the oldest live key that is nobody's the user's, and answers its id; undefined when there is none. Runs in the caller's
+ * transaction. Decision: 10 (the local administrator owns the first parent key).
+ */
+export async function takeFirstKey(
+  deps: AuditDeps,
+  actor: Actor,
+  userId: string,
+): Promise<string | undefined> {
+  const id = await findFirstUnowned(deps.db)
+  if (id === undefined || !(await setUser(deps.db, id, userId))) return undefined
+  const target = { kind: 'key', id } as const
+  await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id })
+  return id
 }
 
 /** @throws ServiceError `invalid_value` (`invalid_parent_key`) for anything but a whole parent key. */

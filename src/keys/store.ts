@@ -58,6 +58,20 @@ export async function hasParentKey(db: Database): Promise<boolean> {
   return (await query.executeTakeFirst()) !== undefined
 }
 
+/** The oldest key that is nobody's and was not revoked. */
+export async function findFirstUnowned(db: Database): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('parent_keys')
+    .select('id')
+    .where('user_id', 'is', null)
+    .where('revoked_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.id
+}
+
 /** A part of all keys, newest first: those after that one. */
 export async function listParentKeyPage(
   db: Database,

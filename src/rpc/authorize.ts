@@ -26,7 +26,7 @@ export interface Admission {
  * `invalid_value`, `unsupported_media_type`.
  */
 export async function authorize(context: CallContext<AnyCaller>, admission: Admission): Promise<void> {
-  if (admission.callers.length === 0) return
+  if (admission.callers.length === 0) return assertOwnPage(context.arrival, context.deps.config)
   const caller = await findCaller(context)
   // Where tokens are of no use, one is as good as an unknown key.
   const isUseless = caller?.kind === 'token' && !admission.callers.includes('token')
@@ -129,7 +129,7 @@ function assertUser(caller: AnyCaller, needs: 'user' | 'administrator'): void {
   if (user === undefined) {
     throw new ServiceError(
       'insufficient_permissions',
-      'This call is for users whom the proxy has signed in, not for keys.',
+      'This call is for users who are signed in, not for keys.',
     )
   }
   if (needs === 'administrator' && !user.isAdministrator) {

@@ -11,7 +11,7 @@ import { findCaller } from './authorize.ts'
 import { type Arrival, CallContext } from './context.ts'
 import { logFailure } from './log-failure.ts'
 import { assertOwnPage } from './own-page.ts'
-import { appRouter } from './router.ts'
+import { appRouter, listOperations } from './router.ts'
 import { type RpcContext, toRpcFailure } from './trpc.ts'
 
 /** The most calls in one batch. */
@@ -58,6 +58,21 @@ export function createTypedDoor(
   }
 }
 
+const namesForEverybody = new Set(
+  listOperations()
+    .filter(({ operation }) => operation.wire.callers.length === 0)
+    .map(({ name }) => name),
+)
+
+/** Whether the call, or each of a batch of calls, asks nobody who they are. */
+function isForEverybody({ url = '' }: IncomingMessage): boolean {
+  const [path = ''] = url.split('?')
+  return path
+    .slice(1)
+    .split(',')
+    .every((name) => namesForEverybody.has(name))
+}
+
 /**
  * The body as the text tRPC parses; empty for an unknown caller, whom the procedures refuse without it.
  * @throws ServiceError as the REST door does for a body that is too large, too slow or no JSON.
@@ -67,7 +82,8 @@ async function readCallBody(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<string> {
-  if (request.method !== 'POST' || (await findCaller(call)) === undefined) return ''
+  if (request.method !== 'POST') return ''
+  if (!isForEverybody(request) && (await findCaller(call)) === undefined) return ''
   assertOwnPage(call.arrival, call.deps.config)
   if (mediaTypeOf(request) !== 'application/json') {
     throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')

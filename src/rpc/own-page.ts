@@ -12,12 +12,14 @@ import type { Arrival } from './context.ts'
  */
 export function assertOwnPage(
   { ambient }: Arrival,
-  { server }: Pick<Config, 'server'>,
+  { server, forwardedAuth }: Pick<Config, 'server' | 'forwardedAuth'>,
   mediaType = 'application/json',
 ): void {
   if (ambient === undefined || ambient.method === 'GET' || ambient.method === 'HEAD') return
   const { headers } = ambient
-  if (!isOwnOrigin(headers, server.publicUrl)) {
+  // A cookie comes to the host alone that it was set for, so there its name in `Host` can be believed.
+  const isOwn = isOwnOrigin(headers, server.publicUrl) || (forwardedAuth === undefined && isOwnHost(headers))
+  if (!isOwn) {
     throw new ServiceError(
       'insufficient_permissions',
       'Without a key this can only be called from a page of this service.',
@@ -37,4 +39,9 @@ export function assertOwnPage(
 function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined): boolean {
   if (headers['sec-fetch-site'] === 'same-origin') return true
   return publicUrl !== undefined && headers.origin === new URL(publicUrl).origin
+}
+
+/** Browsers say `Sec-Fetch-Site` to encrypted pages and to this machine only. */
+function isOwnHost({ origin, host }: IncomingHttpHeaders): boolean {
+  return origin !== undefined && host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host
 }

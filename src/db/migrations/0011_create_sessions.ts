@@ -1,0 +1,19 @@
+/** Creates the one-time links that sign somebody in where no proxy does, and the sessions that begin with them. */
+import type { Kysely } from 'kysely'
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('sign_in_links')
+    .addColumn('digest', 'text', (column) => column.primaryKey())
+    .addColumn('expires_at', 'bigint', (column) => column.notNull())
+    .execute()
+  await db.schema
+    .createTable('sessions')
+    .addColumn('digest', 'text', (column) => column.primaryKey())
+    .addColumn('expires_at', 'bigint', (column) => column.notNull())
+    .execute()
+}
+
+export async function down(db: Kysely<unknown>): Promise<void> {
+  for (const table of ['sessions', 'sign_in_links']) await db.schema.dropTable(table).execute()
+}

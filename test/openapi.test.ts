@@ -102,7 +102,8 @@ describe.each(operations)('$id', ({ http, wire }) => {
     const keys = wire.callers.flatMap((caller) => names[caller])
     const isForTokens = wire.callers.includes('token')
     const inAddress = isForTokens && http.method === 'GET' ? ['artifactTokenInAddress'] : []
-    const users = http.path.startsWith('/v1/manager/') || isForTokens ? ['forwardedIdentity'] : []
+    const isForUsers = wire.callers.length > 0 && (http.path.startsWith('/v1/manager/') || isForTokens)
+    const users = isForUsers ? ['forwardedIdentity', 'session'] : []
     const schemes = [...(wire.needs === undefined ? keys : []), ...inAddress, ...users].map((name) => ({
       [name]: [],
     }))

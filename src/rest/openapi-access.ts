@@ -36,9 +36,16 @@ export const securitySchemes = {
     description:
       'Set by a proxy that the operator trusts (`PARLEY_TRUST_FORWARDED_AUTH`), never by a client. A call that changes something also needs `X-Requested-With`, an `Origin` of this service or `Sec-Fetch-Site: same-origin`, and a body in JSON.',
   },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'parley_session',
+    description:
+      'Set by `POST /v1/manager/sign-in` where no proxy signs people in (`__Host-parley_session` on encrypted pages). What a call that changes something needs besides is the same.',
+  },
 } as const
 
-/** Where somebody whom the proxy has signed in needs no key. */
+/** Where somebody who is signed in needs no key. */
 function isForUsers(path: string): boolean {
   return isAboutArtifacts(path) || !isOpenToOrigins(path)
 }
@@ -47,7 +54,7 @@ function isForUsers(path: string): boolean {
 export function renderSecurity({ http, wire }: RestOperation): Record<string, string[]>[] {
   const keys = wire.needs === undefined ? wire.callers.map((caller) => securityOf[caller]) : []
   const inAddress = wire.callers.includes('token') && http.method === 'GET' ? ['artifactTokenInAddress'] : []
-  const users = isForUsers(http.path) && wire.callers.length > 0 ? ['forwardedIdentity'] : []
+  const users = isForUsers(http.path) && wire.callers.length > 0 ? ['forwardedIdentity', 'session'] : []
   return [...keys, ...inAddress, ...users].map((scheme) => ({ [scheme]: [] }))
 }
 

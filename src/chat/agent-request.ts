@@ -13,6 +13,9 @@ const PAGE_TOOL_PREFIX = 'postMessage_'
 /** What a caller's own system text is handed on under. Decision: 7. */
 const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
 
+/** What a turn needs to know of the agent it is one of. */
+export type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
+
 /** A request as the agent makes it, and which tools the model may call in this turn. */
 export interface AgentRequest {
   readonly request: ChatRequest
@@ -30,14 +33,14 @@ interface Persona {
   readonly bareNames: ReadonlySet<string>
 }
 
-const personas = new WeakMap<Agent, Persona>()
+const personas = new WeakMap<TurnAgent, Persona>()
 
 /**
  * The agent's request. Decision: 7 (An agent turn).
  * @throws ServiceError `invalid_value` for `functions` (which the tool rules cannot see), for a `tool_choice` of a tool the
  * agent does not have, and for several choices where tools run here: they cannot be gone on with as one conversation.
  */
-export function toAgentRequest(agent: Agent, request: ChatRequest, toolbox: Toolbox): AgentRequest {
+export function toAgentRequest(agent: TurnAgent, request: ChatRequest, toolbox: Toolbox): AgentRequest {
   for (const param of ['functions', 'function_call']) {
     if (request[param] !== undefined && request[param] !== null) {
       throw new ServiceError('invalid_value', `${param}: use tools with an agent`, { param })
@@ -73,7 +76,7 @@ export function toAgentRequest(agent: Agent, request: ChatRequest, toolbox: Tool
   }
 }
 
-function personaOf(agent: Agent, toolbox: Toolbox): Persona {
+function personaOf(agent: TurnAgent, toolbox: Toolbox): Persona {
   const known = personas.get(agent)
   const serverTools = toolbox.list()
   if (known?.serverTools === serverTools) return known

@@ -9,7 +9,12 @@ import { completeTurn } from './complete.ts'
 import type { OnAnswering } from './rounds.ts'
 import type { ChatRequest } from './schema.ts'
 import { streamTurn } from './stream.ts'
-import { prepareTurn, type Turn } from './turn.ts'
+import { prepareTurn, type Turn, type TurnTrial } from './turn.ts'
+
+/** What is particular to an answer that an owner tries out. */
+export interface ChatTrial extends TurnTrial {
+  readonly onAnswering: OnAnswering | undefined
+}
 
 /**
  * Answers with a stream when the request asks for one. The headers name who answered.
@@ -19,9 +24,12 @@ export async function chat(
   context: CallContext,
   request: ChatRequest,
   signal: AbortSignal,
+  trial?: ChatTrial,
 ): Promise<JsonBytes | EventStream> {
-  const turn = await prepareTurn(context, request)
-  const onAnswering: OnAnswering = ({ route, count, isFallback }) => {
+  const turn = await prepareTurn(context, request, trial)
+  const onAnswering: OnAnswering = (attempts) => {
+    trial?.onAnswering?.(attempts)
+    const { route, count, isFallback } = attempts
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))

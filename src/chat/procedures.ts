@@ -1,12 +1,12 @@
 /** How callers chat: REST in one call that answers or streams, RPC as a stream of chunks. */
 import { z } from 'zod'
 import type { Config } from '../config.ts'
-import type { EventStream } from '../rpc/answer.ts'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { chat } from './chat.ts'
-import { decodeRuns } from './decode.ts'
 import { ChatChunk, ChatCompletion, ChatRequest } from './schema.ts'
+import { streamChunks } from './stream-chunks.ts'
+import { type StreamChunk, StreamRequest } from './trial.ts'
 
 const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
 
@@ -42,11 +42,11 @@ export const chatRouter = router({
   stream: defineOp({
     kind: 'mutation',
     wire: everybody,
-    input: ChatRequest,
-    output: z.custom<AsyncIterable<ChatChunk[]>>(),
+    input: StreamRequest,
+    output: z.custom<AsyncIterable<StreamChunk[]>>(),
     run: async ({ context, input, signal }) => {
-      const answer = await chat(context, { ...input, stream: true }, signal)
-      return decodeRuns((answer as EventStream).events)
+      const { trial, ...request } = input
+      return streamChunks(context, request, signal, trial)
     },
   }),
 })

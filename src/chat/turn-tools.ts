@@ -19,14 +19,19 @@ export interface ToolNames {
 /** Runs a tool; rejects only when the signal is aborted. */
 export type RunTool = (own: OwnTool, argumentsText: string, signal: AbortSignal) => Promise<string>
 
+/** Told of every call that is answered here, before and after. */
+export type OnCall = (call: ToolCall, result: string | undefined) => void
+
 /** The tools of one turn, ready to be called. */
 export class TurnTools {
   private readonly names: ToolNames
   private readonly run: RunTool
+  private readonly onCall: OnCall | undefined
 
-  constructor(names: ToolNames, run: RunTool) {
+  constructor(names: ToolNames, run: RunTool, onCall?: OnCall) {
     this.names = names
     this.run = run
+    this.onCall = onCall
   }
 
   /** Whether the caller answers the call. */
@@ -41,6 +46,13 @@ export class TurnTools {
 
   /** What the model is told of a call that is not for the caller. @throws the signal's reason */
   async answer(call: ToolCall, signal: AbortSignal): Promise<string> {
+    this.onCall?.(call, undefined)
+    const result = await this.findAnswer(call, signal)
+    this.onCall?.(call, result)
+    return result
+  }
+
+  private async findAnswer(call: ToolCall, signal: AbortSignal): Promise<string> {
     const own = this.names.own.get(nameOf(call))
     if (own === undefined) return `Error: there is no tool '${nameOf(call)}' here. Answer without it.`
     return this.run(own, call.function?.arguments ?? '{}', signal)

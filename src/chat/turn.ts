@@ -17,10 +17,10 @@ import {
 import { AGENT_PREFIX } from '../models/schema.ts'
 import type { CallContext } from '../rpc/context.ts'
 import { runTool } from '../tools/run.ts'
-import { toAgentRequest } from './agent-request.ts'
+import { type TurnAgent, toAgentRequest } from './agent-request.ts'
 import type { Routes } from './attempts.ts'
 import { type ChatRequest, chatApiFields } from './schema.ts'
-import { type RunTool, TurnTools } from './turn-tools.ts'
+import { type OnCall, type RunTool, TurnTools } from './turn-tools.ts'
 
 /** A request ready for a backend. */
 export interface Turn {
@@ -32,19 +32,31 @@ export interface Turn {
   readonly tools: TurnTools | undefined
 }
 
+/** What is particular to a turn that an owner tries out. */
+export interface TurnTrial {
+  /** Makes the agent of the turn from the one that the request names, if any. */
+  readonly toAgent: (saved: Agent | undefined) => TurnAgent | undefined
+  readonly onCall: OnCall | undefined
+}
+
 /**
  * Decides a caller's turn. Decision: 7.
  * @throws ServiceError `model_not_found`, `model_not_allowed`, `invalid_value`, `service_unavailable` when there is no model at all.
  */
-export async function prepareTurn(context: CallContext, request: ChatRequest): Promise<Turn> {
+export async function prepareTurn(
+  context: CallContext,
+  request: ChatRequest,
+  trial?: TurnTrial,
+): Promise<Turn> {
   const { deps, caller } = context
   if (caller.kind === 'agent') assertChatApiOnly(request)
-  const agent = await findTurnAgent(deps, caller, request.model)
+  const saved = await findTurnAgent(deps, caller, request.model)
+  const agent = trial === undefined ? saved : trial.toAgent(saved)
   const routes = chooseRoutes(deps, agent, request.model)
   if (agent === undefined) return { routes, request, tools: undefined }
   const made = toAgentRequest(agent, request, deps.tools)
   const capped = capOutput(made.request, agent.policy.max_output_tokens)
-  const tools = new TurnTools(made.toolNames, createRunTool(context, agent.row.id))
+  const tools = new TurnTools(made.toolNames, createRunTool(context, agent.row.id), trial?.onCall)
   return { routes, request: capped, tools }
 }
 
@@ -85,7 +97,7 @@ async function findTurnAgent(
 /** The model the caller names, or the agent's default; behind it the agent's fallbacks. */
 function chooseRoutes(
   { models }: Pick<Deps, 'models'>,
-  agent: Agent | undefined,
+  agent: TurnAgent | undefined,
   named: string | null | undefined,
 ): Routes {
   const policy = agent?.policy ?? openPolicy

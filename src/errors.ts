@@ -38,6 +38,8 @@ export type Reason = keyof typeof reasons
 export interface ErrorDetails {
   /** The request field at fault, as a path: `messages[2].tool_call_id`. */
   param?: string
+  /** Where in a text the fault lies, both counted from 1. */
+  position?: { readonly line: number; readonly column: number }
   /** A more specific `code` than the reason's name. */
   code?: string
   /** Whole seconds after which the same call can succeed; becomes `Retry-After`. */

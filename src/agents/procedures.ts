@@ -15,6 +15,7 @@ import {
   restoreVersion,
   rotateAgentKey,
 } from './agents.ts'
+import { checkDefinition, DefinitionCheck, definitionSchema } from './check.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -71,6 +72,22 @@ export const agentsRouter = router({
     input: z.object({}),
     output: AgentSelf,
     run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
+  }),
+
+  check: defineOp({
+    kind: 'mutation',
+    wire: owner,
+    input: DefinitionBody,
+    output: DefinitionCheck,
+    run: ({ input }) => checkDefinition(input),
+  }),
+
+  definitionSchema: defineOp({
+    kind: 'query',
+    wire: owner,
+    input: z.object({}),
+    output: z.record(z.string(), z.unknown()),
+    run: () => definitionSchema,
   }),
 
   get: defineOp({

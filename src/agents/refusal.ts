@@ -12,7 +12,8 @@ const lineBreaks = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 export function refuse(text: string, offset: number, path: Path, problem: string): never {
   const param = renderPath(path)
   const message = renderFault(text, offset, path, problem)
-  throw new ServiceError('invalid_value', message, param === '' ? {} : { param })
+  const position = positionAt(text, offset)
+  throw new ServiceError('invalid_value', message, param === '' ? { position } : { param, position })
 }
 
 /** The sentence that names a fault: `tools[0].name: must be a string (line 3, column 9)`. */

@@ -5,6 +5,7 @@ import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { deleteArtifact } from './artifacts.ts'
 import { describeCapabilities } from './capabilities.ts'
+import { ArtifactList, ArtifactListQuery, listArtifacts, renderArtifactList } from './listing.ts'
 import { reserveArtifact } from './reserve.ts'
 import {
   ArtifactDeleted,
@@ -47,6 +48,21 @@ export const artifactsRouter = router({
     output: ArtifactReserved,
     run: async ({ context: { deps, caller }, input }) =>
       renderReservation(await reserveArtifact(deps, caller.tenantId, input)),
+  }),
+
+  list: defineOp({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/v1/artifacts',
+      tag,
+      summary: "List the calling key's artifacts, newest first",
+    },
+    wire: { errors: 'openai', callers: ['parent'], integers: ['limit'] },
+    input: ArtifactListQuery,
+    output: ArtifactList,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderArtifactList(await listArtifacts(deps, caller.tenantId, input)),
   }),
 
   status: defineOp({

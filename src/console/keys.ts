@@ -40,10 +40,7 @@ export async function chooseKey(
 ): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
     await lockUser(trx, userId)
-    const keys = await listKeysOfUser({ db: trx }, userId)
-    if (!keys.some(({ id }) => id === parentKeyId)) {
-      throw new ServiceError('not_found', 'None of your keys has this id.', { param: 'parent_key_id' })
-    }
+    await assertOwnKey({ db: trx }, userId, parentKeyId)
     await updateUser(trx, userId, { active_key_id: parentKeyId })
   })
   deps.users.forget()
@@ -64,22 +61,59 @@ export async function claimKey(
   const text = secret.trim()
   assertParentKey(text)
   await deps.usage.flush()
-  const claim = await deps.db.transaction().execute(async (trx) => {
-    const trxDeps = { ...deps, db: trx }
-    await lockUser(trx, userId)
-    const { id, wasOwn } = await claimParentKey(trxDeps, text, userId)
-    if (wasOwn) return { parentKeyId: id, moved: nothing }
-    const { moved, retired } = await moveAutomatic(trxDeps, userId, id)
-    await updateUser(trx, userId, { active_key_id: id })
-    const target = { kind: 'key', id } as const
-    const details = { retired, moved: renderMoved(moved) }
-    await recordAudit(trxDeps, actor, { action: 'key.claim', target, tenantId: id, details })
-    return { parentKeyId: id, moved }
-  })
+  const claim = await deps.db
+    .transaction()
+    .execute((trx) => claimWithin({ ...deps, db: trx }, actor, userId, text))
   deps.keys.forget()
   deps.agents.forget()
   deps.usage.forget()
   return claim
+}
+
+/** What `claimKey` would answer, to whoever wants to know before; it is done, and undone. @throws ServiceError as `claimKey` does. */
+export async function previewClaim(
+  deps: AuditDeps & Pick<Deps, 'clock' | 'usage'>,
+  actor: Actor,
+  userId: string,
+  secret: string,
+): Promise<Claim> {
+  const text = secret.trim()
+  assertParentKey(text)
+  await deps.usage.flush()
+  const trx = await deps.db.startTransaction().execute()
+  try {
+    return await claimWithin({ ...deps, db: trx }, actor, userId, text)
+  } finally {
+    await trx.rollback().execute()
+  }
+}
+
+async function claimWithin(
+  deps: AuditDeps & Pick<Deps, 'clock'>,
+  actor: Actor,
+  userId: string,
+  text: string,
+): Promise<Claim> {
+  await lockUser(deps.db, userId)
+  const { id, wasOwn } = await claimParentKey(deps, text, userId)
+  if (wasOwn) return { parentKeyId: id, moved: nothing }
+  const { moved, retired } = await moveAutomatic(deps, userId, id)
+  await updateUser(deps.db, userId, { active_key_id: id })
+  const target = { kind: 'key', id } as const
+  const details = { retired, moved: renderMoved(moved) }
+  await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id, details })
+  return { parentKeyId: id, moved }
+}
+
+/** @throws ServiceError `not_found` when the key is none of the user's, or was revoked. */
+export async function assertOwnKey(
+  deps: Pick<Deps, 'db'>,
+  userId: string,
+  parentKeyId: string,
+): Promise<void> {
+  const keys = await listKeysOfUser(deps, userId)
+  if (keys.some(({ id }) => id === parentKeyId)) return
+  throw new ServiceError('not_found', 'None of your keys has this id.', { param: 'parent_key_id' })
 }
 
 /** At most one of a user's keys was made for them. */

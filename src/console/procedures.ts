@@ -1,16 +1,22 @@
 /** What callers may do in the console besides what a parent key may, over RPC and REST alike. */
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
-import type { ConsoleUser, ParentCaller } from '../keys/schema.ts'
+import { createParentKey, revokeParentKey, rotateParentKey } from '../keys/keys.ts'
+import { type ConsoleUser, type ParentCaller, ParentKeyRotated, renderRotation } from '../keys/schema.ts'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
-import { chooseKey, claimKey } from './keys.ts'
+import { assertOwnKey, chooseKey, claimKey, previewClaim } from './keys.ts'
 import { readOverview } from './overview.ts'
 import {
+  ClaimPreview,
   KeyChoice,
   KeyClaim,
   KeyClaimed,
+  KeyCreated,
+  KeyCreation,
   Me,
+  OwnKeyRevoked,
+  OwnKeyRotation,
   renderClaim,
   renderMe,
   SignedIn,
@@ -78,6 +84,57 @@ export const managerRouter = router({
     run: async ({ context: { deps, caller }, input }) => {
       await chooseKey(deps, userOf(caller).id, input.parent_key_id)
       return renderMe(await readOverview(deps, { ...caller, tenantId: input.parent_key_id }))
+    },
+  }),
+
+  createKey: defineOp({
+    kind: 'mutation',
+    wire: user,
+    input: KeyCreation,
+    output: KeyCreated,
+    run: async ({ context, input: { name } }) => {
+      const { deps, caller } = context
+      const key = await createParentKey(deps, actorOf(context), name, userOf(caller).id)
+      return { id: key.publicId, name, key: key.text, key_hint: key.hint }
+    },
+  }),
+
+  rotateKey: defineOp({
+    kind: 'mutation',
+    wire: user,
+    input: OwnKeyRotation,
+    output: ParentKeyRotated,
+    run: async ({ context, input: { parent_key_id: id, overlap_seconds: overlapSeconds } }) => {
+      const { deps, caller } = context
+      await assertOwnKey(deps, userOf(caller).id, id)
+      const rotation = await rotateParentKey(deps, actorOf(context), id, overlapSeconds)
+      return { key: rotation.key.text, ...renderRotation(rotation) }
+    },
+  }),
+
+  revokeKey: defineOp({
+    kind: 'mutation',
+    wire: user,
+    input: KeyChoice,
+    output: OwnKeyRevoked,
+    run: async ({ context, input: { parent_key_id: id } }) => {
+      const { deps, caller } = context
+      await assertOwnKey(deps, userOf(caller).id, id)
+      await revokeParentKey(deps, actorOf(context), id)
+      return { id, revoked: true } as const
+    },
+  }),
+
+  previewClaim: defineOp({
+    kind: 'mutation',
+    wire: user,
+    input: KeyClaim,
+    output: ClaimPreview,
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const claim = await previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key)
+      const { claimed: _, ...preview } = renderClaim(claim)
+      return preview
     },
   }),
 

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import type { ParentKeyRow } from '../keys/keys.ts'
+import { KeyRotation } from '../keys/schema.ts'
 import type { Claim, MovedThings } from './keys.ts'
 import type { Overview } from './overview.ts'
 import type { UserRow } from './store.ts'
@@ -63,6 +64,31 @@ export const KeyChoice = z
   .strictObject({ parent_key_id: z.string().meta({ description: "The `id` of one of the user's keys." }) })
   .meta({ id: 'KeyChoice' })
 
+/** Names are shown in lists: one line of 1 to 200 characters. Security: 2.5. */
+export const KeyCreation = z
+  .strictObject({
+    name: z
+      .string()
+      .trim()
+      .min(1, 'must not be empty')
+      .refine((name) => [...name].length <= 200, 'must have at most 200 characters')
+      .refine((name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name), 'must stand on one line'),
+  })
+  .meta({ id: 'KeyCreation' })
+
+export const KeyCreated = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    key: z.string().meta({ description: 'The parent key; shown this once.' }),
+    key_hint: z.string(),
+  })
+  .meta({ id: 'KeyCreated' })
+
+export const OwnKeyRotation = KeyRotation.extend(KeyChoice.shape)
+
+export const OwnKeyRevoked = z.strictObject({ id: z.string(), revoked: z.literal(true) })
+
 /** Decision: 10 (`POST /v1/manager/claim-key`). */
 export const KeyClaim = z
   .strictObject({ parent_key: z.string().meta({ description: 'The whole parent key, secret and all.' }) })
@@ -79,6 +105,8 @@ export const KeyClaimed = z
       .meta({ description: 'What the automatic key owned; nothing when the key was theirs before.' }),
   })
   .meta({ id: 'KeyClaimed' })
+
+export const ClaimPreview = KeyClaimed.omit({ claimed: true })
 
 export function renderMe(overview: Overview): z.output<typeof Me> {
   const { user, isAdministrator, signedInBy, keys, activeKeyId, agentCount } = overview

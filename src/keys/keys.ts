@@ -33,10 +33,15 @@ export interface Rotation {
   readonly previousValidUntil: number
 }
 
-/** Creates a parent key, and with it a tenant; the text is returned this once. */
-export async function createParentKey(deps: KeyDeps, actor: Actor, name: string): Promise<MintedKey> {
+/** Creates a parent key, and with it a tenant, of a user's where one is named; the text is returned this once. */
+export async function createParentKey(
+  deps: KeyDeps,
+  actor: Actor,
+  name: string,
+  userId: string | null = null,
+): Promise<MintedKey> {
   const key = mintKey('parent', deps.random)
-  await insertParentKeyAndCredential(deps, actor, { action: 'key.create', name, key })
+  await insertParentKeyAndCredential(deps, actor, { action: 'key.create', name, key, user_id: userId })
   return key
 }
 

@@ -20,9 +20,10 @@ export function listRestOperations(): RestOperation[] {
   return [...operations, ...operations.filter(isForOwners).map(toManagerOperation)]
 }
 
-/** What a parent key may do with agents, a user may do in the console. Decision: 10. */
+/** What a parent key may do with agents and files, a user may do in the console; forms only come with a key. Decision: 10. */
 function isForOwners({ http, wire }: RestOperation): boolean {
-  return /^\/v1\/agents(\/|$)/.test(http.path) && wire.callers.includes('parent')
+  const isTheirs = /^\/v1\/(agents|files)(\/|$)/.test(http.path) && wire.callers.includes('parent')
+  return isTheirs && wire.body !== 'upload'
 }
 
 function toManagerOperation(operation: RestOperation): RestOperation {

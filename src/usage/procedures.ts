@@ -1,10 +1,19 @@
 /** What callers may learn of their usage, over RPC and REST alike. */
+import { z } from 'zod'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
-import { UsageList, UsageQuery } from './schema.ts'
-import { readUsage } from './usage.ts'
+import { AgentLastDays, UsageList, UsageQuery } from './schema.ts'
+import { readLastDays, readUsage } from './usage.ts'
 
 export const usageRouter = router({
+  lastDays: defineOp({
+    kind: 'query',
+    wire: { errors: 'openai', callers: ['parent'] },
+    input: z.object({}),
+    output: AgentLastDays,
+    run: ({ context: { deps, caller } }) => readLastDays(deps, caller.tenantId),
+  }),
+
   list: defineOp({
     kind: 'query',
     http: {

@@ -45,6 +45,11 @@ const sums = {
   first_byte_ms: Percentiles.meta({ description: 'Of streamed answers.' }),
 }
 
+/** When agents were called last. */
+export const AgentLastDays = z
+  .array(z.strictObject({ agent: z.string(), day: z.iso.date() }))
+  .meta({ description: 'Agents that were never called are left out.' })
+
 /** The sums of all calls asked for. */
 export const UsageSums = z.strictObject(sums).meta({ id: 'UsageSums' })
 export type UsageSums = z.infer<typeof UsageSums>

@@ -19,6 +19,20 @@ export async function listDays(
     .execute()
 }
 
+/** The last day on which each of the tenant's agents was called. */
+export async function listLastDays(
+  db: Database,
+  tenantId: string,
+): Promise<{ readonly agent_id: string; readonly day: string }[]> {
+  return db
+    .selectFrom('usage_days')
+    .select(({ fn }) => ['agent_id', fn.max<string>('day').as('day')])
+    .where('parent_key_id', '=', tenantId)
+    .where('agent_id', '!=', '')
+    .groupBy('agent_id')
+    .execute()
+}
+
 /** Tokens of a parent key, or of one agent, since a day. */
 export async function sumTokensSince(
   db: Database,

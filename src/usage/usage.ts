@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts'
 import { addDays, countDays, dayOf } from './days.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
 import type { UsageEntry, UsageList, UsageQuery, UsageSums } from './schema.ts'
-import { listDays } from './store.ts'
+import { listDays, listLastDays } from './store.ts'
 import type { UsageDayRow } from './writer.ts'
 
 const DEFAULT_DAYS = 30
@@ -43,6 +43,15 @@ export async function readUsage(
     if (tenantIds.length > 1) await setImmediate()
   }
   return { object: 'list', from, to, data: listEntries(groups, query.group_by), total: total.render() }
+}
+
+/** The last day (UTC) on which each of the tenant's agents was called; those never called are absent. */
+export async function readLastDays(
+  { db, usage }: Pick<Deps, 'db' | 'usage'>,
+  tenantId: string,
+): Promise<{ agent: string; day: string }[]> {
+  await usage.flush()
+  return (await listLastDays(db, tenantId)).map(({ agent_id: agent, day }) => ({ agent, day }))
 }
 
 function toDay(moment: string | number): string {

@@ -10,6 +10,7 @@ import * as indexStoredBytes from './0007_index_stored_bytes.ts'
 import * as createArtifacts from './0008_create_artifacts.ts'
 import * as createInstallation from './0009_create_installation.ts'
 import * as createSessions from './0011_create_sessions.ts'
+import * as indexArtifactsByCreation from './0012_index_artifacts_by_creation.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -22,4 +23,5 @@ export const migrations: Record<string, Migration> = {
   '0008_create_artifacts': createArtifacts,
   '0009_create_installation': createInstallation,
   '0011_create_sessions': createSessions,
+  '0012_index_artifacts_by_creation': indexArtifactsByCreation,
 }

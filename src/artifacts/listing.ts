@@ -1,0 +1,61 @@
+/** Lists a tenant's artifacts, whatever state they are in. */
+import { z } from 'zod'
+import { type Page, type PageQuery, readPage } from '../db/page.ts'
+import { type Deps, unixSeconds } from '../deps.ts'
+import { type ListedArtifactRow, listArtifactPage } from './listing-store.ts'
+import { ArtifactStatus, renderStatus } from './schema.ts'
+import { findArtifact } from './store.ts'
+
+export const ArtifactListQuery = z.strictObject({
+  limit: z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' }),
+  after: z.string().optional().meta({ description: 'The id of an entry: only older ones.' }),
+})
+
+const seconds = z.int().meta({ description: 'Unix seconds.' })
+
+const ListedArtifact = ArtifactStatus.extend({
+  filename: z.string(),
+  mediaType: z.string().nullable().meta({ description: 'Of what is served; null until `ready`.' }),
+  hasPoster: z.boolean(),
+  createdAt: seconds,
+  finishedAt: seconds.nullable().meta({ description: 'When the last byte had arrived.' }),
+}).meta({ id: 'ListedArtifact' })
+
+export const ArtifactList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(ListedArtifact),
+    has_more: z.boolean().meta({ description: 'Older ones follow.' }),
+  })
+  .meta({ id: 'ArtifactList' })
+
+/** The tenant's artifacts, newest first. @throws ServiceError `invalid_value` when `after` is none of theirs. */
+export function listArtifacts(
+  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  tenantId: string,
+  query: PageQuery,
+): Promise<Page<ListedArtifactRow>> {
+  const now = unixSeconds(clock)
+  return readPage(query, {
+    find: (id) => findArtifact(db, tenantId, id, now),
+    list: (limit, after) => listArtifactPage(db, tenantId, now, limit, after),
+  })
+}
+
+export function renderArtifactList({
+  rows,
+  hasMore,
+}: Page<ListedArtifactRow>): z.output<typeof ArtifactList> {
+  return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
+}
+
+function renderListed(row: ListedArtifactRow): z.output<typeof ListedArtifact> {
+  return {
+    ...renderStatus(row.id, row),
+    filename: row.filename ?? '',
+    mediaType: row.media_type,
+    hasPoster: row.poster_blob !== null,
+    createdAt: row.created_at,
+    finishedAt: row.finished_at,
+  }
+}

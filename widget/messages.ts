@@ -51,12 +51,23 @@ export type PageMessage =
   | { readonly type: 'focus' }
   | ToolMessage
 
+/** What the page shows of the widget besides the frame, in the person's language: only the frame knows all languages. */
+export interface LauncherWords {
+  /** The button's name while the window is closed. */
+  readonly open: string
+  /** And while it is open. */
+  readonly close: string
+  /** The name of the window, for people who do not see it. */
+  readonly window: string
+}
+
 /** What the frame says over the port. No other text of the conversation ever leaves it. */
 export type FrameMessage =
   /** It is configured and shows itself; also with an error in it. Sent once. */
-  | { readonly type: 'ready' }
+  | { readonly type: 'ready'; readonly words: LauncherWords }
   | { readonly type: 'close' }
-  | { readonly type: 'unread'; readonly count: number }
+  /** `label` says the count in words, such as "2 new messages". */
+  | { readonly type: 'unread'; readonly count: number; readonly label: string }
   /** The person pressed "insert" under a reply. */
   | { readonly type: 'insert'; readonly text: string; readonly close: boolean }
   /** The person pressed "share". */

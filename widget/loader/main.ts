@@ -1,0 +1,2 @@
+/** The script of `/embed/parley.js`. */
+export {}

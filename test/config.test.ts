@@ -66,6 +66,7 @@ describe('without any variable', () => {
           memoryBytes: 2 * 1024 ** 3,
           searchPath: '/usr/local/bin:/usr/bin:/bin',
         },
+        widget: { connectOrigins: [], isProviderKeyAllowed: false },
         uploads: { isSynced: true, expirySeconds: 86_400 },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {

@@ -1,0 +1,2 @@
+/** The widget as a React component. */
+export const widget = 1

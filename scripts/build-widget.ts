@@ -1,13 +1,11 @@
 /** Builds the chat widget from `widget/` into `dist/widget/`: the loader, the frame, the demo's page and the React component. */
 import { createHash } from 'node:crypto'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build, type InlineConfig, type Rolldown } from 'vite'
-import { builtFolder, digestSources } from './widget-sources.mjs'
-
-const root = fileURLToPath(new URL('..', import.meta.url))
+import { replaceBuild, root } from './web-folder.ts'
+import { webBuilds } from './web-sources.mjs'
 
 /** A part of the widget as the server serves it. */
 interface BuiltPart {
@@ -96,32 +94,18 @@ function styleOf({ style }: BuiltCode): Uint8Array {
   return style ?? Buffer.alloc(0)
 }
 
-async function writeAll(folder: string): Promise<void> {
-  // Taken first: a source that changes meanwhile is built again by whoever looks next.
-  const sources = digestSources(root)
+async function writeAll(folder: string): Promise<object> {
   const loader = await bundle('loader/main.ts', {}, { format: 'iife' })
   const frame = await bundle('frame/main.tsx', { resolve: { alias: preactForReact } }, { format: 'es' })
   const demo = await bundle('demo/main.ts', {}, { format: 'es' })
   await writeFile(join(folder, 'react.js'), await bundleReact())
-  const manifest = {
-    sources,
+  return {
     loader: await write(folder, 'parley', 'js', loader.script),
     frameScript: await write(folder, 'frame', 'js', frame.script),
     frameStyle: await write(folder, 'frame', 'css', styleOf(frame)),
     demoScript: await write(folder, 'demo', 'js', demo.script),
     demoStyle: await write(folder, 'demo', 'css', styleOf(demo)),
   }
-  await writeFile(join(folder, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-/** Builds into a folder of its own first: a server that starts meanwhile finds the old widget whole, or none. */
-const target = join(root, builtFolder)
-const fresh = `${target}.${process.pid}`
-await mkdir(fresh, { recursive: true })
-try {
-  await writeAll(fresh)
-  await rm(target, { recursive: true, force: true })
-  await rename(fresh, target)
-} finally {
-  await rm(fresh, { recursive: true, force: true })
-}
+await replaceBuild(webBuilds.widget, writeAll)

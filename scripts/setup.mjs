@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { canRun, findCommand, testPrograms } from './programs.mjs'
-import { isWidgetBuilt } from './widget-sources.mjs'
+import { listStaleBuilds } from './web-sources.mjs'
 
 const oldestHostMajor = 20
 const runtimeMajor = 24
@@ -80,14 +80,10 @@ function linkHostRuntime() {
 }
 
 /** Builds what browsers load; it runs from its sources nowhere. */
-function buildWidget() {
-  say('building the chat widget')
-  const build = spawnSync(runtimePath, [join('scripts', 'build-widget.ts')], {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-    shell: isWindows,
-  })
-  if (build.status !== 0) fail('the chat widget could not be built; the reason stands above.')
+function buildForBrowsers({ source, script }) {
+  say(`building ${source}/ for browsers`)
+  const build = spawnSync(runtimePath, [script], { cwd: root, stdio: ['ignore', 2, 2], shell: isWindows })
+  if (build.status !== 0) fail(`${source}/ could not be built; the reason stands above.`)
 }
 
 /** The test programs that are not on this machine. */
@@ -156,12 +152,12 @@ const isForTests = process.argv.includes('--tests')
 const isReady = () =>
   arePackagesInstalled() &&
   canRun(runtimePath) &&
-  isWidgetBuilt(root) &&
+  listStaleBuilds(root).length === 0 &&
   !(isForTests && listMissingPrograms().length > 0)
 if (!isReady()) {
   await takeTurn()
   if (!arePackagesInstalled()) installPackages()
   if (!canRun(runtimePath)) linkHostRuntime()
-  if (!isWidgetBuilt(root)) buildWidget()
+  for (const build of listStaleBuilds(root)) buildForBrowsers(build)
   if (isForTests) installPrograms()
 }

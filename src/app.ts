@@ -1,13 +1,15 @@
 /** The map of the server: every request gets an id, then the REST door, the typed door or a page answers it. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import express, { type ErrorRequestHandler, type Express, type Response } from 'express'
+import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
+import type { ConsoleAssets } from './console-page/assets.ts'
 import type { Deps } from './deps.ts'
 import type { WidgetAssets } from './embed/assets.ts'
 import { ServiceError, toServiceError } from './errors.ts'
 import { ambientOf } from './rest/ambient.ts'
+import { createConsoleFiles, createConsolePage } from './rest/console.ts'
 import { type DocsPage, docsPages } from './rest/docs.ts'
 import { createRestDoor } from './rest/door.ts'
-import { createEmbedPages } from './rest/embed.ts'
+import { createEmbedPages, type Page } from './rest/embed.ts'
 import { errorHeaders, errorShapeOf, renderError } from './rest/errors.ts'
 import {
   bearerOf,
@@ -32,6 +34,7 @@ export interface AppOptions {
   readonly openapi: Uint8Array
   readonly health: Health
   readonly widget: WidgetAssets
+  readonly console: ConsoleAssets
 }
 
 /** What `/readyz` tells. */
@@ -105,15 +108,26 @@ function createPages(options: AppOptions, arrivalOf: (request: IncomingMessage) 
     response.type('application/json').send(options.openapi)
   })
   for (const [path, page] of docsPages) app.get(path, (_request, response) => sendPage(response, page))
-  const embedPages = createEmbedPages(deps, options.widget)
-  for (const [path, page] of embedPages) app.get(path, page)
-  app.get('/', setSecurityHeaders, (_request, response) => response.redirect(302, '/docs'))
+  const files = new Map([...createEmbedPages(deps, options.widget), ...createConsoleFiles(options.console)])
+  for (const [path, page] of files) app.get(path, page)
+  const isConsolePage = mountConsole(app, createConsolePage(deps, options.console))
+  app.get('/', setSecurityHeaders, (_request, response) => response.redirect(302, '/console'))
   app.use((request) => {
-    const isKnown = knownPaths.has(request.path) || embedPages.has(request.path)
+    const isKnown = knownPaths.has(request.path) || files.has(request.path) || isConsolePage(request)
     throw isKnown ? refuseMethod(request.method) : refuseUnknown(request.path)
   })
   app.use(createErrorHandler(deps, arrivalOf))
   return app
+}
+
+/** Any address below `/console` is a page of it, for whoever can show one: the console's own script finds out which. */
+function mountConsole(app: Express, page: Page): (request: Request) => boolean {
+  const isConsolePage = (request: Request) =>
+    /^\/console(\/(?!assets\/)|$)/.test(request.path) && request.accepts('html') !== false
+  app.get(/^\/console(\/|$)/, (request, response, next) =>
+    isConsolePage(request) ? page(request, response) : next(),
+  )
+  return isConsolePage
 }
 
 /** Express streams a file from disk; failures on the way go to the error handler. */

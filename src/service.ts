@@ -14,6 +14,7 @@ import { createBackends } from './chat/backends/create.ts'
 import { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import { createUserDirectory } from './console/directory.ts'
+import { loadConsole } from './console-page/assets.ts'
 import { createConverter } from './conversion/conversion.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
@@ -100,6 +101,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   const app = createApp({
     deps,
     widget: await loadWidget(),
+    console: await loadConsole(),
     // Rendered for whoever asks first: a start has no use for it.
     get openapi() {
       openapi ??= Buffer.from(JSON.stringify(renderOpenapi()))

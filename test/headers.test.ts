@@ -128,7 +128,7 @@ describe('PARLEY_ALLOWED_HOSTS', () => {
 test('the way to the reference carries the security headers too', async () => {
   const app = await startApp()
   const { status, headers } = await fetch(app.url, { redirect: 'manual' })
-  expect([status, headers.get('location')]).toEqual([302, '/docs'])
+  expect([status, headers.get('location')]).toEqual([302, '/console'])
   expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
   expect(headers.get('x-content-type-options')).toBe('nosniff')
 })

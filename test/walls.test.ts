@@ -23,6 +23,7 @@ const rooms = [
   'console',
   'tools',
   'embed',
+  'console-page',
 ]
 const imports = listImports()
 const files = listSourceFiles()

@@ -1,0 +1,2 @@
+/** What the build makes of imports that are no code. */
+declare module '*.css'

@@ -1,0 +1,32 @@
+/** What the console knows of a call that failed: one shape for whatever went wrong. */
+import { isTRPCClientError } from '@trpc/client'
+import type { AppRouter } from '../src/rpc/router.ts'
+
+export interface Failure {
+  /** A sentence for the person. */
+  readonly message: string
+  /** The server's code, `offline` without an answer, or `unknown`. */
+  readonly code: string
+  /** The field at fault, if one is. */
+  readonly param: string | undefined
+  /** The status over HTTP; 0 without an answer. */
+  readonly status: number
+}
+
+export function toFailure(thrown: unknown): Failure {
+  if (!isTRPCClientError<AppRouter>(thrown)) {
+    const message = thrown instanceof Error ? thrown.message : 'Something went wrong.'
+    return { message, code: 'unknown', param: undefined, status: 0 }
+  }
+  const data: { httpStatus?: number; code?: string; param?: string | null } = thrown.data ?? {}
+  if (data.httpStatus === undefined) {
+    return { message: 'The server cannot be reached.', code: 'offline', param: undefined, status: 0 }
+  }
+  const { httpStatus: status, code = 'unknown', param } = data
+  return { message: thrown.message, code, param: param ?? undefined, status }
+}
+
+/** Nobody is signed in, or no longer. */
+export function isSignedOut(thrown: unknown): boolean {
+  return toFailure(thrown).status === 401
+}

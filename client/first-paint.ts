@@ -1,0 +1,14 @@
+/** Runs in the page's head, before anything is painted: a dark page never flashes white. */
+
+function readChoice(): string | null {
+  try {
+    return localStorage.getItem('parley-color-scheme')
+  } catch {
+    return null
+  }
+}
+
+const choice = readChoice()
+const isChosen = choice === 'light' || choice === 'dark'
+const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
+document.documentElement.dataset.mantineColorScheme = isChosen ? choice : system

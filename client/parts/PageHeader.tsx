@@ -1,0 +1,28 @@
+/** The head of a page: its title, what it is for, and what can be done. */
+import { Group, Stack, Text, Title } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { useTitle } from '../shell/use-title.ts'
+
+export interface PageHeaderProps {
+  readonly title: string
+  readonly about?: ReactNode
+  readonly children?: ReactNode
+}
+
+/** Names the page in the browser's tab as well. */
+export function PageHeader({ title, about, children }: PageHeaderProps) {
+  useTitle(title)
+  return (
+    <Group justify="space-between" align="flex-start" mb="lg" gap="sm">
+      <Stack gap={2}>
+        <Title order={1}>{title}</Title>
+        {about === undefined ? null : (
+          <Text c="dimmed" size="sm" maw={640}>
+            {about}
+          </Text>
+        )}
+      </Stack>
+      {children === undefined ? null : <Group gap="xs">{children}</Group>}
+    </Group>
+  )
+}

@@ -1,0 +1,74 @@
+/** What a view shows while there is nothing to show: waiting, empty, failed. */
+import { Alert, Button, Group, Skeleton, Stack, Text, Title } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { toFailure } from '../failure.ts'
+import { Icon, type IconName } from '../shell/icons.tsx'
+
+/** So many grey lines in the place of what is on its way, of the height it will have. */
+export function Loading({ what, rows = 4, height = 44 }: LoadingProps) {
+  return (
+    <Stack gap="xs" role="status" aria-label={`Loading ${what}`} aria-busy="true">
+      {Array.from({ length: rows }, (_, index) => index).map((row) => (
+        <Skeleton key={row} height={height} radius="md" />
+      ))}
+    </Stack>
+  )
+}
+
+interface LoadingProps {
+  readonly what: string
+  readonly rows?: number
+  /** Pixels of each. */
+  readonly height?: number
+}
+
+/** There is nothing yet: says what would be here, and what to do about it. */
+export function Empty({ icon, title, children, action }: EmptyProps) {
+  return (
+    <Stack className="panel" align="center" gap="xs" px="md" py={48} ta="center">
+      <Text c="dimmed" component="span">
+        <Icon name={icon} size={32} />
+      </Text>
+      <Title order={2}>{title}</Title>
+      <Text c="dimmed" size="sm" maw={440}>
+        {children}
+      </Text>
+      {action}
+    </Stack>
+  )
+}
+
+interface EmptyProps {
+  readonly icon: IconName
+  readonly title: string
+  readonly children: ReactNode
+  readonly action?: ReactNode
+}
+
+/** What went wrong, in the server's words, and a way to try again. */
+export function Failed({ error, what, retry }: FailedProps) {
+  const { message, code } = toFailure(error)
+  const isOffline = code === 'offline'
+  return (
+    <Alert
+      color={isOffline ? 'yellow' : 'red'}
+      icon={<Icon name={isOffline ? 'offline' : 'warning'} />}
+      title={`${what} could not be loaded`}
+      role="alert"
+    >
+      <Group justify="space-between" gap="sm">
+        <Text size="sm">{message}</Text>
+        <Button variant="default" size="xs" onClick={retry}>
+          Try again
+        </Button>
+      </Group>
+    </Alert>
+  )
+}
+
+interface FailedProps {
+  readonly error: unknown
+  /** What was asked for, such as `The agents`. */
+  readonly what: string
+  readonly retry: () => void
+}

@@ -1,0 +1,88 @@
+/** Every address of the console, and the script that shows it: one a page, loaded when it is wanted. */
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from '@tanstack/react-router'
+import { Loading } from './parts/states.tsx'
+import { Shell } from './shell/Shell.tsx'
+import { SignInPage } from './shell/SignIn.tsx'
+import { BrokenPage, UnknownPage } from './shell/Trouble.tsx'
+
+const root = createRootRoute()
+
+const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: SignInPage })
+
+const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell })
+
+const start = createRoute({
+  getParentRoute: () => shell,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/agents', replace: true })
+  },
+})
+
+const agents = createRoute({
+  getParentRoute: () => shell,
+  path: '/agents',
+  component: lazyRouteComponent(() => import('./agents/page.tsx'), 'AgentsPage'),
+})
+
+const keys = createRoute({
+  getParentRoute: () => shell,
+  path: '/keys',
+  component: lazyRouteComponent(() => import('./keys/page.tsx'), 'KeysPage'),
+})
+
+const usage = createRoute({
+  getParentRoute: () => shell,
+  path: '/usage',
+  component: lazyRouteComponent(() => import('./usage/page.tsx'), 'UsagePage'),
+})
+
+const uploads = createRoute({
+  getParentRoute: () => shell,
+  path: '/uploads',
+  component: lazyRouteComponent(() => import('./uploads/page.tsx'), 'UploadsPage'),
+})
+
+const files = createRoute({
+  getParentRoute: () => shell,
+  path: '/files',
+  component: lazyRouteComponent(() => import('./files/page.tsx'), 'FilesPage'),
+})
+
+const admin = createRoute({
+  getParentRoute: () => shell,
+  path: '/admin',
+  component: lazyRouteComponent(() => import('./admin/page.tsx'), 'AdminPage'),
+})
+
+const unknown = createRoute({ getParentRoute: () => shell, path: '$', component: UnknownPage })
+
+const tree = root.addChildren([
+  signIn,
+  shell.addChildren([start, agents, keys, usage, uploads, files, admin, unknown]),
+])
+
+/** Reads the page's address at once: whatever must not stay in it has to be out of it by then. */
+export function createConsoleRouter() {
+  return createRouter({
+    routeTree: tree,
+    basepath: '/console',
+    defaultPreload: 'intent',
+    defaultPendingComponent: () => <Loading what="the page" />,
+    defaultPendingMs: 200,
+    defaultErrorComponent: BrokenPage,
+    defaultNotFoundComponent: UnknownPage,
+  })
+}
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof createConsoleRouter>
+  }
+}

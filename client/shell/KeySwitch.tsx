@@ -1,0 +1,63 @@
+/** With which of one's parent keys one works, and the way out. */
+import { Button, Menu, Text } from '@mantine/core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { api } from '../api.ts'
+import { Icon } from './icons.tsx'
+import { useMe } from './use-me.ts'
+
+export function KeySwitch() {
+  const me = useMe()
+  const choose = useChooseKey()
+  const signOut = useSignOut()
+  const active = me.keys.find((key) => key.is_active)
+  return (
+    <Menu position="bottom-end" width={260}>
+      <Menu.Target>
+        <Button variant="default" size="sm" rightSection={<Icon name="chevron" size={14} />} maw={220}>
+          <Text span truncate size="sm">
+            {active?.name ?? me.parent_key}
+          </Text>
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>{me.user === null ? 'Signed in with a key' : `${me.user.name} works with`}</Menu.Label>
+        {me.keys.map(({ id, name, key_hint, is_active }) => (
+          <Menu.Item
+            key={id}
+            rightSection={is_active ? <Icon name="check" size={16} /> : null}
+            onClick={() => choose.mutate(id)}
+          >
+            {name}
+            <Text c="dimmed" size="xs" ff="monospace">
+              {key_hint}
+            </Text>
+          </Menu.Item>
+        ))}
+        {me.signed_in_by === 'link' ? (
+          <>
+            <Menu.Divider />
+            <Menu.Item leftSection={<Icon name="signOut" size={16} />} onClick={() => signOut.mutate()}>
+              Sign out
+            </Menu.Item>
+          </>
+        ) : null}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+/** Everything on the page belongs to the key, so all of it is asked for again. */
+function useChooseKey() {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: (id: string) => api.manager.activeKey.mutate({ parent_key_id: id }),
+    onSuccess: () => queries.invalidateQueries(),
+  })
+}
+
+function useSignOut() {
+  return useMutation({
+    mutationFn: () => api.manager.signOut.mutate(),
+    onSuccess: () => window.location.assign('/console/sign-in'),
+  })
+}

@@ -1,0 +1,53 @@
+/** The few pictures of the console, drawn here: lines of 24 by 24, in the color of the text. */
+
+const paths = {
+  agents:
+    'M12 3v3M8 6h8a3 3 0 0 1 3 3v7a3 3 0 0 1-3 3H8a3 3 0 0 1-3-3V9a3 3 0 0 1 3-3zM9.5 11.5v1.5M14.5 11.5v1.5M2.5 11v3M21.5 11v3',
+  keys: 'M14.5 3.5a6 6 0 1 1-4.8 9.6L3.5 19.3V21H7v-2.5h2.5V16H12l1.1-1.1M16.5 7.5h.01',
+  usage: 'M4 20V10M10 20V4M16 20v-8M21 20H3',
+  uploads: 'M12 15V4M7.5 8.5 12 4l4.5 4.5M4 15v3a2 2 0 0 0 2 2h12a2 2 0 0 0 2-2v-3',
+  files: 'M13.5 3H7a2 2 0 0 0-2 2v14a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2V8.5zM13.5 3v5.5H19M9 13h6M9 17h6',
+  admin: 'M12 3l7.5 3v5.5c0 4.6-3.2 8-7.5 9.5-4.3-1.5-7.5-4.9-7.5-9.5V6zM9 12l2.2 2.2L15.2 10',
+  menu: 'M4 7h16M4 12h16M4 17h16',
+  sun: 'M12 8a4 4 0 1 1 0 8 4 4 0 0 1 0-8zM12 2v2M12 20v2M4.9 4.9l1.4 1.4M17.7 17.7l1.4 1.4M2 12h2M20 12h2M4.9 19.1l1.4-1.4M17.7 6.3l1.4-1.4',
+  moon: 'M20 14.5A8.5 8.5 0 0 1 9.5 4 8.5 8.5 0 1 0 20 14.5z',
+  system: 'M4 5h16v11H4zM9 20h6M12 16v4',
+  chevron: 'M6 9l6 6 6-6',
+  plus: 'M12 5v14M5 12h14',
+  search: 'M11 4a7 7 0 1 1 0 14 7 7 0 0 1 0-14zM16 16l4.5 4.5',
+  copy: 'M9 9h10a1 1 0 0 1 1 1v9a1 1 0 0 1-1 1H9a1 1 0 0 1-1-1V10a1 1 0 0 1 1-1zM16 9V5a1 1 0 0 0-1-1H5a1 1 0 0 0-1 1v10a1 1 0 0 0 1 1h3',
+  check: 'M5 12.5l4.5 4.5L19 7.5',
+  cross: 'M6 6l12 12M18 6L6 18',
+  trash: 'M4 7h16M9.5 7V4.5h5V7M6 7l1 13h10l1-13M10 11v5M14 11v5',
+  dots: 'M5 12h.01M12 12h.01M19 12h.01',
+  send: 'M4 12l16-8-6 16-3-6.5zM11 13.5L20 4',
+  stop: 'M7 7h10v10H7z',
+  up: 'M12 19V5M6 11l6-6 6 6',
+  down: 'M12 5v14M6 13l6 6 6-6',
+  warning: 'M12 4l9 16H3zM12 10v4M12 17h.01',
+  offline: 'M3 3l18 18M8.5 16a5 5 0 0 1 7 0M5 12.5a10 10 0 0 1 4-2.3M15 10.2a10 10 0 0 1 4 2.3M12 20h.01',
+  signOut: 'M10 4H5v16h5M14 8l4 4-4 4M18 12H9',
+  tool: 'M14.5 6.5a4 4 0 0 0-5.2 5.2L3.5 17.5l3 3 5.8-5.8a4 4 0 0 0 5.2-5.2L15 12l-3-3z',
+  play: 'M7 5l12 7-12 7z',
+} as const
+
+export type IconName = keyof typeof paths
+
+/** Says nothing to a screen reader: words stand beside it, or on the button it is in. */
+export function Icon({ name, size = 18 }: { readonly name: IconName; readonly size?: number }) {
+  return (
+    <svg
+      viewBox="0 0 24 24"
+      width={size}
+      height={size}
+      fill="none"
+      stroke="currentColor"
+      strokeWidth={1.7}
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+    >
+      <path d={paths[name]} />
+    </svg>
+  )
+}

@@ -1,0 +1,20 @@
+/** Who is signed in, and with which of their keys they work. */
+import { queryOptions, useQuery } from '@tanstack/react-query'
+import type { inferRouterOutputs } from '@trpc/server'
+import type { AppRouter } from '../../src/rpc/router.ts'
+import { api } from '../api.ts'
+
+export type Me = inferRouterOutputs<AppRouter>['manager']['me']
+
+export const meQuery = queryOptions({
+  queryKey: ['me'],
+  queryFn: () => api.manager.me.query(),
+  staleTime: 60_000,
+})
+
+/** Only below the shell, which waits for it. */
+export function useMe(): Me {
+  const { data } = useQuery(meQuery)
+  if (data === undefined) throw new Error('nobody is known to be signed in yet')
+  return data
+}

@@ -1,0 +1,64 @@
+/** Tells whether what browsers load is built of the present sources. Plain JavaScript, because the set-up runs it on any Node. */
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * What is built for browsers: from which folder, by which script, into which folder below the repository, and which other files
+ * the result depends on.
+ */
+export const webBuilds = {
+  widget: {
+    source: 'widget',
+    script: 'scripts/build-widget.ts',
+    target: 'dist/widget',
+    others: ['scripts/web-folder.ts', 'package-lock.json'],
+  },
+  console: {
+    source: 'client',
+    script: 'scripts/build-console.ts',
+    target: 'dist/console',
+    others: ['scripts/web-folder.ts', 'package-lock.json'],
+  },
+}
+
+/** A digest of everything the build is made from; undefined where there is nothing to build. */
+export function digestSources(root, { source, script, others }) {
+  const names = listFiles(root, source)
+  if (names.length === 0) return undefined
+  const digest = createHash('sha256')
+  for (const name of [...names, script, ...others]) {
+    digest.update(`${name}\n`).update(readFileSync(join(root, name)))
+  }
+  return digest.digest('hex')
+}
+
+/** The builds that are missing, or older than what they were made from. */
+export function listStaleBuilds(root) {
+  return Object.values(webBuilds).filter((build) => {
+    const digest = digestSources(root, build)
+    return digest !== undefined && digest !== readBuiltDigest(root, build)
+  })
+}
+
+function readBuiltDigest(root, { target }) {
+  try {
+    return JSON.parse(readFileSync(join(root, target, 'manifest.json'), 'utf8')).sources
+  } catch {
+    return undefined
+  }
+}
+
+function listFiles(root, folder) {
+  try {
+    const entries = readdirSync(join(root, folder), { withFileTypes: true })
+    return entries
+      .flatMap((entry) =>
+        entry.isDirectory() ? listFiles(root, `${folder}/${entry.name}`) : [`${folder}/${entry.name}`],
+      )
+      .sort()
+  } catch (error) {
+    if (error.code === 'ENOENT') return []
+    throw error
+  }
+}

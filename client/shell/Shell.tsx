@@ -74,13 +74,18 @@ function PhoneNavigation() {
       >
         <Icon name="menu" />
       </ActionIcon>
-      <Drawer opened={isOpen} onClose={close} size={260} withCloseButton={false} aria-label="Menu">
-        <Group justify="space-between" mb="sm">
-          <span className="brand">Parley</span>
-          <CloseButton aria-label="Close the menu" onClick={close} />
-        </Group>
-        <Navigation onFollow={close} />
-      </Drawer>
+      <Drawer.Root opened={isOpen} onClose={close} size={260}>
+        <Drawer.Overlay />
+        <Drawer.Content>
+          <Drawer.Body>
+            <Group justify="space-between" mb="sm">
+              <Drawer.Title fw={600}>Pages</Drawer.Title>
+              <CloseButton aria-label="Close the menu" onClick={close} />
+            </Group>
+            <Navigation onFollow={close} />
+          </Drawer.Body>
+        </Drawer.Content>
+      </Drawer.Root>
     </>
   )
 }

@@ -1,0 +1,29 @@
+/** A dialog above the page: named by its title, closed by Escape, and never taller than the window. */
+import { CloseButton, Group, Modal, type ModalRootProps } from '@mantine/core'
+import type { ReactNode } from 'react'
+
+export interface DialogProps {
+  readonly title: string
+  readonly isOpen: boolean
+  readonly onClose: () => void
+  readonly size?: ModalRootProps['size']
+  readonly children: ReactNode
+}
+
+/** The library's own head is a landmark of the page, which a dialog must not bring along. */
+export function Dialog({ title, isOpen, onClose, size = 'md', children }: DialogProps) {
+  return (
+    <Modal.Root opened={isOpen} onClose={onClose} size={size} centered>
+      <Modal.Overlay />
+      <Modal.Content>
+        <Modal.Body>
+          <Group justify="space-between" wrap="nowrap" mb="md">
+            <Modal.Title fw={600}>{title}</Modal.Title>
+            <CloseButton aria-label="Close" onClick={onClose} />
+          </Group>
+          {children}
+        </Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
+  )
+}

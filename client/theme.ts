@@ -69,6 +69,11 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-good': '#15703f',
     '--parley-warn': '#8a5300',
     '--parley-bad': '#b42318',
+    '--parley-code-key': '#4338ca',
+    '--parley-code-value': '#9a3412',
+    '--parley-code-comment': '#5f6779',
+    '--parley-active-line': '#f4f5fb',
+    '--parley-selection': '#dbe0fd',
   },
   dark: {
     '--mantine-color-dimmed': '#a4a9b8',
@@ -83,6 +88,11 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-good': '#6fd39a',
     '--parley-warn': '#f0b860',
     '--parley-bad': '#ff9a90',
+    '--parley-code-key': '#a5b4fc',
+    '--parley-code-value': '#f5b78c',
+    '--parley-code-comment': '#9aa0b0',
+    '--parley-active-line': '#1f222b',
+    '--parley-selection': '#343a66',
   },
 })
 

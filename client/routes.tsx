@@ -85,6 +85,8 @@ const agentHistory = createRoute({
 const embedAgent = createRoute({
   getParentRoute: () => agent,
   path: '/embed',
+  validateSearch: ({ as }: Record<string, unknown>): { as?: 'react' | 'api' | 'script' } =>
+    as === 'react' || as === 'api' ? { as } : {},
   component: lazyRouteComponent(() => import('./embed/page.tsx'), 'EmbedPage'),
 })
 

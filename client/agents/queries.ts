@@ -28,10 +28,10 @@ export const policyQuery = (id: string) =>
     queryFn: () => api.agents.modelPolicy.query({ agent_id: id }),
   })
 
-/** What the providers offer; agents, which the list holds too, are left out. */
+/** Every model that chats, by its provider and by the id a caller names. */
 export const modelsQuery = queryOptions({
   queryKey: ['models'],
-  queryFn: async () => (await api.models.list.query()).data.filter(({ provider }) => provider !== undefined),
+  queryFn: () => api.models.choices.query(),
   staleTime: 60_000,
 })
 

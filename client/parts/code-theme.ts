@@ -35,6 +35,11 @@ const look = EditorView.theme({
   '.cm-completionDetail': { color: 'var(--mantine-color-dimmed)', fontStyle: 'normal', marginLeft: '12px' },
   '.cm-diagnostic': { padding: '6px 10px' },
   '.cm-diagnostic-error': { borderLeft: '3px solid var(--parley-bad)' },
+  '.cm-collapsedLines': {
+    background: 'var(--parley-canvas)',
+    color: 'var(--mantine-color-dimmed)',
+    '&:before, &:after': { content: 'none' },
+  },
   '.cm-panels': { backgroundColor: 'var(--parley-canvas)', color: 'var(--mantine-color-text)' },
 })
 

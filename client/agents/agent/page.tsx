@@ -30,7 +30,7 @@ function KnownAgent({ agent }: { readonly agent: AgentDetail }) {
           Agents
         </Anchor>
       </Breadcrumbs>
-      <PageHeader title={agent.definition.name}>
+      <PageHeader title={agent.definition.name} isTight>
         <AgentMenu agent={agent} />
       </PageHeader>
       <AgentTabs agentId={agent.agent_id} />

@@ -56,7 +56,7 @@ function NewAgent({ template }: { readonly template: Template }) {
   }
   return (
     <>
-      <PageHeader title={`New agent: ${template.title}`} />
+      <PageHeader title={`New agent: ${template.title}`} isTight />
       <Editor
         draft={draft}
         check={check}

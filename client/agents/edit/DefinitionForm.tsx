@@ -72,7 +72,7 @@ function ModelField() {
   return (
     <Autocomplete
       label="Model"
-      description="Any, unless the model policy says otherwise."
+      description="Empty means the default."
       placeholder="the default one"
       data={models.map(({ id }) => id)}
       value={text}

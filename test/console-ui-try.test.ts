@@ -58,7 +58,7 @@ describe('a trial', () => {
       colorScheme: 'dark',
     })
     await page.getByRole('button', { name: 'Add a tool' }).click()
-    await page.getByText('Compare with the saved version').click()
+    await page.getByRole('switch', { name: 'Compare with the saved version' }).check({ force: true })
     await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:tool_1 {}]]')
     await page.keyboard.press('Enter')
     await page.getByText('Saved version', { exact: true }).waitFor()

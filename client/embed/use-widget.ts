@@ -45,7 +45,7 @@ export function useWidget({ agentKey, containerId, looks }: WidgetPlace): string
           apiKey: agentKey,
           widgetUrl: window.location.origin,
           history: false,
-          ...(containerId === undefined ? {} : { containerId }),
+          ...(containerId === undefined ? {} : { containerId, autoOpen: true }),
         })
       })
       .catch((thrown: Error) => setProblem(thrown.message))

@@ -102,13 +102,13 @@ function Limits({ policy, draft, change }: PartProps & Pick<PolicyFormProps, 'po
         used={null}
       />
       <TokensField
-        label="Budget of a day"
+        label="Daily budget"
         value={day}
         onChange={(value) => change({ budget: { day: value, month } })}
         used={policy.budget_used.day}
       />
       <TokensField
-        label="Budget of a month"
+        label="Monthly budget"
         value={month}
         onChange={(value) => change({ budget: { day, month: value } })}
         used={policy.budget_used.month}

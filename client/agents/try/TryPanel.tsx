@@ -61,7 +61,9 @@ function Conversation({ trial }: { readonly trial: Trial }) {
   const end = useRef<HTMLDivElement>(null)
   const { turns } = trial
   // biome-ignore lint/correctness/useExhaustiveDependencies: every change of the conversation moves its end
-  useEffect(() => end.current?.scrollIntoView({ block: 'nearest' }), [turns])
+  useEffect(() => {
+    end.current?.scrollIntoView({ block: 'nearest' })
+  }, [turns])
   return (
     <ScrollArea
       className="try-turns"

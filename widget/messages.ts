@@ -65,6 +65,8 @@ export interface LauncherWords {
 export type FrameMessage =
   /** It is configured and shows itself; also with an error in it. Sent once. */
   | { readonly type: 'ready'; readonly words: LauncherWords }
+  /** The language has changed. */
+  | { readonly type: 'words'; readonly words: LauncherWords }
   | { readonly type: 'close' }
   /** `label` says the count in words, such as "2 new messages". */
   | { readonly type: 'unread'; readonly count: number; readonly label: string }

@@ -10,8 +10,8 @@ import { renderTranscript } from './conversation/transcript.ts'
 import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
 import { createKeeper } from './history/keeper.ts'
 import { createStore, type Store } from './store.ts'
-import { chooseLanguage, countIn } from './strings/strings.ts'
 import { en } from './strings/en.ts'
+import { chooseLanguage, countIn } from './strings/strings.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolDesk } from './tools/tool-desk.ts'
 
@@ -69,7 +69,7 @@ export function createSession(operator: Operator): Session {
     keeper.keep(server?.historyScope, options.history)
     const { openChat, closeChat, defaultTitle } = language.strings
     const words = { open: openChat, close: closeChat, window: defaultTitle }
-    if (before === undefined) afterPaint(() => post({ type: 'ready', words }))
+    if (before === undefined) afterRender(() => post({ type: 'ready', words }))
     else if (before.language !== options.language) post({ type: 'words', words })
   }
 
@@ -163,8 +163,8 @@ function coversPage({ options }: AppState): boolean {
   return options?.isInline === false && screen.width < 640
 }
 
-/** Once what was rendered can be seen; a hidden frame is not painted, so a timer stands in. */
-function afterPaint(act: () => void): void {
+/** Once what was dispatched is rendered. A hidden frame is never painted, so nothing waits for that. */
+function afterRender(act: () => void): void {
   setTimeout(act, 0)
 }
 

@@ -4,8 +4,12 @@ import { isRecord } from './read-options.ts'
 
 const isText = (value: unknown) => typeof value === 'string'
 
+const hasWords = ({ words }: Record<string, unknown>) =>
+  isRecord(words) && isText(words.open) && isText(words.close) && isText(words.window)
+
 const checks: Readonly<Record<FrameMessage['type'], (message: Record<string, unknown>) => boolean>> = {
-  ready: ({ words }) => isRecord(words) && isText(words.open) && isText(words.close) && isText(words.window),
+  ready: hasWords,
+  words: hasWords,
   close: () => true,
   unread: ({ count, label }) => Number.isSafeInteger(count) && isText(label),
   insert: ({ text, close }) => isText(text) && typeof close === 'boolean',

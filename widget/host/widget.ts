@@ -102,6 +102,7 @@ export class Widget {
 
   #receive(message: FrameMessage): void {
     if (message.type === 'ready') this.#becomeReady(message.words)
+    else if (message.type === 'words') this.#shell.setWords(message.words)
     else if (message.type === 'close') this.close()
     else if (message.type === 'mcp') this.#tools.receive(message.message)
     else if (message.type === 'error') this.#fail(message.code, message.message)

@@ -45,6 +45,7 @@ export const de: Strings = {
   charactersUsed: '{count} von {limit} Zeichen',
 
   tool: {
+    quoted: '„{name}“',
     running: '{name} wird verwendet …',
     done: '{name} verwendet',
     failed: '{name} ist fehlgeschlagen',
@@ -52,7 +53,7 @@ export const de: Strings = {
     asking: '{name} braucht Ihre Erlaubnis',
     arguments: 'Übergeben',
     result: 'Ergebnis',
-    question: 'Der Assistent möchte „{name}“ auf dieser Seite mit genau diesen Angaben verwenden:',
+    question: 'Der Assistent möchte {name} auf dieser Seite mit genau diesen Angaben verwenden:',
     approve: 'Erlauben',
     deny: 'Nicht erlauben',
   },
@@ -68,7 +69,8 @@ export const de: Strings = {
       'Die Seite fügt mehr Angaben hinzu, als gesendet werden können. Ihre Nachricht wurde nicht gesendet.',
     rate_limited: 'Gerade sind es zu viele Nachrichten. Bitte warten Sie einen Moment.',
     rate_limited_wait: 'Gerade sind es zu viele Nachrichten. Neuer Versuch möglich in: {wait}.',
-    quota_spent: 'Das Kontingent dieses Chats ist vorerst aufgebraucht. Bitte versuchen Sie es später erneut.',
+    quota_spent:
+      'Das Kontingent dieses Chats ist vorerst aufgebraucht. Bitte versuchen Sie es später erneut.',
     offline: 'Sie sind offline. Sobald die Verbindung wieder steht, geht es weiter.',
     unreachable: 'Der Server ist nicht erreichbar. Bitte prüfen Sie Ihre Verbindung.',
     too_long:

@@ -51,6 +51,8 @@ async function bundle(
     build: {
       write: false,
       target: 'es2022',
+      // Of 2024: their `light-dark()` is not to be spelled out.
+      cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       cssCodeSplit: false,
       modulePreload: false,
       assetsInlineLimit: 0,

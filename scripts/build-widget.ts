@@ -40,6 +40,15 @@ const preactForReact = [
   { find: /^react(-dom)?$/, replacement: 'preact/compat' },
 ]
 
+const frameAliases = [
+  ...preactForReact,
+  // Its form for browsers writes HTML into an element: Trusted Types forbid that, and a worker has no document.
+  {
+    find: 'decode-named-character-reference',
+    replacement: join(root, 'widget/frame/markdown/decode-entity.ts'),
+  },
+]
+
 async function bundle(
   entry: string,
   config: InlineConfig,
@@ -51,6 +60,8 @@ async function bundle(
     build: {
       write: false,
       target: 'es2022',
+      // Of 2024: their `light-dark()` is not to be spelled out.
+      cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       cssCodeSplit: false,
       modulePreload: false,
       assetsInlineLimit: 0,
@@ -100,7 +111,7 @@ async function writeAll(folder: string): Promise<void> {
   // Taken first: a source that changes meanwhile is built again by whoever looks next.
   const sources = digestSources(root)
   const loader = await bundle('loader/main.ts', {}, { format: 'iife' })
-  const frame = await bundle('frame/main.tsx', { resolve: { alias: preactForReact } }, { format: 'es' })
+  const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, { format: 'es' })
   const demo = await bundle('demo/main.ts', {}, { format: 'es' })
   await writeFile(join(folder, 'react.js'), await bundleReact())
   const manifest = {

@@ -69,8 +69,8 @@ export function createSession(operator: Operator): Session {
     keeper.keep(server?.historyScope, options.history)
     const { openChat, closeChat, defaultTitle } = language.strings
     const words = { open: openChat, close: closeChat, window: defaultTitle }
-    if (before === undefined) afterRender(() => post({ type: 'ready', words }))
-    else if (before.language !== options.language) post({ type: 'words', words })
+    const isNews = before === undefined || before.language !== options.language
+    if (isNews) afterRender(() => post({ type: 'ready', words }))
   }
 
   function changeServer(failure: Failure | undefined): void {

@@ -3,7 +3,8 @@
  * possible on another thread nor allowed under Trusted Types. The names people know; any other stays as it is written.
  */
 
-const fromSpace = 'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3'
+const fromSpace =
+  'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3'
 const fromAcute = 'acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest'
 const fromGrave =
   'Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc ' +

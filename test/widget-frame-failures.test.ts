@@ -56,8 +56,8 @@ describe('a chat that cannot be used says why', () => {
 
 describe('a reply that fails', () => {
   test.each([
-    ['[[error:500]]', 'went wrong on the server', 'chat_failed'],
-    ['[[error:503]]', 'not available just now', 'chat_failed'],
+    ['[[error:500]]', 'not available just now', 'chat_failed'],
+    ['[[error:400]]', 'could not be processed', 'chat_failed'],
     ['[[error:429]]', 'too many messages', 'rate_limited'],
     ['[[break:4]] one two three four five six', 'broke off in the middle', 'chat_failed'],
   ])('%s', async (text, words, code) => {
@@ -98,7 +98,7 @@ describe('a reply that fails', () => {
     expect(sent.messages).toMatchObject([
       {
         role: 'user',
-        content: expect.stringMatching(/^\[Context provided by the page, not by the user\][^]*"short"/),
+        content: expect.stringMatching(/^\[Context provided by the page, not by the user\][\s\S]*"short"/),
       },
       { role: 'user', content: 'hello' },
     ])

@@ -44,7 +44,7 @@ describe('a call', () => {
   test('reaches the page with its arguments, and the answer the model', async () => {
     const opened = await stand.open({ tools })
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
-    await opened.frame.getByText('Used “Look around”').click()
+    await opened.frame.getByText(/^Used “.Look around.”$/).click()
     await opened.frame.getByText('"where": "garden"').waitFor()
     await opened.frame.getByText('The tool answered:').waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
@@ -70,34 +70,21 @@ describe('a call', () => {
       opened.say('[[tool:postMessage_look {"where":"a"}]] [[tool:postMessage_look {"where":"b"}]]'),
     )
     expect(results).toEqual(['open', 'Error: closed'])
-    await opened.frame.getByText('“Look around” failed').waitFor()
+    await opened.frame.getByText(/^“.Look around.” failed$/).waitFor()
   })
 
-  test.each([
-    ['of a tool the page does not have', '[[tool:postMessage_gone {}]]', /no tool of this name/],
-    ['with arguments that are no object', '[[tool:postMessage_look [1] ]]', /not a JSON object/],
-  ])('%s is an error the model sees', async (_what, text, words) => {
-    const opened = await stand.open({ tools: [...tools, tool('gone')] })
-    await opened.frame.waitForFunction(() => document.querySelector('.starters') !== null)
-    if (text.includes('gone')) {
+  test('of a tool that the page no longer has is an error the model sees', async () => {
+    const opened = await stand.open({ tools })
+    await opened.page.route('**/trpc/chat.stream*', async (route) => {
       await opened.page.evaluate(() => {
-        const here = globalThis as unknown as HostPage & { tools: { name: string }[] }
-        here.tools = here.tools.filter(({ name }) => name !== 'postMessage_gone')
+        ;(globalThis as unknown as { tools: unknown[] }).tools = []
       })
-      // The tool goes away between the request and the call.
-      await opened.page.route('**/trpc/chat.stream*', async (route) => {
-        await opened.post({
-          type: 'mcp',
-          message: { jsonrpc: '2.0', method: 'notifications/tools/list_changed' },
-        })
-        await route.continue()
-      })
-    }
-    await opened.say(text)
-    await opened.settle()
-    const reply = (await opened.replies()).at(-1)
-    if (text.includes('[1]')) expect(reply).toMatch(/You said|Error/)
-    else expect(reply).toMatch(words)
+      const message = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' }
+      await opened.post({ type: 'mcp', message })
+      await route.continue()
+    })
+    const results = await resultsIn(opened, () => opened.say('[[tool:postMessage_look {}]]'))
+    expect(results).toEqual(['Error: There is no tool of this name on this page.'])
     expect(await calledIn(opened)).toEqual([])
   })
 
@@ -137,15 +124,13 @@ describe('a call', () => {
       ;(globalThis as unknown as HostPage).answerTool = () => undefined
     })
     await opened.say('[[tool:postMessage_look {}]]')
-    await opened.frame.getByText('Using “Look around”').waitFor()
+    await opened.frame.getByText(/^Using “.Look around.”…$/).waitFor()
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
     await opened.frame.getByText('You stopped this answer.').waitFor()
-    await expect
-      .poll(opened.said)
-      .toContainEqual({
-        type: 'mcp',
-        message: expect.objectContaining({ method: 'notifications/cancelled' }),
-      })
+    await expect.poll(opened.said).toContainEqual({
+      type: 'mcp',
+      message: expect.objectContaining({ method: 'notifications/cancelled' }),
+    })
     await opened.say('and on')
     await opened.frame.getByText('You said: and on').waitFor()
   })
@@ -163,7 +148,7 @@ describe('a call that needs approval', () => {
     expect(await card.locator('b, em').count()).toBe(0)
     expect(await calledIn(opened)).toEqual([])
     await card.getByRole('button', { name: 'Allow', exact: true }).press('Enter')
-    await opened.frame.getByText('Used “remove”').waitFor()
+    await opened.frame.getByText(/^Used “.remove.”$/).waitFor()
     expect(await calledIn(opened)).toEqual([
       { name: 'postMessage_remove', args: { where: '<b>*all*</b> \u202egpj' } },
     ])
@@ -179,7 +164,7 @@ describe('a call that needs approval', () => {
       'Error: The person did not allow this call.',
       expect.stringContaining('postMessage_look'),
     ])
-    await opened.frame.getByText('“ask” was not allowed').waitFor()
+    await opened.frame.getByText(/^“.ask.” was not allowed$/).waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: {} }])
   })
 

@@ -15,12 +15,12 @@ const stored = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage
 /** The same page again, after it was left. */
 async function again(opened: OpenFrame, more: Parameters<FrameStand['open']>[0] = {}): Promise<OpenFrame> {
   await opened.page.goto('about:blank')
-  return stand.open({ beside: opened, ...more })
+  return stand.open({ beside: opened, isSameSite: true, ...more })
 }
 
 describe('a conversation', () => {
   test('is there again after a reload, without the key, and belongs to its agent', async () => {
-    const opened = await stand.open()
+    const opened = await stand.open({ isSameSite: true })
     await opened.say('remember this')
     await opened.frame.getByText('You said: remember this').waitFor()
     await opened.settle()
@@ -36,7 +36,7 @@ describe('a conversation', () => {
   })
 
   test('keeps what came of a reply that the reload broke off', async () => {
-    const opened = await stand.open()
+    const opened = await stand.open({ isSameSite: true })
     await opened.say(
       '[[delay:100]] one two three four five six seven eight nine ten eleven twelve thirteen fourteen',
     )
@@ -49,7 +49,7 @@ describe('a conversation', () => {
   })
 
   test('is deleted, and not kept, where the page says so', async () => {
-    const opened = await stand.open()
+    const opened = await stand.open({ isSameSite: true })
     await opened.say('forget this')
     await opened.settle()
     const reloaded = await again(opened, { options: { history: false } })
@@ -62,8 +62,18 @@ describe('a conversation', () => {
     expect(await stored(last)).toEqual({})
   })
 
-  test('goes on in memory where storage is full or holds something else', async () => {
+  test('goes on in memory where the browser forbids storage', async () => {
     const opened = await stand.open()
+    await opened.say('in memory')
+    await opened.frame.getByText('You said: in memory').waitFor()
+    const reloaded = await again(opened, { isSameSite: false })
+    await reloaded.frame.getByText('Hello! I am').waitFor()
+    expect(await reloaded.frame.locator('article.user').count()).toBe(0)
+    expect(reloaded.complaints).toEqual([])
+  })
+
+  test('goes on in memory where storage is full or holds something else', async () => {
+    const opened = await stand.open({ isSameSite: true })
     await opened.frame.evaluate(
       (name) => {
         localStorage.setItem(name, '{"version":99,"entries":[{"kind":"user"}]}')

@@ -15,10 +15,14 @@ import { takeSentences } from '../widget/frame/view/sentences.ts'
 
 const processor = unified().use(remarkParse).use(remarkGfm).freeze()
 
-/** A text's tree, without the places of its nodes. */
+/** A text's tree, without the places of its nodes and the empty lines at the end of a fence that nobody closed. */
 function treeOf(text: string): unknown[] {
   const { children } = processor.parse(text)
-  return JSON.parse(JSON.stringify(children, (name, value) => (name === 'position' ? undefined : value)))
+  return JSON.parse(
+    JSON.stringify(children, (name, value) =>
+      name === 'position' ? undefined : name === 'value' ? value.trimEnd() : value,
+    ),
+  )
 }
 
 /** Lines that matter to blocks; HTML is left out, which is shown as text however it is cut. */

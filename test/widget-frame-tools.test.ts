@@ -45,7 +45,7 @@ describe('a call', () => {
     const opened = await stand.open({ tools })
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
     await opened.frame.getByText(/^Used “.Look around.”$/).click()
-    await opened.frame.getByText('"where": "garden"').waitFor()
+    await opened.frame.getByRole('region', { name: 'Sent to it' }).getByText('"garden"').waitFor()
     await opened.frame.getByText('The tool answered:').waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
     expect(opened.complaints).toEqual([])

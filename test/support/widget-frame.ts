@@ -24,6 +24,8 @@ export interface OpenOptions {
   readonly context?: object
   readonly tools?: readonly ListedTool[]
   readonly browser?: BrowserContextOptions
+  /** The page is of the frame's own site, though not of its origin: a private window keeps nothing for frames of other sites. */
+  readonly isSameSite?: boolean
   /** Another page of the same browser profile: with the same storage. */
   readonly beside?: OpenFrame
 }
@@ -108,7 +110,7 @@ async function openFrame(parts: Parts, options: OpenOptions): Promise<OpenFrame>
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
   })
-  await page.goto(parts.hostUrl)
+  await page.goto(options.isSameSite ? parts.hostUrl.replace('localhost', '127.0.0.1') : parts.hostUrl)
   const key = options.key === undefined ? parts.key : options.key
   const configured = { ...plainOptions, ...(key === null ? {} : { apiKey: key }), ...options.options }
   const set = { options: configured, context: options.context, tools: options.tools ?? [] }

@@ -81,10 +81,10 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       return readiness()
     },
     get isOpen() {
-      return page.widget?.state.isOpen ?? false
+      return page.widget?.state.isOpen === true
     },
     get hasUnread() {
-      return page.widget?.state.hasUnread ?? false
+      return page.widget?.state.hasUnread === true
     },
     get iframe() {
       return page.widget?.iframe ?? null

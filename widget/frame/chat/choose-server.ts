@@ -26,7 +26,8 @@ const CHAT_PATH = '/v1/chat/completions'
 /** The server for these options, or why there is none. */
 export function chooseServer(options: FrameOptions, operator: Operator): Server | Failure {
   const { apiKey, endpoint, headers, providerApiKey } = options
-  if (providerApiKey !== undefined && !operator.isProviderKeyAllowed) return { code: 'provider_key_not_allowed' }
+  if (providerApiKey !== undefined && !operator.isProviderKeyAllowed)
+    return { code: 'provider_key_not_allowed' }
   const address = endpoint === undefined ? undefined : parseAddress(endpoint, operator.origin)
   if (endpoint !== undefined && !isAllowed(address, operator)) return { code: 'endpoint_not_allowed' }
   const isOwn = address?.origin === operator.origin && address.pathname === CHAT_PATH

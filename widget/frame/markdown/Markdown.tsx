@@ -3,10 +3,10 @@ import type { Root } from 'mdast'
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import ReactMarkdown from 'react-markdown'
 import { components } from './components.tsx'
-import { ErrorBoundary } from './ErrorBoundary.tsx'
 import { withDefinitions } from './definitions.ts'
-import type { MarkdownParser } from './parser.ts'
+import { ErrorBoundary } from './ErrorBoundary.tsx'
 import { PlainText } from './PlainText.tsx'
+import type { MarkdownParser } from './parser.ts'
 import { splitBlocks } from './split-blocks.ts'
 
 export function Markdown({ text, parser }: { text: string; parser: MarkdownParser }) {

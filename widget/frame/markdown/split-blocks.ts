@@ -56,7 +56,8 @@ function nextFence(fence: Fence | undefined, line: string, isList: boolean): Fen
   const [all, indent, mark] = fenceLine.exec(line) ?? []
   if (all === undefined || mark === undefined) return fence
   if (fence === undefined) return { mark, isInList: isList && (indent?.length ?? 0) >= 2 }
-  const isEnd = mark[0] === fence.mark[0] && mark.length >= fence.mark.length && isBlank(line.slice(all.length))
+  const isEnd =
+    mark[0] === fence.mark[0] && mark.length >= fence.mark.length && isBlank(line.slice(all.length))
   return isEnd ? undefined : fence
 }
 

@@ -68,7 +68,8 @@ export const de: Strings = {
       'Die Seite fügt mehr Angaben hinzu, als gesendet werden können. Ihre Nachricht wurde nicht gesendet.',
     rate_limited: 'Gerade sind es zu viele Nachrichten. Bitte warten Sie einen Moment.',
     rate_limited_wait: 'Gerade sind es zu viele Nachrichten. Neuer Versuch möglich in: {wait}.',
-    quota_spent: 'Das Kontingent dieses Chats ist vorerst aufgebraucht. Bitte versuchen Sie es später erneut.',
+    quota_spent:
+      'Das Kontingent dieses Chats ist vorerst aufgebraucht. Bitte versuchen Sie es später erneut.',
     offline: 'Sie sind offline. Sobald die Verbindung wieder steht, geht es weiter.',
     unreachable: 'Der Server ist nicht erreichbar. Bitte prüfen Sie Ihre Verbindung.',
     too_long:

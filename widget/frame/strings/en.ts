@@ -63,7 +63,8 @@ export const en = {
     invalid_api_key: 'This chat cannot be used: its key was refused.',
     agent_mismatch: 'This chat is not set up correctly: its key belongs to another agent.',
     endpoint_not_allowed: 'This chat may not speak to the server that the page names.',
-    provider_key_not_allowed: 'This server does not allow a provider key in a page. The chat stays off so that the key is not used.',
+    provider_key_not_allowed:
+      'This server does not allow a provider key in a page. The chat stays off so that the key is not used.',
     context_too_large: 'The page adds more information than can be sent. Your message was not sent.',
     rate_limited: 'There are too many messages just now. Please wait a moment.',
     rate_limited_wait: 'There are too many messages just now. Try again in {wait}.',

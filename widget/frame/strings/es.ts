@@ -64,7 +64,8 @@ export const es: Strings = {
     endpoint_not_allowed: 'Este chat no puede comunicarse con el servidor que indica la página.',
     provider_key_not_allowed:
       'Este servidor no permite una clave de proveedor en una página. El chat queda desactivado para que la clave no se use.',
-    context_too_large: 'La página añade más información de la que se puede enviar. Tu mensaje no se ha enviado.',
+    context_too_large:
+      'La página añade más información de la que se puede enviar. Tu mensaje no se ha enviado.',
     rate_limited: 'Hay demasiados mensajes en este momento. Espera un momento.',
     rate_limited_wait: 'Hay demasiados mensajes en este momento. Inténtalo de nuevo en {wait}.',
     quota_spent: 'El cupo de este chat se ha agotado por ahora. Inténtalo más tarde.',

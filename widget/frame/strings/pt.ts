@@ -64,13 +64,15 @@ export const pt: Strings = {
     endpoint_not_allowed: 'Este chat não pode falar com o servidor que a página indica.',
     provider_key_not_allowed:
       'Este servidor não permite uma chave de provedor em uma página. O chat fica desligado para que a chave não seja usada.',
-    context_too_large: 'A página acrescenta mais informações do que é possível enviar. Sua mensagem não foi enviada.',
+    context_too_large:
+      'A página acrescenta mais informações do que é possível enviar. Sua mensagem não foi enviada.',
     rate_limited: 'Há mensagens demais neste momento. Aguarde um instante.',
     rate_limited_wait: 'Há mensagens demais neste momento. Tente de novo em {wait}.',
     quota_spent: 'A cota deste chat acabou por enquanto. Tente de novo mais tarde.',
     offline: 'Você está sem conexão. Assim que ela voltar, você pode continuar.',
     unreachable: 'Não é possível alcançar o servidor. Verifique sua conexão.',
-    too_long: 'Esta conversa é longa demais para o assistente. Comece uma nova ou envie uma mensagem mais curta.',
+    too_long:
+      'Esta conversa é longa demais para o assistente. Comece uma nova ou envie uma mensagem mais curta.',
     refused: 'Não foi possível processar esta mensagem.',
     busy: 'O assistente não está disponível neste momento. Tente de novo em instantes.',
     interrupted: 'A conexão caiu no meio da resposta.',

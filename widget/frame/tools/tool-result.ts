@@ -13,7 +13,8 @@ export interface ToolOutcome {
 /** The result as text; one that is too large or none at all is an error. */
 export function renderResult(result: CallToolResult): ToolOutcome {
   const text = textIn(result)
-  if (text === undefined) return { isError: true, text: 'The page answered with something that is no result.' }
+  if (text === undefined)
+    return { isError: true, text: 'The page answered with something that is no result.' }
   if (new TextEncoder().encode(text).length > MOST_RESULT_BYTES) {
     return { isError: true, text: 'The result of the tool is larger than 64 KiB.' }
   }

@@ -40,6 +40,15 @@ const preactForReact = [
   { find: /^react(-dom)?$/, replacement: 'preact/compat' },
 ]
 
+const frameAliases = [
+  ...preactForReact,
+  // Its form for browsers writes HTML into an element: Trusted Types forbid that, and a worker has no document.
+  {
+    find: 'decode-named-character-reference',
+    replacement: join(root, 'widget/frame/markdown/decode-entity.ts'),
+  },
+]
+
 async function bundle(
   entry: string,
   config: InlineConfig,
@@ -102,7 +111,7 @@ async function writeAll(folder: string): Promise<void> {
   // Taken first: a source that changes meanwhile is built again by whoever looks next.
   const sources = digestSources(root)
   const loader = await bundle('loader/main.ts', {}, { format: 'iife' })
-  const frame = await bundle('frame/main.tsx', { resolve: { alias: preactForReact } }, { format: 'es' })
+  const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, { format: 'es' })
   const demo = await bundle('demo/main.ts', {}, { format: 'es' })
   await writeFile(join(folder, 'react.js'), await bundleReact())
   const manifest = {

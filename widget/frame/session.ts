@@ -69,8 +69,8 @@ export function createSession(operator: Operator): Session {
     keeper.keep(server?.historyScope, options.history)
     const { openChat, closeChat, defaultTitle } = language.strings
     const words = { open: openChat, close: closeChat, window: defaultTitle }
-    if (before === undefined) afterPaint(() => post({ type: 'ready', words }))
-    else if (before.language !== options.language) post({ type: 'words', words })
+    const isNews = before === undefined || before.language !== options.language
+    if (isNews) afterRender(() => post({ type: 'ready', words }))
   }
 
   function changeServer(failure: Failure | undefined): void {
@@ -163,8 +163,8 @@ function coversPage({ options }: AppState): boolean {
   return options?.isInline === false && screen.width < 640
 }
 
-/** Once what was rendered can be seen; a hidden frame is not painted, so a timer stands in. */
-function afterPaint(act: () => void): void {
+/** Once what was dispatched is rendered. A hidden frame is never painted, so nothing waits for that. */
+function afterRender(act: () => void): void {
   setTimeout(act, 0)
 }
 

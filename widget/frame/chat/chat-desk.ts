@@ -4,6 +4,7 @@ import { toPageMessage } from '../conversation/page-message.ts'
 import { findStreaming } from '../conversation/state.ts'
 import { toMessages } from '../conversation/to-messages.ts'
 import type { Failure } from '../failure.ts'
+import { newId } from '../new-id.ts'
 import type { Store } from '../store.ts'
 import type { ToolDesk } from '../tools/tool-desk.ts'
 import type { ChatBody, Transport } from './transport.ts'
@@ -85,15 +86,15 @@ export function createChatDesk({ store, toolDesk, onFailure }: Surroundings): Ch
     },
     send(text) {
       if (!canBegin()) return false
-      const replyId = crypto.randomUUID()
-      dispatch({ type: 'asked', id: crypto.randomUUID(), text, replyId })
+      const replyId = newId()
+      dispatch({ type: 'asked', id: newId(), text, replyId })
       void begin(replyId)
       return true
     },
     retry() {
       const last = store.get().conversation.entries.at(-1)
       if (last === undefined || !canBegin()) return
-      const replyId = crypto.randomUUID()
+      const replyId = newId()
       dispatch({ type: 'asked-again', replyId })
       void begin(replyId)
     },

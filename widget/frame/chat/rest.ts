@@ -3,6 +3,7 @@ import { createParser } from 'eventsource-parser'
 import type { ChatChunk } from '../../../src/chat/schema.ts'
 import { isRecord } from '../check-message.ts'
 import { ChatFailure } from '../failure.ts'
+import { pacedFetch } from './paced-fetch.ts'
 import { type Refusal, toFailure } from './to-failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
@@ -15,7 +16,7 @@ export interface RestOptions {
 /** Speaks to one address; nothing but what is given here is sent along. */
 export function createRestTransport({ endpoint, key, headers }: RestOptions): Transport {
   async function ask(body: ChatBody, signal: AbortSignal): Promise<Response> {
-    const response = await fetch(endpoint, {
+    const response = await pacedFetch(endpoint, {
       method: 'POST',
       headers: {
         'Content-Type': 'application/json',

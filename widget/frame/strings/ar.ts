@@ -52,6 +52,7 @@ export const ar: Strings = {
   charactersUsed: '{count} من {limit} حرفًا',
 
   tool: {
+    quoted: '«{name}»',
     running: 'جارٍ استخدام {name}…',
     done: 'تم استخدام {name}',
     failed: 'تعذّر استخدام {name}',
@@ -59,7 +60,7 @@ export const ar: Strings = {
     asking: 'يحتاج {name} إلى إذنك',
     arguments: 'البيانات المرسلة',
     result: 'النتيجة',
-    question: 'يريد المساعد استخدام «{name}» في هذه الصفحة بهذه البيانات تمامًا:',
+    question: 'يريد المساعد استخدام {name} في هذه الصفحة بهذه البيانات تمامًا:',
     approve: 'السماح',
     deny: 'عدم السماح',
   },

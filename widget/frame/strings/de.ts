@@ -45,6 +45,7 @@ export const de: Strings = {
   charactersUsed: '{count} von {limit} Zeichen',
 
   tool: {
+    quoted: '„{name}“',
     running: '{name} wird verwendet …',
     done: '{name} verwendet',
     failed: '{name} ist fehlgeschlagen',
@@ -52,7 +53,7 @@ export const de: Strings = {
     asking: '{name} braucht Ihre Erlaubnis',
     arguments: 'Übergeben',
     result: 'Ergebnis',
-    question: 'Der Assistent möchte „{name}“ auf dieser Seite mit genau diesen Angaben verwenden:',
+    question: 'Der Assistent möchte {name} auf dieser Seite mit genau diesen Angaben verwenden:',
     approve: 'Erlauben',
     deny: 'Nicht erlauben',
   },

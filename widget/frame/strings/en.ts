@@ -45,6 +45,7 @@ export const en = {
   charactersUsed: '{count} of {limit} characters',
 
   tool: {
+    quoted: '“{name}”',
     running: 'Using {name}…',
     done: 'Used {name}',
     failed: '{name} failed',
@@ -52,7 +53,7 @@ export const en = {
     asking: '{name} needs your permission',
     arguments: 'Sent to it',
     result: 'What came back',
-    question: 'The assistant wants to use “{name}” on this page with exactly this:',
+    question: 'The assistant wants to use {name} on this page with exactly this:',
     approve: 'Allow',
     deny: 'Don’t allow',
   },

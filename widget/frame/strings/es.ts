@@ -45,6 +45,7 @@ export const es: Strings = {
   charactersUsed: '{count} de {limit} caracteres',
 
   tool: {
+    quoted: '«{name}»',
     running: 'Usando {name}…',
     done: '{name} usado',
     failed: '{name} ha fallado',
@@ -52,7 +53,7 @@ export const es: Strings = {
     asking: '{name} necesita tu permiso',
     arguments: 'Datos enviados',
     result: 'Resultado',
-    question: 'El asistente quiere usar «{name}» en esta página exactamente con estos datos:',
+    question: 'El asistente quiere usar {name} en esta página exactamente con estos datos:',
     approve: 'Permitir',
     deny: 'No permitir',
   },

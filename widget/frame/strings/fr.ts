@@ -45,6 +45,7 @@ export const fr: Strings = {
   charactersUsed: '{count} caractères sur {limit}',
 
   tool: {
+    quoted: '« {name} »',
     running: 'Utilisation de {name}…',
     done: '{name} utilisé',
     failed: 'Échec de {name}',
@@ -52,7 +53,7 @@ export const fr: Strings = {
     asking: '{name} demande votre autorisation',
     arguments: 'Données transmises',
     result: 'Résultat',
-    question: 'L’assistant souhaite utiliser « {name} » sur cette page avec exactement ces données :',
+    question: 'L’assistant souhaite utiliser {name} sur cette page avec exactement ces données :',
     approve: 'Autoriser',
     deny: 'Refuser',
   },

@@ -45,6 +45,7 @@ export const ja: Strings = {
   charactersUsed: '{count} / {limit} 文字',
 
   tool: {
+    quoted: '「{name}」',
     running: '{name} を使用しています…',
     done: '{name} を使用しました',
     failed: '{name} は失敗しました',
@@ -52,7 +53,7 @@ export const ja: Strings = {
     asking: '{name} の使用には許可が必要です',
     arguments: '渡した内容',
     result: '結果',
-    question: 'アシスタントが次の内容でこのページの「{name}」を使用しようとしています：',
+    question: 'アシスタントが次の内容でこのページの{name}を使用しようとしています：',
     approve: '許可する',
     deny: '許可しない',
   },

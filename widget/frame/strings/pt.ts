@@ -45,6 +45,7 @@ export const pt: Strings = {
   charactersUsed: '{count} de {limit} caracteres',
 
   tool: {
+    quoted: '“{name}”',
     running: 'Usando {name}…',
     done: '{name} usado',
     failed: '{name} falhou',
@@ -52,7 +53,7 @@ export const pt: Strings = {
     asking: '{name} precisa da sua permissão',
     arguments: 'Dados enviados',
     result: 'Resultado',
-    question: 'O assistente quer usar “{name}” nesta página exatamente com estes dados:',
+    question: 'O assistente quer usar {name} nesta página exatamente com estes dados:',
     approve: 'Permitir',
     deny: 'Não permitir',
   },

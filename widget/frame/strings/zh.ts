@@ -45,6 +45,7 @@ export const zh: Strings = {
   charactersUsed: '{count} / {limit} 个字符',
 
   tool: {
+    quoted: '“{name}”',
     running: '正在使用 {name}…',
     done: '已使用 {name}',
     failed: '{name} 失败',
@@ -52,7 +53,7 @@ export const zh: Strings = {
     asking: '使用 {name} 需要你的许可',
     arguments: '传入内容',
     result: '返回结果',
-    question: '助手想在此页面上使用“{name}”，内容如下：',
+    question: '助手想在此页面上使用{name}，内容如下：',
     approve: '允许',
     deny: '不允许',
   },

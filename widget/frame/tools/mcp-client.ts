@@ -1,6 +1,7 @@
 /** Speaks the Model Context Protocol to the page, which has the tools. Decision: 11 (Page tools); Protocol: MCP 2025-11-25. */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../check-message.ts'
+import { newId } from '../new-id.ts'
 import { listGoodTools } from './check-tools.ts'
 import { renderResult, type ToolOutcome } from './tool-result.ts'
 
@@ -37,7 +38,7 @@ export function createPageToolClient(post: (message: Record<string, unknown>) =>
   let listing: Promise<void> = Promise.resolve()
 
   function request(method: string, params: object, timeoutMs: number, signal?: AbortSignal): Promise<Answer> {
-    const id = crypto.randomUUID()
+    const id = newId()
     return new Promise((resolve) => {
       function settle(answer: Answer): void {
         clearTimeout(timer)

@@ -1,7 +1,7 @@
 /** What went wrong, for the page and for its developer. */
 import type { WidgetErrorCode } from '../messages.ts'
 import { callPage, dispatch, type WidgetCallbacks } from './events.ts'
-import { warn } from './say.ts'
+import { say } from './say.ts'
 
 /** Tells the page. */
 export function tellFailure({ onError }: WidgetCallbacks, code: WidgetErrorCode, text: string): void {
@@ -12,6 +12,6 @@ export function tellFailure({ onError }: WidgetCallbacks, code: WidgetErrorCode,
 
 /** Tells the page, and its developer in the console: `text` is never a key, a context, or somebody's words. */
 export function tellMistake(callbacks: WidgetCallbacks, code: WidgetErrorCode, text = ''): void {
-  warn(`${code} ${text}`)
+  say('warn', `${code} ${text}`)
   tellFailure(callbacks, code, text || code)
 }

@@ -77,13 +77,13 @@ export function createToolServer(
 const description = {
   protocolVersion: '2025-11-25',
   capabilities: { tools: { listChanged: true } },
-  serverInfo: { name: 'parley-page', version: '1' },
+  serverInfo: { name: 'parley', version: '1' },
 }
 
 /** The result, or one that says there was none in time. Decision: 11. */
 function withinTime(result: Promise<CallToolResult>): Promise<CallToolResult> {
   return new Promise((resolve) => {
-    setTimeout(() => resolve(toErrorResult('No answer in 29 seconds')), CALL_WITHIN_MS)
+    setTimeout(() => resolve(toErrorResult('No answer in 29 s')), CALL_WITHIN_MS)
     void result.then(resolve)
   })
 }

@@ -6,7 +6,7 @@ import { tellFailure, tellMistake } from './failures.ts'
 import { announceChange, sharedPage } from './page.ts'
 import { hostPageTools } from './page-tools.ts'
 import { type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
-import { note } from './say.ts'
+import { say } from './say.ts'
 import { createShell } from './shell.ts'
 import { isSmall, toPlain } from './tool-result.ts'
 import { createToolServer } from './tool-server.ts'
@@ -79,7 +79,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     detail: WidgetEvents[Name],
     callback?: (detail: WidgetEvents[Name]) => void,
   ): void {
-    if (options.debug) note(name)
+    if (options.debug) say('info', name)
     dispatch(name, detail)
     if (callback !== undefined) callPage(() => callback(detail))
   }

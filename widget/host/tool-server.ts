@@ -83,7 +83,7 @@ const description = {
 /** The result, or one that says there was none in time. Decision: 11. */
 function withinTime(result: Promise<CallToolResult>): Promise<CallToolResult> {
   return new Promise((resolve) => {
-    setTimeout(() => resolve(toErrorResult('No answer in 29 s')), CALL_WITHIN_MS)
+    setTimeout(() => resolve(toErrorResult('Timed out')), CALL_WITHIN_MS)
     void result.then(resolve)
   })
 }

@@ -44,10 +44,10 @@ export function createToolServer(
     if (method === 'tools/list') {
       return { result: { tools: [...tools].map(([name, { tool }]) => ({ ...tool, name: PREFIX + name })) } }
     }
-    if (method !== 'tools/call') return { error: { code: METHOD_NOT_FOUND, message: 'Unknown method' } }
+    if (method !== 'tools/call') return { error: { code: METHOD_NOT_FOUND, message: 'Unknown' } }
     const [, name = ''] = String(params.name).split(PREFIX)
     const call = tools.get(name)?.call
-    if (call === undefined) return { error: { code: INVALID_PARAMS, message: 'Unknown tool' } }
+    if (call === undefined) return { error: { code: INVALID_PARAMS, message: 'Unknown' } }
     return { result: await withinTime(call(isRecord(params.arguments) ? params.arguments : {})) }
   }
 

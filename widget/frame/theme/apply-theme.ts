@@ -1,8 +1,9 @@
 /** Gives the document its colors, language and direction. */
-import { toHex } from '../../host/color.ts'
+
 import { defaultOptions, type FrameOptions } from '../../options.ts'
 import type { Language } from '../strings/strings.ts'
 import { mix, readableOn, textOn } from './contrast.ts'
+import { toHex } from './to-hex.ts'
 
 type Theme = 'light' | 'dark'
 

@@ -82,13 +82,14 @@ async function bundle(
   }
 }
 
-/** The React component keeps its imports of React: the page has its own. */
+/** The React component keeps its imports of React: the page has its own. It is for browsers, and says so to what renders on servers. */
 async function bundleReact(): Promise<Uint8Array> {
-  const build = {
-    minify: false,
-    rolldownOptions: { external: /^react(-dom)?(\/|$)/, preserveEntrySignatures: 'strict' },
+  const rolldownOptions = {
+    external: /^react(-dom)?(\/|$)/,
+    preserveEntrySignatures: 'strict',
   } as const
-  return (await bundle('react/index.ts', { build }, { format: 'es' })).script
+  const output = { format: 'es', banner: "'use client'\n" } as const
+  return (await bundle('react/index.ts', { build: { minify: false, rolldownOptions } }, output)).script
 }
 
 async function write(folder: string, name: string, extension: string, code: Uint8Array): Promise<BuiltPart> {

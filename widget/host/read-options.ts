@@ -1,6 +1,7 @@
 /** Reads what a page sets: whatever cannot be used is named and left at its default. Contract: Chat widget component. */
 import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
 import type { WidgetCallbacks } from './events.ts'
+import { toPlain } from './tool-result.ts'
 
 /** What a page may pass; everything may be left out. */
 export type GivenOptions = {
@@ -16,7 +17,7 @@ const accept =
   (isUsable: (value: unknown) => boolean): Read =>
   (value) =>
     isUsable(value) ? value : undefined
-const oneOf = (...values: readonly unknown[]) => accept((value) => values.includes(value))
+const matching = (pattern: RegExp) => accept((value) => isText(value) && pattern.test(value))
 const text = accept(isText)
 const callback = accept((value) => typeof value === 'function')
 /** As attributes have them too. */
@@ -58,7 +59,7 @@ export function isToolName(name: unknown): name is string {
   return isText(name) && /^[\w-]{1,52}$/.test(name)
 }
 
-const frameReaders: Readonly<Record<Exclude<keyof FrameOptions, 'isInline'>, Read>> = {
+const readers: Readonly<Record<keyof ReadOptions, Read>> = {
   apiKey: text,
   agentId: text,
   endpoint: webAddress,
@@ -66,7 +67,7 @@ const frameReaders: Readonly<Record<Exclude<keyof FrameOptions, 'isInline'>, Rea
   system: text,
   welcomeMessage: text,
   title: text,
-  theme: oneOf('light', 'dark', 'auto'),
+  theme: matching(/^(light|dark|auto)$/),
   primaryColor: color,
   greeting: text,
   placeholder: text,
@@ -75,11 +76,7 @@ const frameReaders: Readonly<Record<Exclude<keyof FrameOptions, 'isInline'>, Rea
   providerApiKey: text,
   language: text,
   history: flag,
-}
-
-const readers: Readonly<Record<keyof ReadOptions, Read>> = {
-  ...frameReaders,
-  position: oneOf('bottom-right', 'bottom-left'),
+  position: matching(/^bottom-(right|left)$/),
   width: length,
   height: length,
   autoOpen: flag,
@@ -111,9 +108,7 @@ export function readOptions(given: GivenOptions, refuse: (name: string) => void)
   return read as unknown as ReadOptions
 }
 
-/** What of it the frame is told. */
-export function toFrameOptions(options: ReadOptions): FrameOptions {
-  const names = Object.keys(frameReaders) as (keyof typeof frameReaders)[]
-  const told = Object.fromEntries(names.map((name) => [name, options[name]]))
-  return { ...told, isInline: options.containerId !== undefined } as FrameOptions
+/** What of it the frame is told; it passes over what concerns the page alone. */
+export function toFrameOptions({ context: _context, tools: _tools, ...options }: ReadOptions): FrameOptions {
+  return toPlain({ ...options, isInline: options.containerId !== undefined })
 }

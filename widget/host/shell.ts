@@ -27,7 +27,7 @@ export interface LauncherEvents {
 /** Builds it for `container`, or for above the page; it follows the screen until `ended`. */
 export function createShell(
   container: Element | undefined,
-  events: LauncherEvents,
+  { onToggle, onEscape }: LauncherEvents,
   ended: AbortController,
 ): Shell {
   const host = document.createElement('parley-chat')
@@ -35,7 +35,14 @@ export function createShell(
   const sheet = new CSSStyleSheet()
   sheet.replaceSync(styles)
   root.adoptedStyleSheets = [sheet]
-  const { launcher, badge } = createLauncher(events)
+  const badge = make('span', 'badge')
+  badge.hidden = true
+  const launcher = make('button', 'launcher', badge)
+  launcher.setAttribute('aria-controls', 'window')
+  launcher.onclick = onToggle
+  launcher.onkeydown = ({ key }) => {
+    if (key === 'Escape') onEscape()
+  }
   const frame = document.createElement('iframe')
   frame.allow = 'clipboard-write'
   const pane = make('div', 'window', frame)
@@ -47,7 +54,7 @@ export function createShell(
   root.append(layout)
   fitToViewport(layout.style, ended)
 
-  let words: LauncherWords | undefined
+  let words: Partial<LauncherWords> = {}
   let unread = ''
   let isOpen = false
   let hasLauncher = true
@@ -55,10 +62,9 @@ export function createShell(
 
   function refresh(): void {
     layout.classList.toggle('open', isOpen)
-    launcher.hidden = words === undefined || !hasLauncher
-    launcher.ariaExpanded = String(isOpen)
-    launcher.ariaLabel = `${(isOpen ? words?.close : words?.open) ?? ''} ${unread}`.trim()
-    frame.title = words?.window ?? ''
+    launcher.hidden = words.open === undefined || !hasLauncher
+    launcher.ariaExpanded = `${isOpen}`
+    launcher.ariaLabel = (isOpen ? words.close : words.open) + unread
   }
 
   return {
@@ -73,13 +79,14 @@ export function createShell(
     },
     show(given) {
       words = given
+      frame.title = given.window
       root.querySelector('.hint')?.remove()
       refresh()
     },
     setUnread(count, label) {
       badge.textContent = count > 9 ? '9+' : `${count}`
       badge.hidden = count === 0
-      unread = count === 0 ? '' : `(${label})`
+      unread = count === 0 ? '' : ` (${label})`
       refresh()
     },
     setOpen(open) {
@@ -101,18 +108,6 @@ export function createShell(
   }
 }
 
-function createLauncher({ onToggle, onEscape }: LauncherEvents) {
-  const badge = make('span', 'badge')
-  badge.hidden = true
-  const launcher = make('button', 'launcher', badge)
-  launcher.setAttribute('aria-controls', 'window')
-  launcher.onclick = onToggle
-  launcher.onkeydown = ({ key }) => {
-    if (key === 'Escape') onEscape()
-  }
-  return { launcher, badge }
-}
-
 function make<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   className: string,
@@ -129,7 +124,7 @@ function fitToViewport(style: CSSStyleDeclaration, ended: AbortController): void
   const { visualViewport: viewport } = window
   const adapt = () => {
     // Of a page that was zoomed into only a part is visible, and should be.
-    if (viewport === null || viewport.scale > 1) return
+    if (viewport?.scale !== 1) return
     style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
     style.setProperty('--viewport-height', `${viewport.height}px`)
   }

@@ -21,7 +21,7 @@ export function toResult(value: unknown): CallToolResult {
     const isMcp = isRecord(value) && Array.isArray(value.content)
     const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
     const result = isMcp ? toPlain(value) : { content: [{ type: 'text', text }] }
-    return isSmall(result) ? (result as CallToolResult) : toErrorResult('The result is larger than 64 KiB.')
+    return isSmall(result) ? (result as CallToolResult) : toErrorResult('More than 64 KiB')
   } catch (error) {
     return toErrorResult(error)
   }

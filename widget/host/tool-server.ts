@@ -33,7 +33,7 @@ export function createToolServer(
   listTools: () => ReadonlyMap<string, HostedTool>,
   post: (message: Readonly<Record<string, unknown>>) => void,
 ): ToolServer {
-  let running = new Set<unknown>()
+  const running = new Map<unknown, object>()
   let isInitialized = false
   const send = (fields: Readonly<Record<string, unknown>>) => post({ jsonrpc: '2.0', ...fields })
 
@@ -44,10 +44,10 @@ export function createToolServer(
     if (method === 'tools/list') {
       return { result: { tools: [...tools].map(([name, { tool }]) => ({ ...tool, name: PREFIX + name })) } }
     }
-    if (method !== 'tools/call') return { error: { code: METHOD_NOT_FOUND, message: 'Method not found' } }
+    if (method !== 'tools/call') return { error: { code: METHOD_NOT_FOUND, message: 'Unknown' } }
     const [, name = ''] = String(params.name).split(PREFIX)
     const call = tools.get(name)?.call
-    if (call === undefined) return { error: { code: INVALID_PARAMS, message: 'Unknown tool' } }
+    if (call === undefined) return { error: { code: INVALID_PARAMS, message: 'Unknown' } }
     return { result: await withinTime(call(isRecord(params.arguments) ? params.arguments : {})) }
   }
 
@@ -55,9 +55,11 @@ export function createToolServer(
     receive({ id, method, params: given }) {
       const params = isRecord(given) ? given : {}
       if (id !== undefined) {
-        const among = running.add(id)
-        // Protocol: MCP, Cancellation: "Not send a response for the cancelled request".
-        void run(method, params).then((found) => among.delete(id) && send({ id, ...found }))
+        running.set(id, params)
+        void run(method, params).then((found) => {
+          // Protocol: MCP, Cancellation: "Not send a response for the cancelled request".
+          if (running.get(id) === params && running.delete(id)) send({ id, ...found })
+        })
       } else if (method === 'notifications/initialized') isInitialized = true
       else if (method === 'notifications/cancelled') running.delete(params.requestId)
     },
@@ -67,7 +69,6 @@ export function createToolServer(
     reset() {
       isInitialized = false
       running.clear()
-      running = new Set()
     },
   }
 }
@@ -76,14 +77,13 @@ export function createToolServer(
 const description = {
   protocolVersion: '2025-11-25',
   capabilities: { tools: { listChanged: true } },
-  serverInfo: { name: 'parley-page', version: '1' },
+  serverInfo: { name: 'parley', version: '1' },
 }
 
 /** The result, or one that says there was none in time. Decision: 11. */
 function withinTime(result: Promise<CallToolResult>): Promise<CallToolResult> {
   return new Promise((resolve) => {
-    const giveUp = () => resolve(toErrorResult('The page did not answer within 29 seconds.'))
-    const timer = setTimeout(giveUp, CALL_WITHIN_MS)
-    void result.then(resolve).finally(() => clearTimeout(timer))
+    setTimeout(() => resolve(toErrorResult('Timed out')), CALL_WITHIN_MS)
+    void result.then(resolve)
   })
 }

@@ -14,7 +14,7 @@ interface ModelContextTool {
   readonly description?: string
   readonly inputSchema?: unknown
   readonly annotations?: unknown
-  execute(input: Record<string, unknown>, client: unknown): unknown
+  execute(input: Record<string, unknown>): unknown
 }
 
 type Tools = Map<string, ModelContextTool>
@@ -37,26 +37,29 @@ function begin(): Recorded {
   const notes = takeNotes(recorded)
   const places = [document, navigator] as { modelContext?: ModelContext }[]
   const native = places.find(({ modelContext }) => modelContext)?.modelContext
-  if (native === undefined) {
+  if (native !== undefined) {
+    for (const [name, note] of Object.entries(notes)) listenIn(native, name, note as Method)
+  } else {
     const value = Object.assign(new EventTarget(), notes)
-    for (const place of places) Object.defineProperty(place, 'modelContext', { value, configurable: true })
-  } else for (const [name, note] of Object.entries(notes)) listenIn(native, name, note as Method)
+    for (const place of places) define(place, 'modelContext', value)
+  }
   return recorded
 }
 
-/** The browser does what it always did; what it refuses is not noted. */
+/** The browser does what it always did; what it throws at is no tool. */
 function listenIn(native: ModelContext, name: string, note: Method): void {
   const own = native[name]
   if (own === undefined) return
   const value = (...given: unknown[]) => {
     const returned = own.apply(native, given)
-    Promise.resolve(returned).then(
-      () => note(...given),
-      () => {},
-    )
+    note(...given)
     return returned
   }
-  Object.defineProperty(native, name, { value, configurable: true })
+  define(native, name, value)
+}
+
+function define(holder: object, name: string, value: unknown): void {
+  Object.defineProperty(holder, name, { value, configurable: true })
 }
 
 /** All but the first are of earlier drafts, which pages still call. */
@@ -79,7 +82,6 @@ function takeNotes({ tools, listeners }: Recorded) {
     },
     unregisterTool,
     provideContext,
-    clearContext: () => provideContext(),
   }
 }
 
@@ -93,7 +95,7 @@ export function hostWebMcpTools(tools: Tools): [name: string, HostedTool][] {
         tool: toTool(tool.description, tool.inputSchema, tool.annotations),
         async call(args) {
           try {
-            return toResult(await tool.execute(args, { requestUserInteraction: (ask: Method) => ask() }))
+            return toResult(await tool.execute(args))
           } catch (error) {
             return toErrorResult(error)
           }

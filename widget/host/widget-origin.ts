@@ -17,5 +17,5 @@ export function frameAddressOf(
 
 /** Whether the page is one that its developer runs. */
 export function isLocalPage(): boolean {
-  return /^(.+\.)?localhost$|^127\.|^\[::1\]$/.test(location.hostname)
+  return /(^|\.)localhost$|^127\.|^\[::1/.test(location.hostname)
 }

@@ -2,11 +2,11 @@
 import type { FrameMessage } from '../messages.ts'
 import { openChannel } from './channel.ts'
 import { callPage, dispatch, type WidgetEvents } from './events.ts'
-import { reportFailure, reportInvalid } from './failures.ts'
+import { tellFailure, tellMistake } from './failures.ts'
 import { announceChange, sharedPage } from './page.ts'
 import { hostPageTools } from './page-tools.ts'
 import { type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
-import { note } from './say.ts'
+import { say } from './say.ts'
 import { createShell } from './shell.ts'
 import { isSmall, toPlain } from './tool-result.ts'
 import { createToolServer } from './tool-server.ts'
@@ -38,15 +38,14 @@ export interface Widget {
  */
 export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | undefined {
   const page = sharedPage()
-  if (page.widget !== undefined) return void reportFailure(first, 'already_mounted')
+  if (page.widget !== undefined) return void tellMistake(first, 'already_mounted')
   const { containerId } = first
   const container = document.getElementById(containerId ?? '') ?? undefined
   const isInline = typeof containerId === 'string'
-  if (isInline && container === undefined)
-    return void reportFailure(first, 'container_not_found', containerId)
+  if (isInline && container === undefined) return void tellMistake(first, 'container_not_found', containerId)
 
   let given = first
-  let options = readOptions(given, (name) => reportInvalid(given, name))
+  let options = readOptions(given, (name) => tellMistake(given, 'invalid_option', name))
   let state: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
   let wantsOpen = options.autoOpen || isInline
   const recorded = recordWebMcp()
@@ -80,7 +79,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     detail: WidgetEvents[Name],
     callback?: (detail: WidgetEvents[Name]) => void,
   ): void {
-    if (options.debug) note(name)
+    if (options.debug) say('info', name)
     dispatch(name, detail)
     if (callback !== undefined) callPage(() => callback(detail))
   }
@@ -90,7 +89,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     if (type === 'ready') becomeReady(message.words)
     else if (type === 'close') close()
     else if (type === 'mcp') tools.receive(message.message)
-    else if (type === 'error') reportFailure(options, message.code, message.message)
+    else if (type === 'error') tellFailure(options, message.code, message.message)
     else if (type === 'share') {
       tell('user-share', { kind: message.kind, text: message.text }, options.onUserShare)
     } else if (type === 'insert') {
@@ -113,17 +112,17 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
 
   function tellSilence(): void {
     const { origin } = new URL(shell.frame.src)
-    const text = `no answer from ${origin}. Is it there, and does the agent's embed.origins list ${location.origin}?`
-    reportFailure(options, 'frame_unreachable', text)
-    if (isLocalPage()) shell.showHint(`Parley: ${text} (This shows on local pages only.)`)
+    const text = `No answer from ${origin}. Does the agent's embed.origins list ${location.origin}?`
+    tellMistake(options, 'frame_unreachable', text)
+    if (isLocalPage()) shell.showHint(text)
   }
 
   function postContext(): void {
     try {
       if (isSmall(options.context)) channel.post({ type: 'context', context: toPlain(options.context) })
-      else reportFailure(options, 'context_too_large', 'more than 64 KiB')
+      else tellMistake(options, 'context_too_large', 'More than 64 KiB')
     } catch {
-      reportInvalid(options, 'context')
+      tellMistake(options, 'invalid_option', 'context')
     }
   }
 
@@ -174,7 +173,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     configure(changes) {
       const before = options
       given = { ...given, ...changes }
-      options = readOptions(given, (name) => name in changes && reportInvalid(given, name))
+      options = readOptions(given, (name) => name in changes && tellMistake(given, 'invalid_option', name))
       apply()
       channel.post({ type: 'configure', options: toFrameOptions(options) })
       if (options.context !== before.context) postContext()

@@ -1,7 +1,7 @@
 /** `ParleyChat`: what a page can do with the widget. Decision: 11. */
 import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
-import { warn } from '../host/say.ts'
+import { say } from '../host/say.ts'
 import { mountWidget } from '../host/widget.ts'
 import { whenParsed, whenQuiet } from './moments.ts'
 import { createReadiness } from './readiness.ts'
@@ -44,7 +44,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   function call(name: 'open' | 'close' | 'toggle'): void {
     mountIfWaiting()
     whenParsed(() => {
-      if (page.widget === undefined) warn(`${name}: no widget`)
+      if (page.widget === undefined) say('warn', `${name}: no widget`)
       else page.widget[name]()
     })
   }
@@ -81,10 +81,10 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       return readiness()
     },
     get isOpen() {
-      return page.widget?.state.isOpen ?? false
+      return page.widget?.state.isOpen === true
     },
     get hasUnread() {
-      return page.widget?.state.hasUnread ?? false
+      return page.widget?.state.hasUnread === true
     },
     get iframe() {
       return page.widget?.iframe ?? null

@@ -20,7 +20,7 @@ export function installApi({ api, autoMount }: CreatedApi): void {
   const call = ([name, ...given]: QueuedCall) => {
     const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>
     // The promise is not called but waited for.
-    if (name === 'ready') void api.ready.then(...(given as [() => void]))
+    if (name === 'ready') void api.ready.then(...(given as unknown as [() => void]))
     else methods[name]?.(...given)
   }
   window.ParleyChat = Object.assign(api, { q: { push: call } })

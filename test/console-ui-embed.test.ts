@@ -25,24 +25,30 @@ embed:
 `
 
 describe('the embed page', () => {
-  test.each(['light', 'dark'] as const)('has the real key and a widget that talks, in %s', async (colorScheme) => {
-    const app = await startApp()
-    const { agent_id, agent_key } = await app.createAgent(embedded)
-    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`, { colorScheme })
-    const code = page.getByRole('region', { name: 'Code' })
-    await code.getByText(`data-api-key="${agent_key}"`).waitFor()
-    await code.getByText(`src="${app.url}/embed/parley.js"`).waitFor()
-    const frame = page.frameLocator('iframe')
-    await frame.getByRole('textbox').fill('Hi')
-    await page.keyboard.press('Enter')
-    await frame.getByText('You said: Hi').waitFor()
-    await keepPicture(page, `embed-${colorScheme}`)
-    expect(await listAxeFaults(page)).toEqual([])
-    await page.getByRole('tab', { name: 'Plain API' }).click()
-    await code.getByText(`Bearer ${agent_key}`).waitFor()
-    expect(page.url()).toContain('as=api')
-    expect(complaints).toEqual([])
-  })
+  test.each(['light', 'dark'] as const)(
+    'has the real key and a widget that talks, in %s',
+    async (colorScheme) => {
+      const app = await startApp()
+      const { agent_id, agent_key } = await app.createAgent(embedded)
+      const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`, {
+        colorScheme,
+      })
+      const code = page.getByRole('region', { name: 'Code' })
+      await code.getByText(`data-api-key="${agent_key}"`).waitFor()
+      await code.getByText(`src="${app.url}/embed/parley.js"`).waitFor()
+      const frame = page.frameLocator('iframe')
+      await frame.getByText('Hello there!').waitFor()
+      await frame.getByRole('textbox').fill('Hi')
+      await page.keyboard.press('Enter')
+      await frame.getByText('You said: Hi').waitFor()
+      await keepPicture(page, `embed-${colorScheme}`)
+      expect(await listAxeFaults(page)).toEqual([])
+      await page.getByRole('tab', { name: 'Plain API' }).click()
+      await code.getByText(`Bearer ${agent_key}`).waitFor()
+      expect(page.url()).toContain('as=api')
+      expect(complaints).toEqual([])
+    },
+  )
 
   test('lets code and preview follow the controls', async () => {
     const app = await startApp()
@@ -55,7 +61,8 @@ describe('the embed page', () => {
     const code = page.getByRole('region', { name: 'Code' })
     await code.getByText('data-title="Our &quot;guide&quot;"').waitFor()
     await code.getByText('data-theme="dark"').waitFor()
-    await preview.getByText('As a button above the page').click()
+    await page.frameLocator('iframe').getByText('Our "guide"').waitFor()
+    await preview.getByRole('switch', { name: 'As a button above the page' }).check({ force: true })
     await page.getByText('The button is at the bottom of this window').waitFor()
     await page.locator('[aria-expanded=false]').last().click()
     await page.frameLocator('iframe').getByRole('textbox').waitFor()
@@ -90,7 +97,11 @@ describe('the model policy', () => {
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
     await page.getByText('the definition names it').waitFor()
-    await page.getByRole('combobox', { name: 'Default model' }).or(page.getByLabel('Default model')).first().click()
+    await page
+      .getByRole('combobox', { name: 'Default model' })
+      .or(page.getByLabel('Default model'))
+      .first()
+      .click()
     await page.getByRole('option', { name: 'mock/mock', exact: true }).click()
     await page.getByLabel('Daily budget').fill('5000')
     await page.getByRole('button', { name: 'Save' }).click()

@@ -86,7 +86,10 @@ describe('a trial', () => {
   test('is a view of its own on a phone', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
-    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, { width: 390, height: 844 })
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {
+      width: 390,
+      height: 844,
+    })
     await page.getByRole('textbox', { name: 'Name', exact: true }).waitFor()
     await keepPicture(page, 'editor-phone')
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)

@@ -56,7 +56,7 @@ test.each([
     await keepPicture(page, `view-${name}-${kind}`)
     faults.push(...(await listAxeFaults(page)).map((fault) => `${name}: ${fault}`))
     const width = await page.evaluate(() => document.documentElement.scrollWidth)
-    if (width > page.viewportSize()!.width) faults.push(`${name}: ${width} pixels wide`)
+    if (width > (page.viewportSize()?.width ?? 0)) faults.push(`${name}: ${width} pixels wide`)
   }
   expect(faults).toEqual([])
   expect(complaints).toEqual([])

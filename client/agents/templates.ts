@@ -25,8 +25,7 @@ instructions: |
 instructions: |
   You help the customers of our shop with orders, deliveries and returns.
 
-  Ask for the order number when you need it. Never promise a refund: say that a
-  colleague will decide, and how to reach one (support@example.com).
+  Ask for the order number when you need it. Never promise a refund: say that a colleague will decide, and how to reach one (support@example.com).
 temperature: 0.3
 
 behavior:
@@ -50,8 +49,7 @@ embed:
     about: 'Uses the tools of the page it stands on: it can look things up and fill things in.',
     yaml: `name: Site guide
 instructions: |
-  You guide visitors through this website. Use the tools of the page to find what
-  they look for and to take them there; describe what you did in one sentence.
+  You guide visitors through this website. Use the tools of the page to find what they look for and to take them there; describe what you did in one sentence.
 
 # Tools that the page itself offers. Only these may be called.
 pageTools:
@@ -70,8 +68,7 @@ embed:
     about: 'Calls a tool with a schema for its arguments before it answers.',
     yaml: `name: Analyst
 instructions: |
-  You answer questions about sales. Always call get_sales before you name a figure,
-  and quote the period it is for.
+  You answer questions about sales. Always call get_sales before you name a figure, and quote the period it is for.
 temperature: 0
 
 tools:
@@ -97,8 +94,7 @@ tools:
     about: 'Improves what one writes, in a fixed style.',
     yaml: `name: Text editor
 instructions: |
-  You improve texts. Keep the meaning and the language, shorten sentences, use the
-  active voice. Answer with the improved text alone, without comments.
+  You improve texts. Keep the meaning and the language, shorten sentences, use the active voice. Answer with the improved text alone, without comments.
 temperature: 0.4
 
 behavior:

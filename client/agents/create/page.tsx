@@ -56,7 +56,7 @@ function NewAgent({ template }: { readonly template: Template }) {
   }
   return (
     <>
-      <PageHeader title={`New agent: ${template.title}`} isTight />
+      <PageHeader title={`New agent: ${template.title}`} />
       <Editor
         draft={draft}
         check={check}

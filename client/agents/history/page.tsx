@@ -98,7 +98,7 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
           {version.current ? null : <RestoreButton agentId={agentId} version={version.version} />}
         </Group>
       </Group>
-      <DiffView before={from?.yaml ?? ''} after={to?.yaml ?? ''} label={titleOf(from, to)} />
+      <DiffView before={(from ?? to)?.yaml ?? ''} after={to?.yaml ?? ''} label={titleOf(from, to)} />
     </Stack>
   )
 }

@@ -32,7 +32,7 @@ function toUrl(address: string): URL | undefined {
   const text = address.trim()
   try {
     const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
-    return /^https?:$/.test(url.protocol) && text !== '' ? url : undefined
+    return /^https?:$/.test(url.protocol) && url.username === '' && text !== '' ? url : undefined
   } catch {
     return undefined
   }

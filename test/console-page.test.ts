@@ -51,7 +51,7 @@ interface BuiltFile {
   readonly later: string[]
 }
 
-test('a first visit loads at most 350 KB of script', async () => {
+test('a first visit loads at most 350 KB of script, on whatever page', async () => {
   const { main, first, files }: { main: string; first: string; files: BuiltFile[] } = JSON.parse(
     await readFile(new URL('../dist/console/manifest.json', import.meta.url), 'utf8'),
   )
@@ -61,10 +61,13 @@ test('a first visit loads at most 350 KB of script', async () => {
     for (const name of names) for (const needed of find(name).needs) names.add(needed)
     return [...names].filter((name) => name.endsWith('.js'))
   }
-  const list = files.find(({ file }) => file.startsWith('agents-'))?.file as string
-  expect(find(main).later).toContain(list)
-  const loaded = closure([first, main, list]).map((name) => find(name).gzipBytes)
-  expect(loaded.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(350 * 1024)
-  // The editors wait until somebody edits.
-  expect(closure([main, list]).filter((name) => name.startsWith('code-theme'))).toEqual([])
+  const pages = find(main).later
+  expect(pages.length).toBeGreaterThan(10)
+  for (const page of pages) {
+    const loaded = closure([first, main, page])
+    const size = loaded.reduce((sum, name) => sum + find(name).gzipBytes, 0)
+    expect(size, page).toBeLessThanOrEqual(350 * 1024)
+    // The editors come after what stands around them.
+    expect(loaded.filter((name) => name.startsWith('code-theme'))).toEqual([])
+  }
 })

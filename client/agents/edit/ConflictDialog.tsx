@@ -1,7 +1,7 @@
 /** Says that somebody else saved meanwhile, shows the difference, and lets one choose. */
 import { Button, Group, Stack, Text } from '@mantine/core'
 import { Dialog } from '../../parts/Dialog.tsx'
-import { DiffView } from '../../parts/DiffView.tsx'
+import { DiffView } from '../../parts/lazy-code.tsx'
 import type { Draft } from './use-draft.ts'
 import type { Saving } from './use-save.ts'
 

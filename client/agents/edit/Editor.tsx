@@ -1,7 +1,7 @@
 /** The editor of a definition: form, text and trial side by side, each following the other. */
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useMemo } from 'react'
-import { CodeEditor } from '../../parts/CodeEditor.tsx'
+import { CodeEditor } from '../../parts/lazy-code.tsx'
 import { completeDefinition } from '../complete-definition.ts'
 import { definitionSchemaQuery, modelsQuery } from '../queries.ts'
 import { TryPanel } from '../try/TryPanel.tsx'

@@ -13,6 +13,8 @@ export interface CuttingProxyOptions {
   onPoint(index: number): Cut | 'go on'
 }
 
+const unbroken: CuttingProxyOptions = { points: [], onPoint: () => 'go on' }
+
 /** Hands bytes on between its own address and that of a service. */
 export class CuttingProxy {
   private readonly server: Server
@@ -29,7 +31,7 @@ export class CuttingProxy {
   }
 
   /** Opens one that is closed with the test. */
-  static async open(targetUrl: string, options: CuttingProxyOptions): Promise<CuttingProxy> {
+  static async open(targetUrl: string, options: CuttingProxyOptions = unbroken): Promise<CuttingProxy> {
     const proxy = new CuttingProxy(targetUrl, options)
     proxy.server.listen(0, '127.0.0.1')
     await once(proxy.server, 'listening')

@@ -1,7 +1,7 @@
 /** tus-js-client and a connection that breaks again and again, with a server that is killed once: no byte is lost or doubled. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { type Cut, CuttingProxy } from './support/cutting-proxy.ts'
 import { makeFolder, startServer } from './support/process.ts'
 import { createClientUpload } from './support/tus-client.ts'
@@ -49,6 +49,7 @@ test('128 MiB arrive as they were sent, through twenty interruptions', async () 
       return 'go on'
     },
   })
+  onTestFinished(() => proxy.close())
 
   async function restart(): Promise<string> {
     server.kill('SIGKILL')

@@ -1,6 +1,6 @@
 /** Uppy as pages use it: in a browser, at another origin, with a token for the one upload. */
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from './support/app.ts'
 import { launchBrowser } from './support/browser.ts'
 import { CuttingProxy } from './support/cutting-proxy.ts'
@@ -110,6 +110,7 @@ test('an upload goes on by itself when connections break', async () => {
     points: [3, 5, 8, 10].map((mebibytes) => mebibytes * MIB),
     onPoint: (index) => (index % 2 === 0 ? 'reset' : 'end'),
   })
+  onTestFinished(() => proxy.close())
   const [page, plan] = [await openPage(), await reserve(app, proxy.url)]
   await begin(page, { ...plan, chunkSize: SIZE })
   await untilDone(page)

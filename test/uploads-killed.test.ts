@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { CuttingProxy } from './support/cutting-proxy.ts'
 import { raw } from './support/database.ts'
 import { makeFolder, startServer } from './support/process.ts'
@@ -82,6 +82,7 @@ test('four uploads lose nothing by it, however often', async () => {
   const keptBytes: number[] = []
 
   const proxy = await CuttingProxy.open(server.url)
+  onTestFinished(() => proxy.close())
   let chunks = 0
   let kills = 0
   const onChunk = () => {

@@ -1,7 +1,6 @@
 /** A stretch of network between a client and a service that breaks where it is told to. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
-import { onTestFinished } from 'vitest'
 
 /** How a connection breaks. */
 export type Cut = 'reset' | 'end'
@@ -30,16 +29,17 @@ export class CuttingProxy {
     this.server = createServer({ pauseOnConnect: true }, (client) => void this.join(client))
   }
 
-  /** Opens one that is closed with the test. */
   static async open(targetUrl: string, options: CuttingProxyOptions = unbroken): Promise<CuttingProxy> {
     const proxy = new CuttingProxy(targetUrl, options)
     proxy.server.listen(0, '127.0.0.1')
     await once(proxy.server, 'listening')
-    onTestFinished(() => {
-      proxy.cut('reset')
-      proxy.server.close()
-    })
     return proxy
+  }
+
+  /** Ends it, and every connection with it. */
+  close(): void {
+    this.cut('reset')
+    this.server.close()
   }
 
   get url(): string {

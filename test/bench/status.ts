@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { BenchFailure } from './connection.ts'
-import { JsonSink, runLoops } from './load.ts'
+import { JsonSink, runLoops, runRequests } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
@@ -27,10 +27,34 @@ interface Turn {
 /** Each side is asked as fast as it answers while its uploads come in, in turns. */
 export async function measureStatus(stand: Stand): Promise<Row[]> {
   const effort = { ...stand.effort, warmUps: 1, rounds: 7 }
-  const outcomes = await withBoth(stand, (bare, ours) =>
-    compare([{ server: bare }, { server: ours }], effort, ({ server }) => askWhileUploading(stand, server)),
+  return withBoth(stand, async (bare, ours) => {
+    const alone = await measureAlone(stand, [bare, ours])
+    const outcomes = await compare([{ server: bare }, { server: ours }], effort, ({ server }) =>
+      askWhileUploading(stand, server),
+    )
+    return [alone, ...toRows(outcomes as [Outcome<Turn>, Outcome<Turn>])]
+  })
+}
+
+/** What one answer costs, with nothing else to do: the figure that other work on the machine does not change. */
+async function measureAlone({ parentKey: key, effort }: Stand, servers: readonly Server[]): Promise<Row> {
+  const count = 2_000
+  const contestants = await Promise.all(
+    servers.map(async (server) => {
+      const upload = await beginUpload(server, key, 1)
+      return { server, upload, request: toStatusRequest(upload, key) }
+    }),
   )
-  const [bare, ours] = outcomes as [Outcome<Turn>, Outcome<Turn>]
+  const [bare = [], ours = []] = (
+    await compare(contestants, effort, ({ server: { port }, request }) =>
+      runRequests({ port, request, connections, count, isRight: isUnderWay, limitMs }),
+    )
+  ).map(({ cpuNs }) => cpuNs.map((ns) => ns / 1e3 / count))
+  for (const { server, upload } of contestants) await removeUpload(server, key, upload)
+  return toRow('status: CPU ms per 1,000', bare, ours, undefined)
+}
+
+function toRows([bare, ours]: readonly [Outcome<Turn>, Outcome<Turn>]): Row[] {
   const toFigures = (name: keyof Turn) => [bare, ours].map(({ results }) => results.map((turn) => turn[name]))
   const [bareRates = [], oursRates = []] = toFigures('queriesPerSecond')
   const [bareP99 = [], oursP99 = []] = toFigures('p99Ms')
@@ -52,7 +76,7 @@ async function askWhileUploading({ parentKey: key }: Stand, server: Server): Pro
       isOver = true
     },
   )
-  const requests = begun.map(({ id }) => toHead('GET', `/artifacts/${id}/status`, key))
+  const requests = begun.map((upload) => toStatusRequest(upload, key))
   const latenciesMs: number[] = []
   const elapsedMs = await runLoops({ port: server.port, connections, limitMs }, async (connection, index) => {
     const sink = new JsonSink(isUnderWay)
@@ -70,6 +94,10 @@ async function askWhileUploading({ parentKey: key }: Stand, server: Server): Pro
     p99Ms: latenciesMs[Math.floor(latenciesMs.length * 0.99)] ?? Number.NaN,
     megabytesPerSecond: sizeBytes / 1e3 / slowestMs,
   }
+}
+
+function toStatusRequest({ id }: Begun, key: string): Buffer {
+  return toHead('GET', `/artifacts/${id}/status`, key)
 }
 
 function isUnderWay(body: unknown): boolean {

@@ -1,0 +1,209 @@
+/** The waiting page: how an artifact is doing, and what became of it, for somebody who has nothing but the address. */
+import type { ServiceError } from '../../errors.ts'
+import { Page } from '../../rpc/answer.ts'
+import type { ArtifactStatus } from '../schema.ts'
+import { watchFiles } from './files.ts'
+import { type Html, html } from './html.ts'
+
+/** What is there to be looked at. */
+export interface Shown {
+  readonly as: 'video' | 'picture' | 'captions' | 'file'
+  readonly sizeBytes: number
+  readonly hasPoster: boolean
+  /** The beginning of captions. */
+  readonly text?: string
+}
+
+export interface WatchView {
+  readonly status: ArtifactStatus
+  /** What the page's own address has behind its path, and what belongs behind every other of that artifact. */
+  readonly query: string
+  /** Once it is ready. */
+  readonly shown?: Shown | undefined
+}
+
+/** What the page says, piece by piece; its script replaces them by the same pieces of a newer page. */
+interface Pieces {
+  readonly state: string
+  /** Whether there may be something new later, for which the page stays open. */
+  readonly isFollowed: boolean
+  /** Seconds after which a browser without scripts asks again. */
+  readonly refreshSeconds: number | undefined
+  readonly title: string
+  readonly heading: Html
+  readonly says: string
+  readonly progress?: Html | undefined
+  readonly content?: Html | undefined
+  readonly facts: readonly Html[]
+}
+
+const kinds = { video: 'Video', project: 'Project', captions: 'Captions', thumbnail: 'Picture' } as const
+const says = {
+  unknown: 'Nothing here yet',
+  uploading: 'Uploading',
+  processing: 'Preparing',
+  ready: 'Ready',
+} as const
+const REFRESH_SECONDS = { unknown: 10, uploading: 3, processing: 3, ready: undefined } as const
+const RETRY_SECONDS = 10
+
+/** The page as it is now, complete without its script. */
+export function renderWatchPage(view: WatchView): Page {
+  const { status } = view
+  const { state, kind, name } = status
+  const label = name ?? (kind === undefined ? 'Artifact' : kinds[kind])
+  const share = shareOf(status)
+  return renderPage({
+    state,
+    isFollowed: state !== 'ready' || status.acknowledged !== true,
+    refreshSeconds: REFRESH_SECONDS[state],
+    title: `${share === undefined ? says[state] : `${toPercent(share)} %`} · ${withoutDirections(label)}`,
+    heading: html`<bdi>${label}</bdi>`,
+    says: says[state],
+    progress: renderProgress(status, share),
+    content: view.shown && renderShown(view.shown, view, label),
+    facts: listFacts(view),
+  })
+}
+
+/** What somebody is told who may not see it, or cannot. */
+export function renderWatchFailure(failure: ServiceError): Page {
+  const { status, details } = failure
+  const isPassing = status === 429 || status >= 500
+  const [heading, says] = failures[status] ?? failures[isPassing ? 500 : 400] ?? ['', '']
+  const seconds = isPassing ? Math.max(RETRY_SECONDS, details.retryAfterSeconds ?? 0) : undefined
+  return renderPage({
+    state: 'failed',
+    isFollowed: isPassing,
+    refreshSeconds: seconds,
+    title: heading,
+    heading: html`${heading}`,
+    says,
+    facts: [],
+  })
+}
+
+const failures: Readonly<Record<number, readonly [heading: string, says: string]>> = {
+  400: ['This address is not complete', 'It does not say what to show. Check that it was copied as a whole.'],
+  401: [
+    'This address is not valid',
+    'It has expired, was withdrawn, or was not copied as a whole. Ask whoever gave it to you for a new one.',
+  ],
+  403: ['This address is for something else', 'Ask whoever gave it to you for the right one.'],
+  429: ['Too many at once', 'Too many pages ask from where you are. This one tries again by itself.'],
+  500: ['Something went wrong', 'It is not your doing. This page tries again by itself.'],
+}
+
+function renderPage(pieces: Pieces): Page {
+  const { script, style, icon } = watchFiles
+  const { refreshSeconds, title, state, isFollowed, heading, progress, content, facts } = pieces
+  const refresh = html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>`
+  const { text } = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<link rel="icon" href="../${icon.name}" type="image/svg+xml">
+<link rel="stylesheet" href="../${style.name}">
+<script type="module" src="../${script.name}"></script>
+${refreshSeconds === undefined ? undefined : refresh}
+</head>
+<body>
+<main data-state="${state}" data-followed="${isFollowed ? 'yes' : 'no'}">
+<h1 data-piece="heading">${heading}</h1>
+<p data-piece="says" role="status">${pieces.says}</p>
+<div data-piece="progress">${progress}</div>
+<div data-piece="content">${content}</div>
+<div data-piece="facts">${facts}</div>
+<p id="away" role="alert" hidden>The server cannot be reached. This page tries again by itself.</p>
+</main>
+</body>
+</html>
+`
+  return new Page(text)
+}
+
+/** How much of what is going on is done, 0 to 1; undefined where nothing is, or nobody knows. */
+function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactStatus): number | undefined {
+  if (state === 'processing') return progress
+  if (state !== 'uploading' || size === undefined) return undefined
+  return size === 0 ? 1 : bytesReceived / size
+}
+
+function toPercent(share: number): number {
+  return Math.floor(share * 100)
+}
+
+function renderProgress(status: ArtifactStatus, share: number | undefined): Html | undefined {
+  const { state, size, bytesReceived = 0 } = status
+  if (state !== 'uploading' && state !== 'processing') return undefined
+  if (share === undefined)
+    return html`<progress max="1" aria-label="${says[state]}"></progress>
+<p class="figures">${toByteText(bytesReceived)} so far</p>`
+  const total = state === 'uploading' && size !== undefined ? ` of ${toByteText(size)}` : ''
+  return html`<progress max="1" value="${share}" aria-label="${says[state]}"></progress>
+<p class="figures"><span id="percent">${toPercent(share)}</span> %${total}</p>`
+}
+
+function renderShown(shown: Shown, { status, query }: WatchView, label: string): Html {
+  const address = `../${status.artifactId}${query}`
+  const size = toByteText(shown.sizeBytes)
+  const link = html`<p><a class="download" href="${address}" download>Download</a> <span class="figures">${size}</span></p>`
+  if (shown.as === 'file') return link
+  return html`${renderMedia(shown, address, query, label)}
+${link}`
+}
+
+function renderMedia({ as, text, hasPoster }: Shown, address: string, query: string, label: string): Html {
+  if (as === 'captions') return html`<pre tabindex="0" aria-label="Captions" dir="auto">${text}</pre>`
+  if (as === 'picture') return html`<img src="${address}" alt="${label}">`
+  const poster = hasPoster ? html` poster="poster${query}"` : undefined
+  return html`<video controls playsinline preload="metadata" aria-label="${label}" src="${address}"${poster}></video>`
+}
+
+/** What else there is to know. `outcome` is between the host and its own pages. Contract: Artifact status. */
+function listFacts({ status: { state, kind, conversion, acknowledged }, shown }: WatchView): Html[] {
+  if (state === 'unknown')
+    return [
+      fact(
+        'Nothing has been uploaded to this address, or it is not there any more. This page goes on looking.',
+      ),
+    ]
+  if (state === 'uploading')
+    return [fact('It stays safe when the connection breaks, and goes on from there.')]
+  const facts = []
+  if (state === 'processing')
+    facts.push(fact('All of it has arrived, and is being made ready to be looked at.'))
+  if (conversion?.result === 'original' && kind !== 'project' && shown !== undefined)
+    facts.push(fact('It is offered just as it was uploaded.'))
+  if (conversion?.reason !== undefined) facts.push(fact(conversion.reason))
+  facts.push(
+    fact(
+      acknowledged === true
+        ? 'Whoever it was uploaded for has received it.'
+        : 'Whoever it was uploaded for is being told.',
+    ),
+  )
+  return facts
+}
+
+function fact(text: string): Html {
+  return html`<p>${text}</p>
+`
+}
+
+/** In the units that people read: 1 kB is 1000 bytes. */
+function toByteText(bytes: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
+  const power = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1)
+  const digits = power === 0 ? 0 : 1
+  return `${(bytes / 1000 ** power).toFixed(digits)} ${units[power]}`
+}
+
+/** A window's title cannot isolate text that runs the other way. */
+function withoutDirections(text: string): string {
+  return text.replace(/\p{Bidi_Control}/gu, '')
+}

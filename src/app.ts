@@ -6,7 +6,7 @@ import { ServiceError, toServiceError } from './errors.ts'
 import { ambientOf } from './rest/ambient.ts'
 import { docsPages } from './rest/docs.ts'
 import { createRestDoor } from './rest/door.ts'
-import { errorHeaders, errorShapeOf, renderError } from './rest/errors.ts'
+import { errorHeaders, errorShapeOf, isAboutArtifacts, renderError } from './rest/errors.ts'
 import {
   bearerOf,
   clientAddressOf,
@@ -155,6 +155,7 @@ function createErrorHandler(
     logFailure(log, { requestId: arrivalOf(request).requestId, path: request.path }, failure)
     if (response.headersSent) return void response.destroy()
     setSecurityHeaders(request, response, () => {})
+    if (isAboutArtifacts(request.path)) response.setHeader('Protocol-Version', '2')
     for (const [name, value] of toPairs(errorHeaders(failure))) response.setHeader(name, value)
     response.status(failure.status).json(renderError(failure, errorShapeOf(request.path)))
   }

@@ -22,6 +22,12 @@ export function pageOf({ artifact_id, view_token }: Reserved): string {
   return `/artifacts/${artifact_id}/watch?token=${view_token}`
 }
 
+/** The row of an artifact, as it is kept. */
+export function readRow(app: TestApp, id: string) {
+  const { db } = app.service.deps
+  return db.selectFrom('artifacts').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+}
+
 /** Writes into the row of an artifact, and says so. */
 export async function setArtifact(
   app: TestApp,
@@ -63,7 +69,7 @@ export async function openPage(
   page.on('pageerror', (error) => complaints.push(`error: ${error.message}`))
   page.on('request', (request) => {
     if (new URL(request.url()).origin !== new URL(url).origin) complaints.push(`request: ${request.url()}`)
-    if (request.headers().referer !== undefined) complaints.push(`referrer: ${request.headers().referer}`)
+    if (request.headers().referer) complaints.push(`referrer: ${request.headers().referer}`)
   })
   await page.goto(url)
   return { page, complaints }

@@ -51,7 +51,7 @@ const RETRY_SECONDS = 10
 export function renderWatchPage(view: WatchView): Page {
   const { status } = view
   const { state, kind, name } = status
-  const label = name ?? (kind === undefined ? 'Artifact' : kinds[kind])
+  const label = name ?? (kind === undefined ? 'Upload' : kinds[kind])
   const share = shareOf(status)
   return renderPage({
     state,
@@ -197,6 +197,7 @@ function fact(text: string): Html {
 
 /** In the units that people read: 1 kB is 1000 bytes. */
 function toByteText(bytes: number): string {
+  if (bytes === 1) return '1 byte'
   const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
   const power = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1)
   const digits = power === 0 ? 0 : 1

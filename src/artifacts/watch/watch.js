@@ -16,7 +16,8 @@ for (const [name, element] of listPieces(document)) pieces.set(name, element.inn
 
 /** What was told last, without what only moves the bar. */
 let told = ''
-let refreshedAtMs = 0
+let areFiguresDue = false
+let refreshing = Promise.resolve()
 let hasBeenThere = isThere()
 
 /** @param {Document} page @returns {[string, HTMLElement][]} */
@@ -33,8 +34,14 @@ function isFollowed() {
   return main.dataset.followed === 'yes'
 }
 
-/** Asks for the page and takes over what is new in it. @throws when there is none to be had */
-async function refresh() {
+/** One after the other, so that an older page never takes the place of a newer one. @throws when there is none to be had */
+function refresh() {
+  refreshing = refreshing.catch(() => {}).then(takeOverPage)
+  return refreshing
+}
+
+/** Asks for the page and takes over what is new in it. */
+async function takeOverPage() {
   const response = await fetch(location.href, { signal: AbortSignal.timeout(SILENCE_MS) })
   if (response.status >= 500) throw new Error(`the page was answered with ${response.status}`)
   const page = new DOMParser().parseFromString(await response.text(), 'text/html')
@@ -45,7 +52,6 @@ async function refresh() {
   Object.assign(main.dataset, newMain.dataset)
   document.title = page.title
   for (const [name, element] of listPieces(page)) takeOver(name, element)
-  refreshedAtMs = performance.now()
   if (isThere()) hasBeenThere = true
   else if (main.dataset.state === 'unknown' && hasBeenThere) tellGone()
 }
@@ -61,7 +67,8 @@ function tellGone() {
   const says = document.querySelector('[data-piece=says]')
   const facts = document.querySelector('[data-piece=facts] p')
   if (says === null || facts === null) return
-  says.textContent = 'It is gone'
+  document.title = 'It is gone'
+  says.textContent = document.title
   facts.textContent = 'It was removed, or what had arrived of it has expired.'
 }
 
@@ -74,11 +81,21 @@ async function show(status) {
   const { bytesReceived, progress, ...rest } = status
   const isNews = told !== JSON.stringify(rest)
   const share = shareOf(status)
-  const isDue = share === undefined && performance.now() - refreshedAtMs >= FIGURES_EVERY_MS
-  if (isNews || (status.state === 'uploading' && isDue)) {
+  if (isNews) {
     await refresh()
     told = JSON.stringify(rest)
   } else if (share !== undefined) moveBar(share)
+  else refreshFigures()
+}
+
+function refreshFigures() {
+  if (areFiguresDue) return
+  areFiguresDue = true
+  setTimeout(() => {
+    areFiguresDue = false
+    // When the server is away the stream tells.
+    refresh().catch(() => {})
+  }, FIGURES_EVERY_MS)
 }
 
 /** @param {Status} status */

@@ -103,7 +103,9 @@ class RestCall extends HttpCall<Caller> implements Call<Caller, unknown> {
   failurePage: ((failure: ServiceError) => Page) | undefined
 
   get wantsEvents(): boolean {
-    return this.request.headers.accept?.includes('text/event-stream') === true
+    const { method, headers } = this.request
+    // Of a stream that never ends there would be nothing to send but its head.
+    return method !== 'HEAD' && headers.accept?.includes('text/event-stream') === true
   }
 
   writeAnswer(status: number, result: unknown): void {

@@ -192,6 +192,17 @@ describe('whoever waits', () => {
     await expect.poll(() => page.locator('#percent').innerText(), within).toBe('50')
   })
 
+  test('sees it all, only later, where no more streams may be open', async () => {
+    const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
+    const reserved = await reserve(app)
+    const upload = await beginUpload(app, { metadata: { artifactId: reserved.artifact_id } })
+    const opened = [1, 2].map(() => openPage(browser, app.url + pageOf(reserved)))
+    const pages = (await Promise.all(opened)).map(({ page }) => page)
+    await patchUpload(app, upload, 0, Buffer.from('01234'))
+    for (const page of pages) await expect.poll(() => page.locator('#percent').innerText(), within).toBe('50')
+    for (const page of pages) expect(await page.locator('#away').isVisible()).toBe(false)
+  })
+
   test('has the same without scripts, by asking again', async () => {
     const app = await startApp()
     const reserved = await reserve(app)

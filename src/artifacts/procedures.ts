@@ -18,7 +18,7 @@ import {
 } from './schema.ts'
 import { openArtifact, openPoster } from './serving.ts'
 import { answerStatus, watchInSlot } from './status-answer.ts'
-import { renderWatchFailure } from './watch/page.ts'
+import { renderWatchFailure } from './watch/pieces.ts'
 import { openWatchPage } from './watch/show.ts'
 
 const tag = 'Artifacts'

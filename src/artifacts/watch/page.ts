@@ -1,9 +1,8 @@
 /** The waiting page: how an artifact is doing, and what became of it, for somebody who has nothing but the address. */
-import type { ServiceError } from '../../errors.ts'
-import { Page } from '../../rpc/answer.ts'
+import type { Page } from '../../rpc/answer.ts'
 import type { ArtifactStatus } from '../schema.ts'
-import { watchFiles } from './files.ts'
 import { type Html, html } from './html.ts'
+import { renderPage } from './pieces.ts'
 
 /** What is there to be looked at. */
 export interface Shown {
@@ -22,21 +21,6 @@ export interface WatchView {
   readonly shown?: Shown | undefined
 }
 
-/** What the page says, piece by piece; its script replaces them by the same pieces of a newer page. */
-interface Pieces {
-  readonly state: string
-  /** Whether there may be something new later, for which the page stays open. */
-  readonly isFollowed: boolean
-  /** Seconds after which a browser without scripts asks again. */
-  readonly refreshSeconds: number | undefined
-  readonly title: string
-  readonly heading: Html
-  readonly says: string
-  readonly progress?: Html | undefined
-  readonly content?: Html | undefined
-  readonly facts: readonly Html[]
-}
-
 const kinds = { video: 'Video', project: 'Project', captions: 'Captions', thumbnail: 'Picture' } as const
 const says = {
   unknown: 'Nothing here yet',
@@ -45,7 +29,6 @@ const says = {
   ready: 'Ready',
 } as const
 const REFRESH_SECONDS = { unknown: 10, uploading: 3, processing: 3, ready: undefined } as const
-const RETRY_SECONDS = 10
 
 /** The page as it is now, complete without its script. */
 export function renderWatchPage(view: WatchView): Page {
@@ -64,66 +47,6 @@ export function renderWatchPage(view: WatchView): Page {
     content: view.shown && renderShown(view.shown, view, label),
     facts: listFacts(view),
   })
-}
-
-/** What somebody is told who may not see it, or cannot. */
-export function renderWatchFailure(failure: ServiceError): Page {
-  const { status, details } = failure
-  const isPassing = status === 429 || status >= 500
-  const [heading, says] = failures[status] ?? failures[isPassing ? 500 : 400] ?? ['', '']
-  const seconds = isPassing ? Math.max(RETRY_SECONDS, details.retryAfterSeconds ?? 0) : undefined
-  return renderPage({
-    state: 'failed',
-    isFollowed: isPassing,
-    refreshSeconds: seconds,
-    title: heading,
-    heading: html`${heading}`,
-    says,
-    facts: [],
-  })
-}
-
-const failures: Readonly<Record<number, readonly [heading: string, says: string]>> = {
-  400: ['This address is not complete', 'It does not say what to show. Check that it was copied as a whole.'],
-  401: [
-    'This address is not valid',
-    'It has expired, was withdrawn, or was not copied as a whole. Ask whoever gave it to you for a new one.',
-  ],
-  403: ['This address is for something else', 'Ask whoever gave it to you for the right one.'],
-  429: ['Too many at once', 'Too many pages ask from where you are. This one tries again by itself.'],
-  500: ['Something went wrong', 'It is not your doing. This page tries again by itself.'],
-}
-
-function renderPage(pieces: Pieces): Page {
-  const { script, style, icon } = watchFiles
-  const { refreshSeconds, title, state, isFollowed, heading, progress, content, facts } = pieces
-  const refresh = html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>`
-  const { text } = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>${title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="robots" content="noindex">
-<link rel="icon" href="../${icon.name}" type="image/svg+xml">
-<link rel="stylesheet" href="../${style.name}">
-<script type="module" src="../${script.name}"></script>
-${refreshSeconds === undefined ? undefined : refresh}
-</head>
-<body>
-<main data-state="${state}" data-followed="${isFollowed ? 'yes' : 'no'}">
-<h1 data-piece="heading">${heading}</h1>
-<p data-piece="says" role="status">${pieces.says}</p>
-<div data-piece="progress">${progress}</div>
-<div data-piece="content">${content}</div>
-<div data-piece="facts">${facts}</div>
-<p id="away" role="alert" hidden>The server cannot be reached. This page tries again by itself.</p>
-</main>
-</body>
-</html>
-`
-  return new Page(text)
 }
 
 /** How much of what is going on is done, 0 to 1; undefined where nothing is, or nobody knows. */
@@ -158,7 +81,8 @@ ${link}`
 }
 
 function renderMedia({ as, text, hasPoster }: Shown, address: string, query: string, label: string): Html {
-  if (as === 'captions') return html`<pre tabindex="0" aria-label="Captions" dir="auto">${text}</pre>`
+  if (as === 'captions')
+    return html`<pre role="region" tabindex="0" aria-label="Captions" dir="auto">${text}</pre>`
   if (as === 'picture') return html`<img src="${address}" alt="${label}">`
   const poster = hasPoster ? html` poster="poster${query}"` : undefined
   return html`<video controls playsinline preload="metadata" aria-label="${label}" src="${address}"${poster}></video>`

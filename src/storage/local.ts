@@ -74,7 +74,7 @@ class LocalBlobs implements Blobs {
   }
 
   async open(name: string, range?: ByteRange): Promise<Readable> {
-    const file = await open(join(await this.folder.root(), name))
+    const file = await open(await this.findPath(name))
     try {
       const { size } = await file.stat()
       if (range !== undefined && range.end >= size)
@@ -86,8 +86,12 @@ class LocalBlobs implements Blobs {
     }
   }
 
+  async findPath(name: string): Promise<string> {
+    return join(await this.folder.root(), name)
+  }
+
   async delete(name: string): Promise<void> {
-    await rm(join(await this.folder.root(), name), { force: true })
+    await rm(await this.findPath(name), { force: true })
   }
 
   async *list(): AsyncIterable<BlobEntry> {

@@ -72,7 +72,7 @@ export async function makeStand(options?: StandOptions) {
 
 async function makeConverter(folder: string, { programs, ...limits }: StandOptions = {}): Promise<Converter> {
   const searchPath = programs === undefined ? (process.env.PATH ?? '') : await makePath(folder, programs)
-  const conversion = { wallMs: 60_000, memoryBytes: 2 * 1024 ** 3, searchPath, ...limits }
+  const conversion = { wallMs: 60_000, memoryBytes: 2 * 1024 ** 3, searchPath, tries: 1, ...limits }
   return createConverter({ config: { conversion }, clock: systemClock })
 }
 

@@ -74,7 +74,7 @@ class LocalBlobs implements Blobs {
   }
 
   async open(name: string, range?: ByteRange): Promise<Readable> {
-    const file = await open(await this.findPath(name))
+    const file = await open(join(await this.folder.root(), name))
     try {
       const { size } = await file.stat()
       if (range !== undefined && range.end >= size)
@@ -91,7 +91,7 @@ class LocalBlobs implements Blobs {
   }
 
   async delete(name: string): Promise<void> {
-    await rm(await this.findPath(name), { force: true })
+    await rm(join(await this.folder.root(), name), { force: true })
   }
 
   async *list(): AsyncIterable<BlobEntry> {

@@ -77,7 +77,7 @@ async function makeConverter(folder: string, { programs, ...limits }: StandOptio
 }
 
 /** A search path on which nothing but these programs is found. */
-async function makePath(folder: string, programs: StandOptions['programs'] = {}): Promise<string> {
+export async function makePath(folder: string, programs: StandOptions['programs'] = {}): Promise<string> {
   const path = join(folder, 'programs')
   await mkdir(path)
   for (const [name, script] of Object.entries(programs)) {

@@ -55,9 +55,9 @@ export async function until(ask: () => Promise<boolean>, what: string): Promise<
 export async function makeGate(before = '') {
   const folder = await makeFolder()
   const [isOpen, started] = [join(folder, 'open'), join(folder, 'started')]
-  const waits = `echo $$ >> ${started}\nwhile [ ! -e ${isOpen} ]; do sleep 0.05; done`
+  const waits = `echo $$ >> ${started}\nwhile [ ! -e ${isOpen} ]; do [ -d ${folder} ] || exit 1; sleep 0.05; done`
   const ffmpeg = `${waits}\n${before}\nexec ${getProgram('ffmpeg')} "$@"`
-  const path = await makePath(folder, { ffprobe: true, ffmpeg })
+  const path = await makePath(folder, { ffprobe: true, ffmpeg, setpriv: true })
   return { env: { PATH: path }, folder, open: () => writeFile(isOpen, '') }
 }
 

@@ -17,7 +17,7 @@ import { createProgressWriter } from './progress.ts'
 import type { Work } from './runner.ts'
 import { type JobRow, returnJob } from './store.ts'
 
-/** After so many failures of ours, which takes some four hours, an upload is served as it came. */
+/** After so many failures of ours, which takes about three hours, an upload is served as it came. */
 const MOST_FAILURES = 30
 const GAVE_UP = 'It could not be converted here, so it is served as it was uploaded.'
 

@@ -27,6 +27,7 @@ export function createDeliveryWork(deps: DeliveryDeps): Work {
 }
 
 async function deliver(deps: DeliveryDeps, row: UploadRow, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
   const { clock, onUploadComplete } = deps
   const over = new AbortController()
   const ends = AbortSignal.any([signal, over.signal])
@@ -39,7 +40,9 @@ async function deliver(deps: DeliveryDeps, row: UploadRow, signal: AbortSignal):
     },
     async open() {
       assertRunning(ends)
-      return deps.store.blobs.open(row.blob, wholeOf(row.received_bytes))
+      const bytes = await deps.store.blobs.open(row.blob, wholeOf(row.received_bytes))
+      ends.addEventListener('abort', () => void bytes.destroy(), { once: true })
+      return bytes
     },
   })
   const handle = async () => void (await onUploadComplete(toCompletedUpload(row), hooks))

@@ -99,7 +99,6 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunne
 
   function begin(job: JobRow): void {
     const stop = new AbortController()
-    if (isClosed) stop.abort('closing' satisfies StopReason)
     const ended = doJob(deps, options, job, stop)
       .catch((error) => log.warn({ err: error, kind, blob: job.blob }, 'a job could not be given back'))
       .finally(() => {

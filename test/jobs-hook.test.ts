@@ -1,5 +1,6 @@
 /** The host is told of each complete upload until its handler returns, and what it records is kept. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import { describe, expect, test, vi } from 'vitest'
 import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../src/service.ts'
 import { startApp } from './support/app.ts'
@@ -149,6 +150,21 @@ describe('a handler that fails', () => {
     await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     advance(1)
     await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+  })
+
+  test('is also one whose outcome cannot be kept, whether it waits for that or not', async () => {
+    const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
+    const { app, advance } = await startJobs({ options: { onUploadComplete } })
+    const { db } = app.service.deps
+    await sql`create trigger stop before update of outcome on artifacts
+      begin select raise(abort, 'the disk is full'); end`.execute(db)
+    const { id } = await beginUpload(app, captions)
+    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    expect((await readStatus(app, id)).acknowledged).toBe(false)
+    await sql`drop trigger stop`.execute(db)
+    advance(1)
+    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    expect((await readStatus(app, id)).outcome).toBe('kept')
   })
 
   test('to come to an end in time is called again, and told that nobody waits', async () => {

@@ -12,7 +12,7 @@ import {
   returnJob,
   takeJob,
 } from '../src/artifacts/jobs/store.ts'
-import { insertArtifact } from '../src/artifacts/store.ts'
+import { insertArtifact, raiseProgress } from '../src/artifacts/store.ts'
 import { applyMigrations } from '../src/db/migrate.ts'
 import { migrations } from '../src/db/migrations/index.ts'
 import { openSqlite, toKysely } from '../src/db/sqlite.ts'
@@ -84,6 +84,19 @@ describe('a job', () => {
     expect(await take(105)).toMatchObject({ blob: 'one', failures: 1 })
     expect(await take(105)).toBeUndefined()
   })
+})
+
+test('progress never falls, and ends with the conversion', async () => {
+  const { db } = await openWith(['one'])
+  const raise = (permille: number) => raiseProgress(db, { blob: 'one' }, permille)
+  expect([await raise(300), await raise(300), await raise(200), await raise(301)]).toEqual([
+    true,
+    false,
+    false,
+    true,
+  ])
+  await db.updateTable('artifacts').set({ state: 'ready' }).execute()
+  expect(await raise(900)).toBe(false)
 })
 
 test('of several processes that look for jobs each gets others', async () => {

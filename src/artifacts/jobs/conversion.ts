@@ -82,17 +82,18 @@ async function findSource(deps: ConversionDeps, { row, folder, signal }: Convers
 async function keepResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
   const { file, poster } = result
   if (result.result === 'original') return serveOriginal(deps, conversion, result)
+  const { job, row, signal } = conversion
   const { blobs } = deps.store
   await using unkept = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
     const { size } = await stat(path)
-    return unkept.adopt(await blobs.stage(createReadStream(path), size), (staged) => staged.discard())
+    const staged = await blobs.stage(createReadStream(path, { signal }), size)
+    return unkept.adopt(staged, () => staged.discard())
   }
   const made = await stage(file)
   const still = poster && (await stage(poster))
   await made.keep()
   await still?.keep()
-  const { job, row } = conversion
   const isReady = await makeReady(deps, job, row, {
     served_blob: made.name,
     served_bytes: made.sizeBytes,

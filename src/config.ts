@@ -100,11 +100,13 @@ export interface Config {
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
-  /** What one conversion of an upload may take, and where its programs are looked for, as in `PATH`. */
+  /** What one conversion of an upload may take, where its programs are looked for, as in `PATH`, and how often it is tried. */
   readonly conversion: {
     readonly wallMs: number
     readonly memoryBytes: number
     readonly searchPath: string
+    /** How often a file that cannot be converted is tried. */
+    readonly tries: number
   }
   readonly uploads: {
     /** Whether bytes are on the disk before their sender is told that they arrived. */
@@ -372,6 +374,7 @@ function toConfig(
       wallMs: toMs(given.PARLEY_CONVERSION_SECONDS),
       memoryBytes: given.PARLEY_CONVERSION_MEMORY_BYTES,
       searchPath,
+      tries: given.PARLEY_CONVERSION_TRIES,
     },
     uploads: { isSynced: given.PARLEY_UPLOAD_FSYNC, expirySeconds: given.PARLEY_UPLOAD_EXPIRY_SECONDS },
     breaker: {

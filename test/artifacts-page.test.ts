@@ -115,7 +115,7 @@ describe('the page', () => {
     expect(await readPage(app, id)).toContain('poster="poster"')
     await setConverted(app, id, 'image/webp')
     expect(await readPage(app, id)).toContain(`<img src="../${id}" alt="Video">`)
-    for (const unlike of [{ sniffed_type: 'text/html' }, { conversion_result: 'original' as const }]) {
+    for (const unlike of [{ sniffed_type: 'text/html' }, { conversion_reason: 'It is damaged.' }]) {
       await setConverted(app, id, 'image/webp', unlike)
       expect(await readPage(app, id)).not.toMatch(/<video|<img|<pre/)
     }
@@ -125,10 +125,10 @@ describe('the page', () => {
 
   test('shows captions as text, of long ones the beginning', async () => {
     const app = await startApp()
-    const short = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\n<b>Tom</b> & "Jerry"\n')
+    const short = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\n<b>Tom</b> &amp; "Jerry"\n')
     const { id } = await uploadWhole(app, short, { metadata: { filename: 'a.vtt', kind: 'captions' } })
     await setConverted(app, id, 'text/vtt')
-    expect(await readPage(app, id)).toContain('&#60;b&#62;Tom&#60;/b&#62; &#38; &#34;Jerry&#34;\n</pre>')
+    expect(await readPage(app, id)).toContain('&#60;b&#62;Tom&#60;/b&#62; &#38;amp; &#34;Jerry&#34;\n</pre>')
     const long = await uploadWhole(app, Buffer.from(`WEBVTT\n\nN${'é'.repeat(40_000)}`))
     await setConverted(app, long.id, 'text/vtt')
     const page = await readPage(app, long.id)

@@ -66,6 +66,7 @@ describe('without any variable', () => {
           wallMs: 600_000,
           memoryBytes: 2 * 1024 ** 3,
           searchPath: '/usr/local/bin:/usr/bin:/bin',
+          tries: 3,
         },
         uploads: { isSynced: true, expirySeconds: 86_400 },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },

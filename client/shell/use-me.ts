@@ -1,10 +1,9 @@
 /** Who is signed in, and with which of their keys they work. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
-import type { inferRouterOutputs } from '@trpc/server'
-import type { AppRouter } from '../../src/rpc/router.ts'
 import { api } from '../api.ts'
+import type { Outputs } from '../types.ts'
 
-export type Me = inferRouterOutputs<AppRouter>['manager']['me']
+export type Me = Outputs['manager']['me']
 
 export const meQuery = queryOptions({
   queryKey: ['me'],

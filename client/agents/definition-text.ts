@@ -1,0 +1,46 @@
+/** The text of a definition as the form sees it: read whole, changed one value at a time. Both ways of writing it. */
+import { parseDocument } from 'yaml'
+import type { DefinitionFormat } from '../types.ts'
+import { emptiedPath, isRecord, isSame, type Path, valueAt } from './paths.ts'
+import { editYaml } from './yaml-edit.ts'
+
+/** What a text says; undefined where it is no YAML mapping. */
+export function readDefinition(text: string, format: DefinitionFormat): Record<string, unknown> | undefined {
+  const parts = splitText(text, format)
+  if (parts === undefined) return undefined
+  const document = parseDocument(parts.configuration)
+  if (document.errors.length > 0) return undefined
+  const value: unknown = document.toJS() ?? {}
+  if (!isRecord(value)) return undefined
+  return parts.instructions === undefined ? value : { ...value, instructions: parts.instructions }
+}
+
+/** The text with one value changed; nothing else of it is touched. `undefined` takes the value out, and what it leaves empty. */
+export function changeDefinition(text: string, format: DefinitionFormat, path: Path, value: unknown): string {
+  const parts = splitText(text, format)
+  const whole = readDefinition(text, format)
+  if (parts === undefined || whole === undefined || isSame(valueAt(whole, path), value)) return text
+  if (parts.instructions !== undefined && path[0] === 'instructions') {
+    return `${parts.before}${parts.configuration}${parts.after}${String(value ?? '')}`
+  }
+  const place = value === undefined ? emptiedPath(whole, path) : path
+  const configuration = editYaml(parts.configuration, place, value)
+  return `${parts.before}${configuration}${parts.after}${parts.instructions ?? ''}`
+}
+
+interface TextParts {
+  readonly before: string
+  readonly configuration: string
+  readonly after: string
+  /** Of Markdown: everything below the front matter. */
+  readonly instructions: string | undefined
+}
+
+/** Decision: 6 (`markdown`): `---`, configuration, `---`, an empty line, instructions. */
+function splitText(text: string, format: DefinitionFormat): TextParts | undefined {
+  if (format === 'yaml') return { before: '', configuration: text, after: '', instructions: undefined }
+  const match = /^(\uFEFF?---[ \t]*\r?\n)([\s\S]*?)(^---[ \t]*(?:\r?\n){0,2})/m.exec(text)
+  if (match === null || match.index !== 0) return undefined
+  const [all, before = '', configuration = '', after = ''] = match
+  return { before, configuration, after, instructions: text.slice(all.length) }
+}

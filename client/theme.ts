@@ -60,6 +60,8 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--mantine-color-dimmed': '#5a6072',
     '--mantine-color-placeholder': '#6b7183',
     '--mantine-color-error': '#c02626',
+    '--mantine-color-yellow-light-color': '#8a5300',
+    '--mantine-color-red-light-color': '#b42318',
     '--parley-surface': '#ffffff',
     '--parley-canvas': '#f7f8fa',
     '--parley-line': '#e3e5eb',

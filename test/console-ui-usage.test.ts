@@ -90,7 +90,7 @@ test('what was asked stands in the figures, in both kinds of tables, and in the 
   await page.getByRole('region', { name: 'Requests', exact: true }).getByText('Figures').click()
   expect(await readTable(page, 'Figures of requests')).toHaveLength(7)
 
-  await page.getByRole('radio', { name: 'Agent' }).check({ force: true })
+  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Agent').click()
   await page.getByRole('table', { name: 'Usage by agent' }).waitFor()
   expect(page.url()).toContain('by=agent')
   const byAgent = await readTable(page, 'Usage by agent')
@@ -126,13 +126,13 @@ test('a month is shown by day, agent, model and key, whatever the theme and the 
     ['agent', 'Agent'],
     ['model', 'Model'],
   ] as const) {
-    await page.getByRole('radio', { name: label }).check({ force: true })
+    await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText(label).click()
     await page.getByRole('table', { name: `Usage by ${by}` }).waitFor()
     expect(await readTable(page, `Usage by ${by}`)).toHaveLength(2)
     await expectView(page, `usage-${by}`)
   }
-  await page.getByRole('radio', { name: 'All keys' }).check({ force: true })
-  await page.getByRole('radio', { name: 'Key', exact: true }).check({ force: true })
+  await page.getByRole('radiogroup', { name: 'Whose calls' }).getByText('All keys').click()
+  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Key').click()
   await page.getByRole('table', { name: 'Usage by key' }).waitFor()
   expect((await readTable(page, 'Usage by key')).map(([name]) => name)).toEqual(['first'])
   await page.reload()
@@ -152,7 +152,7 @@ test('days without calls say so, and a server that fails can be asked again', as
   await page.getByText('No calls on these days').waitFor()
   await expectView(page, 'usage-empty')
   await page.route('**/trpc/usage.list*', (route) => route.fulfill({ status: 404, body: '{}' }))
-  await page.getByRole('radio', { name: '7 days' }).check({ force: true })
+  await page.getByRole('radiogroup', { name: 'Days' }).getByText('7 days').click()
   await page.getByText('The usage could not be loaded').waitFor()
   await expectView(page, 'usage-failed')
   await page.unroute('**/trpc/usage.list*')

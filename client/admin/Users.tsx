@@ -54,7 +54,7 @@ function Who({ name, email, is_administrator: isAdministrator }: User) {
           {name === '' ? email : name}
         </Text>
         {isAdministrator ? (
-          <Badge variant="light" className="badge-accent">
+          <Badge variant="light" className="badge-accent" tt="none">
             Administrator
           </Badge>
         ) : null}

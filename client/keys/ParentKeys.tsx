@@ -68,12 +68,16 @@ function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) 
         {name}
       </Text>
       {isActive ? (
-        <Badge variant="light" className="badge-accent">
+        <Badge variant="light" className="badge-accent" tt="none">
           Active
         </Badge>
       ) : null}
       {isAutomatic ? (
-        <Badge variant="default" title="It was made when you came first, and ends when you claim another">
+        <Badge
+          variant="default"
+          tt="none"
+          title="It was made when you came first, and ends when you claim another"
+        >
           Automatic
         </Badge>
       ) : null}

@@ -1,5 +1,5 @@
 /** Uploads and files in a real browser: sent in parts across a reload, followed until they are ready, played, and removed. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -14,6 +14,9 @@ import { uploadWhole } from './support/uploads.ts'
 // A browser needs its processor, which others may have on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
+/** What the console sends in one request. */
+const PART_BYTES = 8 * 1024 * 1024
+
 let browser: Browser
 let folder: string
 let clip: string
@@ -24,8 +27,9 @@ beforeAll(async () => {
   still = join(folder, 'still.jpg')
   await ffmpeg('-f', 'lavfi', '-i', 'testsrc2=size=640x360', '-frames:v', '1', still)
   // Larger than one part: noise does not get smaller.
-  const noise = 'nullsrc=size=640x360:rate=10:duration=2,geq=random(1)*255:128:128'
+  const noise = 'nullsrc=size=640x360:rate=30:duration=2,geq=random(1)*255:128:128'
   clip = await makeVideo(join(folder, 'launch.mp4'), [...h264, '-qp', '0'], noise)
+  expect((await stat(clip)).size).toBeGreaterThan(PART_BYTES * 1.2)
   browser = await launchBrowser()
 })
 afterAll(async () => {
@@ -76,7 +80,7 @@ describe('an upload', () => {
     })
     await page.getByLabel('The file launch.mp4').setInputFiles(clip)
     await sending(page).getByText(/^Sent/).waitFor({ timeout: 60_000 })
-    expect(offsets[0]).toBe(String(8 * 1024 * 1024))
+    expect(offsets[0]).toBe(String(PART_BYTES))
     await rowOf(page, 'The launch').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
     await page.getByRole('button', { name: 'Open The launch' }).click()
     const video = page.locator('video')

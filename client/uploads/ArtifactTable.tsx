@@ -78,7 +78,7 @@ export function State({ artifact }: { readonly artifact: Artifact }) {
       </Stack>
     )
   }
-  const isAsItCame = state === 'ready' && conversion?.result === 'original'
+  const isAsItCame = state === 'ready' && conversion?.reason !== undefined
   return (
     <Group gap={6} title={isAsItCame ? conversion.reason : undefined}>
       <span className="state-dot" data-state={state} />

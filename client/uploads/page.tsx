@@ -30,7 +30,7 @@ export function UploadsPage() {
     <>
       <PageHeader
         title="Uploads"
-        about="Videos, pictures, captions and projects. Whatever interrupts an upload, it goes on where it was."
+        about="Videos, pictures, captions and projects. What is interrupted goes on where it was."
       />
       <Stack gap="md">
         <DropZone />

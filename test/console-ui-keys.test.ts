@@ -42,7 +42,7 @@ describe('parent keys', () => {
     expect(await works(app, first)).toBe(true)
     await expectView(page, 'keys-created')
     await page.getByRole('button', { name: 'I have copied it' }).click()
-    await page.getByRole('cell', { name: 'Web shop' }).waitFor()
+    await page.getByRole('cell', { name: 'Web shop', exact: true }).waitFor()
     expect(await page.content()).not.toContain(first)
 
     await openActions(page, 'Web shop', 'New secret…')
@@ -67,7 +67,7 @@ describe('parent keys', () => {
     expect(await revoke.isDisabled()).toBe(true)
     await page.getByRole('textbox', { name: 'Type Web shop to go on' }).fill('Web shop')
     await revoke.click()
-    await page.getByRole('cell', { name: 'Web shop' }).waitFor({ state: 'detached' })
+    await page.getByRole('cell', { name: 'Web shop', exact: true }).waitFor({ state: 'detached' })
     expect(await works(app, third)).toBe(false)
     expect(complaints).toEqual([])
   })

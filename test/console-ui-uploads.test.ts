@@ -107,7 +107,7 @@ describe('an upload', () => {
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Open still.jpg' }).click()
-    const image = page.getByRole('dialog').getByRole('img')
+    const image = page.getByRole('img', { name: 'still.jpg' })
     await expect
       .poll(() => image.evaluate((one) => (one as HTMLImageElement).naturalWidth))
       .toBeGreaterThan(0)

@@ -57,7 +57,7 @@ const actorKinds = {
   user: '',
   token: 'token of',
   command: 'command line of',
-  service: 'the service',
+  service: 'the',
 } as const
 
 const columns: readonly Column<AuditEvent>[] = [

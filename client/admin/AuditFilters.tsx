@@ -32,7 +32,7 @@ export function AuditFilters({ filters, onFilter }: AuditFiltersProps) {
   const isAny = Object.values(filters).some((value) => value !== undefined)
   return (
     <form onSubmit={submit} aria-label="Filters">
-      <Group gap="sm" align="flex-end">
+      <div className="audit-filters">
         <NativeSelect
           label="Action"
           data={offered}
@@ -53,15 +53,17 @@ export function AuditFilters({ filters, onFilter }: AuditFiltersProps) {
         />
         <Day label="From" value={filters.from} onPick={(from) => apply({ from })} />
         <Day label="To" value={filters.to} onPick={(to) => apply({ to })} />
-        <Button type="submit" variant="default">
-          Filter
-        </Button>
-        {isAny ? (
-          <Button variant="subtle" onClick={() => onFilter({})}>
-            Clear
+        <Group gap={4} wrap="nowrap">
+          <Button type="submit" variant="default">
+            Filter
           </Button>
-        ) : null}
-      </Group>
+          {isAny ? (
+            <Button variant="subtle" px="xs" onClick={() => onFilter({})}>
+              Clear
+            </Button>
+          ) : null}
+        </Group>
+      </div>
     </form>
   )
 }

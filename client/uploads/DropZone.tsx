@@ -41,7 +41,7 @@ export function DropZone() {
           <Stack gap={2}>
             <Text fw={500}>Drop files here</Text>
             <Text size="sm" c="dimmed">
-              or choose them; several go one after the other
+              or choose them, as many as you like
             </Text>
           </Stack>
         </Group>

@@ -16,6 +16,22 @@ import { BrokenPage, UnknownPage } from './shell/Trouble.tsx'
 import { parseUploadsSearch } from './uploads/search.ts'
 import { parseUsageSearch } from './usage/search.ts'
 
+/** Which panes of the editor are shown. */
+interface EditorSearch {
+  readonly view?: 'both' | 'form' | 'yaml' | 'try'
+  readonly try?: boolean
+}
+
+interface HistorySearch {
+  readonly version?: number
+  readonly against?: 'before' | 'current'
+}
+
+function readEditorSearch(search: Record<string, unknown>): EditorSearch {
+  const view = (['both', 'form', 'yaml', 'try'] as const).find((one) => one === search.view)
+  return { ...(view === undefined ? {} : { view }), ...(search.try === true ? { try: true } : {}) }
+}
+
 const root = createRootRoute()
 
 const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: SignInPage })
@@ -33,7 +49,56 @@ const start = createRoute({
 const agents = createRoute({
   getParentRoute: () => shell,
   path: '/agents',
+  validateSearch: ({ q }: Record<string, unknown>): { q?: string } =>
+    typeof q === 'string' && q !== '' ? { q } : {},
   component: lazyRouteComponent(() => import('./agents/page.tsx'), 'AgentsPage'),
+})
+
+const newAgent = createRoute({
+  getParentRoute: () => shell,
+  path: '/agents/new',
+  validateSearch: (search): EditorSearch & { template?: string } => ({
+    ...readEditorSearch(search),
+    ...(typeof search.template === 'string' ? { template: search.template } : {}),
+  }),
+  component: lazyRouteComponent(() => import('./agents/create/page.tsx'), 'NewAgentPage'),
+})
+
+const agent = createRoute({
+  getParentRoute: () => shell,
+  path: '/agents/$agentId',
+  component: lazyRouteComponent(() => import('./agents/agent/page.tsx'), 'AgentPage'),
+})
+
+const editAgent = createRoute({
+  getParentRoute: () => agent,
+  path: '/',
+  validateSearch: readEditorSearch,
+  component: lazyRouteComponent(() => import('./agents/edit/page.tsx'), 'EditAgentPage'),
+})
+
+const agentHistory = createRoute({
+  getParentRoute: () => agent,
+  path: '/history',
+  validateSearch: ({ version, against }: Record<string, unknown>): HistorySearch => ({
+    ...(typeof version === 'number' ? { version } : {}),
+    ...(against === 'current' ? { against } : {}),
+  }),
+  component: lazyRouteComponent(() => import('./agents/history/page.tsx'), 'HistoryPage'),
+})
+
+const embedAgent = createRoute({
+  getParentRoute: () => agent,
+  path: '/embed',
+  validateSearch: ({ as }: Record<string, unknown>): { as?: 'react' | 'api' | 'script' } =>
+    as === 'react' || as === 'api' ? { as } : {},
+  component: lazyRouteComponent(() => import('./embed/page.tsx'), 'EmbedPage'),
+})
+
+const agentModels = createRoute({
+  getParentRoute: () => agent,
+  path: '/models',
+  component: lazyRouteComponent(() => import('./policy/page.tsx'), 'PolicyPage'),
 })
 
 const keys = createRoute({
@@ -75,7 +140,18 @@ const unknown = createRoute({ getParentRoute: () => shell, path: '$', component:
 
 const tree = root.addChildren([
   signIn,
-  shell.addChildren([start, agents, keys, usage, uploads, files, admin, unknown]),
+  shell.addChildren([
+    start,
+    agents,
+    newAgent,
+    agent.addChildren([editAgent, agentHistory, embedAgent, agentModels]),
+    keys,
+    usage,
+    uploads,
+    files,
+    admin,
+    unknown,
+  ]),
 ])
 
 /** Reads the page's address at once: whatever must not stay in it has to be out of it by then. */

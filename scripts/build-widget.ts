@@ -38,6 +38,15 @@ const preactForReact = [
   { find: /^react(-dom)?$/, replacement: 'preact/compat' },
 ]
 
+const frameAliases = [
+  ...preactForReact,
+  // Its form for browsers writes HTML into an element: Trusted Types forbid that, and a worker has no document.
+  {
+    find: 'decode-named-character-reference',
+    replacement: join(root, 'widget/frame/markdown/decode-entity.ts'),
+  },
+]
+
 async function bundle(
   entry: string,
   config: InlineConfig,
@@ -49,6 +58,8 @@ async function bundle(
     build: {
       write: false,
       target: 'es2022',
+      // Of 2024: their `light-dark()` is not to be spelled out.
+      cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       cssCodeSplit: false,
       modulePreload: false,
       assetsInlineLimit: 0,
@@ -69,13 +80,14 @@ async function bundle(
   }
 }
 
-/** The React component keeps its imports of React: the page has its own. */
+/** The React component keeps its imports of React: the page has its own. It is for browsers, and says so to what renders on servers. */
 async function bundleReact(): Promise<Uint8Array> {
-  const build = {
-    minify: false,
-    rolldownOptions: { external: /^react(-dom)?(\/|$)/, preserveEntrySignatures: 'strict' },
+  const rolldownOptions = {
+    external: /^react(-dom)?(\/|$)/,
+    preserveEntrySignatures: 'strict',
   } as const
-  return (await bundle('react/index.ts', { build }, { format: 'es' })).script
+  const output = { format: 'es', banner: "'use client'\n" } as const
+  return (await bundle('react/index.ts', { build: { minify: false, rolldownOptions } }, output)).script
 }
 
 async function write(folder: string, name: string, extension: string, code: Uint8Array): Promise<BuiltPart> {
@@ -96,7 +108,7 @@ function styleOf({ style }: BuiltCode): Uint8Array {
 
 async function writeAll(folder: string): Promise<object> {
   const loader = await bundle('loader/main.ts', {}, { format: 'iife' })
-  const frame = await bundle('frame/main.tsx', { resolve: { alias: preactForReact } }, { format: 'es' })
+  const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, { format: 'es' })
   const demo = await bundle('demo/main.ts', {}, { format: 'es' })
   await writeFile(join(folder, 'react.js'), await bundleReact())
   return {

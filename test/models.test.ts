@@ -3,11 +3,18 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createTenant } from './support/agents.ts'
 import { startApp, type TestApp } from './support/app.ts'
+import { createTypedClient } from './support/rpc.ts'
 import { startUpstream, type Upstream } from './support/start-upstream.ts'
 
 const idsOf = async (app: TestApp, key = app.key): Promise<string[]> =>
   (await app.call('GET', '/v1/models', { key })).body.data.map(({ id }: { id: string }) => id)
 const say = (model: string) => ({ model, messages: [{ role: 'user', content: 'hello' }] })
+
+test('owners may choose from the models that chat', async () => {
+  const app = await startApp()
+  const choices = await createTypedClient(app).models.choices.query()
+  expect(choices).toEqual([{ provider: 'mock', model: 'mock', id: 'mock' }])
+})
 
 describe('the list', () => {
   test('has the shape every client knows', async () => {

@@ -63,7 +63,7 @@ export interface LauncherWords {
 
 /** What the frame says over the port. No other text of the conversation ever leaves it. */
 export type FrameMessage =
-  /** It is configured and shows itself; also with an error in it. Sent once. */
+  /** It is configured and shows itself; also with an error in it. Sent again when the language has changed. */
   | { readonly type: 'ready'; readonly words: LauncherWords }
   | { readonly type: 'close' }
   /** `label` says the count in words, such as "2 new messages". */

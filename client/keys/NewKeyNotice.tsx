@@ -4,6 +4,7 @@ import { CodeBlock } from '../parts/CodeBlock.tsx'
 import { renderMoment } from '../parts/format.ts'
 import { Icon } from '../shell/icons.tsx'
 import type { NewKey } from './actions.ts'
+import './keys.css'
 
 interface NewKeyNoticeProps {
   readonly made: NewKey
@@ -20,7 +21,9 @@ export function NewKeyNotice({ made, isShownOnce, onClose }: NewKeyNoticeProps) 
           This is the only time the key is shown. Keep it on your server, never in a web page.
         </Alert>
       ) : null}
-      <CodeBlock code={made.key} what="The new key" />
+      <div className="new-key">
+        <CodeBlock code={made.key} what="The new key" />
+      </div>
       {made.previousValidUntil === undefined ? null : (
         <Text size="sm">
           {made.previousValidUntil * 1_000 <= Date.now()

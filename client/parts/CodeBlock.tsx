@@ -5,7 +5,7 @@ import { CopyButton } from './CopyButton.tsx'
 export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
   return (
     <Box className="code-block">
-      <Group justify="space-between" px="sm" py={6} className="code-block-head">
+      <Group justify="space-between" wrap="nowrap" px="sm" py={6} className="code-block-head">
         <Text size="xs" c="dimmed">
           {what}
         </Text>

@@ -7,13 +7,15 @@ export interface PageHeaderProps {
   readonly title: string
   readonly about?: ReactNode
   readonly children?: ReactNode
+  /** With tabs right below it. */
+  readonly isTight?: boolean
 }
 
 /** Names the page in the browser's tab as well. */
-export function PageHeader({ title, about, children }: PageHeaderProps) {
+export function PageHeader({ title, about, children, isTight = false }: PageHeaderProps) {
   useTitle(title)
   return (
-    <Group justify="space-between" align="flex-start" mb="lg" gap="sm">
+    <Group justify="space-between" align="flex-start" mb={isTight ? 4 : 'lg'} gap="sm">
       <Stack gap={2}>
         <Title order={1}>{title}</Title>
         {about === undefined ? null : (

@@ -3,7 +3,8 @@ import { z } from 'zod'
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { getModel, listModels } from './models.ts'
-import { Model, ModelList, ModelReference } from './schema.ts'
+import { listAllowed, openPolicy } from './policy.ts'
+import { Model, ModelChoices, ModelList, ModelReference, renderChoice } from './schema.ts'
 
 const tag = 'Models'
 const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
@@ -16,6 +17,14 @@ export const modelsRouter = router({
     input: z.object({}),
     output: ModelList,
     run: ({ context: { deps, caller } }) => listModels(deps, caller),
+  }),
+
+  choices: defineOp({
+    kind: 'query',
+    wire: { errors: 'openai', callers: ['parent'] },
+    input: z.object({}),
+    output: ModelChoices,
+    run: ({ context: { deps } }) => listAllowed(deps.models, openPolicy).map(renderChoice),
   }),
 
   get: defineOp({

@@ -20,9 +20,26 @@ export const ModelList = z
   .strictObject({ object: z.literal('list'), data: z.array(Model) })
   .meta({ id: 'ModelList' })
 
+/** What a model policy can name: every model that chats, as its provider calls it. */
+export const ModelChoices = z.array(
+  z.strictObject({
+    provider: z.string(),
+    model: z.string().meta({ description: "The provider's own id, as a policy names it." }),
+    id: z.string().meta({ description: 'The id a caller names.' }),
+  }),
+)
+
 export const ModelReference = z.object({
   model_id: z.string().meta({ description: 'May hold `/` and `:`, raw or encoded.' }),
 })
+
+export function renderChoice({
+  provider,
+  backendId,
+  id,
+}: CatalogueModel): z.output<typeof ModelChoices>[number] {
+  return { provider, model: backendId, id }
+}
 
 /** How an agent is named where a model is expected. Decision: 7. */
 export const AGENT_PREFIX = 'agent/'

@@ -94,7 +94,7 @@ function renderGoal({ goal }: Row): string {
   return 'value' in goal ? `ours ≤ ${goal.value}` : `ours ≥ ${goal.leastValue}`
 }
 
-/** Three significant digits, never an exponent; a dash where bare has no such figure. */
+/** Three significant digits, never an exponent; a dash where there is nothing to compare with. */
 function renderNumber(value: number): string {
   if (Number.isNaN(value)) return '–'
   if (value >= 100) return value.toFixed(0)

@@ -36,6 +36,7 @@ export async function openWindow(
     ...(headers === undefined ? {} : { extraHTTPHeaders: { ...headers } }),
   })
   onTestFinished(() => context.close())
+  context.setDefaultTimeout(20_000)
   const page = await context.newPage()
   const complaints: string[] = []
   watch(page, app.url, complaints)

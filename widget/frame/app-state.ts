@@ -4,16 +4,18 @@ import type { AgentSelf } from './chat/transport.ts'
 import { type ConversationAction, reduceConversation } from './conversation/reduce.ts'
 import { type Conversation, emptyConversation } from './conversation/state.ts'
 import type { Failure } from './failure.ts'
+import { chooseLanguage, type Language } from './strings/strings.ts'
 
 export interface AppState {
   /** Absent until the page has said how the frame is to be. */
   readonly options: FrameOptions | undefined
-  /** Absent until the server has told. */
+  readonly language: Language
+  /** Absent until the server has told, and where no agent stands behind the address. */
   readonly agent: AgentSelf | undefined
   readonly conversation: Conversation
   /** Why nothing can be sent, whatever is tried. */
   readonly blocked: Failure | undefined
-  /** Why the newest message was not taken, while it still stands in the input. */
+  /** Why the newest message was not sent; it still stands in the input. */
   readonly notice: Failure | undefined
   /** Whether a person can see the frame. */
   readonly isOpen: boolean
@@ -26,16 +28,22 @@ export interface AppState {
 
 export type AppAction =
   | ConversationAction
-  | { readonly type: 'configured'; readonly options: FrameOptions; readonly blocked: Failure | undefined }
+  | {
+      readonly type: 'configured'
+      readonly options: FrameOptions
+      readonly language: Language
+      readonly blocked: Failure | undefined
+    }
   | { readonly type: 'agent'; readonly agent: AppState['agent'] }
   | { readonly type: 'blocked'; readonly failure: Failure }
-  | { readonly type: 'noticed'; readonly failure: Failure | undefined }
+  | { readonly type: 'noticed'; readonly failure: Failure }
   | { readonly type: 'visibility'; readonly isOpen: boolean }
   | { readonly type: 'online'; readonly isOnline: boolean }
   | { readonly type: 'focus' }
 
 export const initialState: AppState = {
   options: undefined,
+  language: chooseLanguage([]),
   agent: undefined,
   conversation: emptyConversation,
   blocked: undefined,
@@ -48,8 +56,10 @@ export const initialState: AppState = {
 
 export function reduceApp(state: AppState, action: AppAction): AppState {
   switch (action.type) {
-    case 'configured':
-      return { ...state, options: action.options, blocked: action.blocked, notice: undefined }
+    case 'configured': {
+      const { options, language, blocked } = action
+      return { ...state, options, language, blocked, notice: undefined }
+    }
     case 'agent':
       return { ...state, agent: action.agent }
     case 'blocked':

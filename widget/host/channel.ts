@@ -1,12 +1,6 @@
 /** The page's end of the channel to the frame: the handshake on the window, then one port. Decision: 11; Security: 2.11. */
-import {
-  type FrameHello,
-  type FrameMessage,
-  type PageHello,
-  type PageMessage,
-  type PortOffer,
-  PROTOCOL,
-} from '../messages.ts'
+import type { FrameMessage, PageMessage } from '../messages.ts'
+import { PROTOCOL } from '../messages.ts'
 import { isFrameMessage } from './check-message.ts'
 import { isRecord } from './read-options.ts'
 
@@ -14,8 +8,8 @@ import { isRecord } from './read-options.ts'
 const HELLO_WITHIN_MS = 15_000
 
 export interface Channel {
-  /** False while there is nobody to hear it. */
-  readonly post: (message: PageMessage) => boolean
+  /** Nothing happens while there is nobody to hear it. */
+  readonly post: (message: PageMessage) => void
   readonly close: () => void
 }
 
@@ -27,57 +21,56 @@ export interface ChannelEvents {
   readonly onSilence: () => void
 }
 
-/** Greets the frame whenever it has loaded. `origin` is where it comes from: nothing is told to anybody else. */
-export function openChannel(frame: HTMLIFrameElement, origin: string, events: ChannelEvents): Channel {
+/** Greets the frame whenever it has loaded, and tells nothing to anybody but the origin of its address; until `ended`. */
+export function openChannel(
+  frame: HTMLIFrameElement,
+  events: ChannelEvents,
+  ended: AbortController,
+): Channel {
   let session = ''
   let port: MessagePort | undefined
   let silence: ReturnType<typeof setTimeout> | undefined
+  const originOf = () => new URL(frame.src).origin
 
-  function greet(): void {
+  function forget(): void {
+    clearTimeout(silence)
     port?.close()
     port = undefined
-    session = makeSession()
-    clearTimeout(silence)
-    silence = setTimeout(events.onSilence, HELLO_WITHIN_MS)
-    const hello: PageHello = { protocol: PROTOCOL, type: 'page-hello', session }
-    frame.contentWindow?.postMessage(hello, origin)
   }
 
-  function answer({ source, origin: from, data }: MessageEvent<unknown>): void {
-    if (source !== frame.contentWindow || from !== origin || port !== undefined) return
-    if (!isHello(data) || data.session !== session) return
+  /** Protocol: `PageHello` and `PortOffer` of messages.ts. */
+  function say(type: 'page-hello' | 'port', ports: MessagePort[]): void {
+    frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
+  }
+
+  frame.onload = () => {
+    forget()
+    // `randomUUID` is for secure contexts only, and pages in a local network often are none.
+    session = crypto.getRandomValues(new Uint32Array(4)).join()
+    silence = setTimeout(events.onSilence, HELLO_WITHIN_MS)
+    say('page-hello', [])
+  }
+
+  function hear({ source, origin, data }: MessageEvent<unknown>): void {
+    if (source !== frame.contentWindow || origin !== originOf() || port !== undefined || !isRecord(data))
+      return
+    if (data.protocol !== PROTOCOL || data.type !== 'frame-hello' || data.session !== session) return
     clearTimeout(silence)
-    const channel = new MessageChannel()
-    port = channel.port1
-    port.onmessage = (event: MessageEvent<unknown>) => {
+    const { port1, port2 } = new MessageChannel()
+    port = port1
+    port1.onmessage = (event: MessageEvent<unknown>) => {
       if (isFrameMessage(event.data)) events.onMessage(event.data)
     }
-    const offer: PortOffer = { protocol: PROTOCOL, type: 'port', session }
-    frame.contentWindow?.postMessage(offer, origin, [channel.port2])
+    say('port', [port2])
     events.onConnect()
   }
 
-  frame.addEventListener('load', greet)
-  window.addEventListener('message', answer)
+  window.addEventListener('message', hear, ended)
   return {
-    post(message) {
-      port?.postMessage(message)
-      return port !== undefined
-    },
+    post: (message) => port?.postMessage(message),
     close() {
-      clearTimeout(silence)
-      frame.removeEventListener('load', greet)
-      window.removeEventListener('message', answer)
-      port?.close()
+      forget()
+      frame.onload = null
     },
   }
-}
-
-function isHello(data: unknown): data is FrameHello {
-  return isRecord(data) && data.protocol === PROTOCOL && data.type === 'frame-hello'
-}
-
-/** `randomUUID` is for secure contexts only, and pages in a local network often are none. */
-function makeSession(): string {
-  return [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join('-')
 }

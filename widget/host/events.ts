@@ -1,16 +1,10 @@
 /** What the page hears from the widget: its callbacks, and the same as events of the document. Contract: Events; Decision: 1. */
 import type { WidgetErrorCode } from '../messages.ts'
 
-/** What `onError` is called with. */
-export class WidgetError extends Error {
-  override readonly name = 'WidgetError'
+/** What `onError` is called with. Contract: Events, onError. */
+export interface WidgetError extends Error {
   /** The table in docs/widget.md says what each means. */
   readonly code: WidgetErrorCode
-
-  constructor(code: WidgetErrorCode, message: string) {
-    super(message)
-    this.code = code
-  }
 }
 
 /** What the person wants in the page. */
@@ -58,16 +52,6 @@ export interface WidgetEvents {
   'user-share': Share
   error: WidgetError
 }
-
-export const callbackNames = [
-  'onReady',
-  'onOpen',
-  'onClose',
-  'onInsert',
-  'onToolCall',
-  'onUserShare',
-  'onError',
-] as const satisfies readonly (keyof WidgetCallbacks)[]
 
 /** Tells the document. */
 export function dispatch<Name extends keyof WidgetEvents>(name: Name, detail: WidgetEvents[Name]): void {

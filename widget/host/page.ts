@@ -6,23 +6,19 @@ interface SharedPage {
   readonly listeners: Set<() => void>
 }
 
-/** The script and the React component may both be on a page; they still have one widget between them. */
-const key = Symbol.for('parley.page')
+/** One of its kind on a page, also when the script and the React component are both there. */
+export function shared<T>(name: string, make: () => T): T {
+  const holder = window as unknown as Record<symbol, T | undefined>
+  const key = Symbol.for(`parley.${name}`)
+  holder[key] ??= make()
+  return holder[key]
+}
 
 export function sharedPage(): SharedPage {
-  const holder = window as unknown as Record<symbol, SharedPage | undefined>
-  holder[key] ??= { widget: undefined, listeners: new Set() }
-  return holder[key]
+  return shared('page', () => ({ widget: undefined, listeners: new Set() }))
 }
 
 /** Tells everybody who listens that the widget, or what can be known of it, has changed. */
 export function announceChange(): void {
-  for (const listener of [...sharedPage().listeners]) listener()
-}
-
-/** Calls the listener after every change until the returned function is called. */
-export function listenForChanges(listener: () => void): () => void {
-  const { listeners } = sharedPage()
-  listeners.add(listener)
-  return () => void listeners.delete(listener)
+  for (const listener of sharedPage().listeners) listener()
 }

@@ -1,16 +1,17 @@
 /** The widget on a page: launcher, frame, and everything between the page and the person who chats in it. */
 import type { FrameMessage } from '../messages.ts'
-import { type Channel, openChannel } from './channel.ts'
-import { toContext } from './context.ts'
-import { callPage, dispatch, type Insertion, WidgetError, type WidgetEvents } from './events.ts'
+import { openChannel } from './channel.ts'
+import { callPage, dispatch, type WidgetEvents } from './events.ts'
+import { tellFailure, tellMistake } from './failures.ts'
 import { announceChange, sharedPage } from './page.ts'
 import { hostPageTools } from './page-tools.ts'
-import { type GivenOptions, type ReadOptions, readOptions, toFrameOptions } from './read-options.ts'
-import { note, warn } from './say.ts'
-import { createShell, type Shell } from './shell.ts'
-import { createToolServer, type ToolServer } from './tool-server.ts'
+import { type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
+import { say } from './say.ts'
+import { createShell } from './shell.ts'
+import { isSmall, toPlain } from './tool-result.ts'
+import { createToolServer } from './tool-server.ts'
 import { hostWebMcpTools, recordWebMcp } from './webmcp.ts'
-import { frameAddressOf, isLocalPage, widgetOriginOf } from './widget-origin.ts'
+import { frameAddressOf, isLocalPage } from './widget-origin.ts'
 
 /** What can be known of the widget from outside; another object after every change. */
 export interface WidgetState {
@@ -19,260 +20,179 @@ export interface WidgetState {
   readonly hasUnread: boolean
 }
 
-export class Widget {
-  state: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
-  #given: GivenOptions
-  #options: ReadOptions
-  readonly #scriptUrl: string | undefined
-  #container: Element | undefined
-  #shell: Shell
-  #channel: Channel
-  readonly #tools: ToolServer
-  #wantsOpen: boolean
-  readonly #recorded = recordWebMcp()
-
-  /** Puts the widget on the page. Use `mountWidget`. */
-  constructor(given: GivenOptions, options: ReadOptions, scriptUrl?: string) {
-    this.#given = given
-    this.#options = options
-    this.#scriptUrl = scriptUrl
-    this.#wantsOpen = options.autoOpen
-    this.#tools = createToolServer(
-      () => this.#listTools(),
-      (message) => this.#channel.post({ type: 'mcp', message }),
-    )
-    this.#recorded.listeners.add(this.#tools.announceTools)
-    ;[this.#shell, this.#channel] = this.#build()
-  }
-
-  get iframe(): HTMLIFrameElement {
-    return this.#shell.frame
-  }
-
-  /** Where the widget comes from and stands; another one means that it is put on the page anew. */
-  get #place(): string {
-    const { widgetUrl, endpoint, apiKey, containerId } = this.#options
-    const origin = widgetOriginOf(widgetUrl, endpoint, this.#scriptUrl)
-    return JSON.stringify([frameAddressOf(origin, apiKey), containerId])
-  }
-
-  #build(): [Shell, Channel] {
-    const { widgetUrl, endpoint, apiKey, containerId } = this.#options
-    const origin = widgetOriginOf(widgetUrl, endpoint, this.#scriptUrl)
-    this.#container = findContainer(containerId)
-    const shell = createShell(this.#container, {
-      onToggle: () => this.toggle(),
-      onEscape: () => this.close(),
-    })
-    shell.paint(this.#options)
-    const channel = openChannel(shell.frame, origin, {
-      onConnect: () => this.#introduce(),
-      onMessage: (message) => this.#receive(message),
-      onSilence: () => this.#tellSilence(origin),
-    })
-    shell.attach(frameAddressOf(origin, apiKey))
-    return [shell, channel]
-  }
-
-  #remove(): void {
-    this.#tools.reset()
-    this.#channel.close()
-    this.#shell.remove()
-    this.#change({ isReady: false, isOpen: false, hasUnread: false })
-  }
-
-  #change(changes: Partial<WidgetState>): void {
-    this.state = { ...this.state, ...changes }
-    announceChange()
-  }
-
-  #introduce(): void {
-    this.#tools.reset()
-    this.#channel.post({ type: 'configure', options: toFrameOptions(this.#options) })
-    this.#postContext()
-    this.#channel.post({ type: 'visibility', isOpen: this.state.isOpen })
-  }
-
-  #postContext(): void {
-    const context = toContext(this.#options.context)
-    if (typeof context === 'string')
-      this.#fail(context, 'The context is not used: see the table of error codes.')
-    else this.#channel.post({ type: 'context', context })
-  }
-
-  #receive(message: FrameMessage): void {
-    if (message.type === 'ready') this.#becomeReady(message.words)
-    else if (message.type === 'close') this.close()
-    else if (message.type === 'mcp') this.#tools.receive(message.message)
-    else if (message.type === 'error') this.#fail(message.code, message.message)
-    else if (message.type === 'insert') this.#insert({ text: message.text, close: message.close })
-    else if (message.type === 'unread') this.#setUnread(message.count, message.label)
-    else this.#tell('user-share', { kind: message.kind, text: message.text }, this.#options.onUserShare)
-  }
-
-  #insert(insertion: Insertion): void {
-    this.#tell('insert', insertion, this.#options.onInsert)
-    if (insertion.close) this.close()
-  }
-
-  #setUnread(count: number, label: string): void {
-    this.#shell.setUnread(count, label)
-    this.#change({ hasUnread: count > 0 })
-    this.#tell('unread', { count })
-  }
-
-  #becomeReady(words: Extract<FrameMessage, { type: 'ready' }>['words']): void {
-    if (this.state.isReady) return
-    this.#shell.setWords(words)
-    this.#shell.show()
-    this.#change({ isReady: true })
-    this.#tell('ready', undefined, this.#options.onReady)
-    if (this.#wantsOpen || this.#container !== undefined) this.open()
-  }
-
-  #tellSilence(origin: string): void {
-    this.#fail('frame_unreachable', `The chat at ${origin} does not answer.`)
-    if (!isLocalPage()) return
-    this.#shell.showHint(
-      `Parley: the chat at ${origin} does not show itself here. Either no server answers there, or the agent's embed.origins does not list ${location.origin}. (Only pages on this machine show this hint.)`,
-    )
-  }
-
-  /** The document hears of it, and the callback. */
-  #tell<Name extends keyof WidgetEvents>(
-    name: Name,
-    detail: WidgetEvents[Name],
-    callback?: (detail: WidgetEvents[Name]) => void,
-  ): void {
-    if (this.#options.debug) note(name)
-    dispatch(name, detail)
-    if (callback !== undefined) callPage(() => callback(detail))
-  }
-
-  #fail(code: WidgetError['code'], message: string): void {
-    if (this.#options.debug) note(`error ${code}`)
-    reportFailure(this.#options, code, message)
-  }
-
-  async #listTools() {
-    const own = hostPageTools(this.#options.tools, (call) => {
-      if (this.#options.debug) note(`tool-call ${call.tool}`)
-      dispatch('tool-call', call)
-      return this.#options.onToolCall?.(call.tool, call.args, call.sendResult)
-    })
-    return new Map([...(await hostWebMcpTools(this.#recorded)), ...own])
-  }
-
-  open(): void {
-    this.#wantsOpen = true
-    if (!this.state.isReady || this.state.isOpen) return
-    this.#setOpen(true)
-    if (this.#container === undefined) this.#channel.post({ type: 'focus' })
-    this.#tell('opened', undefined, this.#options.onOpen)
-  }
-
-  /** In a container of the page there is nothing to close. */
-  close(): void {
-    this.#wantsOpen = false
-    if (!this.state.isOpen || this.#container !== undefined) return
-    this.#setOpen(false)
-    this.#tell('closed', undefined, this.#options.onClose)
-  }
-
-  toggle(): void {
-    if (this.state.isReady ? this.state.isOpen : this.#wantsOpen) this.close()
-    else this.open()
-  }
-
-  #setOpen(isOpen: boolean): void {
-    this.#shell.setOpen(isOpen, this.#container === undefined)
-    this.#change({ isOpen })
-    this.#channel.post({ type: 'visibility', isOpen })
-  }
-
-  /** What is passed replaces what was; undefined takes an option back. */
-  configure(changes: GivenOptions): void {
-    const [before, placeBefore] = [this.#options, this.#place]
-    this.#given = { ...this.#given, ...changes }
-    this.#options = readAll(this.#given, Object.keys(changes))
-    if (this.#place === placeBefore) this.#update(before)
-    else this.#rebuild()
-  }
-
-  #update(before: ReadOptions): void {
-    this.#shell.paint(this.#options)
-    const options = toFrameOptions(this.#options)
-    if (JSON.stringify(options) !== JSON.stringify(toFrameOptions(before))) {
-      this.#channel.post({ type: 'configure', options })
-    }
-    if (this.#options.context !== before.context) this.#postContext()
-    if (this.#options.tools !== before.tools) this.#tools.announceTools()
-  }
-
-  #rebuild(): void {
-    this.#wantsOpen = this.state.isOpen
-    this.#remove()
-    ;[this.#shell, this.#channel] = this.#build()
-  }
-
-  setContext(context: Readonly<Record<string, unknown>>): void {
-    this.configure({ context })
-  }
-
+export interface Widget {
+  readonly state: WidgetState
+  readonly iframe: HTMLIFrameElement
+  open(): void
+  close(): void
+  toggle(): void
+  /** What is passed replaces what was; undefined takes an option back. Where the widget stands cannot be changed. */
+  configure(changes: GivenOptions): void
   /** Takes it off the page; another one can be mounted afterwards. */
-  destroy(): void {
-    const page = sharedPage()
-    if (page.widget !== this) return
-    page.widget = undefined
-    this.#recorded.listeners.delete(this.#tools.announceTools)
-    this.#remove()
-  }
+  destroy(): void
 }
 
 /**
  * Puts a widget on the page. Undefined, and `onError` says why, where there is one already or where it should stand is not there.
  * `scriptUrl` is where the code came from.
  */
-export function mountWidget(given: GivenOptions, scriptUrl?: string): Widget | undefined {
+export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | undefined {
   const page = sharedPage()
-  if (page.widget !== undefined) {
-    reportFailure(given, 'already_mounted', 'There is a widget on this page already; only one is possible.')
-    return undefined
+  if (page.widget !== undefined) return void tellMistake(first, 'already_mounted')
+  const { containerId } = first
+  const container = document.getElementById(containerId ?? '') ?? undefined
+  const isInline = typeof containerId === 'string'
+  if (isInline && container === undefined) return void tellMistake(first, 'container_not_found', containerId)
+
+  let given = first
+  let options = readOptions(given, (name) => tellMistake(given, 'invalid_option', name))
+  let state: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
+  let wantsOpen = options.autoOpen || isInline
+  const recorded = recordWebMcp()
+  const ended = new AbortController()
+  const shell = createShell(container, { onToggle: toggle, onEscape: close }, ended)
+  const channel = openChannel(
+    shell.frame,
+    {
+      onConnect() {
+        tools.reset()
+        channel.post({ type: 'configure', options: toFrameOptions(options) })
+        postContext()
+        channel.post({ type: 'visibility', isOpen: state.isOpen })
+      },
+      onMessage: receive,
+      onSilence: tellSilence,
+    },
+    ended,
+  )
+  const tools = createToolServer(listTools, (message) => channel.post({ type: 'mcp', message }))
+  recorded.listeners.add(tools.announceTools)
+
+  function change(changes: Partial<WidgetState>): void {
+    state = { ...state, ...changes }
+    announceChange()
   }
-  const options = readAll(given, Object.keys(given))
-  if (options.containerId !== undefined && findContainer(options.containerId) === undefined) {
-    reportFailure(given, 'container_not_found', `There is no element with the id ${options.containerId}.`)
-    return undefined
+
+  /** The document hears of it, and the callback. */
+  function tell<Name extends keyof WidgetEvents>(
+    name: Name,
+    detail: WidgetEvents[Name],
+    callback?: (detail: WidgetEvents[Name]) => void,
+  ): void {
+    if (options.debug) say('info', name)
+    dispatch(name, detail)
+    if (callback !== undefined) callPage(() => callback(detail))
   }
-  page.widget = new Widget(given, options, scriptUrl)
+
+  function receive(message: FrameMessage): void {
+    const { type } = message
+    if (type === 'ready') becomeReady(message.words)
+    else if (type === 'close') close()
+    else if (type === 'mcp') tools.receive(message.message)
+    else if (type === 'error') tellFailure(options, message.code, message.message)
+    else if (type === 'share') {
+      tell('user-share', { kind: message.kind, text: message.text }, options.onUserShare)
+    } else if (type === 'insert') {
+      tell(type, { text: message.text, close: message.close }, options.onInsert)
+      if (message.close) close()
+    } else {
+      shell.setUnread(message.count, message.label)
+      change({ hasUnread: message.count > 0 })
+      tell(type, { count: message.count })
+    }
+  }
+
+  function becomeReady(words: Parameters<typeof shell.show>[0]): void {
+    shell.show(words)
+    if (state.isReady) return
+    change({ isReady: true })
+    tell('ready', undefined, options.onReady)
+    if (wantsOpen) setOpen(true)
+  }
+
+  function tellSilence(): void {
+    const { origin } = new URL(shell.frame.src)
+    const text = `No answer from ${origin}. Does the agent's embed.origins list ${location.origin}?`
+    tellMistake(options, 'frame_unreachable', text)
+    if (isLocalPage()) shell.showHint(text)
+  }
+
+  function postContext(): void {
+    try {
+      if (isSmall(options.context)) channel.post({ type: 'context', context: toPlain(options.context) })
+      else tellMistake(options, 'context_too_large', 'More than 64 KiB')
+    } catch {
+      tellMistake(options, 'invalid_option', 'context')
+    }
+  }
+
+  function listTools() {
+    const own = hostPageTools(options.tools, (call) => {
+      tell('tool-call', call)
+      return options.onToolCall?.(call.tool, call.args, call.sendResult)
+    })
+    return new Map([...hostWebMcpTools(recorded.tools), ...own])
+  }
+
+  function setOpen(isOpen: boolean): void {
+    wantsOpen = isOpen
+    if (!state.isReady || state.isOpen === isOpen) return
+    shell.setOpen(isOpen)
+    change({ isOpen })
+    channel.post({ type: 'visibility', isOpen })
+    if (isOpen && !isInline) channel.post({ type: 'focus' })
+    if (isOpen) tell('opened', undefined, options.onOpen)
+    else tell('closed', undefined, options.onClose)
+  }
+
+  /** In a container of the page there is nothing to close. */
+  function close(): void {
+    if (!isInline) setOpen(false)
+  }
+
+  function toggle(): void {
+    if (wantsOpen) close()
+    else setOpen(true)
+  }
+
+  /** Shows the options; what the frame shows already is not loaded again. */
+  function apply(): void {
+    shell.paint(options)
+    const address = frameAddressOf(options, scriptUrl)
+    if (shell.frame.src !== address) shell.frame.src = address
+  }
+
+  const widget: Widget = {
+    get state() {
+      return state
+    },
+    iframe: shell.frame,
+    open: () => setOpen(true),
+    close,
+    toggle,
+    configure(changes) {
+      const before = options
+      given = { ...given, ...changes }
+      options = readOptions(given, (name) => name in changes && tellMistake(given, 'invalid_option', name))
+      apply()
+      channel.post({ type: 'configure', options: toFrameOptions(options) })
+      if (options.context !== before.context) postContext()
+      if (options.tools !== before.tools) tools.announceTools()
+    },
+    destroy() {
+      if (page.widget !== widget) return
+      page.widget = undefined
+      recorded.listeners.delete(tools.announceTools)
+      ended.abort()
+      tools.reset()
+      channel.close()
+      shell.remove()
+      announceChange()
+    },
+  }
+  apply()
+  shell.attach()
+  page.widget = widget
   announceChange()
-  return page.widget
-}
-
-function findContainer(id: string | undefined): Element | undefined {
-  return id === undefined ? undefined : (document.getElementById(id) ?? undefined)
-}
-
-/** The options; those of `names` that cannot be used are told. */
-function readAll(given: GivenOptions, names: readonly string[]): ReadOptions {
-  return readOptions(given, (name) => {
-    if (!names.includes(name)) return
-    reportFailure(
-      given,
-      'invalid_option',
-      `The option ${name} has a value that cannot be used; its default is.`,
-    )
-  })
-}
-
-function reportFailure({ onError }: GivenOptions, code: WidgetError['code'], message: string): void {
-  const error = new WidgetError(code, message)
-  if (isMistake(code)) warn(message)
-  dispatch('error', error)
-  if (typeof onError === 'function') callPage(() => onError(error))
-}
-
-/** Whether the developer of the page has to change something in it. */
-function isMistake(code: WidgetError['code']): boolean {
-  return ['already_mounted', 'container_not_found', 'invalid_option', 'frame_unreachable'].includes(code)
+  return widget
 }

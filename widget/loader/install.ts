@@ -3,7 +3,7 @@ import type { GivenOptions } from '../host/read-options.ts'
 import type { CreatedApi, ParleyChat } from './api.ts'
 
 /** A call that came before the script: a method's name and what it is called with. */
-type QueuedCall = readonly [name: string, ...given: unknown[]]
+type QueuedCall = readonly [name: string, ...given: never[]]
 
 declare global {
   interface Window {
@@ -12,20 +12,18 @@ declare global {
   }
 }
 
-const installed = Symbol.for('parley.installed')
-
 /** A second script on the page changes nothing. */
 export function installApi({ api, autoMount }: CreatedApi): void {
-  const before = window.ParleyChat
-  if (before !== undefined && installed in before) return
+  const queue = window.ParleyChat?.q
+  // A list is the page's; what is none was put there by a first script.
+  if (queue !== undefined && !Array.isArray(queue)) return
   const call = ([name, ...given]: QueuedCall) => {
-    const method: unknown = api[name as keyof ParleyChat]
-    if (typeof method === 'function') method(...given)
+    const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>
+    // The promise is not called but waited for.
+    if (name === 'ready') void api.ready.then(...(given as unknown as [() => void]))
+    else methods[name]?.(...given)
   }
-  window.ParleyChat = Object.defineProperties(api, {
-    q: { value: { push: call } },
-    [installed]: { value: true },
-  })
+  window.ParleyChat = Object.assign(api, { q: { push: call } })
   autoMount()
-  if (Array.isArray(before?.q)) for (const queued of before.q as QueuedCall[]) call(queued)
+  queue?.forEach(call)
 }

@@ -1,19 +1,14 @@
 /** The tag that this script came from, and the options in its `data-` attributes. */
-import { attributeNames, type GivenOptions } from '../host/read-options.ts'
+import type { GivenOptions } from '../host/read-options.ts'
 
 /** The tag that is running; for a module there is none, so the one that looks like it. */
-export function findScript(): HTMLScriptElement | undefined {
+export function findScript(): HTMLScriptElement | null {
   const { currentScript } = document
-  if (currentScript instanceof HTMLScriptElement && currentScript.src !== '') return currentScript
-  return document.querySelector<HTMLScriptElement>('script[src*="/embed/parley"]') ?? undefined
+  return (currentScript ?? document.querySelector('script[src*="/embed/parley"]')) as HTMLScriptElement | null
 }
 
 /** Options by their names with hyphens: `data-primary-color` is `primaryColor`. Lists and records are not for attributes. */
-export function readAttributes(script: HTMLScriptElement | undefined): GivenOptions {
-  const found = attributeNames.flatMap((name) => {
-    const attribute = `data-${name.replaceAll(/[A-Z]+/g, (letters) => `-${letters.toLowerCase()}`)}`
-    const value = script?.getAttribute(attribute)
-    return value === null || value === undefined ? [] : [[name, value] as const]
-  })
-  return Object.fromEntries(found)
+export function readAttributes(script: HTMLScriptElement | null): GivenOptions {
+  const { defaultUi: defaultUI, ...options } = { ...script?.dataset }
+  return { ...options, defaultUI } as unknown as GivenOptions
 }

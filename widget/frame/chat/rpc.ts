@@ -4,6 +4,7 @@ import superjson from 'superjson'
 import type { ChatChunk, ChatRequest } from '../../../src/chat/schema.ts'
 import type { AppRouter } from '../../../src/rpc/router.ts'
 import { ChatFailure } from '../failure.ts'
+import { pacedFetch } from './paced-fetch.ts'
 import { type Refusal, toFailure } from './to-failure.ts'
 import type { AgentSelf, ChatBody, Transport } from './transport.ts'
 
@@ -16,6 +17,7 @@ export function createRpcTransport(apiKey: string): Transport {
         transformer: superjson,
         headers: { Authorization: `Bearer ${apiKey}` },
         maxItems: 1,
+        fetch: pacedFetch as typeof fetch,
       }),
     ],
   })

@@ -8,13 +8,15 @@ import type { ChatBody, Transport } from './transport.ts'
 
 /** Decision: 7 (rounds); the server counts its own. */
 const MOST_ROUNDS = 8
+/** In one answer; the rest are not heard. */
+const MOST_CALLS = 64
 
 export interface Turn {
   readonly replyId: string
   readonly transport: Transport
   readonly signal: AbortSignal
   /** The request as the conversation stands. */
-  readonly toBody: () => ChatBody
+  readonly toBody: () => Promise<ChatBody>
   readonly dispatch: (action: ConversationAction) => void
   /** Answers the calls, in parallel; settles when each has its result. Never rejects. */
   readonly callTools: (calls: readonly ToolCall[]) => Promise<void>
@@ -58,7 +60,7 @@ async function runRound({
   const calls: DraftCall[] = []
   let isFinished = false
   try {
-    for await (const chunks of transport.stream(toBody(), signal)) {
+    for await (const chunks of transport.stream(await toBody(), signal)) {
       signal.throwIfAborted()
       for (const { choices } of chunks) {
         const [choice] = choices
@@ -74,9 +76,15 @@ async function runRound({
   signal.throwIfAborted()
   if (!isFinished) throw new ChatFailure({ code: 'interrupted' })
   if (calls.length === 0 && !pacer.hasText()) throw new ChatFailure({ code: 'empty' })
+  const ids = new Set<string>()
   return calls
     .filter((call) => call !== undefined)
-    .map(({ id, name, argumentsText }) => ({ id, name, argumentsText, status: 'running' }))
+    .map(({ id, ...called }, index) => {
+      // Two calls of one name could not be told apart.
+      const ownId = ids.has(id) ? `${id}_${index}` : id
+      ids.add(ownId)
+      return { id: ownId, ...called, status: 'running' }
+    })
 }
 
 type CallPiece = NonNullable<ChatChunk['choices'][number]['delta']['tool_calls']>[number]
@@ -89,6 +97,7 @@ interface DraftCall {
 
 /** Protocol: chat API (streamed tool calls come in pieces, told apart by `index`). */
 function addPiece(calls: DraftCall[], { index, id, function: piece }: CallPiece): void {
+  if (!(index >= 0 && index < MOST_CALLS)) return
   const known = calls[index]
   calls[index] = {
     id: known?.id ?? id ?? `call_${index}`,

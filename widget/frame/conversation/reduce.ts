@@ -13,7 +13,7 @@ export type ConversationAction =
       readonly type: 'call-changed'
       readonly replyId: string
       readonly callId: string
-      readonly change: Partial<Pick<ToolCall, 'status' | 'result'>>
+      readonly change: Partial<Omit<ToolCall, 'id'>>
     }
   | { readonly type: 'next-round'; readonly replyId: string }
   | { readonly type: 'ended'; readonly replyId: string; readonly status: 'done' | 'stopped' }

@@ -6,6 +6,8 @@ export interface ToolCall {
   readonly id: string
   /** As the model wrote it, with the prefix. */
   readonly name: string
+  /** What people are shown instead of the name. */
+  readonly title?: string
   /** The model's JSON, unparsed: it may be none. */
   readonly argumentsText: string
   /** `asking`: the person has to approve it. */

@@ -1,0 +1,162 @@
+/** The agent's tools that run on the server or at the caller: name, description, and the schema of the arguments. */
+import { Accordion, Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import { Icon } from '../../shell/icons.tsx'
+import { isRecord, isSame } from '../paths.ts'
+import { useField } from './form-context.ts'
+
+const emptyTool = (count: number) => ({
+  name: `tool_${count + 1}`,
+  description: '',
+  inputSchema: { type: 'object', properties: {} },
+})
+
+export function ToolsField() {
+  const { value, isDisabled, error, set } = useField(['tools'])
+  const tools: unknown[] = Array.isArray(value) ? value : []
+  const [open, setOpen] = useState<string | null>(null)
+  return (
+    <Stack gap="xs">
+      {tools.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          None. A tool runs in the host module, on an MCP server, or goes back to the caller.
+        </Text>
+      ) : (
+        <Accordion variant="separated" value={open} onChange={setOpen}>
+          {tools.map((_, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a tool is known by its place in the text
+            <ToolItem key={index} index={index} />
+          ))}
+        </Accordion>
+      )}
+      {error === undefined ? null : (
+        <Text size="sm" c="var(--mantine-color-error)">
+          {error}
+        </Text>
+      )}
+      <Group>
+        <Button
+          variant="default"
+          size="xs"
+          leftSection={<Icon name="plus" size={14} />}
+          disabled={isDisabled}
+          onClick={() => {
+            set([...tools, emptyTool(tools.length)])
+            setOpen(String(tools.length))
+          }}
+        >
+          Add a tool
+        </Button>
+      </Group>
+    </Stack>
+  )
+}
+
+function ToolItem({ index }: { readonly index: number }) {
+  const { value } = useField(['tools', index])
+  const name = typeof value === 'string' ? value : isRecord(value) ? String(value.name ?? '') : ''
+  const description = isRecord(value) && typeof value.description === 'string' ? value.description : ''
+  return (
+    <Accordion.Item value={String(index)}>
+      <Accordion.Control icon={<Icon name="tool" size={16} />}>
+        <Text size="sm" ff="monospace" fw={600}>
+          {name === '' ? 'no name' : name}
+        </Text>
+        {description === '' ? null : (
+          <Text size="xs" c="dimmed" truncate>
+            {description}
+          </Text>
+        )}
+      </Accordion.Control>
+      <Accordion.Panel>
+        <ToolFields index={index} />
+      </Accordion.Panel>
+    </Accordion.Item>
+  )
+}
+
+/** A tool that is only named becomes a mapping as soon as there is more to say of it. */
+function ToolFields({ index }: { readonly index: number }) {
+  const whole = useField(['tools', index])
+  const isName = typeof whole.value === 'string'
+  const name = useField(['tools', index, 'name'])
+  const description = useField(['tools', index, 'description'])
+  return (
+    <Stack gap="xs">
+      <TextInput
+        label="Name"
+        withAsterisk
+        ff="monospace"
+        value={isName ? whole.text : name.text}
+        error={whole.error ?? name.error}
+        disabled={whole.isDisabled}
+        onChange={(event) => (isName ? whole : name).set(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Description"
+        description="Tells the model when to call it."
+        value={isName ? '' : description.text}
+        error={description.error}
+        disabled={whole.isDisabled}
+        onChange={(event) => {
+          const text = event.currentTarget.value
+          if (isName) whole.set({ name: whole.text, description: text })
+          else description.set(text === '' ? undefined : text)
+        }}
+      />
+      {isName ? null : <SchemaField index={index} />}
+      <Group justify="flex-end">
+        <Button
+          variant="subtle"
+          color="red.8"
+          size="xs"
+          className="danger-text"
+          disabled={whole.isDisabled}
+          onClick={() => whole.set(undefined)}
+        >
+          Remove this tool
+        </Button>
+      </Group>
+    </Stack>
+  )
+}
+
+/** JSON while one types: the text of the definition follows whenever it can be read. */
+function SchemaField({ index }: { readonly index: number }) {
+  const { value, isDisabled, error, set } = useField(['tools', index, 'inputSchema'])
+  const [typed, setTyped] = useState(() => render(value))
+  const read = parse(typed)
+  const isCurrent = read === undefined || isSame(read.value, value)
+  return (
+    <Textarea
+      label="Arguments, as JSON Schema"
+      classNames={{ input: 'code-input' }}
+      spellCheck={false}
+      autosize
+      minRows={4}
+      maxRows={16}
+      value={isCurrent ? typed : render(value)}
+      error={read === undefined ? 'is not JSON yet' : error}
+      disabled={isDisabled}
+      onChange={(event) => {
+        setTyped(event.currentTarget.value)
+        const next = parse(event.currentTarget.value)
+        if (next !== undefined) set(next.value)
+      }}
+    />
+  )
+}
+
+function render(value: unknown): string {
+  return value === undefined ? '' : JSON.stringify(value, null, 2)
+}
+
+/** Undefined for what is no JSON; nothing at all stands for no schema. */
+function parse(text: string): { value: unknown } | undefined {
+  if (text.trim() === '') return { value: undefined }
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,45 @@
+/** The page on which an agent is changed. */
+import { Button } from '@mantine/core'
+import { useRef } from 'react'
+import type { AgentDetail } from '../../types.ts'
+import { useAgent } from '../agent/use-agent.ts'
+import { ConflictDialog } from './ConflictDialog.tsx'
+import { Editor } from './Editor.tsx'
+import { LeaveGuard } from './LeaveGuard.tsx'
+import { useCheck } from './use-check.ts'
+import { useDraft } from './use-draft.ts'
+import { useSave } from './use-save.ts'
+
+export function EditAgentPage() {
+  const agent = useAgent()
+  return <EditAgent key={agent.agent_id} agent={agent} />
+}
+
+function EditAgent({ agent }: { readonly agent: AgentDetail }) {
+  const { agent_id: id, yaml: text, format, version } = agent
+  const draft = useDraft({ text, format, version })
+  const check = useCheck(draft.text, draft.format)
+  const saving = useSave(id, draft)
+  const isDirty = useRef(false)
+  isDirty.current = draft.isDirty
+  const canSave = draft.isDirty && check.problem === null
+  const save = () => {
+    if (canSave) saving.save()
+  }
+  return (
+    <>
+      <Editor draft={draft} check={check} agentId={id} error={saving.error} onSave={save}>
+        {draft.isDirty ? (
+          <Button variant="default" size="xs" onClick={() => draft.setText(draft.saved.text)}>
+            Discard
+          </Button>
+        ) : null}
+        <Button size="xs" disabled={!canSave} loading={saving.isSaving} onClick={save}>
+          Save
+        </Button>
+      </Editor>
+      <ConflictDialog draft={draft} saving={saving} />
+      <LeaveGuard isDirty={isDirty} />
+    </>
+  )
+}

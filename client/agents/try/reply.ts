@@ -1,0 +1,150 @@
+/** An answer on trial as it grows: what was said and called, by whom, and how long it took. */
+import type { Inputs, Outputs } from '../../types.ts'
+
+export type Message = Inputs['chat']['stream']['messages'][number]
+type Runs = Outputs['chat']['stream'] extends AsyncIterable<(infer Chunk)[]> ? Chunk : never
+export type Chunk = Runs
+
+/** The definition that is being written, or the one that is saved. */
+export type Side = 'draft' | 'published'
+
+export interface Call {
+  readonly id: string
+  readonly name: string
+  /** The model's JSON, unparsed: it may be none. */
+  readonly argumentsText: string
+  /** What the model was told; absent while nobody has answered. */
+  readonly result?: string
+}
+
+export interface Answering {
+  readonly provider: string
+  readonly model: string
+  readonly attempts: number
+  readonly isFallback: boolean
+}
+
+export interface Reply {
+  readonly status: 'running' | 'waiting' | 'done' | 'stopped' | 'failed'
+  readonly text: string
+  readonly calls: readonly Call[]
+  readonly answering?: Answering
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly firstTokenMs?: number
+  readonly totalMs: number
+  readonly problem?: string
+  /** What this turn adds to the conversation besides the question; ends with the newest text. */
+  readonly thread: readonly Message[]
+  /** Of the round under way. */
+  readonly round: { readonly text: string; readonly calls: readonly Call[] }
+}
+
+export const emptyReply: Reply = {
+  status: 'running',
+  text: '',
+  calls: [],
+  promptTokens: 0,
+  completionTokens: 0,
+  totalMs: 0,
+  thread: [],
+  round: { text: '', calls: [] },
+}
+
+/** The reply with one more chunk, `elapsedMs` after the question. */
+export function addChunk(reply: Reply, chunk: Chunk, elapsedMs: number): Reply {
+  const stepped = chunk.step === undefined ? reply : addStep(reply, chunk.step)
+  const { usage } = chunk
+  const counted =
+    usage == null
+      ? stepped
+      : {
+          ...stepped,
+          promptTokens: stepped.promptTokens + usage.prompt_tokens,
+          completionTokens: stepped.completionTokens + usage.completion_tokens,
+        }
+  return chunk.choices.reduce((now, { delta }) => addDelta(now, delta, elapsedMs), {
+    ...counted,
+    totalMs: elapsedMs,
+  })
+}
+
+type Step = NonNullable<Chunk['step']>
+
+function addStep(reply: Reply, step: Step): Reply {
+  switch (step.type) {
+    case 'answering': {
+      const { provider, model, attempts, is_fallback: isFallback } = step
+      return { ...reply, answering: { provider, model, attempts, isFallback } }
+    }
+    case 'tool_call': {
+      const call = { id: step.call_id, name: step.name, argumentsText: step.arguments }
+      return { ...reply, calls: [...reply.calls, call] }
+    }
+    case 'tool_result':
+      return { ...reply, calls: setResult(reply.calls, step.call_id, step.content) }
+  }
+}
+
+type Delta = Chunk['choices'][number]['delta']
+
+function addDelta(reply: Reply, delta: Delta, elapsedMs: number): Reply {
+  const text = delta.content ?? ''
+  const calls = (delta.tool_calls ?? []).reduce(addCallPiece, reply.round.calls)
+  if (text === '' && calls === reply.round.calls) return reply
+  return {
+    ...reply,
+    text: reply.text + text,
+    firstTokenMs: reply.firstTokenMs ?? elapsedMs,
+    round: { text: reply.round.text + text, calls },
+  }
+}
+
+type CallPiece = NonNullable<Delta['tool_calls']>[number]
+
+/** The first piece of a call has its id and name, the others more of its arguments. */
+function addCallPiece(calls: readonly Call[], piece: CallPiece): readonly Call[] {
+  const { index = 0, id, function: called } = piece
+  const known = calls[index]
+  const argumentsText = called?.arguments ?? ''
+  if (known === undefined)
+    return [...calls, { id: id ?? `call-${index}`, name: called?.name ?? '', argumentsText }]
+  return calls.with(index, { ...known, argumentsText: known.argumentsText + argumentsText })
+}
+
+/** The reply when its stream has ended: done, or waiting for what the caller's own tools say. */
+export function endReply(reply: Reply): Reply {
+  const { text, calls } = reply.round
+  if (calls.length > 0) return { ...reply, status: 'waiting', calls: [...reply.calls, ...calls] }
+  const said: Message[] = text === '' ? [] : [{ role: 'assistant', content: text }]
+  return { ...reply, status: 'done', thread: [...reply.thread, ...said], round: emptyReply.round }
+}
+
+/** The reply with the results of the tools it waits for, ready for the next round. */
+export function answerCalls(reply: Reply, results: Readonly<Record<string, string>>): Reply {
+  const { text, calls } = reply.round
+  const asked: Message = {
+    role: 'assistant',
+    content: text === '' ? null : text,
+    tool_calls: calls.map(({ id, name, argumentsText }) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: argumentsText },
+    })),
+  }
+  const told = calls.map(
+    ({ id }): Message => ({ role: 'tool', tool_call_id: id, content: results[id] ?? '' }),
+  )
+  return {
+    ...reply,
+    status: 'running',
+    text: reply.text === '' ? '' : `${reply.text}\n\n`,
+    calls: calls.reduce((now, { id }) => setResult(now, id, results[id] ?? ''), reply.calls),
+    thread: [...reply.thread, asked, ...told],
+    round: emptyReply.round,
+  }
+}
+
+function setResult(calls: readonly Call[], id: string, result: string): readonly Call[] {
+  return calls.map((call) => (call.id === id ? { ...call, result } : call))
+}

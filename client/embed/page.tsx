@@ -1,0 +1,68 @@
+/** How an agent gets onto a page: the code, a preview, and who may show it. */
+import { Stack, Tabs, Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useAgent } from '../agents/agent/use-agent.ts'
+import { agentsQuery } from '../agents/queries.ts'
+import { CodeBlock } from '../parts/CodeBlock.tsx'
+import { Failed, Loading } from '../parts/states.tsx'
+import { defaultLooks, type Looks, renderCurl, renderReact, renderScript } from './looks.ts'
+import { OriginCheck } from './OriginCheck.tsx'
+import { Preview } from './Preview.tsx'
+import { readPublicAgent } from './public-agent.ts'
+
+export function EmbedPage() {
+  const agent = useAgent()
+  const { data: agents, error, refetch } = useQuery(agentsQuery)
+  const [looks, setLooks] = useState(defaultLooks)
+  const agentKey = agents?.find(({ id }) => id === agent.agent_id)?.agent_key
+  if (agentKey === undefined && error !== null) {
+    return <Failed error={error} what="The agent’s key" retry={() => void refetch()} />
+  }
+  if (agentKey === undefined) return <Loading what="the agent’s key" rows={3} height={120} />
+  return (
+    <Stack gap="md">
+      <div className="two-columns">
+        <Snippets agentKey={agentKey} looks={looks} />
+        <OriginCheck agentId={agent.agent_id} agent={readPublicAgent(agent)} />
+      </div>
+      <Preview agentKey={agentKey} looks={looks} onChange={setLooks} />
+    </Stack>
+  )
+}
+
+function Snippets({ agentKey, looks }: { readonly agentKey: string; readonly looks: Looks }) {
+  const { as = 'script' } = useSearch({ from: '/shell/agents/$agentId/embed' })
+  const navigate = useNavigate({ from: '/agents/$agentId/embed' })
+  const embedding = { origin: window.location.origin, agentKey, looks }
+  return (
+    <Stack gap="sm" component="section" className="panel" p="md" aria-label="Code">
+      <Title order={2}>Code</Title>
+      <Tabs
+        value={as}
+        keepMounted={false}
+        onChange={(next) => void navigate({ search: { as: next as typeof as }, replace: true })}
+      >
+        <Tabs.List mb="sm">
+          <Tabs.Tab value="script">Script</Tabs.Tab>
+          <Tabs.Tab value="react">React</Tabs.Tab>
+          <Tabs.Tab value="api">Plain API</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="script">
+          <CodeBlock what="Before the end of the page’s body" code={renderScript(embedding)} />
+        </Tabs.Panel>
+        <Tabs.Panel value="react">
+          <CodeBlock what="A component" code={renderReact(embedding)} />
+        </Tabs.Panel>
+        <Tabs.Panel value="api">
+          <CodeBlock what="A call from anywhere" code={renderCurl(embedding)} />
+        </Tabs.Panel>
+      </Tabs>
+      <Text size="xs" c="dimmed">
+        The agent’s key may be public: it can chat with this agent and nothing else. Limit who uses it by
+        origins and by the budget of the model policy.
+      </Text>
+    </Stack>
+  )
+}

@@ -1,0 +1,147 @@
+/** What an agent may use, as its owner decides it. */
+import {
+  Alert,
+  Button,
+  Group,
+  MultiSelect,
+  NumberInput,
+  Select,
+  SimpleGrid,
+  Stack,
+  Text,
+} from '@mantine/core'
+import { renderNumber } from '../parts/format.ts'
+import type { ModelChoice, ModelPolicy } from '../types.ts'
+import { FallbacksField } from './FallbacksField.tsx'
+import { fromValue, listOptions, toValue } from './names.ts'
+import type { PolicyDraft, PolicyEditing } from './use-policy.ts'
+
+interface PolicyFormProps {
+  readonly policy: ModelPolicy
+  readonly editing: PolicyEditing
+  readonly models: readonly ModelChoice[]
+}
+
+export function PolicyForm({ policy, editing, models }: PolicyFormProps) {
+  const { draft, change, isDirty, isSaving, error, save, discard } = editing
+  return (
+    <Stack gap="md" component="section" className="panel" p="md" aria-label="Model policy">
+      <DefaultField models={models} draft={draft} change={change} />
+      <AllowedField models={models} draft={draft} change={change} />
+      <FallbacksField
+        models={models}
+        value={draft.fallback_models ?? []}
+        onChange={(value) => change({ fallback_models: value })}
+      />
+      <Limits policy={policy} draft={draft} change={change} />
+      {error === undefined ? null : (
+        <Alert color="red" role="alert">
+          {error}
+        </Alert>
+      )}
+      <Group justify="flex-end" gap="xs">
+        <Button variant="default" disabled={!isDirty} onClick={discard}>
+          Discard
+        </Button>
+        <Button disabled={!isDirty} loading={isSaving} onClick={save}>
+          Save
+        </Button>
+      </Group>
+    </Stack>
+  )
+}
+
+interface PartProps {
+  readonly draft: PolicyDraft
+  readonly change: PolicyEditing['change']
+}
+
+function DefaultField({ models, draft, change }: PartProps & Pick<PolicyFormProps, 'models'>) {
+  const chosen = draft.default_model
+  return (
+    <Select
+      label="Default model"
+      description="Answers when the caller names none; otherwise the definition’s model, then the server’s default."
+      placeholder="None: as the definition says"
+      data={listOptions(models, chosen == null ? [] : [chosen])}
+      value={chosen == null ? null : toValue(chosen)}
+      searchable
+      clearable
+      clearButtonProps={{ 'aria-label': 'Choose none' }}
+      onChange={(value) =>
+        change({ default_model: value === null ? null : (fromValue(value) as typeof chosen) })
+      }
+    />
+  )
+}
+
+function AllowedField({ models, draft, change }: PartProps & Pick<PolicyFormProps, 'models'>) {
+  const chosen = draft.allowed_models ?? []
+  const providers = [...new Set(models.map(({ provider }) => provider))].map((provider) => ({ provider }))
+  return (
+    <MultiSelect
+      label="Allowed models"
+      description="Without any, all are allowed."
+      placeholder={chosen.length === 0 ? 'All of them' : undefined}
+      data={listOptions([...providers, ...models], chosen)}
+      value={chosen.map(toValue)}
+      searchable
+      onChange={(values) => change({ allowed_models: values.map(fromValue) })}
+    />
+  )
+}
+
+function Limits({ policy, draft, change }: PartProps & Pick<PolicyFormProps, 'policy'>) {
+  const { day = null, month = null } = draft.budget ?? {}
+  return (
+    <SimpleGrid cols={{ base: 1, xs: 3 }}>
+      <TokensField
+        label="Longest answer"
+        value={draft.max_output_tokens}
+        onChange={(value) => change({ max_output_tokens: value })}
+        used={null}
+      />
+      <TokensField
+        label="Daily budget"
+        value={day}
+        onChange={(value) => change({ budget: { day: value, month } })}
+        used={policy.budget_used.day}
+      />
+      <TokensField
+        label="Monthly budget"
+        value={month}
+        onChange={(value) => change({ budget: { day, month: value } })}
+        used={policy.budget_used.month}
+      />
+    </SimpleGrid>
+  )
+}
+
+interface TokensFieldProps {
+  readonly label: string
+  readonly value: number | null | undefined
+  readonly used: number | null
+  readonly onChange: (value: number | null) => void
+}
+
+function TokensField({ label, value, used, onChange }: TokensFieldProps) {
+  return (
+    <div>
+      <NumberInput
+        label={label}
+        description="In tokens."
+        placeholder="No limit"
+        min={0}
+        allowDecimal={false}
+        thousandSeparator=" "
+        value={value ?? ''}
+        onChange={(next) => onChange(typeof next === 'number' ? next : null)}
+      />
+      {used === null ? null : (
+        <Text size="xs" c="dimmed" mt={4}>
+          {renderNumber(used)} used
+        </Text>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,54 @@
+/** The model policy as it is edited, and how it is saved. */
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { policyQuery } from '../agents/queries.ts'
+import { api } from '../api.ts'
+import { toFailure } from '../failure.ts'
+import type { Inputs, ModelPolicy } from '../types.ts'
+
+type Body = Omit<Inputs['agents']['replaceModelPolicy'], 'agent_id'>
+
+/** What one can change of a policy. */
+export type PolicyDraft = Required<
+  Pick<Body, 'default_model' | 'allowed_models' | 'fallback_models' | 'max_output_tokens' | 'budget'>
+>
+
+export interface PolicyEditing {
+  readonly draft: PolicyDraft
+  readonly isDirty: boolean
+  readonly isSaving: boolean
+  readonly error: string | undefined
+  change(changes: Partial<PolicyDraft>): void
+  save(): void
+  discard(): void
+}
+
+export function usePolicy(saved: ModelPolicy): PolicyEditing {
+  const queries = useQueryClient()
+  const [changes, setChanges] = useState<Partial<PolicyDraft>>({})
+  const draft: PolicyDraft = {
+    default_model: saved.source === 'policy' ? saved.default_model : null,
+    allowed_models: saved.allowed_models,
+    fallback_models: saved.fallback_models,
+    max_output_tokens: saved.max_output_tokens,
+    budget: saved.budget,
+    ...changes,
+  }
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: () => api.agents.replaceModelPolicy.mutate({ agent_id: saved.agent_id, ...draft }),
+    onSuccess: async (policy) => {
+      setChanges({})
+      queries.setQueryData(policyQuery(saved.agent_id).queryKey, policy)
+      await queries.invalidateQueries({ queryKey: ['agents'] })
+    },
+  })
+  return {
+    draft,
+    isDirty: Object.keys(changes).length > 0,
+    isSaving: isPending,
+    error: error === null ? undefined : toFailure(error).message,
+    change: (more) => setChanges((now) => ({ ...now, ...more })),
+    save: () => mutate(),
+    discard: () => setChanges({}),
+  }
+}

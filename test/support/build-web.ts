@@ -1,0 +1,13 @@
+/** Runs once before all tests: what the service serves to browsers is built again when its sources have changed. */
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { listStaleBuilds } from '../../scripts/web-sources.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** What vitest calls. */
+export function setup(): void {
+  for (const { script } of listStaleBuilds(root)) {
+    execFileSync(process.execPath, [script], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
+  }
+}

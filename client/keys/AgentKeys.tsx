@@ -2,7 +2,7 @@
 import { Button, Code, Group, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api } from '../api.ts'
+import { agentsQuery } from '../agents/queries.ts'
 import { CopyButton } from '../parts/CopyButton.tsx'
 import { type Column, DataTable } from '../parts/DataTable.tsx'
 import { Dialog } from '../parts/Dialog.tsx'
@@ -12,10 +12,7 @@ import { rotateAgentKey } from './actions.ts'
 import { RotateKey } from './RotateKey.tsx'
 
 export function AgentKeys() {
-  const { data, error, refetch } = useQuery({
-    queryKey: ['agents'],
-    queryFn: async () => (await api.agents.list.query({})).data,
-  })
+  const { data, error, refetch } = useQuery(agentsQuery)
   const [shown, setShown] = useState<ReadonlySet<string>>(new Set())
   const [rotated, setRotated] = useState<AgentListItem>()
   if (error !== null && data === undefined)

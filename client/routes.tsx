@@ -6,10 +6,15 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
+import { parseAdminSearch } from './admin/search.ts'
+import { parseFilesSearch } from './files/search.ts'
+import { parseKeysSearch } from './keys/search.ts'
 import { Loading } from './parts/states.tsx'
 import { Shell } from './shell/Shell.tsx'
 import { SignInPage } from './shell/SignIn.tsx'
 import { BrokenPage, UnknownPage } from './shell/Trouble.tsx'
+import { parseUploadsSearch } from './uploads/search.ts'
+import { parseUsageSearch } from './usage/search.ts'
 
 /** Which panes of the editor are shown. */
 interface EditorSearch {
@@ -99,30 +104,35 @@ const agentModels = createRoute({
 const keys = createRoute({
   getParentRoute: () => shell,
   path: '/keys',
+  validateSearch: parseKeysSearch,
   component: lazyRouteComponent(() => import('./keys/page.tsx'), 'KeysPage'),
 })
 
 const usage = createRoute({
   getParentRoute: () => shell,
   path: '/usage',
+  validateSearch: parseUsageSearch,
   component: lazyRouteComponent(() => import('./usage/page.tsx'), 'UsagePage'),
 })
 
 const uploads = createRoute({
   getParentRoute: () => shell,
   path: '/uploads',
+  validateSearch: parseUploadsSearch,
   component: lazyRouteComponent(() => import('./uploads/page.tsx'), 'UploadsPage'),
 })
 
 const files = createRoute({
   getParentRoute: () => shell,
   path: '/files',
+  validateSearch: parseFilesSearch,
   component: lazyRouteComponent(() => import('./files/page.tsx'), 'FilesPage'),
 })
 
 const admin = createRoute({
   getParentRoute: () => shell,
   path: '/admin',
+  validateSearch: parseAdminSearch,
   component: lazyRouteComponent(() => import('./admin/page.tsx'), 'AdminPage'),
 })
 

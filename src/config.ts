@@ -71,6 +71,8 @@ export interface Config {
   readonly s3: S3Config | undefined
   /** The master key, 32 bytes or more; undefined = the one in the data directory. */
   readonly secret: string | undefined
+  /** Master keys of before: good for what was made with them, never for anything new. */
+  readonly formerSecrets: readonly string[]
   /** A parent key to register at start. */
   readonly parentKey: string | undefined
   /** At least one, no two of the same name; the environment's comes first. */
@@ -98,11 +100,13 @@ export interface Config {
     /** Calls of backends per request, the first one included. */
     readonly backendAttempts: number
   }
-  /** What one conversion of an upload may take, and where its programs are looked for, as in `PATH`. */
+  /** What one conversion of an upload may take, where its programs are looked for, as in `PATH`, and how often it is tried. */
   readonly conversion: {
     readonly wallMs: number
     readonly memoryBytes: number
     readonly searchPath: string
+    /** How often a file that cannot be converted is tried. */
+    readonly tries: number
   }
   /** What the chat widget may do besides talking to this server. Decision: 11. */
   readonly widget: {
@@ -349,6 +353,7 @@ function toConfig(
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
     s3: given.PARLEY_DATA_DIR === ':memory:' ? undefined : toS3Config(given),
     secret: given.PARLEY_SECRET,
+    formerSecrets: given.PARLEY_SECRET_PREVIOUS ?? [],
     parentKey: given.PARLEY_PARENT_KEY,
     providers,
     defaultModel: given.PARLEY_DEFAULT_MODEL,
@@ -376,6 +381,7 @@ function toConfig(
       wallMs: toMs(given.PARLEY_CONVERSION_SECONDS),
       memoryBytes: given.PARLEY_CONVERSION_MEMORY_BYTES,
       searchPath,
+      tries: given.PARLEY_CONVERSION_TRIES,
     },
     widget: {
       connectOrigins: given.PARLEY_WIDGET_CONNECT_ORIGINS ?? [],

@@ -59,7 +59,7 @@ export interface Deps {
   readonly converter: Converter
   /** What runs on the server when a model calls it. */
   readonly tools: Toolbox
-  /** What the host does with each complete upload. */
+  /** What the host does with each complete upload; without it nobody is told. */
   readonly onUploadComplete: OnUploadComplete | undefined
   readonly artifacts: ArtifactDesk
   readonly tokens: ArtifactTokens

@@ -19,6 +19,7 @@ import {
   parentKeyText,
   refused,
   seconds,
+  secretList,
   secretText,
   visibleText,
 } from './config-values.ts'
@@ -60,6 +61,7 @@ export const Environment = z.object({
     'must be an http or https URL without credentials, query or fragment, such as https://chat.example.org',
   ).optional(),
   PARLEY_SECRET: secretText(32).optional(),
+  PARLEY_SECRET_PREVIOUS: secretList(32).optional(),
   PARLEY_PARENT_KEY: parentKeyText().optional(),
   PARLEY_CONFIG: z.string().optional(),
   PARLEY_BACKEND: oneOf(['mock', 'gateway', 'local']).default('mock'),
@@ -87,6 +89,7 @@ export const Environment = z.object({
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
   PARLEY_MAX_FILE_BYTES: integer(1, 1_099_511_627_776).default(2_147_483_648),
   PARLEY_CONVERSION_SECONDS: duration(600),
+  PARLEY_CONVERSION_TRIES: integer(1, 10).default(3),
   PARLEY_CONVERSION_MEMORY_BYTES: integer(536_870_912, 1_099_511_627_776).default(2_147_483_648),
   PARLEY_MAX_UPLOAD_BYTES: integer(1, 1_099_511_627_776).default(5_368_709_120),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1_125_899_906_842_624).default(53_687_091_200),
@@ -129,6 +132,7 @@ export type Environment = z.infer<typeof Environment>
 /** The variables whose value can stand in a file instead, named by the same variable with `_FILE` at its end. */
 export const secretNames = [
   'PARLEY_SECRET',
+  'PARLEY_SECRET_PREVIOUS',
   'PARLEY_PARENT_KEY',
   'PARLEY_GATEWAY_API_KEY',
   'PARLEY_PROXY_SECRET',

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
-import { loadSealer } from './agents/sealer.ts'
+import { loadSealer, resealAgentKeys } from './agents/sealer.ts'
 import { createApp } from './app.ts'
 import { createArtifactDesk } from './artifacts/desk.ts'
 import { completeLeftOver, recoverUploads } from './artifacts/recovery.ts'
@@ -30,6 +30,7 @@ import { renderOpenapi } from './rest/openapi.ts'
 import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
+import { openStoreFolder } from './storage/folder.ts'
 import type { GrowingStore } from './storage/growing.ts'
 import { openGrowingStore } from './storage/local.ts'
 import { openBlobs } from './storage/open.ts'
@@ -59,6 +60,7 @@ export interface ServiceOptions {
   readonly artifactStore?: GrowingStore
 }
 
+export type { CompletedUpload, UploadHooks } from './artifacts/completed-upload.ts'
 export type { HostHooks, HostTool, HostTools, OnUploadComplete } from './tools/host.ts'
 
 /** A running service. */
@@ -127,18 +129,21 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
   const stopTending = startTending(deps)
   const stopSweeping = startSweeper(createFileSweeper(deps), 'files', deps)
-  const leftOver = completeLeftOver(deps).catch((error) =>
+  const { processing } = deps.artifacts
+  const leftOver = Promise.all([completeLeftOver(deps), processing.start()]).catch((error) =>
     deps.log.warn({ err: error }, 'what was left over of uploads could not be completed'),
   )
   const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
 
   async function stop(): Promise<void> {
     isDraining = true
+    const stopped = processing.close()
     await drain(timings.shutdownMs, app.endStreams)
     clearInterval(recordUse)
     await closeSources(deps)
     await recordKeyUse(deps)
     await Promise.all([deps.usage.close(), stopTending(), stopSweeping(), stopSweepingArtifacts(), leftOver])
+    await stopped
     await deps.artifacts.close()
     await deps.fileBlobs.close()
     await opened.close()
@@ -177,12 +182,15 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks: ReadHooks): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
+  await resealAgentKeys({ db, sealer, log })
   // Before anything that goes on by itself: it may refuse to.
   const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', { db, clock, log }))
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
   const store =
     options.artifactStore ?? (await openGrowingStore(config.dataDir, 'artifacts', config.uploads.isSynced))
+  const workFolder = await openStoreFolder(config.dataDir, 'conversions')
+  const converter = await createConverter({ config, clock })
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
   return {
@@ -204,9 +212,12 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
     usage: createUsageBooks({ config, db, clock, random, log }),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
-    converter: await createConverter({ config, clock }),
+    converter,
     fileBlobs,
-    artifacts: createArtifactDesk({ db, log, store }),
+    artifacts: createArtifactDesk({
+      ...{ config, db, clock, random, log, store, workFolder, converter },
+      onUploadComplete: hooks.onUploadComplete,
+    }),
     tokens: createTokens({ sealer, clock, keys }),
   }
 }

@@ -138,9 +138,9 @@ describe('a token', () => {
 })
 
 describe('what is served', () => {
-  test('is the bytes as they came, to be saved and never shown', async () => {
+  test('is the bytes as they came where nothing can be made of them, to be saved and never shown', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, PNG, { metadata: { filename: 'ü.png', kind: 'thumbnail' } })
+    const { id } = await uploadWhole(app, PNG, { metadata: { filename: 'ü.png', kind: 'video' } })
     const { status, headers } = await app.call('GET', `/artifacts/${id}`)
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('image/png')

@@ -3,8 +3,9 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { say } from './support/chat-stand.ts'
-import { callServer, makeFolder, repository, startServer } from './support/process.ts'
+import { callServer, eventually, makeFolder, repository, startServer } from './support/process.ts'
 import { CHAT } from './support/tools.ts'
+import { readStatus, uploadWhole } from './support/uploads.ts'
 
 const read = (path: string) => readFile(join(repository, path), 'utf8')
 
@@ -30,6 +31,25 @@ test('a tool in twenty lines', async () => {
     "the arguments of 'find_room' are wrong: from must match pattern",
   )
   expect(await ask('{}')).toContain("must have required property 'from'")
+})
+
+test('a host that copies uploads', async () => {
+  const folder = await makeFolder()
+  const hooks = join(repository, 'examples/uploads.mjs')
+  const server = await startServer({ folder, env: { PARLEY_HOOKS: hooks } })
+  const target = { url: server.url, key: server.key as string, fetch }
+  const project = Buffer.from('{"layers":[]}')
+  const metadata = { kind: 'project', filename: 'a.json' }
+  const { id } = await uploadWhole(target, project, { metadata })
+  const readAcknowledged = async () => (await readStatus(target, id)).acknowledged
+  expect(await eventually(readAcknowledged, true)).toBe(true)
+  const { outcome } = await readStatus(target, id)
+  expect(outcome).toEqual({ path: expect.stringMatching(/^copies\//), filename: 'a.json' })
+  expect((await readFile(join(folder, outcome.path))).equals(project)).toBe(true)
+})
+
+test('docs/uploads.md shows it', async () => {
+  expect(await read('docs/uploads.md')).toContain(`\`\`\`js\n${await read('examples/uploads.mjs')}\`\`\`\n`)
 })
 
 test('the README shows it', async () => {

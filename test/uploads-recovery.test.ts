@@ -138,9 +138,10 @@ describe('a server that died between the last byte and what follows', () => {
     const begun = await beginUpload(target, { size: bytes.length, body: bytes })
     await untilState(target, begun.id, 'ready')
     await kill(server)
-    raw(world.dataDir)
-      .prepare("update artifacts set state = 'processing', served_blob = null, served_bytes = null")
-      .run()
+    raw(world.dataDir).exec(
+      `update artifacts set state = 'processing', served_blob = null, served_bytes = null;
+       insert into jobs (kind, blob, is_taken, next_at) select 'convert', blob, 1, 1e10 from artifacts`,
+    )
     const second = await world.start()
     await untilState(second.target, begun.id, 'ready')
     expect((await readArtifact(second.target, begun.id)).equals(bytes)).toBe(true)

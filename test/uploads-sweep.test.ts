@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { createArtifactSweeper } from '../src/artifacts/sweep.ts'
 import { startApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'
+import { getRow } from './support/jobs.ts'
 import { makeFolder } from './support/process.ts'
 import {
   beginUpload,
@@ -148,4 +149,22 @@ test('bytes that belong to nothing go after an hour, the others stay', async () 
   await sweep()
   expect(await listArtifactBytes(dataDir)).toEqual(owned)
   expect(await readArtifact(app, begun.id)).toEqual(hello)
+})
+
+test('uploaded bytes that a crash left behind their conversion go too, once the host was told', async () => {
+  const { app, clock, dataDir, sweep } = await startWorld()
+  const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
+  // On this clock everything takes too long, so that it is left to the test to say what came of it.
+  await uploadWhole(app, srt, { metadata: { kind: 'captions' } })
+  const { db } = app.service.deps
+  const [{ blob }, served] = [await getRow(app), randomUUID()]
+  await writeFile(join(dataDir, 'artifacts', served), 'WEBVTT')
+  await db.updateTable('artifacts').set({ served_blob: served, acknowledged: 0 }).execute()
+  clock.advance(2 * HOUR)
+  await sweep()
+  expect((await listArtifactBytes(dataDir)).kept.sort()).toEqual([blob, served].sort())
+  await db.updateTable('artifacts').set({ acknowledged: 1 }).execute()
+  clock.advance(2 * HOUR)
+  await sweep()
+  expect((await listArtifactBytes(dataDir)).kept).toEqual([served])
 })

@@ -1,13 +1,83 @@
-/** What administrators see: users, keys, budgets and the audit log. */
+/** What administrators see: users, keys with their budgets, everybody's usage, and the audit log. */
+import { Tabs } from '@mantine/core'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../parts/PageHeader.tsx'
 import { Empty } from '../parts/states.tsx'
+import { useMe } from '../shell/use-me.ts'
+import { UsageView } from '../usage/UsageView.tsx'
+import './admin.css'
+import { Audit } from './Audit.tsx'
+import { Keys } from './Keys.tsx'
+import { type AdminSearch, adminTabs } from './search.ts'
+import { Users } from './Users.tsx'
+
+const tabNames = { users: 'Users', keys: 'Keys', usage: 'Usage', audit: 'Audit log' } as const
 
 export function AdminPage() {
+  const { is_administrator: isAdministrator } = useMe()
+  const search = useSearch({ from: '/shell/admin' })
+  const navigate = useNavigate()
+  const go = (next: AdminSearch) => void navigate({ to: '/admin', search: next })
+  const { tab = 'users' } = search
+  if (!isAdministrator) return <NotYours />
   return (
     <>
       <PageHeader title="Administration" />
-      <Empty icon="admin" title="Nothing to administer yet">
-        Users, keys and the audit log will be here.
+      <Tabs
+        value={tab}
+        onChange={(value) => go({ tab: adminTabs.find((one) => one === value) })}
+        keepMounted={false}
+      >
+        <Tabs.List mb="md">
+          {adminTabs.map((one) => (
+            <Tabs.Tab key={one} value={one}>
+              {tabNames[one]}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        {adminTabs.map((one) => (
+          <Tabs.Panel key={one} value={one}>
+            <TabContent tab={one} search={search} go={go} />
+          </Tabs.Panel>
+        ))}
+      </Tabs>
+    </>
+  )
+}
+
+export interface TabProps {
+  readonly search: AdminSearch
+  readonly go: (search: AdminSearch) => void
+}
+
+function TabContent({ tab, search, go }: TabProps & { readonly tab: (typeof adminTabs)[number] }) {
+  switch (tab) {
+    case 'users':
+      return <Users search={search} go={go} />
+    case 'keys':
+      return <Keys search={search} go={go} />
+    case 'usage': {
+      const usage = { ...search, whose: 'all' } as const
+      return (
+        <UsageView
+          search={usage}
+          onSearch={(next) => go({ ...next, tab: 'usage', whose: undefined })}
+          isEverybody
+          isAdministrator
+        />
+      )
+    }
+    case 'audit':
+      return <Audit search={search} go={go} />
+  }
+}
+
+function NotYours() {
+  return (
+    <>
+      <PageHeader title="Administration" />
+      <Empty icon="admin" title="This is for administrators">
+        Whoever runs this service names them in PARLEY_ADMIN_EMAILS.
       </Empty>
     </>
   )

@@ -1,14 +1,131 @@
-/** Stored files. */
+/** Stored files: what they are for, how large they are, to be taken along or removed. */
+import { Button, Group, Text } from '@mantine/core'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Ago } from '../parts/Ago.tsx'
+import { ConfirmDialog } from '../parts/ConfirmDialog.tsx'
+import { type Column, DataTable } from '../parts/DataTable.tsx'
 import { PageHeader } from '../parts/PageHeader.tsx'
-import { Empty } from '../parts/states.tsx'
+import { nextOf, Pager } from '../parts/Pager.tsx'
+import { renderSize } from '../parts/size.ts'
+import { Empty, Failed, Loading } from '../parts/states.tsx'
+import type { Outputs } from '../types.ts'
+
+type StoredFile = Outputs['files']['list']['data'][number]
+const PAGE_SIZE = 25
 
 export function FilesPage() {
+  const { after } = useSearch({ from: '/shell/files' })
+  const navigate = useNavigate()
+  const { data, error, refetch } = useQuery({
+    queryKey: ['files', after],
+    queryFn: () => api.files.list.query({ limit: PAGE_SIZE, after }),
+  })
   return (
     <>
-      <PageHeader title="Files" />
-      <Empty icon="files" title="No files yet">
-        Stored files will be here.
-      </Empty>
+      <PageHeader title="Files" about="What was stored over the files API with the key you work with." />
+      {error !== null && data === undefined ? (
+        <Failed error={error} what="The files" retry={() => void refetch()} />
+      ) : null}
+      {data === undefined && error === null ? <Loading what="the files" /> : null}
+      {data?.data.length === 0 ? <NoFiles isFirst={after === undefined} /> : null}
+      {data === undefined || data.data.length === 0 ? null : <FileTable files={data.data} />}
+      <Pager
+        after={after}
+        next={nextOf(data, ({ id }) => id)}
+        onTurn={(next) => void navigate({ to: '/files', search: { after: next } })}
+      />
     </>
+  )
+}
+
+function NoFiles({ isFirst }: { readonly isFirst: boolean }) {
+  return (
+    <Empty icon="files" title={isFirst ? 'No files yet' : 'No older files'}>
+      Files come with POST /v1/files; every official OpenAI client can send them.
+    </Empty>
+  )
+}
+
+function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
+  const [doomed, setDoomed] = useState<StoredFile>()
+  const queries = useQueryClient()
+  const remove = async () => {
+    await api.files.delete.mutate({ file_id: doomed?.id ?? '' })
+    await queries.invalidateQueries({ queryKey: ['files'] })
+  }
+  return (
+    <>
+      <DataTable
+        label="Files"
+        columns={[
+          ...columns,
+          {
+            name: 'Actions',
+            isBare: true,
+            render: (file) => <Actions file={file} onDelete={() => setDoomed(file)} />,
+          },
+        ]}
+        rows={files}
+        keyOf={({ id }) => id}
+      />
+      <ConfirmDialog
+        title="Delete this file"
+        isOpen={doomed !== undefined}
+        onClose={() => setDoomed(undefined)}
+        onConfirm={remove}
+        action="Delete"
+        isDangerous
+      >
+        <bdi>{doomed?.filename}</bdi> is gone for good.
+      </ConfirmDialog>
+    </>
+  )
+}
+
+const columns: readonly Column<StoredFile>[] = [
+  {
+    name: 'Name',
+    render: ({ filename }) => (
+      <Text span size="sm" fw={500}>
+        <bdi>{filename}</bdi>
+      </Text>
+    ),
+  },
+  { name: 'Purpose', render: ({ purpose }) => purpose },
+  { name: 'Size', isNumber: true, render: ({ bytes }) => renderSize(bytes) },
+  { name: 'Created', render: ({ created_at: at }) => <Ago seconds={at} /> },
+  {
+    name: 'Goes',
+    render: ({ expires_at: at }) => (at === undefined ? 'when deleted' : <Ago seconds={at} />),
+  },
+]
+
+function Actions({ file, onDelete }: { readonly file: StoredFile; readonly onDelete: () => void }) {
+  const { id, filename } = file
+  return (
+    <Group gap={6} justify="flex-end" wrap="nowrap">
+      <Button
+        component="a"
+        variant="default"
+        size="xs"
+        href={`/v1/manager/files/${id}/content`}
+        download={filename}
+        aria-label={`Download ${filename}`}
+      >
+        Download
+      </Button>
+      <Button
+        variant="default"
+        size="xs"
+        c="var(--parley-bad)"
+        aria-label={`Delete ${filename}`}
+        onClick={onDelete}
+      >
+        Delete…
+      </Button>
+    </Group>
   )
 }

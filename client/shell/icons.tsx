@@ -29,6 +29,7 @@ const paths = {
   signOut: 'M10 4H5v16h5M14 8l4 4-4 4M18 12H9',
   tool: 'M14.5 6.5a4 4 0 0 0-5.2 5.2L3.5 17.5l3 3 5.8-5.8a4 4 0 0 0 5.2-5.2L15 12l-3-3z',
   play: 'M7 5l12 7-12 7z',
+  pause: 'M8 5v14M16 5v14',
 } as const
 
 export type IconName = keyof typeof paths

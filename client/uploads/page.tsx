@@ -1,14 +1,59 @@
-/** Resumable uploads and what became of them. */
+/** Uploads that can be paused and resumed, what they become, and how far that is. */
+import { Stack } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../parts/PageHeader.tsx'
-import { Empty } from '../parts/states.tsx'
+import { nextOf, Pager } from '../parts/Pager.tsx'
+import { Empty, Failed, Loading } from '../parts/states.tsx'
+import './uploads.css'
+import { ArtifactDialog } from './ArtifactDialog.tsx'
+import { ArtifactTable } from './ArtifactTable.tsx'
+import { artifactsQuery, isUnderWay } from './artifacts.ts'
+import { DropZone } from './DropZone.tsx'
+import { SendingList } from './SendingList.tsx'
+import { useFollowed } from './use-followed.ts'
+
+/** For those that no stream follows. */
+const REFRESH_MS = 5_000
 
 export function UploadsPage() {
+  const { after, artifact } = useSearch({ from: '/shell/uploads' })
+  const navigate = useNavigate()
+  const go = (search: { after?: string | undefined; artifact?: string | undefined }) =>
+    void navigate({ to: '/uploads', search })
+  const { data, error, refetch } = useQuery({
+    ...artifactsQuery(after),
+    refetchInterval: ({ state }) => (state.data?.data.some(isUnderWay) ? REFRESH_MS : false),
+  })
+  useFollowed(data?.data ?? [])
   return (
     <>
-      <PageHeader title="Uploads" />
-      <Empty icon="uploads" title="No uploads yet">
-        Videos, captions and thumbnails will be here.
-      </Empty>
+      <PageHeader
+        title="Uploads"
+        about="Videos, pictures, captions and projects. What is interrupted goes on where it was."
+      />
+      <Stack gap="md">
+        <DropZone />
+        <SendingList />
+        {error !== null && data === undefined ? (
+          <Failed error={error} what="The uploads" retry={() => void refetch()} />
+        ) : null}
+        {data === undefined && error === null ? <Loading what="the uploads" /> : null}
+        {data?.data.length === 0 ? (
+          <Empty icon="uploads" title={after === undefined ? 'No uploads yet' : 'No older uploads'}>
+            Drop a file above, or let a page of yours upload with a token: see docs/uploads.md.
+          </Empty>
+        ) : null}
+        {data === undefined || data.data.length === 0 ? null : (
+          <ArtifactTable artifacts={data.data} onOpen={(id) => go({ after, artifact: id })} />
+        )}
+      </Stack>
+      <Pager
+        after={after}
+        next={nextOf(data, ({ artifactId }) => artifactId)}
+        onTurn={(next) => go({ after: next })}
+      />
+      <ArtifactDialog id={artifact} artifacts={data?.data ?? []} onClose={() => go({ after })} />
     </>
   )
 }

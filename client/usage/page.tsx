@@ -1,14 +1,21 @@
-/** What was called, by whom, and what it cost. */
+/** What was called, by whom, and how long it took. */
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../parts/PageHeader.tsx'
-import { Empty } from '../parts/states.tsx'
+import { useMe } from '../shell/use-me.ts'
+import { UsageView } from './UsageView.tsx'
 
 export function UsagePage() {
+  const search = useSearch({ from: '/shell/usage' })
+  const navigate = useNavigate()
+  const { is_administrator: isAdministrator } = useMe()
   return (
     <>
-      <PageHeader title="Usage" />
-      <Empty icon="usage" title="No usage yet">
-        Requests, tokens and times will be here once somebody has called.
-      </Empty>
+      <PageHeader title="Usage" about="Calls count for the day (UTC) they began on." />
+      <UsageView
+        search={search}
+        onSearch={(next) => void navigate({ to: '/usage', search: next })}
+        isAdministrator={isAdministrator}
+      />
     </>
   )
 }

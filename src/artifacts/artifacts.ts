@@ -5,6 +5,7 @@ import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import type { GrowingStore } from '../storage/growing.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
+import { deleteJobs } from './jobs/store.ts'
 import { findArtifact, isUpload, removeArtifact, type UploadRow } from './store.ts'
 
 /**
@@ -18,14 +19,16 @@ export async function removeUpload(
 ): Promise<void> {
   const { id, kind, parent_key_id: tenantId, received_bytes: bytes } = row
   await deps.db.transaction().execute(async (trx) => {
+    await deleteJobs(trx, row.blob)
     if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
     // Not its names: the row is kept for good, and the owner wants them gone.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
   })
-  const { underWay, store, changes } = deps.artifacts
+  const { underWay, processing, store, changes } = deps.artifacts
   changes.announce(id)
   await underWay.stop(id, artifactNotFound())
+  await processing.stop(row.blob)
   await deleteBytes(store, row)
 }
 

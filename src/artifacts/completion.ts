@@ -4,12 +4,13 @@ import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { assertTenantLives } from '../keys/keys.ts'
 import { passing } from '../passing.ts'
+import { insertJob } from './jobs/store.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
 export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'artifacts' | 'onUploadComplete'>
 
 /**
- * Makes the upload `processing`, once, for the holder of its lease. `digest` is that of its bytes, where it is known. A crash on the
+ * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its bytes, where it is known. A crash on the
  * way leaves an upload that has all its bytes: a start and the sweeper look for those and call this again.
  * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was removed meanwhile;
  * `invalid_api_key` when its parent key was revoked.
@@ -29,11 +30,14 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
     // Where there is no host to tell of it, it is acknowledged. Decision: 9 (Host hooks).
     const acknowledged = onUploadComplete === undefined ? 1 : 0
     const done = { finished_at: now, expires_at: null, lease_until: null, acknowledged }
-    return completeLeased(trx, row, done)
+    if (!(await completeLeased(trx, row, done))) return false
+    await insertJob(trx, 'convert', row.blob, now)
+    if (onUploadComplete !== undefined) await insertJob(trx, 'hook', row.blob, now)
+    return true
   })
   if (!isComplete) return forget(deps, row)
   artifacts.changes.announce(id)
-  artifacts.processing.start(row)
+  artifacts.processing.wake()
 }
 
 async function digestOf({ artifacts }: CompletionDeps, blob: string): Promise<string> {

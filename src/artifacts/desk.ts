@@ -10,12 +10,12 @@ export interface ArtifactDesk {
   readonly changes: ArtifactChanges
   readonly underWay: UploadsUnderWay
   readonly processing: Processing
-  /** Waits for what is under way, and gives back what the store holds. */
+  /** Ends what is under way, and gives back what the stores hold. */
   close(): Promise<void>
 }
 
 export function createArtifactDesk(deps: Omit<ProcessingDeps, 'changes'>): ArtifactDesk {
-  const { store } = deps
+  const { store, workFolder } = deps
   const changes = createArtifactChanges()
   const processing = createProcessing({ ...deps, changes })
   return {
@@ -25,7 +25,7 @@ export function createArtifactDesk(deps: Omit<ProcessingDeps, 'changes'>): Artif
     processing,
     async close() {
       await processing.close()
-      await store.blobs.close()
+      await Promise.all([store.blobs.close(), workFolder.close()])
     },
   }
 }

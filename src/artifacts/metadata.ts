@@ -65,6 +65,12 @@ function parsePairs(header: string): Map<string, string> {
   return values
 }
 
+/** Every key of a header that was taken, known here or not, with its value as text. */
+export function decodeMetadata(header: string): Record<string, string> {
+  const texts = [...parsePairs(header)].map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])
+  return Object.fromEntries(texts)
+}
+
 function decodeText(key: Key, value: string | undefined): string | undefined {
   if (value === undefined) return undefined
   const bytes = Buffer.from(value, 'base64')

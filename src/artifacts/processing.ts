@@ -1,58 +1,86 @@
-/** Turns the bytes of a complete upload into what is served, outside the request that brought them. */
+/** Does what is left to do once an upload is complete: makes the artifact ready, and tells the host of it. */
 import type { Deps } from '../deps.ts'
-import { HEAD_BYTES } from '../storage/blobs.ts'
-import type { GrowingStore } from '../storage/growing.ts'
-import { sniff } from '../storage/sniff.ts'
-import type { ArtifactChanges } from './changes.ts'
-import { convertArtifact, findUploadRow, type Upload } from './store.ts'
+import { type ConversionDeps, createConversionWork } from './jobs/conversion.ts'
+import { createDeliveryWork } from './jobs/delivery.ts'
+import { createRunner, type RunnerOptions } from './jobs/runner.ts'
+import { countJobs } from './jobs/store.ts'
 
-export interface ProcessingDeps extends Pick<Deps, 'db' | 'log'> {
-  readonly store: GrowingStore
-  readonly changes: ArtifactChanges
-}
+export type ProcessingDeps = ConversionDeps & Pick<Deps, 'onUploadComplete'>
 
-/** What happens to artifacts that are `processing`. The state in the row is what survives a crash: a start begins with those again. */
+/** Security: 2.5. */
+const CONVERSIONS_AT_ONCE = 2
+const DELIVERIES_AT_ONCE = 4
+/** A host that fails would fill the log otherwise. */
+const TELL_FAILURES_EVERY_MS = 5_000
+
+/** The jobs of complete uploads, in this process. They are rows, so that a start goes on with them. */
 export interface Processing {
-  /** Begins with an artifact, unless that is under way; never fails. */
-  start(upload: Upload): void
-  /** Resolves when nothing is under way. */
+  /** Begins with what is waiting. */
+  start(): Promise<void>
+  /** Looks for new jobs. */
+  wake(): void
+  /** Ends the jobs of an upload that was removed; resolves when nothing is done for it any more. */
+  stop(blob: string): Promise<void>
+  /** Ends what is under way, and gives it back to be done later. */
   close(): Promise<void>
 }
 
 export function createProcessing(deps: ProcessingDeps): Processing {
-  const underWay = new Map<string, Promise<void>>()
+  const { db, log, onUploadComplete } = deps
+  const conversions = createRunner(deps, {
+    kind: 'convert',
+    atOnce: CONVERSIONS_AT_ONCE,
+    work: createConversionWork(deps),
+    onFailure: (error, { blob, failures }) =>
+      log.warn(
+        { err: error, blob, failures: failures + 1 },
+        'an upload could not be converted; it is tried again',
+      ),
+  })
+  // Rows of their own and runners of their own: a slow host holds up no conversion.
+  const runners = [conversions]
+  if (onUploadComplete !== undefined) {
+    runners.push(
+      createRunner(deps, {
+        kind: 'hook',
+        atOnce: DELIVERIES_AT_ONCE,
+        work: createDeliveryWork({ ...deps, onUploadComplete }),
+        onFailure: createFailureTeller(deps),
+      }),
+    )
+  }
+  const wake = () => {
+    for (const runner of runners) runner.wake()
+  }
   return {
-    start({ blob }) {
-      if (underWay.has(blob)) return
-      const run = finishProcessing(deps, { blob })
-        .catch((error) => deps.log.warn({ err: error, blob }, 'an artifact could not be processed'))
-        .finally(() => underWay.delete(blob))
-      underWay.set(blob, run)
+    async start() {
+      wake()
+      if (onUploadComplete !== undefined) return
+      const waiting = await countJobs(db, 'hook')
+      if (waiting > 0) log.warn({ waiting }, 'uploads wait for an onUploadComplete that is not configured')
+    },
+    wake,
+    async stop(blob) {
+      await Promise.all(runners.map((runner) => runner.stop(blob)))
     },
     async close() {
-      await Promise.all(underWay.values())
+      await Promise.all(runners.map((runner) => runner.close()))
     },
   }
 }
 
-/** Makes an artifact ready. Nothing is converted yet: it is served as it came. Decision: 9 (Conversion). */
-async function finishProcessing({ db, store, changes }: ProcessingDeps, upload: Upload): Promise<void> {
-  const row = await findUploadRow(db, upload)
-  if (row?.state !== 'processing') return
-  const mediaType = await sniff(await readHead(store, row.blob, row.received_bytes))
-  const served = {
-    served_blob: row.blob,
-    served_bytes: row.received_bytes,
-    media_type: mediaType,
-    sniffed_type: mediaType,
-    conversion_result: 'original',
-    conversion_reason: 'There is no converter here: it is served as it was uploaded.',
-  } as const
-  if (await convertArtifact(db, row, served)) changes.announce(row.id)
-}
-
-async function readHead({ blobs }: GrowingStore, name: string, sizeBytes: number): Promise<Uint8Array> {
-  if (sizeBytes === 0) return new Uint8Array()
-  const head = await blobs.open(name, { start: 0, end: Math.min(HEAD_BYTES, sizeBytes) - 1 })
-  return Buffer.concat(await head.toArray())
+/** Says in one line every few seconds at most that the handler failed, and how often since the last one. */
+function createFailureTeller({ clock, log }: Pick<Deps, 'clock' | 'log'>): RunnerOptions['onFailure'] {
+  let toldAtMs = Number.NEGATIVE_INFINITY
+  let untold = 0
+  return (error, { blob: eventId, failures }) => {
+    if (clock.monotonic() < toldAtMs + TELL_FAILURES_EVERY_MS) {
+      untold += 1
+      return
+    }
+    const what = { err: error, eventId, failures: failures + 1, untold }
+    log.warn(what, 'onUploadComplete failed; it is called again')
+    toldAtMs = clock.monotonic()
+    untold = 0
+  }
 }

@@ -1,9 +1,10 @@
 /** Puts uploads in order that a process left behind, however it ended. Security: 2.8. */
-import type { Deps } from '../deps.ts'
+import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { completeUpload } from './completion.ts'
+import { clearTakenJobs } from './jobs/store.ts'
 import { leaseUpload } from './lease.ts'
-import { clearLeases, listCompletable, listProcessing, listUploading, lowerReceived } from './store.ts'
+import { clearLeases, listCompletable, listUploading, lowerReceived } from './store.ts'
 
 type RecoveryDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
 
@@ -11,11 +12,12 @@ type RecoveryDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadC
 const BATCH = 200
 
 /**
- * To be called before the first request, by the only server there is: leases of the process before are void, and no upload claims more
+ * To be called before the first request, by the only server there is: leases of the process before are void, those of jobs too, and no upload claims more
  * bytes than are there.
  */
 export async function recoverUploads(deps: RecoveryDeps): Promise<void> {
   await clearLeases(deps.db)
+  await clearTakenJobs(deps.db, unixSeconds(deps.clock))
   await trustTheLess(deps)
 }
 
@@ -34,10 +36,9 @@ async function trustTheLess({ db, log, artifacts }: RecoveryDeps): Promise<void>
   }
 }
 
-/** Ends uploads that have all their bytes and that nobody is ending at the moment, and begins again with what was being processed. */
+/** Ends uploads that have all their bytes and that nobody is ending at the moment. */
 export async function completeLeftOver(deps: RecoveryDeps): Promise<void> {
   for (const row of await listCompletable(deps.db, BATCH)) await completeOne(deps, row)
-  for (const row of await listProcessing(deps.db, BATCH)) deps.artifacts.processing.start(row)
 }
 
 /** One that cannot be completed does not keep the others from it. */

@@ -1,10 +1,11 @@
 /** Opens what has become of an upload. */
+import { basename, extname } from 'node:path'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { Download } from '../rpc/answer.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import { artifactNotFound } from './artifacts.ts'
-import { findArtifact } from './store.ts'
+import { type ArtifactRow, findArtifact } from './store.ts'
 
 type ServingDeps = Pick<Deps, 'db' | 'clock' | 'artifacts'>
 
@@ -18,8 +19,8 @@ interface Served {
 }
 
 /**
- * The bytes an artifact was made into, or came as. Those that nobody has made here are never shown in the browser's own window,
- * and neither are those that are not what they are meant to be. Security: 2.7. Decision: 9 (Conversion).
+ * The bytes an artifact was made into, or came as. Those that were neither made here nor found good are never shown in the browser's
+ * own window, and neither are those that are not what they are meant to be. Security: 2.7. Decision: 9 (Conversion).
  * @throws ServiceError `not_found` until it is ready; `insufficient_permissions`.
  */
 export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
@@ -27,9 +28,24 @@ export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: stri
     blob: row.served_blob,
     sizeBytes: row.served_bytes,
     mediaType: row.media_type,
-    filename: row.filename ?? id,
-    isAttachment: row.conversion_result !== 'converted' || row.sniffed_type !== row.media_type,
+    filename: nameOf(row),
+    isAttachment: row.conversion_reason !== null || row.sniffed_type !== row.media_type,
   }))
+}
+
+/** What converted bytes are called at the end of their name. */
+const endings: Readonly<Record<string, string>> = {
+  'video/mp4': '.mp4',
+  'image/jpeg': '.jpg',
+  'image/webp': '.webp',
+  'text/vtt': '.vtt',
+}
+
+/** What the client called it; converted bytes are called what they are by now. */
+function nameOf({ id, filename, conversion_result: result, media_type: mediaType }: ArtifactRow): string {
+  const given = filename ?? id
+  const ending = endings[mediaType ?? '']
+  return result === 'converted' && ending !== undefined ? basename(given, extname(given)) + ending : given
 }
 
 /** The still picture of an artifact. @throws ServiceError `not_found` while there is none; `insufficient_permissions`. */
@@ -47,7 +63,7 @@ async function open(
   deps: ServingDeps,
   caller: ArtifactCaller,
   id: string,
-  choose: (row: NonNullable<Awaited<ReturnType<typeof findArtifact>>>) => Served,
+  choose: (row: ArtifactRow) => Served,
 ): Promise<Download> {
   assertUse(caller, 'view')
   const find = () => findArtifact(deps.db, caller.tenantId, id, unixSeconds(deps.clock))

@@ -180,6 +180,43 @@ export async function convertArtifact(
   )
 }
 
+/** Writes how much of an artifact is converted, in thousandths; false when it was as much before, or is ready or gone. */
+export async function raiseProgress(db: Database, { blob }: Upload, permille: number): Promise<boolean> {
+  return isUpdated(
+    db
+      .updateTable('artifacts')
+      .set({ progress_permille: permille })
+      .where('blob', '=', blob)
+      .where('state', 'in', listStatesBefore('convert'))
+      .where('progress_permille', '<', permille),
+  )
+}
+
+/** Writes that the host has handled an upload; false when it is gone. */
+export async function acknowledgeUpload(db: Database, { blob }: Upload): Promise<boolean> {
+  return isUpdated(db.updateTable('artifacts').set({ acknowledged: 1 }).where('blob', '=', blob))
+}
+
+/** Writes what the host has to say of an upload, as JSON; false when it is gone. */
+export async function updateOutcome(db: Database, { blob }: Upload, outcome: string): Promise<boolean> {
+  return isUpdated(db.updateTable('artifacts').set({ outcome }).where('blob', '=', blob))
+}
+
+/** Counts the bytes that were sent no longer, once nobody needs them; false when somebody does, or they are what is served. */
+export async function releaseOriginal(db: Database, { blob }: Upload): Promise<boolean> {
+  return isUpdated(
+    db
+      .updateTable('artifacts')
+      .set(({ eb, fn, lit }) => ({
+        kept_bytes: eb(fn.coalesce('served_bytes', lit(0)), '+', fn.coalesce('poster_bytes', lit(0))),
+      }))
+      .where('blob', '=', blob)
+      .where('state', '=', stateAfter('convert'))
+      .where('acknowledged', '=', 1)
+      .whereRef('served_blob', '<>', 'blob'),
+  )
+}
+
 /** Makes an artifact unknown again; false when that cannot happen in its state, or it is gone. */
 export async function removeArtifact(
   db: Database,
@@ -248,17 +285,6 @@ export async function listCompletable(db: Database, limit: number): Promise<Uplo
   return rows as UploadRow[]
 }
 
-/** Artifacts that are being made ready, of all tenants. */
-export async function listProcessing(db: Database, limit: number): Promise<UploadRow[]> {
-  const rows = await db
-    .selectFrom('artifacts')
-    .selectAll()
-    .where('state', 'in', listStatesBefore('convert'))
-    .limit(limit)
-    .execute()
-  return rows as UploadRow[]
-}
-
 /**
  * Deletes uploads and reserved ids, of all tenants, whose time is up by `now` and that nobody is writing into: the oldest, and at most
  * `limit`. What is finished has no such time.
@@ -284,13 +310,21 @@ export async function deleteExpiredArtifacts(
     .execute()
 }
 
-/** Those of the blobs that some artifact, of whatever tenant, is made of. */
+/** Those of the blobs that some artifact, of whatever tenant, is made of, or will be. */
 export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const owned = new Set<string>()
-  for (const column of ['blob', 'served_blob', 'poster_blob'] as const) {
+  for (const column of ['served_blob', 'poster_blob'] as const) {
     const rows = await db.selectFrom('artifacts').select(column).where(column, 'in', blobs).execute()
     for (const row of rows) owned.add(String(row[column]))
   }
+  const needed = await db
+    .selectFrom('artifacts')
+    .select('blob')
+    .where('blob', 'in', blobs)
+    // As `releaseOriginal` has it.
+    .where((where) => where.or([where('state', '<>', stateAfter('convert')), where('acknowledged', '=', 0)]))
+    .execute()
+  for (const row of needed) owned.add(String(row.blob))
   return owned
 }
 

@@ -254,6 +254,24 @@ export interface ArtifactTable {
   expires_at: number | null
 }
 
+/** What is still to be done with a complete upload; gone when it is done, and with the artifact. */
+export interface JobTable {
+  /** `convert` makes it ready, `hook` tells the host of it. */
+  kind: 'convert' | 'hook'
+  /** The upload, by the bytes as they were sent. To a host it is the id of the event. */
+  blob: string
+  /** Counts how often it was taken: whoever has it names the number of theirs, and a newer one shuts them out. */
+  fence: Generated<number>
+  /** Somebody is at it, until `next_at` unless they renew that. */
+  is_taken: Generated<number>
+  /** How often the content was refused. */
+  refusals: Generated<number>
+  /** How often it failed for another reason, the end of a process included. */
+  failures: Generated<number>
+  /** From this second on it may be taken. */
+  next_at: number
+}
+
 /** Something that was done, and who did it; kept for good, whatever becomes of the target. */
 export interface AuditEventTable {
   /** Made here, and it grows with time: microseconds since the epoch in base 36 come first. */
@@ -297,6 +315,7 @@ export interface Tables {
   budget_reservations: BudgetReservationTable
   files: FileTable
   artifacts: ArtifactTable
+  jobs: JobTable
   users: UserTable
   /** Each signs the local administrator in, once. */
   sign_in_links: SecretTable

@@ -54,6 +54,8 @@ export interface Blobs {
   stage(bytes: AsyncIterable<Uint8Array>, expectedBytes?: number): Promise<StagedBlob>
   /** A kept blob, or the part of it that lies in `range`, as a stream; rejects when it is not there in full. */
   open(name: string, range?: ByteRange): Promise<Readable>
+  /** Where a kept blob lies, for programs that only read it; only a store of files on this machine can tell. */
+  findPath?(name: string): Promise<string>
   /** Removes a kept blob; does nothing when it is gone already. Streams of it that are open go on. */
   delete(name: string): Promise<void>
   /** Every kept blob, in no order: for finding those that belong to nothing. */

@@ -86,6 +86,10 @@ class LocalBlobs implements Blobs {
     }
   }
 
+  async findPath(name: string): Promise<string> {
+    return join(await this.folder.root(), name)
+  }
+
   async delete(name: string): Promise<void> {
     await rm(join(await this.folder.root(), name), { force: true })
   }

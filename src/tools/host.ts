@@ -5,6 +5,7 @@ import { isRecord, Text } from '../agents/fields.ts'
 import { type Path, renderPath } from '../agents/refusal.ts'
 import type { JsonSchema } from '../agents/schema-places.ts'
 import { findSchemaFault } from '../agents/tool-schema.ts'
+import type { CompletedUpload, UploadHooks } from '../artifacts/completed-upload.ts'
 import { StartupError } from '../startup-error.ts'
 import { compileSchema } from './arguments.ts'
 import { toAnswer } from './result.ts'
@@ -25,11 +26,8 @@ export interface HostTool {
 /** Tools by name, or as a list of tools with their names. */
 export type HostTools = Readonly<Record<string, HostTool>> | readonly (HostTool & { readonly name: string })[]
 
-/** Told of each complete upload until it returns; `recordOutcome` keeps any JSON value of at most 64 KiB with it. Decision: 9. */
-export type OnUploadComplete = (
-  artifact: Readonly<Record<string, unknown>>,
-  hooks: { readonly recordOutcome: (value: unknown) => void },
-) => unknown
+/** Told of each complete upload, again and again until it returns, or its promise resolves; at least once. Decision: 9. */
+export type OnUploadComplete = (artifact: CompletedUpload, hooks: UploadHooks) => unknown
 
 /** What the module of `PARLEY_HOOKS` exports, and what `createService` takes beside the configuration. */
 export interface HostHooks {

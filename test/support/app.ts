@@ -57,6 +57,7 @@ export const testEnvironment: Readonly<Record<string, string>> = {
   PORT: '0',
   LOG_LEVEL: 'silent',
   PARLEY_SHUTDOWN_SECONDS: '1',
+  PARLEY_CONVERSION_TRIES: '1',
 }
 
 /** Starts a service that stops with the test. */

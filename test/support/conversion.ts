@@ -72,12 +72,12 @@ export async function makeStand(options?: StandOptions) {
 
 async function makeConverter(folder: string, { programs, ...limits }: StandOptions = {}): Promise<Converter> {
   const searchPath = programs === undefined ? (process.env.PATH ?? '') : await makePath(folder, programs)
-  const conversion = { wallMs: 60_000, memoryBytes: 2 * 1024 ** 3, searchPath, ...limits }
+  const conversion = { wallMs: 60_000, memoryBytes: 2 * 1024 ** 3, searchPath, tries: 1, ...limits }
   return createConverter({ config: { conversion }, clock: systemClock })
 }
 
 /** A search path on which nothing but these programs is found. */
-async function makePath(folder: string, programs: StandOptions['programs'] = {}): Promise<string> {
+export async function makePath(folder: string, programs: StandOptions['programs'] = {}): Promise<string> {
   const path = join(folder, 'programs')
   await mkdir(path)
   for (const [name, script] of Object.entries(programs)) {

@@ -9,6 +9,7 @@ import * as createAudit from './0006_create_audit.ts'
 import * as indexStoredBytes from './0007_index_stored_bytes.ts'
 import * as createArtifacts from './0008_create_artifacts.ts'
 import * as createInstallation from './0009_create_installation.ts'
+import * as createJobs from './0010_create_jobs.ts'
 import * as createSessions from './0011_create_sessions.ts'
 import * as indexArtifactsByCreation from './0012_index_artifacts_by_creation.ts'
 
@@ -22,6 +23,7 @@ export const migrations: Record<string, Migration> = {
   '0007_index_stored_bytes': indexStoredBytes,
   '0008_create_artifacts': createArtifacts,
   '0009_create_installation': createInstallation,
+  '0010_create_jobs': createJobs,
   '0011_create_sessions': createSessions,
   '0012_index_artifacts_by_creation': indexArtifactsByCreation,
 }

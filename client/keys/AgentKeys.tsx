@@ -1,0 +1,102 @@
+/** The keys of the agents, which may stand in web pages: shown when asked for, and given new secrets. */
+import { Button, Code, Group, Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { agentsQuery } from '../agents/queries.ts'
+import { CopyButton } from '../parts/CopyButton.tsx'
+import { type Column, DataTable } from '../parts/DataTable.tsx'
+import { Dialog } from '../parts/Dialog.tsx'
+import { Empty, Failed, Loading } from '../parts/states.tsx'
+import type { AgentListItem } from '../types.ts'
+import { rotateAgentKey } from './actions.ts'
+import { RotateKey } from './RotateKey.tsx'
+
+export function AgentKeys() {
+  const { data, error, refetch } = useQuery(agentsQuery)
+  const [shown, setShown] = useState<ReadonlySet<string>>(new Set())
+  const [rotated, setRotated] = useState<AgentListItem>()
+  if (error !== null && data === undefined)
+    return <Failed error={error} what="The agents" retry={() => void refetch()} />
+  if (data === undefined) return <Loading what="the agents' keys" />
+  if (data.length === 0) {
+    return (
+      <Empty icon="keys" title="No agent keys">
+        Every agent gets a key of its own when it is created.
+      </Empty>
+    )
+  }
+  const columns: Column<AgentListItem>[] = [
+    {
+      name: 'Agent',
+      render: ({ name }) => (
+        <Text span size="sm" fw={500}>
+          {name}
+        </Text>
+      ),
+    },
+    { name: 'Key', render: ({ id, agent_key: key }) => <KeyText text={key} isShown={shown.has(id)} /> },
+    {
+      name: 'Actions',
+      isBare: true,
+      render: (agent) => (
+        <AgentKeyActions
+          agent={agent}
+          isShown={shown.has(agent.id)}
+          onShow={() => setShown(toggled(shown, agent.id))}
+          onRotate={() => setRotated(agent)}
+        />
+      ),
+    },
+  ]
+  return (
+    <>
+      <DataTable label="Agent keys" columns={columns} rows={data} keyOf={({ id }) => id} />
+      <Dialog
+        title={`A new key for ${rotated?.name}`}
+        isOpen={rotated !== undefined}
+        onClose={() => setRotated(undefined)}
+      >
+        <RotateKey
+          rotate={(seconds) => rotateAgentKey(rotated?.id ?? '', seconds)}
+          isShownOnce={false}
+          onClose={() => setRotated(undefined)}
+        />
+      </Dialog>
+    </>
+  )
+}
+
+interface AgentKeyActionsProps {
+  readonly agent: AgentListItem
+  readonly isShown: boolean
+  readonly onShow: () => void
+  readonly onRotate: () => void
+}
+
+function AgentKeyActions({ agent, isShown, onShow, onRotate }: AgentKeyActionsProps) {
+  const { name, agent_key: key } = agent
+  return (
+    <Group gap={6} justify="flex-end" wrap="nowrap">
+      <Button
+        variant="default"
+        size="xs"
+        aria-label={`${isShown ? 'Hide' : 'Reveal'} the key of ${name}`}
+        onClick={onShow}
+      >
+        {isShown ? 'Hide' : 'Reveal'}
+      </Button>
+      <CopyButton text={key} what={`the key of ${name}`} />
+      <Button variant="default" size="xs" aria-label={`New key for ${name}`} onClick={onRotate}>
+        New key…
+      </Button>
+    </Group>
+  )
+}
+
+function KeyText({ text, isShown }: { readonly text: string; readonly isShown: boolean }) {
+  return <Code>{isShown ? text : `${text.slice(0, 4)}…${text.slice(-4)}`}</Code>
+}
+
+function toggled(set: ReadonlySet<string>, value: string): ReadonlySet<string> {
+  return set.has(value) ? new Set([...set].filter((one) => one !== value)) : new Set([...set, value])
+}

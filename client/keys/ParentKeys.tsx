@@ -1,0 +1,142 @@
+/** One's parent keys: made, chosen, given new secrets, ended, claimed. */
+import { ActionIcon, Badge, Button, Group, Menu, Text } from '@mantine/core'
+import { useState } from 'react'
+import { Ago } from '../parts/Ago.tsx'
+import { ConfirmDialog } from '../parts/ConfirmDialog.tsx'
+import { type Column, DataTable } from '../parts/DataTable.tsx'
+import { Dialog } from '../parts/Dialog.tsx'
+import { Empty } from '../parts/states.tsx'
+import { Icon } from '../shell/icons.tsx'
+import { type Me, useMe } from '../shell/use-me.ts'
+import { chooseKey, revokeKey, rotateParentKey, useAfterwards } from './actions.ts'
+import { ClaimKey } from './ClaimKey.tsx'
+import { CreateKey } from './CreateKey.tsx'
+import { RotateKey } from './RotateKey.tsx'
+
+type Key = Me['keys'][number]
+type Doing = 'create' | 'claim' | { readonly rotate: Key } | { readonly revoke: Key }
+
+export function ParentKeys() {
+  const { keys } = useMe()
+  const [doing, setDoing] = useState<Doing>()
+  return (
+    <>
+      <Group justify="flex-end" gap="xs" mb="sm">
+        <Button variant="default" onClick={() => setDoing('claim')}>
+          Claim a key
+        </Button>
+        <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setDoing('create')}>
+          Create a key
+        </Button>
+      </Group>
+      {keys.length === 0 ? (
+        <Empty icon="keys" title="No parent keys">
+          Create one for your server, or claim one that you know.
+        </Empty>
+      ) : (
+        <DataTable label="Parent keys" columns={columnsOf(setDoing)} rows={keys} keyOf={({ id }) => id} />
+      )}
+      <KeyDialogs doing={doing} onClose={() => setDoing(undefined)} />
+    </>
+  )
+}
+
+function columnsOf(setDoing: (doing: Doing) => void): Column<Key>[] {
+  return [
+    { name: 'Name', render: (key) => <KeyName {...key} /> },
+    {
+      name: 'Key',
+      render: ({ key_hint }) => (
+        <Text span ff="monospace" size="xs">
+          {key_hint}
+        </Text>
+      ),
+    },
+    { name: 'Created', render: ({ created_at }) => <Ago seconds={created_at} /> },
+    {
+      name: 'Last used',
+      render: ({ last_used_at: at }) => (at === null ? 'never' : <Ago seconds={at} />),
+    },
+    { name: 'Actions', isBare: true, render: (key) => <KeyMenu keyRow={key} setDoing={setDoing} /> },
+  ]
+}
+
+function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) {
+  return (
+    <Group gap={8}>
+      <Text span size="sm" fw={500}>
+        {name}
+      </Text>
+      {isActive ? (
+        <Badge variant="light" className="badge-accent" tt="none">
+          Active
+        </Badge>
+      ) : null}
+      {isAutomatic ? (
+        <Badge
+          variant="default"
+          tt="none"
+          title="It was made when you came first, and ends when you claim another"
+        >
+          Automatic
+        </Badge>
+      ) : null}
+    </Group>
+  )
+}
+
+function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doing) => void }) {
+  const afterwards = useAfterwards()
+  return (
+    <Menu position="bottom-end" width={200}>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Actions for ${key.name}`}>
+          <Icon name="dots" />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {key.is_active ? null : (
+          <Menu.Item onClick={() => void chooseKey(key.id).then(afterwards)}>Work with it</Menu.Item>
+        )}
+        <Menu.Item onClick={() => setDoing({ rotate: key })}>New secret…</Menu.Item>
+        <Menu.Item c="var(--parley-bad)" onClick={() => setDoing({ revoke: key })}>
+          Revoke…
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () => void }) {
+  const afterwards = useAfterwards()
+  const rotated = typeof doing === 'object' && 'rotate' in doing ? doing.rotate : undefined
+  const revoked = typeof doing === 'object' && 'revoke' in doing ? doing.revoke : undefined
+  return (
+    <>
+      <Dialog title="Create a parent key" isOpen={doing === 'create'} onClose={onClose}>
+        <CreateKey onClose={onClose} />
+      </Dialog>
+      <Dialog title="Claim a parent key" isOpen={doing === 'claim'} onClose={onClose}>
+        <ClaimKey onClose={onClose} />
+      </Dialog>
+      <Dialog title={`A new secret for ${rotated?.name}`} isOpen={rotated !== undefined} onClose={onClose}>
+        <RotateKey
+          rotate={(seconds) => rotateParentKey(rotated?.id ?? '', seconds)}
+          isShownOnce
+          onClose={onClose}
+        />
+      </Dialog>
+      <ConfirmDialog
+        title={`Revoke ${revoked?.name}`}
+        isOpen={revoked !== undefined}
+        onClose={onClose}
+        onConfirm={() => revokeKey(revoked?.id ?? '').then(afterwards)}
+        action="Revoke for good"
+        isDangerous
+        typed={revoked?.name ?? ''}
+      >
+        The key and the keys of all its agents stop working at once, everywhere. Nobody can bring them back.
+      </ConfirmDialog>
+    </>
+  )
+}

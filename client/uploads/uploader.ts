@@ -1,0 +1,168 @@
+/** Sends files in resumable parts, whichever page is shown; what a reload interrupts goes on with the same file. Protocol: tus 1.0.0. */
+import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
+import { guessKind, type Kind } from './kinds.ts'
+
+export interface LocalUpload {
+  readonly id: string
+  readonly filename: string
+  readonly sizeBytes: number
+  readonly sentBytes: number
+  readonly state: 'waiting' | 'running' | 'paused' | 'failed' | 'done'
+  /** Why it failed. */
+  readonly problem?: string | undefined
+}
+
+/** What is said of a file besides its bytes. */
+export interface Description {
+  /** As the file looks like without it. */
+  readonly kind?: Kind | undefined
+  readonly name?: string | undefined
+}
+
+const ENDPOINT = '/upload'
+/** After so many bytes at the latest, what has arrived is known to have: proxies cut long requests. */
+const PART_BYTES = 8 * 1024 * 1024
+const MOST_AT_ONCE = 2
+const retryDelays = [0, 1_000, 3_000, 5_000, 10_000, 20_000]
+/** What another site's page could not send. Security: 2.3. */
+const headers = { 'X-Requested-With': 'parley' }
+
+let uploads: readonly LocalUpload[] = []
+const running = new Map<string, Upload>()
+const listeners = new Set<() => void>()
+let lastId = 0
+
+export function listUploads(): readonly LocalUpload[] {
+  return uploads
+}
+
+/** Calls back after every change until the answer is called. */
+export function onUploads(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => void listeners.delete(listener)
+}
+
+/** Sends the file, or the rest of it where part of it was sent before. */
+export async function addUpload(
+  file: File,
+  { kind = guessKind(file), name }: Description = {},
+): Promise<void> {
+  const id = `upload-${++lastId}`
+  const upload = new Upload(file, {
+    endpoint: ENDPOINT,
+    headers,
+    chunkSize: PART_BYTES,
+    retryDelays,
+    removeFingerprintOnSuccess: true,
+    metadata: {
+      filename: file.name,
+      filetype: file.type,
+      kind,
+      ...(name === undefined || name === '' ? {} : { name }),
+    },
+    onProgress: (sentBytes) => change(id, { sentBytes }),
+    onUploadUrlAvailable: announce,
+    onSuccess: () => end(id, { state: 'done', sentBytes: file.size }),
+    onError: (error) => end(id, { state: 'failed', problem: toProblem(error) }),
+  })
+  running.set(id, upload)
+  const { name: filename, size: sizeBytes } = file
+  uploads = [...uploads, { id, filename, sizeBytes, sentBytes: 0, state: 'waiting' }]
+  const [previous] = await upload.findPreviousUploads()
+  if (previous !== undefined) upload.resumeFromPreviousUpload(previous)
+  startNext()
+}
+
+export async function pauseUpload(id: string): Promise<void> {
+  change(id, { state: 'paused' })
+  await running.get(id)?.abort()
+  startNext()
+}
+
+export function resumeUpload(id: string): void {
+  change(id, { state: 'waiting', problem: undefined })
+  startNext()
+}
+
+/** Ends it, and takes back what has arrived. */
+export async function cancelUpload(id: string): Promise<void> {
+  const upload = running.get(id)
+  dismissUpload(id)
+  startNext()
+  await upload?.abort(true).catch(() => {})
+  announce()
+}
+
+/** Takes it off the list; what is done stays done. */
+export function dismissUpload(id: string): void {
+  running.delete(id)
+  uploads = uploads.filter((one) => one.id !== id)
+  announce()
+}
+
+/** One that was begun here before the page was loaded. */
+export interface UnfinishedUpload {
+  readonly filename: string
+  readonly sizeBytes: number
+  readonly sentBytes: number
+  readonly stored: PreviousUpload
+}
+
+/** Those the server still knows as the calling key's. */
+export async function listUnfinished(): Promise<UnfinishedUpload[]> {
+  const stored = await defaultOptions.urlStorage.findAllUploads()
+  const found = await Promise.all(stored.map(readUnfinished))
+  return found.filter((one) => one !== undefined)
+}
+
+async function readUnfinished(stored: PreviousUpload): Promise<UnfinishedUpload | undefined> {
+  if (stored.uploadUrl === null || stored.size === null) return undefined
+  const answer = await fetch(stored.uploadUrl, { method: 'HEAD', headers: { 'Tus-Resumable': '1.0.0' } })
+  if (!answer.ok) return undefined
+  const sentBytes = Number(answer.headers.get('upload-offset'))
+  const filename = stored.metadata.filename ?? ''
+  return sentBytes === stored.size ? undefined : { filename, sizeBytes: stored.size, sentBytes, stored }
+}
+
+/** Takes back what has arrived of it. */
+export async function forgetUnfinished({ stored }: UnfinishedUpload): Promise<void> {
+  if (stored.uploadUrl !== null) await Upload.terminate(stored.uploadUrl, { headers, retryDelays: null })
+  await defaultOptions.urlStorage.removeUpload(stored.urlStorageKey)
+  announce()
+}
+
+function startNext(): void {
+  const busy = uploads.filter(({ state }) => state === 'running').length
+  const next = uploads.filter(({ state }) => state === 'waiting').slice(0, Math.max(MOST_AT_ONCE - busy, 0))
+  for (const { id } of next) {
+    change(id, { state: 'running' })
+    running.get(id)?.start()
+  }
+  announce()
+}
+
+function end(id: string, values: Partial<LocalUpload>): void {
+  change(id, values)
+  startNext()
+}
+
+function change(id: string, values: Partial<LocalUpload>): void {
+  uploads = uploads.map((one) => (one.id === id ? { ...one, ...values } : one))
+  announce()
+}
+
+function announce(): void {
+  for (const listener of listeners) listener()
+}
+
+/** The server's own sentence, where there is one. */
+function toProblem(error: Error): string {
+  if (!(error instanceof DetailedError) || error.originalResponse === null)
+    return 'The server cannot be reached.'
+  try {
+    const body: { error?: unknown } = JSON.parse(error.originalResponse.getBody())
+    return typeof body.error === 'string' ? body.error : error.message
+  } catch {
+    return `The server answered ${error.originalResponse.getStatus()}.`
+  }
+}

@@ -1,0 +1,124 @@
+/** Chooses which calls are summed up: the days, whose they are, and by what. */
+import { Button, Group, SegmentedControl, TextInput } from '@mantine/core'
+import { type ReactNode, useState } from 'react'
+import { daysOf } from './days.ts'
+import { groupings, ranges, type UsageSearch } from './search.ts'
+
+interface UsagePickerProps {
+  readonly search: UsageSearch
+  readonly onSearch: (search: UsageSearch) => void
+  readonly isAdministrator: boolean
+  readonly isEverybody?: boolean
+  /** What else can be done. */
+  readonly children: ReactNode
+}
+
+const rangeNames = { '7': '7 days', '30': '30 days', '90': '90 days', '365': '1 year' } as const
+const groupingNames = { day: 'Day', agent: 'Agent', model: 'Model', key: 'Key' } as const
+
+export function UsagePicker({
+  search,
+  onSearch,
+  isAdministrator,
+  isEverybody = false,
+  children,
+}: UsagePickerProps) {
+  const { from, to, range = '30', by = 'day', whose, key } = search
+  const [isChoosing, setIsChoosing] = useState(from !== undefined)
+  const pickRange = (value: string) => {
+    setIsChoosing(value === 'own')
+    const found = ranges.find((one) => one === value)
+    if (found !== undefined) onSearch({ ...search, range: found, from: undefined, to: undefined })
+  }
+  const isAll = whose === 'all' || key !== undefined
+  const offered = groupings.filter((one) => one !== 'key' || isAll)
+  return (
+    <Group gap="sm" align="flex-end">
+      <SegmentedControl
+        aria-label="Days"
+        value={isChoosing ? 'own' : range}
+        data={[
+          ...ranges.map((value) => ({ value, label: rangeNames[value] })),
+          { value: 'own', label: 'Own' },
+        ]}
+        onChange={pickRange}
+      />
+      <SegmentedControl
+        aria-label="Summed up by"
+        value={by}
+        data={offered.map((value) => ({ value, label: groupingNames[value] }))}
+        onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
+      />
+      {isAdministrator && (!isEverybody || key !== undefined) ? (
+        <Whose search={search} onSearch={onSearch} isAll={isAll} isEverybody={isEverybody} />
+      ) : null}
+      <Group ml="auto">{children}</Group>
+      {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
+    </Group>
+  )
+}
+
+type PartProps = Pick<UsagePickerProps, 'search' | 'onSearch'>
+
+interface WhoseProps extends PartProps {
+  readonly isAll: boolean
+  readonly isEverybody: boolean
+}
+
+function Whose({ search, onSearch, isAll, isEverybody }: WhoseProps) {
+  const { key, by } = search
+  const data = [
+    ...(isEverybody ? [] : [{ value: 'own', label: 'This key' }]),
+    { value: 'all', label: 'All keys' },
+    ...(key === undefined ? [] : [{ value: 'one', label: key }]),
+  ]
+  const pick = (value: string) =>
+    onSearch({
+      ...search,
+      key: undefined,
+      whose: value === 'all' ? 'all' : undefined,
+      by: value === 'own' && by === 'key' ? undefined : by,
+    })
+  const chosen = key === undefined ? 'all' : 'one'
+  return (
+    <SegmentedControl aria-label="Whose calls" value={isAll ? chosen : 'own'} data={data} onChange={pick} />
+  )
+}
+
+function OwnDays({ search, onSearch }: PartProps) {
+  const days = daysOf(search)
+  const [from, setFrom] = useState(days.from)
+  const [to, setTo] = useState(days.to)
+  const isRight = from !== '' && to !== '' && from <= to
+  return (
+    <form
+      className="usage-own-days"
+      onSubmit={(event) => {
+        event.preventDefault()
+        onSearch({ ...search, range: undefined, from, to })
+      }}
+    >
+      <Group gap="xs" align="flex-end">
+        <TextInput
+          type="date"
+          label="From"
+          size="xs"
+          value={from}
+          max={to}
+          onChange={(event) => setFrom(event.currentTarget.value)}
+        />
+        <TextInput
+          type="date"
+          label="To"
+          size="xs"
+          value={to}
+          min={from}
+          onChange={(event) => setTo(event.currentTarget.value)}
+        />
+        <Button type="submit" size="xs" variant="default" disabled={!isRight}>
+          Show
+        </Button>
+      </Group>
+    </form>
+  )
+}

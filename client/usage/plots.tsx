@@ -1,0 +1,142 @@
+/** How the charts are drawn: in the theme's colors, without movement, with what lies under the pointer. */
+import {
+  Bar,
+  BarChart,
+  CartesianGrid,
+  Line as Curve,
+  LineChart,
+  ResponsiveContainer,
+  Tooltip,
+  XAxis,
+  YAxis,
+} from 'recharts'
+import type { ChartPanelProps } from './ChartPanel.tsx'
+import { renderShortDay } from './days.ts'
+
+const HEIGHT = 200
+const ROW_HEIGHT = 34
+const axis = { stroke: 'var(--chart-axis)', fontSize: 12, tickLine: false } as const
+/** Until the real width is known. */
+const initialDimension = { width: 480, height: HEIGHT }
+const tooltip = {
+  contentStyle: {
+    border: '1px solid var(--parley-line-strong)',
+    borderRadius: 8,
+    background: 'var(--parley-surface)',
+    fontSize: 13,
+  },
+  itemStyle: { color: 'var(--mantine-color-text)' },
+  isAnimationActive: false,
+  cursor: { fill: 'var(--chart-cursor)', stroke: 'var(--chart-cursor)' },
+} as const
+
+/** A point a line, with the figures of every series under its name. */
+function toPoints({ lines, series }: ChartPanelProps) {
+  return lines.map((line) => ({
+    name: line.name,
+    id: line.id,
+    ...Object.fromEntries(series.map(({ name, read }) => [name, read(line)])),
+  }))
+}
+
+const toText = (render: ChartPanelProps['render']) => (value: unknown) =>
+  typeof value === 'number' ? render(value) : '–'
+
+export function LinePlot(props: ChartPanelProps) {
+  const { series, render } = props
+  return (
+    <ResponsiveContainer width="100%" height={HEIGHT} initialDimension={initialDimension}>
+      <LineChart data={toPoints(props)} accessibilityLayer={false} margin={{ top: 8, right: 8 }}>
+        <CartesianGrid vertical={false} stroke="var(--chart-grid)" />
+        <XAxis dataKey="id" {...axis} tickFormatter={renderShortDay} minTickGap={32} />
+        <YAxis {...axis} axisLine={false} tickFormatter={render} width={56} />
+        <Tooltip
+          {...tooltip}
+          labelFormatter={(label) => renderShortDay(String(label))}
+          formatter={toText(render)}
+        />
+        {series.map(({ name, color }) => (
+          <Curve
+            key={name}
+            dataKey={name}
+            stroke={color}
+            strokeWidth={2}
+            dot={{ r: 2.5, fill: color }}
+            isAnimationActive={false}
+          />
+        ))}
+      </LineChart>
+    </ResponsiveContainer>
+  )
+}
+
+/** Days stand side by side; what has a name lies, so that the name can be read. */
+export function BarPlot(props: ChartPanelProps) {
+  return props.by === 'day' ? <StandingBars {...props} /> : <LyingBars {...props} />
+}
+
+function StandingBars(props: ChartPanelProps) {
+  const { series, render } = props
+  return (
+    <ResponsiveContainer width="100%" height={HEIGHT} initialDimension={initialDimension}>
+      <BarChart data={toPoints(props)} accessibilityLayer={false} margin={{ top: 8, right: 8 }}>
+        <CartesianGrid vertical={false} stroke="var(--chart-grid)" />
+        <XAxis dataKey="id" {...axis} tickFormatter={renderShortDay} minTickGap={32} />
+        <YAxis {...axis} axisLine={false} tickFormatter={render} allowDecimals={false} width={56} />
+        <Tooltip
+          {...tooltip}
+          labelFormatter={(label) => renderShortDay(String(label))}
+          formatter={toText(render)}
+        />
+        {series.map(({ name, color }) => (
+          <Bar
+            key={name}
+            dataKey={name}
+            stackId="all"
+            fill={color}
+            maxBarSize={36}
+            isAnimationActive={false}
+          />
+        ))}
+      </BarChart>
+    </ResponsiveContainer>
+  )
+}
+
+const MOST_LETTERS = 18
+
+function shorten(name: string): string {
+  const letters = [...name]
+  return letters.length > MOST_LETTERS ? `${letters.slice(0, MOST_LETTERS - 1).join('')}…` : name
+}
+
+function LyingBars(props: ChartPanelProps) {
+  const { series, lines, render, shape } = props
+  const height = 48 + Math.max(lines.length, 2) * ROW_HEIGHT
+  const stack = shape === 'bars' ? { stackId: 'all' } : {}
+  return (
+    <ResponsiveContainer width="100%" height={height} initialDimension={{ ...initialDimension, height }}>
+      <BarChart
+        data={toPoints(props)}
+        layout="vertical"
+        accessibilityLayer={false}
+        margin={{ top: 8, right: 16 }}
+      >
+        <CartesianGrid horizontal={false} stroke="var(--chart-grid)" />
+        <XAxis type="number" {...axis} tickFormatter={render} allowDecimals={false} />
+        <YAxis
+          type="category"
+          dataKey="name"
+          {...axis}
+          axisLine={false}
+          width={130}
+          tickFormatter={shorten}
+        />
+        <Tooltip {...tooltip} formatter={toText(render)} />
+        {series.map(({ name, color }) => (
+          <Bar key={name} dataKey={name} {...stack} fill={color} maxBarSize={20} isAnimationActive={false} />
+        ))}
+      </BarChart>
+    </ResponsiveContainer>
+  )
+}

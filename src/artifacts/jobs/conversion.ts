@@ -1,0 +1,150 @@
+/** Makes an artifact ready: converts its bytes, or finds that they are served as they came. Decision: 9 (Conversion). */
+import { createReadStream, createWriteStream } from 'node:fs'
+import { rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
+import { ConversionRefusal } from '../../conversion/refusal.ts'
+import { type Deps, unixSeconds } from '../../deps.ts'
+import { type Blobs, HEAD_BYTES, wholeOf } from '../../storage/blobs.ts'
+import { INCOMING, makeFolder, type StoreFolder } from '../../storage/folder.ts'
+import { sniff } from '../../storage/sniff.ts'
+import { assertRoom, rethrow } from '../../storage/space.ts'
+import { findUploadRow, type UploadRow } from '../store.ts'
+import { backOffSeconds } from './back-off.ts'
+import { type FinishingDeps, makeReady, reject } from './finishing.ts'
+import { createProgressWriter } from './progress.ts'
+import type { Work } from './runner.ts'
+import { type JobRow, returnJob } from './store.ts'
+
+/** After so many failures of ours, which takes about three hours, an upload is served as it came. */
+const MOST_FAILURES = 30
+const GAVE_UP = 'It could not be converted here, so it is served as it was uploaded.'
+
+export interface ConversionDeps
+  extends FinishingDeps,
+    Pick<Deps, 'config' | 'clock' | 'random' | 'converter'> {
+  /** Where conversions have their folders; a start clears it. */
+  readonly workFolder: StoreFolder
+}
+
+/** One conversion under way. */
+interface Conversion {
+  readonly job: JobRow
+  readonly row: UploadRow
+  readonly folder: string
+  readonly signal: AbortSignal
+}
+
+/** Work that converts one upload; its files are gone afterwards, however it ends. */
+export function createConversionWork(deps: ConversionDeps): Work {
+  return async (job, signal) => {
+    const row = await findUploadRow(deps.db, job)
+    if (row === undefined) return
+    const folder = join(await deps.workFolder.root(), INCOMING, row.blob)
+    await rm(folder, { recursive: true, force: true })
+    await makeFolder(folder)
+    const conversion = { job, row, folder, signal }
+    try {
+      await keepResult(deps, conversion, await convert(deps, conversion))
+    } catch (error) {
+      if (signal.aborted) throw error
+      await handleFailure(deps, conversion, error)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Converted> {
+  const { row, folder: workFolder, signal } = conversion
+  const progress = createProgressWriter(deps, deps.changes, row)
+  const source = await findSource(deps, conversion)
+  const onProgress = (share: number) => progress.report(share)
+  try {
+    return await deps.converter.convert({ kind: row.kind, source, workFolder, signal, onProgress })
+  } finally {
+    await progress.settle()
+  }
+}
+
+/** The uploaded bytes as a file: where they lie, or a copy. */
+async function findSource(deps: ConversionDeps, { row, folder, signal }: Conversion): Promise<string> {
+  const { blobs } = deps.store
+  if (blobs.findPath !== undefined) return blobs.findPath(row.blob)
+  const path = join(folder, 'upload')
+  assertRoom(await deps.workFolder.readSpace(folder), row.received_bytes)
+  const bytes = await blobs.open(row.blob, wholeOf(row.received_bytes))
+  await pipeline(bytes, createWriteStream(path, { mode: 0o600 }), { signal }).catch(rethrow)
+  return path
+}
+
+async function keepResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
+  const { file, poster } = result
+  if (result.result === 'original') return serveOriginal(deps, conversion, result)
+  const { job, row, signal } = conversion
+  const { blobs } = deps.store
+  await using unkept = new AsyncDisposableStack()
+  const stage = async ({ path }: ConvertedFile) => {
+    const { size } = await stat(path)
+    const staged = await blobs.stage(createReadStream(path, { signal }), size)
+    return unkept.adopt(staged, () => staged.discard())
+  }
+  const made = await stage(file)
+  const still = poster && (await stage(poster))
+  await made.keep()
+  await still?.keep()
+  const isReady = await makeReady(deps, job, row, {
+    served_blob: made.name,
+    served_bytes: made.sizeBytes,
+    media_type: file.mediaType,
+    sniffed_type: await sniff(made.head),
+    poster_blob: still?.name ?? null,
+    poster_bytes: still?.sizeBytes ?? null,
+    kept_bytes: row.received_bytes + made.sizeBytes + (still?.sizeBytes ?? 0),
+    conversion_result: 'converted',
+  })
+  if (isReady) return
+  for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
+}
+
+/** Serves what was uploaded; where nobody found it good, as what its first bytes say, and with the reason. */
+async function serveOriginal(
+  deps: ConversionDeps,
+  { job, row }: Conversion,
+  { file, reason }: { readonly file?: ConvertedFile; readonly reason?: string },
+): Promise<void> {
+  const isGood = file !== undefined && reason === undefined
+  const mediaType = isGood ? file.mediaType : await sniff(await readHead(deps.store.blobs, row))
+  await makeReady(deps, job, row, {
+    served_blob: row.blob,
+    served_bytes: row.received_bytes,
+    media_type: mediaType,
+    sniffed_type: mediaType,
+    conversion_result: 'original',
+    conversion_reason: reason ?? null,
+  })
+}
+
+async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: UploadRow): Promise<Uint8Array> {
+  if (sizeBytes === 0) return new Uint8Array()
+  const head = await blobs.open(blob, { start: 0, end: Math.min(HEAD_BYTES, sizeBytes) - 1 })
+  return Buffer.concat(await head.toArray())
+}
+
+/** What is dangerous goes, what cannot be converted is tried again and then served as it came. Other failures are thrown on. */
+async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {
+  const { job, row } = conversion
+  const { db, clock, random, config, log } = deps
+  if (!(error instanceof ConversionRefusal)) {
+    if (job.failures + 1 < MOST_FAILURES) throw error
+    log.error({ err: error, artifactId: row.id }, 'an upload is served as it came: converting it fails')
+    return serveOriginal(deps, conversion, { reason: GAVE_UP })
+  }
+  const { verdict, message: reason } = error
+  log.info({ err: error, artifactId: row.id, verdict }, 'an upload cannot be converted')
+  if (verdict === 'dangerous') return reject(deps, job, row)
+  const refusals = job.refusals + 1
+  if (refusals >= config.conversion.tries) return serveOriginal(deps, conversion, { reason })
+  await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
+}

@@ -1,0 +1,27 @@
+/** Looks at a view of the console in both themes and on a phone: axe, the width, and a picture of each for people. */
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { listAxeFaults } from './axe.ts'
+import { keepPicture } from './console-ui.ts'
+
+const PHONE = { width: 390, height: 844 }
+
+/** The view as it stands is left as it was. */
+export async function expectView(page: Page, name: string): Promise<void> {
+  const viewport = page.viewportSize() ?? PHONE
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.waitForFunction(
+      (scheme) => document.documentElement.dataset.mantineColorScheme === scheme,
+      colorScheme,
+    )
+    await keepPicture(page, `${name}-${colorScheme}`)
+    expect(await listAxeFaults(page)).toEqual([])
+  }
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize(PHONE)
+  await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
+  await keepPicture(page, `${name}-phone`)
+  expect(await listAxeFaults(page)).toEqual([])
+  await page.setViewportSize(viewport)
+}

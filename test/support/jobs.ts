@@ -1,0 +1,92 @@
+/** Looks at the jobs of uploads, and holds conversions back until a test lets them go. */
+import { readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Service } from '../../src/service.ts'
+import { type Answer, startApp, type TestApp } from './app.ts'
+import { makePath } from './conversion.ts'
+import { createFakeClock } from './fake-clock.ts'
+import { eventually, makeFolder } from './process.ts'
+import { getProgram } from './programs.ts'
+import type { Target } from './uploads.ts'
+
+/** A clock that a test moves, on which what waits really waits. */
+export function createMovedClock() {
+  const clock = createFakeClock(Math.floor(Date.now() / 1000))
+  const wait = (_ms: number, signal?: AbortSignal) =>
+    new Promise<void>((_resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+  return { ...clock, wait }
+}
+
+export interface JobsOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly options?: Parameters<typeof startApp>[1]
+}
+
+/** A service whose clock only a test moves, on a folder of its own. */
+export async function startJobs({ env = {}, options = {} }: JobsOptions = {}) {
+  const clock = createMovedClock()
+  const dataDir = join(await makeFolder(), 'data')
+  const app = await startApp({ PARLEY_DATA_DIR: dataDir, ...env }, { clock, ...options })
+  /** Lets time pass, and has the jobs look at the clock. */
+  const advance = (seconds: number) => {
+    clock.advance(seconds)
+    app.service.deps.artifacts.processing.wake()
+  }
+  return { app, dataDir, clock, advance }
+}
+
+export const listJobs = ({ service }: { readonly service: Service }) =>
+  service.deps.db.selectFrom('jobs').selectAll().orderBy('kind').execute()
+
+export const getRow = ({ service }: { readonly service: Service }) =>
+  service.deps.db.selectFrom('artifacts').selectAll().executeTakeFirstOrThrow()
+
+/** The folders of conversions under way. */
+export const listWork = (dataDir: string) => readdir(join(dataDir, 'conversions', 'incoming'))
+
+/** Waits until `ask` answers with `true`. */
+export async function until(ask: () => Promise<boolean>, what: string): Promise<void> {
+  if (!(await eventually(ask, true))) throw new Error(`it never came to it that ${what}`)
+}
+
+/** ffmpeg behind a gate: it runs a script of the test's before it does what it is told. */
+export async function makeGate(before = '') {
+  const folder = await makeFolder()
+  const [isOpen, started] = [join(folder, 'open'), join(folder, 'started')]
+  const waits = `echo $$ >> ${started}\nwhile [ ! -e ${isOpen} ]; do [ -d ${folder} ] || exit 1; sleep 0.05; done`
+  const ffmpeg = `${waits}\n${before}\nexec ${getProgram('ffmpeg')} "$@"`
+  const path = await makePath(folder, { ffprobe: true, ffmpeg, setpriv: true })
+  return { env: { PATH: path }, folder, open: () => writeFile(isOpen, '') }
+}
+
+/** The answer to a GET of an artifact, its bytes as well. */
+export async function openArtifact(
+  target: Target,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Pick<Answer, 'status' | 'headers'> & { bytes: Buffer }> {
+  const all = { Authorization: `Bearer ${target.key}`, ...headers }
+  const response = await target.fetch(`${target.url}/artifacts/${path}`, { headers: all })
+  const bytes = Buffer.from(await response.arrayBuffer())
+  return { status: response.status, headers: response.headers, bytes }
+}
+
+/** Every status of an artifact that its stream tells, up to the first that is `last`. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+export async function watchUntil(app: TestApp, id: string, last: (status: any) => boolean): Promise<any[]> {
+  const leaving = new AbortController()
+  const headers = { Authorization: `Bearer ${app.key}`, Accept: 'text/event-stream' }
+  const { body } = await fetch(`${app.url}/artifacts/${id}/status`, { headers, signal: leaving.signal })
+  const statuses: object[] = []
+  let text = ''
+  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = (text + part).split('\n\n')
+    text = lines.pop() ?? ''
+    for (const line of lines) if (line.startsWith('data: ')) statuses.push(JSON.parse(line.slice(6)))
+    if (last(statuses.at(-1))) break
+  }
+  leaving.abort()
+  return statuses
+}

@@ -29,8 +29,7 @@ import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
 import type { GrowingStore } from './storage/growing.ts'
-import { openGrowingStore } from './storage/local.ts'
-import { openBlobs } from './storage/open.ts'
+import { openBlobs, openGrowingStore } from './storage/open.ts'
 import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
@@ -85,7 +84,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
-    if (deps !== undefined) await Promise.all([closeSources(deps), deps.fileBlobs.close()])
+    if (deps !== undefined)
+      await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
     await opened.close()
     throw error
   }
@@ -177,8 +177,11 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
   const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', { db, clock, log }))
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
-  const store =
-    options.artifactStore ?? (await openGrowingStore(config.dataDir, 'artifacts', config.uploads.isSynced))
+  const opening = options.artifactStore ?? openGrowingStore(config, 'artifacts', { db, clock, log })
+  const store = await Promise.resolve(opening).catch(async (error) => {
+    await fileBlobs.close()
+    throw error
+  })
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
   return {

@@ -4,6 +4,7 @@ import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { assertTenantLives } from '../keys/keys.ts'
 import { passing } from '../passing.ts'
+import { wholeOf } from '../storage/blobs.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
 export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'artifacts' | 'onUploadComplete'>
@@ -17,9 +18,11 @@ export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'artifacts' | 'onUpload
 export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
   const { db, clock, artifacts, onUploadComplete } = deps
   const { id, blob, checksum } = row
-  if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, blob))))
+  // What is still growing cannot be read back from every store.
+  if (checksum === null || checksum === digest || digest === undefined)
+    await artifacts.store.growing.keep(blob, row.received_bytes)
+  if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
     return rejectUpload(deps, row)
-  await artifacts.store.growing.keep(blob)
   const isComplete = await db.transaction().execute(async (trx) => {
     // Its owner may be another one than when it began.
     const owner = (await findUploadRow(trx, row))?.parent_key_id
@@ -36,15 +39,17 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   artifacts.processing.start(row)
 }
 
-async function digestOf({ artifacts }: CompletionDeps, blob: string): Promise<string> {
+async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<string> {
   const hash = createHash('sha256')
-  for await (const chunk of passing(await artifacts.store.growing.open(blob))) hash.update(chunk)
+  const bytes = await artifacts.store.blobs.open(row.blob, wholeOf(row.received_bytes))
+  for await (const chunk of passing(bytes)) hash.update(chunk)
   return hash.digest('hex')
 }
 
 async function rejectUpload({ db, artifacts }: CompletionDeps, row: UploadRow): Promise<never> {
   await removeArtifact(db, row, 'reject')
   await artifacts.store.growing.delete(row.blob)
+  await artifacts.store.blobs.delete(row.blob)
   artifacts.changes.announce(row.id)
   throw new ServiceError(
     'checksum_mismatch',

@@ -5,9 +5,10 @@ import { ServiceError } from '../errors.ts'
 import { assertTenantLives } from '../keys/keys.ts'
 import { passing } from '../passing.ts'
 import { wholeOf } from '../storage/blobs.ts'
+import { deleteBytes } from './artifacts.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
-export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'artifacts' | 'onUploadComplete'>
+export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
 
 /**
  * Makes the upload `processing`, once, for the holder of its lease. `digest` is that of its bytes, where it is known. A crash on the
@@ -46,11 +47,10 @@ async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<
   return hash.digest('hex')
 }
 
-async function rejectUpload({ db, artifacts }: CompletionDeps, row: UploadRow): Promise<never> {
-  await removeArtifact(db, row, 'reject')
-  await artifacts.store.growing.delete(row.blob)
-  await artifacts.store.blobs.delete(row.blob)
-  artifacts.changes.announce(row.id)
+async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never> {
+  await removeArtifact(deps.db, row, 'reject')
+  await deleteBytes(deps, row)
+  deps.artifacts.changes.announce(row.id)
   throw new ServiceError(
     'checksum_mismatch',
     'checksum: is not that of the bytes that arrived; the upload was removed',
@@ -58,7 +58,7 @@ async function rejectUpload({ db, artifacts }: CompletionDeps, row: UploadRow): 
 }
 
 /** Somebody removed the upload while its bytes were being moved. */
-async function forget({ artifacts }: CompletionDeps, { blob }: UploadRow): Promise<never> {
-  await artifacts.store.blobs.delete(blob)
+async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
+  await deleteBytes(deps, row)
   throw new ServiceError('not_found', 'The upload was removed meanwhile.')
 }

@@ -1,4 +1,5 @@
 /** Sends one growing blob into a bucket as its bytes come, so that what was promised of it outlives this process. */
+import { ServiceError } from '../../errors.ts'
 import { countPassed } from '../../passing.ts'
 import type { GrowingBlob } from '../growing.ts'
 import type { Bucket } from './bucket.ts'
@@ -123,9 +124,10 @@ export class GrowingObject implements GrowingBlob {
     try {
       this.parts.push(await bucket.sendPart(address, number, part.bytes, this.signal))
     } catch (error) {
+      if (!isMissing(error)) throw error
       // Somebody threw the parts away. Without its tail it begins again; with it, it would fail for ever.
-      if (isMissing(error) && this.settledKey !== undefined) await bucket.delete(this.settledKey, this.signal)
-      throw error
+      if (this.settledKey !== undefined) await bucket.delete(this.settledKey, this.signal)
+      throw new ServiceError('service_unavailable', 'The storage has lost this upload.', { cause: error })
     }
     // Out; whoever received them has counted what came in.
     countPassed(part.capacityBytes)

@@ -29,7 +29,7 @@ import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
 import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
 import type { GrowingStore } from './storage/growing.ts'
-import { openBlobs, openGrowingStore } from './storage/open.ts'
+import { openBlobs, openUploadStore } from './storage/open.ts'
 import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
@@ -177,7 +177,7 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
   const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', { db, clock, log }))
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
-  const opening = options.artifactStore ?? openGrowingStore(config, 'artifacts', { db, clock, log })
+  const opening = options.artifactStore ?? openUploadStore(config, 'artifacts', { db, clock, log })
   const store = await Promise.resolve(opening).catch(async (error) => {
     await fileBlobs.close()
     throw error

@@ -164,6 +164,18 @@ describe('a writer that was fenced out', () => {
     expect(listGrowing(server).tails).toEqual([])
   })
 
+  test('has sent one part at most that nobody wrote down', async () => {
+    const { server, row } = await startWorld()
+    const old = await row.lease()
+    row.fence += 1
+    const appending = old.append(randomBytes(30 * MIB))
+    await expect.poll(() => server.count('UploadPart')).toBe(1)
+    await expect(old.sync()).rejects.toThrow('another’s')
+    await expect(appending).rejects.toThrow('another’s')
+    await old.blob.close()
+    expect(server.count('UploadPart')).toBe(1)
+  })
+
   test('stops sending parts by itself', async () => {
     const { server, row } = await startWorld()
     const old = await row.lease()

@@ -35,7 +35,7 @@ export async function openLocalBlobs(root: string, readSpace?: ReadSpace): Promi
 }
 
 /** Opens the store of that name with what grows beside it, which is synced to the disk unless `isSynced` is false. */
-export async function openGrowingStoreIn(
+export async function openGrowingStore(
   dataDir: string,
   name: string,
   isSynced: boolean,

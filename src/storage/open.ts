@@ -8,7 +8,7 @@ import { type Deps, unixSeconds } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
 import { type Blobs, isBlobName } from './blobs.ts'
 import type { GrowingStore } from './growing.ts'
-import { openBlobsIn, openGrowingStoreIn } from './local.ts'
+import { openBlobsIn, openGrowingStore } from './local.ts'
 import { findInstallationId, insertInstallation } from './store.ts'
 
 /**
@@ -42,12 +42,12 @@ async function assertNothingLeftBehind(blobs: Blobs, ...place: Parameters<typeof
  * Opens the store of that name with what grows beside it.
  * @throws StartupError as `openBlobs`.
  */
-export async function openGrowingStore(
+export async function openUploadStore(
   { dataDir, s3, uploads, limits }: Pick<Config, 'dataDir' | 's3' | 'uploads' | 'limits'>,
   name: string,
   deps: Pick<Deps, 'db' | 'clock' | 'log'>,
 ): Promise<GrowingStore> {
-  if (s3 === undefined) return openGrowingStoreIn(dataDir, name, uploads.isSynced)
+  if (s3 === undefined) return openGrowingStore(dataDir, name, uploads.isSynced)
   const { openS3GrowingStore } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
   const maxBytes = limits.maxUploadBytes

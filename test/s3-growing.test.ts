@@ -32,7 +32,7 @@ describe('a blob of many requests', () => {
       await writer.sync()
       await writer.blob.close()
       // Another server finds what was promised, and nothing else lies there.
-      expect(listGrowing(server).tails).toHaveLength(1)
+      await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
     }
     const bytes = Buffer.concat(pieces)
     expect((await row.finish()).equals(bytes)).toBe(true)
@@ -99,6 +99,7 @@ describe('a process that dies', () => {
     while (ends.at(-1) !== 'kept') {
       const { server, row } = await startWorld()
       await row.add(bytes)
+      await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
       server.serveOnly(ends.length)
       const keeping = row.store.growing.keep(row.name, bytes.length)
       ends.push(
@@ -158,7 +159,7 @@ describe('a writer that was fenced out', () => {
     await row.add(bytes.subarray(MIB, 3 * MIB))
     await expect(old.sync()).rejects.toThrow('another’s')
     await old.blob.close()
-    expect(listGrowing(server).tails).toHaveLength(2)
+    await expect.poll(() => listGrowing(server).tails).toHaveLength(2)
     await row.add(bytes.subarray(3 * MIB))
     expect((await row.finish()).equals(bytes)).toBe(true)
     expect(listGrowing(server).tails).toEqual([])

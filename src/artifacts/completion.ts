@@ -6,6 +6,7 @@ import { assertTenantLives } from '../keys/keys.ts'
 import { passing } from '../passing.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { deleteBytes } from './artifacts.ts'
+import { locked } from './lease.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
 export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
@@ -14,7 +15,7 @@ export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | '
  * Makes the upload `processing`, once, for the holder of its lease. `digest` is that of its bytes, where it is known. A crash on the
  * way leaves an upload that has all its bytes: a start and the sweeper look for those and call this again.
  * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was removed meanwhile;
- * `invalid_api_key` when its parent key was revoked.
+ * `locked` when somebody else has the lease by now; `invalid_api_key` when its parent key was revoked.
  */
 export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
   const { db, clock, artifacts, onUploadComplete } = deps
@@ -57,8 +58,10 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
   )
 }
 
-/** Somebody removed the upload while its bytes were being moved. */
+/** Somebody removed the upload while its bytes were being moved, or has taken it over: then they are what that one completes. */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
+  if ((await findUploadRow(deps.db, row)) !== undefined)
+    throw locked('Another request goes on with this upload.')
   await deleteBytes(deps, row)
   throw new ServiceError('not_found', 'The upload was removed meanwhile.')
 }

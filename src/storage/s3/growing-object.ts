@@ -44,7 +44,6 @@ export class GrowingObject implements GrowingBlob {
   private settledKey: string | undefined
   private obsolete: readonly string[]
   private calls: Promise<unknown> = Promise.resolve()
-  private deleting: Promise<unknown> = Promise.resolve()
   private passing: Promise<void> | undefined
   private settling: PromiseWithResolvers<void> | undefined
   private failure: unknown
@@ -84,7 +83,6 @@ export class GrowingObject implements GrowingBlob {
     // What is still being sent was promised to nobody.
     this.stopping.abort()
     await this.calls
-    await this.deleting
     this.options.spare.give(this.part)
   }
 
@@ -155,9 +153,8 @@ export class GrowingObject implements GrowingBlob {
     this.obsolete = []
     this.settledKey = key
     this.settledParts = partCount
-    // What does not go now goes with the upload.
-    const deleting = gone.map((one) => options.bucket.delete(one, options.closing).catch(() => {}))
-    this.deleting = Promise.all([this.deleting, ...deleting])
+    // Nobody waits for it: what does not go now goes with the upload.
+    for (const one of gone) options.bucket.delete(one, options.closing).catch(() => {})
     this.settling?.resolve()
     this.settling = undefined
   }

@@ -143,6 +143,7 @@ describe('what nobody finishes', () => {
   test('goes from the bucket with its row, and no sooner', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const begun = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
+    await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
     const before = listGrowing(server)
     clock.advance(DAY - 1)
     await sweep()
@@ -160,6 +161,7 @@ describe('what nobody finishes', () => {
     const [name = ''] = server.listBlobs()
     server.uploads.set('late', { key: `artifacts/${name}`, begunMs: Date.now(), parts: new Map() })
     const begun = await beginUpload(app, { size: 40 * MIB, body: bytes })
+    await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
     server.fail('DeleteObject', { status: 403, code: 'AccessDenied' })
     server.fail('AbortMultipartUpload', { status: 403, code: 'AccessDenied' })
     expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)

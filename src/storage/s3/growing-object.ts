@@ -39,6 +39,7 @@ export class GrowingObject implements GrowingBlob {
   private readonly parts: Tail['parts'][number][]
   private nextNumber: number
   private part: Part
+  private sizeBytes: number
   private passedParts: number
   private settledParts: number
   private settledKey: string | undefined
@@ -57,6 +58,7 @@ export class GrowingObject implements GrowingBlob {
     this.nextNumber = tail.nextNumber
     this.part = spare.take(tail.partBytes)
     this.part.take(tail.bytes)
+    this.sizeBytes = tail.parts.length * tail.partBytes + tail.bytes.length
     this.passedParts = tail.parts.length
     this.settledParts = tail.parts.length
     this.settledKey = tailKey
@@ -68,13 +70,16 @@ export class GrowingObject implements GrowingBlob {
     for (const chunk of chunks) {
       for (let rest = chunk; rest.length > 0; rest = this.part.take(rest))
         if (this.part.isFull) await this.passPart()
+      this.sizeBytes += chunk.length
     }
     // Before the tail that is asked for next, which would hold all of it once more.
     if (this.part.isFull && this.passedParts === this.settledParts) this.passPart().catch(() => {})
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
-    const saved = await this.call(() => this.saveTail())
+    // No more than that: while it waits for a part to be sent, most of another may come.
+    const { sizeBytes } = this
+    const saved = await this.call(() => this.saveTail(sizeBytes))
     await record().catch((error) => this.fail(error))
     this.settle(saved)
   }
@@ -133,13 +138,15 @@ export class GrowingObject implements GrowingBlob {
   }
 
   /** All parts before it are sent by its turn, and none after it: it begins where the last of them ends. */
-  private async saveTail(): Promise<{ key: string; partCount: number }> {
+  private async saveTail(endBytes: number): Promise<{ key: string; partCount: number }> {
     const { bucket, folder, fence } = this.options
     const { uploadId, parts, nextNumber, part } = this
     const startBytes = parts.length * part.capacityBytes
-    const endBytes = startBytes + part.bytes.length
+    // Whoever syncs while an append waits for its turn would write down an offset that no tail begins before.
+    if (endBytes < startBytes) throw new Error('bytes that are not all added yet cannot be made safe')
+    const bytes = part.bytes.subarray(0, endBytes - startBytes)
     const key = toTailKey(folder, { fence, startBytes, endBytes })
-    const tail = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes: part.bytes }
+    const tail = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes }
     const saved = { key, partCount: parts.length }
     if (key !== this.settledKey) await bucket.put(key, encodeTail(tail), this.signal)
     return saved

@@ -4,9 +4,9 @@ import express, { type ErrorRequestHandler, type Express, type Response } from '
 import type { Deps } from './deps.ts'
 import { ServiceError, toServiceError } from './errors.ts'
 import { ambientOf } from './rest/ambient.ts'
-import { type DocsPage, docsPages } from './rest/docs.ts'
+import { docsPages } from './rest/docs.ts'
 import { createRestDoor } from './rest/door.ts'
-import { errorHeaders, errorShapeOf, renderError } from './rest/errors.ts'
+import { errorHeaders, errorShapeOf, isAboutArtifacts, renderError } from './rest/errors.ts'
 import {
   bearerOf,
   clientAddressOf,
@@ -17,6 +17,7 @@ import {
   toPairs,
 } from './rest/headers.ts'
 import { boundUnreadBody } from './rest/linger.ts'
+import { type PageFile, watchPages } from './rest/pages.ts'
 import { listRestOperations } from './rest/routes.ts'
 import { createUploadDoor } from './rest/uploads/door.ts'
 import type { Arrival } from './rpc/context.ts'
@@ -66,7 +67,8 @@ export function createApp(options: AppOptions): App {
       token: bearer === undefined ? tokenOf(request) : undefined,
       ambient: isForwarded && bearer === undefined ? ambientOf(request) : undefined,
     }
-    if (isAllowedHost(request, server.allowedHosts)) {
+    // The files of pages lie between what the doors answer.
+    if (isAllowedHost(request, server.allowedHosts) && !watchPages.has(request.url ?? '')) {
       for (const door of doors) if (door.answer(request, response, arrival)) return
     }
     arrivals.set(request, arrival)
@@ -102,7 +104,7 @@ function createPages(options: AppOptions, arrivalOf: (request: IncomingMessage) 
   app.get('/openapi.json', setSecurityHeaders, (_request, response) => {
     response.type('application/json').send(options.openapi)
   })
-  for (const [path, page] of docsPages) app.get(path, (_request, response) => sendPage(response, page))
+  for (const [path, page] of pageFiles) app.get(path, (_request, response) => sendPage(response, page))
   app.get('/', setSecurityHeaders, (_request, response) => response.redirect(302, '/docs'))
   app.use((request) => {
     throw refuseUnknown(request.method, request.path)
@@ -112,7 +114,7 @@ function createPages(options: AppOptions, arrivalOf: (request: IncomingMessage) 
 }
 
 /** Express streams a file from disk; failures on the way go to the error handler. */
-function sendPage(response: Response, { body, headers }: DocsPage): void {
+function sendPage(response: Response, { body, headers }: PageFile): void {
   response.set(headers)
   if ('text' in body) response.send(body.text)
   else response.sendFile(body.name, { root: body.folder, cacheControl: false, etag: false })
@@ -123,7 +125,8 @@ function setSecurityHeaders(_request: unknown, response: Response, next: () => v
   next()
 }
 
-const knownPaths = new Set(['/', '/healthz', '/health', '/readyz', '/openapi.json', ...docsPages.keys()])
+const pageFiles = new Map([...docsPages, ...watchPages])
+const knownPaths = new Set(['/', '/healthz', '/health', '/readyz', '/openapi.json', ...pageFiles.keys()])
 
 function refuseUnknown(method: string, path: string): ServiceError {
   if (!knownPaths.has(path)) return new ServiceError('not_found', `There is nothing at ${path}.`)
@@ -152,6 +155,7 @@ function createErrorHandler(
     logFailure(log, { requestId: arrivalOf(request).requestId, path: request.path }, failure)
     if (response.headersSent) return void response.destroy()
     setSecurityHeaders(request, response, () => {})
+    if (isAboutArtifacts(request.path)) response.setHeader('Protocol-Version', '2')
     for (const [name, value] of toPairs(errorHeaders(failure))) response.setHeader(name, value)
     response.status(failure.status).json(renderError(failure, errorShapeOf(request.path)))
   }

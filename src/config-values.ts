@@ -126,6 +126,15 @@ export function secretText(minimumBytes: number) {
   )
 }
 
+/** Such texts, one a line. */
+export function secretList(minimumBytes: number) {
+  return value(`must be secrets of at least ${minimumBytes} bytes each, one a line`, (text) => {
+    const secrets = text.split('\n').map((line) => line.trim())
+    const kept = secrets.filter((secret) => secret !== '')
+    return kept.every((secret) => Buffer.byteLength(secret) >= minimumBytes) ? kept : undefined
+  })
+}
+
 export function parentKeyText() {
   return value('must be a whole parent key; `parley keys generate` makes one', (text) =>
     parseKey(text)?.kind === 'parent' ? text : undefined,

@@ -71,6 +71,8 @@ export interface Config {
   readonly s3: S3Config | undefined
   /** The master key, 32 bytes or more; undefined = the one in the data directory. */
   readonly secret: string | undefined
+  /** Master keys of before: good for what was made with them, never for anything new. */
+  readonly formerSecrets: readonly string[]
   /** A parent key to register at start. */
   readonly parentKey: string | undefined
   /** At least one, no two of the same name; the environment's comes first. */
@@ -342,6 +344,7 @@ function toConfig(
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
     s3: given.PARLEY_DATA_DIR === ':memory:' ? undefined : toS3Config(given),
     secret: given.PARLEY_SECRET,
+    formerSecrets: given.PARLEY_SECRET_PREVIOUS ?? [],
     parentKey: given.PARLEY_PARENT_KEY,
     providers,
     defaultModel: given.PARLEY_DEFAULT_MODEL,

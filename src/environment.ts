@@ -18,6 +18,7 @@ import {
   parentKeyText,
   refused,
   seconds,
+  secretList,
   secretText,
   visibleText,
 } from './config-values.ts'
@@ -59,6 +60,7 @@ export const Environment = z.object({
     'must be an http or https URL without credentials, query or fragment, such as https://chat.example.org',
   ).optional(),
   PARLEY_SECRET: secretText(32).optional(),
+  PARLEY_SECRET_PREVIOUS: secretList(32).optional(),
   PARLEY_PARENT_KEY: parentKeyText().optional(),
   PARLEY_CONFIG: z.string().optional(),
   PARLEY_BACKEND: oneOf(['mock', 'gateway', 'local']).default('mock'),
@@ -126,6 +128,7 @@ export type Environment = z.infer<typeof Environment>
 /** The variables whose value can stand in a file instead, named by the same variable with `_FILE` at its end. */
 export const secretNames = [
   'PARLEY_SECRET',
+  'PARLEY_SECRET_PREVIOUS',
   'PARLEY_PARENT_KEY',
   'PARLEY_GATEWAY_API_KEY',
   'PARLEY_PROXY_SECRET',

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
-import { loadSealer } from './agents/sealer.ts'
+import { loadSealer, resealAgentKeys } from './agents/sealer.ts'
 import { createApp } from './app.ts'
 import { createArtifactDesk } from './artifacts/desk.ts'
 import { completeLeftOver, recoverUploads } from './artifacts/recovery.ts'
@@ -173,6 +173,7 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
 async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks: ReadHooks): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
+  await resealAgentKeys({ db, sealer, log })
   // Before anything that goes on by itself: it may refuse to.
   const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', { db, clock, log }))
   const keys = createKeyDirectory(db, clock)

@@ -42,6 +42,7 @@ describe('without any variable', () => {
         dataDir: resolve('data'),
         s3: undefined,
         secret: undefined,
+        formerSecrets: [],
         parentKey: undefined,
         providers: [{ kind: 'mock', name: 'mock' }],
         defaultModel: undefined,

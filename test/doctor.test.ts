@@ -1,6 +1,6 @@
 /** What `parley doctor` finds on a machine that is well, and on ones that are not. */
 import { once } from 'node:events'
-import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -141,6 +141,11 @@ describe('what fails is named with what to do', () => {
     const folder = await makeInstallation()
     const other = { PARLEY_SECRET: 'another secret of at least 32 bytes' }
     expect((await examine(folder, other)).found.secret).toMatch(/^fail: .*sealed with another secret/)
+    const former = (await readFile(join(folder, 'data/secret'), 'utf8')).trim()
+    const { found } = await examine(folder, { ...other, PARLEY_SECRET_PREVIOUS: former })
+    expect(found.secret).toMatch(
+      /^ok: PARLEY_SECRET fits the stored agent keys; PARLEY_SECRET_PREVIOUS counts/,
+    )
     await rm(join(folder, 'data/secret'))
     expect((await examine(folder)).found.secret).toMatch(/^fail: The file .*secret is missing/)
     expect(await readdir(join(folder, 'data'))).not.toContain('secret')

@@ -1,6 +1,7 @@
 /** One writer at a time: who gets an upload, who loses it, and that nobody writes without it. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
+import { locked } from '../src/artifacts/lease.ts'
 import { acquireLease, completeLeased, findUploadRow, updateReceived } from '../src/artifacts/store.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { eventually } from './support/process.ts'
@@ -152,6 +153,19 @@ describe('a lease', () => {
     await gone.receives(/^HTTP\/1\.1 409 /)
     expect(await rowOf(app)).toMatchObject({ lease_until: null, received_bytes: 3 })
   })
+})
+
+test('an upload that is taken over at the moment its last byte is safe is completed all the same', async () => {
+  const app = await startApp()
+  const { artifacts } = app.service.deps
+  const begun = await beginUpload(app, { size: 5 })
+  const stopListening = artifacts.changes.listen(begun.id, () => {
+    stopListening()
+    void artifacts.underWay.stop(begun.id, locked('Another request goes on with this upload.'))
+  })
+  expect([204, 423]).toContain((await patchUpload(app, begun, 0, Buffer.from('hello'))).status)
+  await untilState(app, begun.id, 'ready')
+  expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
 })
 
 test('removing an upload ends the request that is writing into it', async () => {

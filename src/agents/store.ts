@@ -45,9 +45,46 @@ export async function countAgentRows(
   return new Map(rows.map(({ parent_key_id, count }) => [parent_key_id, Number(count)]))
 }
 
-/** Any agent's key as it is sealed; undefined while there is no agent. */
-export async function findSealedKey(db: Database): Promise<string | undefined> {
-  return (await db.selectFrom('agents').select('key_sealed').limit(1).executeTakeFirst())?.key_sealed
+/** A key as it is sealed, and whose it is. */
+export type SealedKey = Pick<AgentRow, 'id' | 'key_sealed'>
+
+/** Any agent's key as it is sealed, unless it begins like one of these; undefined where there is none such. */
+export async function findSealedKey(
+  db: Database,
+  prefixes: readonly string[] = [],
+): Promise<string | undefined> {
+  return (await listSealedKeys(db, prefixes, { afterId: '', limit: 1 }))[0]?.key_sealed
+}
+
+/** Keys of agents, of whatever tenant, that begin like none of these; in the order of their agents' ids, behind that one. */
+export async function listSealedKeys(
+  db: Database,
+  prefixes: readonly string[],
+  { afterId, limit }: { readonly afterId: string; readonly limit: number },
+): Promise<SealedKey[]> {
+  let query = db
+    .selectFrom('agents')
+    .select(['id', 'key_sealed'])
+    .where('id', '>', afterId)
+    .orderBy('id')
+    .limit(limit)
+  // A `_` in a prefix stands for any character: among random names that makes no difference.
+  for (const prefix of prefixes) query = query.where('key_sealed', 'not like', `${prefix}%`)
+  return query.execute()
+}
+
+/** Writes the same key, sealed otherwise, unless it is another by now. */
+export async function updateSealedKey(
+  db: Database,
+  { id, key_sealed: before }: SealedKey,
+  sealed: string,
+): Promise<void> {
+  await db
+    .updateTable('agents')
+    .set({ key_sealed: sealed })
+    .where('id', '=', id)
+    .where('key_sealed', '=', before)
+    .execute()
 }
 
 /** What the list of models shows of an agent. */

@@ -117,8 +117,9 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   const { bytes, failure } = await receive({ ...part, blob, limit, refuse, hash, idleMs, commit }).finally(
     () => blob.close(),
   )
-  // A client that lost its connection behind the last byte learns from HEAD that there is nothing more to send.
-  const isComplete = bytes === sizeBytes && !part.stopped.aborted
+  // A client that lost its connection behind the last byte learns from HEAD that there is nothing more to send, and so does whoever
+  // took the upload over at that moment: nobody else would complete it.
+  const isComplete = bytes === sizeBytes
   if (isComplete) await completeUpload(deps, { ...row, received_bytes: bytes }, hash?.digest('hex'))
   if (failure !== undefined) throw failure
   return { receivedBytes: bytes, expiresAt: isComplete ? null : expiresAt }

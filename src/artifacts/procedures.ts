@@ -18,6 +18,8 @@ import {
 } from './schema.ts'
 import { openArtifact, openPoster } from './serving.ts'
 import { answerStatus, watchInSlot } from './status-answer.ts'
+import { renderWatchFailure } from './watch/pieces.ts'
+import { openWatchPage } from './watch/show.ts'
 
 const tag = 'Artifacts'
 /** Decision: 9 (Who may upload and open). */
@@ -70,6 +72,23 @@ export const artifactsRouter = router({
     input: ArtifactReference,
     output: z.custom<AsyncIterable<ArtifactStatus>>(),
     run: (call) => watchInSlot(call, call.input.artifact_id),
+  }),
+
+  page: defineOp({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/artifacts/{artifact_id}/watch',
+      tag,
+      summary: 'Watch an artifact become ready, in a browser',
+      description: 'A page that follows the status, also without scripts, and shows what comes of it.',
+    },
+    rpc: false,
+    wire: { ...opener, page: renderWatchFailure },
+    input: ArtifactReference,
+    output: z.never(),
+    run: ({ context: { deps, caller, arrival }, input }) =>
+      openWatchPage(deps, caller, input.artifact_id, arrival.token),
   }),
 
   content: defineOp({

@@ -18,6 +18,7 @@ const PREFIX = 'atk_'
 const layout = /^atk_([\w-]{8})\.([\w-]{1,1024})\.([\w-]{43})$/
 const ISSUER = 'parley'
 const [KEY_BYTES, KEY_ID_BYTES] = [32, 6]
+const [KEY_PURPOSE, NAME_PURPOSE] = ['parley artifact token key', 'parley artifact token key id']
 
 const Claims = z.strictObject({
   iss: z.literal(ISSUER),
@@ -35,15 +36,18 @@ export function isToken(text: string): boolean {
   return text.startsWith(PREFIX)
 }
 
-/** Tokens of one installation: their secret follows from its master key. Decision: 9 (HMAC-SHA256). */
+/** Tokens of one installation: their secrets follow from its master keys. Decision: 9 (HMAC-SHA256). */
 export function createTokens({
   sealer,
   clock,
   keys,
 }: Pick<Deps, 'sealer' | 'clock' | 'keys'>): ArtifactTokens {
-  const newest = sealer.derive('parley artifact token key id', KEY_ID_BYTES).toString('base64url')
-  // Another master key has another name: what was signed with a former one would be found here by it.
-  const secrets = new Map([[newest, sealer.derive('parley artifact token key', KEY_BYTES)]])
+  const newest = toName(sealer.derive(NAME_PURPOSE, KEY_ID_BYTES))
+  // Another master key has another name: what a former one has signed is found by that.
+  const former = sealer.deriveFormer(KEY_PURPOSE, KEY_BYTES)
+  const formerNames = sealer.deriveFormer(NAME_PURPOSE, KEY_ID_BYTES).map(toName)
+  const secrets = new Map(formerNames.map((name, index) => [name, former[index] as Buffer]))
+  secrets.set(newest, sealer.derive(KEY_PURPOSE, KEY_BYTES))
 
   function sign(body: string, keyId: string): string | undefined {
     const secret = secrets.get(keyId)
@@ -77,4 +81,8 @@ export function createTokens({
       }
     },
   }
+}
+
+function toName(bytes: Buffer): string {
+  return bytes.toString('base64url')
 }

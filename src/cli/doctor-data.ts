@@ -114,10 +114,16 @@ async function checkSecret(config: Config, db: Database | undefined): Promise<Fi
     return fail(check, reasonOf(error))
   }
   const found = db === undefined ? 'is there' : 'fits the stored agent keys'
-  if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}`)
+  if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}${tellFormer(config)}`)
   const mode = (await stat(path)).mode & 0o777
-  if ((mode & OTHERS_USE) === 0) return ok(check, `${path} ${found}`)
+  if ((mode & OTHERS_USE) === 0) return ok(check, `${path} ${found}${tellFormer(config)}`)
   return warn(check, `${path} is open to other users (mode ${mode.toString(8)}); run \`chmod 600\` on it`)
+}
+
+function tellFormer({ formerSecrets }: Config): string {
+  return formerSecrets.length === 0
+    ? ''
+    : '; PARLEY_SECRET_PREVIOUS counts too: take it out once the server has started with it and 30 days have passed'
 }
 
 async function findAnyAgent(db: Database): Promise<boolean> {

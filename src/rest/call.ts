@@ -112,9 +112,18 @@ export class HttpCall<C extends AnyCaller> {
   }
 
   writeJson(status: number, body: readonly Uint8Array[], headers: readonly string[] = []): void {
+    this.writeBody(status, body, [...jsonHeaders, ...headers])
+  }
+
+  writeBody(
+    status: number,
+    body: readonly Uint8Array[],
+    headers: readonly string[],
+    security = securityHeaders,
+  ): void {
     const isCutShort = isStillSending(this.request)
     const sizeBytes = body.reduce((total, piece) => total + piece.length, 0)
-    this.writeHead(status, [...jsonHeaders, ...headers, 'Content-Length', String(sizeBytes)])
+    this.writeHead(status, [...headers, 'Content-Length', String(sizeBytes)], security)
     if (isCutShort) endAndLinger(this.request, this.response, body)
     else endWith(this.response, body)
   }

@@ -2,13 +2,7 @@
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import swaggerPackage from 'swagger-ui-dist/package.json' with { type: 'json' }
-
-/** One file of the reference: what to send, and every header it needs. */
-export interface DocsPage {
-  /** Text kept in memory, or a file of an installed package that is streamed from disk. */
-  readonly body: { readonly text: string } | { readonly folder: string; readonly name: string }
-  readonly headers: Readonly<Record<string, string>>
-}
+import { IMMUTABLE, type PageFile } from './pages.ts'
 
 const swaggerFolder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 const stylePath = `/docs/swagger-ui-${swaggerPackage.version}.css`
@@ -66,7 +60,7 @@ document.addEventListener('DOMContentLoaded', () => {
  * Every path of the reference with what it answers to GET and HEAD. The page reads the document from `/openapi.json`. Keys
  * typed into it stay in the page's memory. Decision: 3 (`/docs` has a content security policy of its own), ADR 0006.
  */
-export const docsPages: ReadonlyMap<string, DocsPage> = new Map([
+export const docsPages: ReadonlyMap<string, PageFile> = new Map([
   ['/docs', textPage(html, 'text/html')],
   ['/docs/page.css', textPage(style, 'text/css')],
   ['/docs/page.js', textPage(script, 'text/javascript')],
@@ -74,15 +68,15 @@ export const docsPages: ReadonlyMap<string, DocsPage> = new Map([
   [scriptPath, packagePage('swagger-ui-bundle.js', 'text/javascript')],
 ])
 
-function textPage(text: string, mediaType: string): DocsPage {
+function textPage(text: string, mediaType: string): PageFile {
   return { body: { text }, headers: pageHeaders(mediaType, 'no-cache') }
 }
 
 /** A file whose path carries the package's version: it never changes under that path. */
-function packagePage(name: string, mediaType: string): DocsPage {
+function packagePage(name: string, mediaType: string): PageFile {
   return {
     body: { folder: swaggerFolder, name },
-    headers: pageHeaders(mediaType, 'public, max-age=31536000, immutable'),
+    headers: pageHeaders(mediaType, IMMUTABLE),
   }
 }
 

@@ -4,17 +4,18 @@ import type { z } from 'zod'
 import type { Deps } from '../deps.ts'
 import { type ServiceError, toServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
-import { Download, EventStream, JsonBytes } from '../rpc/answer.ts'
+import { Download, EventStream, JsonBytes, Page } from '../rpc/answer.ts'
 import { authorize, countStray } from '../rpc/authorize.ts'
 import type { Arrival } from '../rpc/context.ts'
 import { toInvalidValue } from '../rpc/invalid-value.ts'
 import type { Call } from '../rpc/op.ts'
 import { CallsUnderWay, HttpCall } from './call.ts'
 import { writeDownload } from './download.ts'
-import { renderError } from './errors.ts'
+import { errorHeaders, renderError } from './errors.ts'
 import { askForBody, isOpenToOrigins } from './headers.ts'
 import { gatherInput } from './input.ts'
 import { assertAcceptable, receiveUpload } from './multipart.ts'
+import { pageHeaders, pageSecurityHeaders } from './pages.ts'
 import { createRouteTable, type Match, type RestOperation } from './routes.ts'
 import { findSizeLimit } from './size-limit.ts'
 import { DONE, eventStreamHeaders, writeEvents } from './sse.ts'
@@ -47,6 +48,7 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     if (request.method === 'OPTIONS' && isOpenToOrigins(call.path)) return call.writePreflight()
     const { operation, params } = await findOperation(call)
     call.errorShape = operation.wire.errors
+    call.failurePage = operation.wire.page
     if (operation.wire.pathFirst !== undefined) parseInput(operation.wire.pathFirst, params)
     await authorize(context, operation.wire)
     if (operation.wire.body === 'upload') return answerUpload(call, operation)
@@ -71,6 +73,7 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     const result = await operation.run(call)
     if (result instanceof EventStream) return call.writeStream(result)
     if (result instanceof Download) return call.writeDownload(result)
+    if (result instanceof Page) return call.writePage(200, result)
     call.writeAnswer(operation.wire.status ?? 200, result)
   }
 
@@ -96,14 +99,29 @@ function parseInput(schema: z.ZodType, input: unknown): unknown {
 /** The call that an operation runs, and the ways to write what comes of it. */
 class RestCall extends HttpCall<Caller> implements Call<Caller, unknown> {
   input: unknown
+  /** How a failure is told where a page was asked for. */
+  failurePage: ((failure: ServiceError) => Page) | undefined
 
   get wantsEvents(): boolean {
-    return this.request.headers.accept?.includes('text/event-stream') === true
+    const { method, headers } = this.request
+    // Of a stream that never ends there would be nothing to send but its head.
+    return method !== 'HEAD' && headers.accept?.includes('text/event-stream') === true
   }
 
   writeAnswer(status: number, result: unknown): void {
     const body = result instanceof JsonBytes ? result.pieces : [Buffer.from(JSON.stringify(result))]
     if (!this.response.destroyed) this.writeJson(status, body)
+  }
+
+  writePage(status: number, { html }: Page, headers: readonly string[] = []): void {
+    if (this.response.destroyed) return
+    this.writeBody(status, [Buffer.from(html)], [...pageHeaders, ...headers], pageSecurityHeaders)
+  }
+
+  override writeFailure(failure: ServiceError): void {
+    const { failurePage, response } = this
+    if (failurePage === undefined || response.headersSent) super.writeFailure(failure)
+    else this.writePage(failure.status, failurePage(this.logged(failure)), errorHeaders(failure))
   }
 
   async writeStream({ events, tellFailure }: EventStream): Promise<void> {

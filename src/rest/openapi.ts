@@ -47,10 +47,8 @@ export function renderOpenapi(): ReturnType<typeof createDocument> {
 }
 
 function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
-  const { id, http, wire, output } = operation
-  const answer: Record<string, object> = wire.download
-    ? { 'application/octet-stream': { schema: binary } }
-    : { 'application/json': { schema: output } }
+  const { id, http, wire } = operation
+  const answer = renderAnswer(operation)
   if (wire.sse !== undefined) {
     const contentSchema = { $ref: `#/components/schemas/${idOf(wire.sse)}` }
     const schema = { type: 'string', contentMediaType: 'application/json', contentSchema } as const
@@ -73,6 +71,13 @@ function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
       ...renderFailures(operation),
     },
   } as ZodOpenApiOperationObject
+}
+
+function renderAnswer({ wire, output }: RestOperation): Record<string, object> {
+  if (wire.page !== undefined) return page
+  return wire.download
+    ? { 'application/octet-stream': { schema: binary } }
+    : { 'application/json': { schema: output } }
 }
 
 /** Splits the input's fields into path, query, headers and body. */
@@ -123,6 +128,7 @@ function renderFailures(operation: RestOperation): Record<string, object> {
     ...wire.failures,
   }
   const schema = errorSchemas[wire.errors]
+  const content = wire.page === undefined ? { 'application/json': { schema } } : page
   const limits = wire.isUncounted ? {} : limitHeaders
   return Object.fromEntries(
     Object.entries(failures).map(([status, description]) => [
@@ -130,7 +136,7 @@ function renderFailures(operation: RestOperation): Record<string, object> {
       {
         description,
         ...(status === '429' ? { headers: { ...limits, ...retryAfter } } : {}),
-        content: { 'application/json': { schema } },
+        content,
       },
     ]),
   )
@@ -139,6 +145,7 @@ function renderFailures(operation: RestOperation): Record<string, object> {
 /** Objects in a form are written field by field: `expires_after[seconds]`. */
 const encoding = { expires_after: { style: 'deepObject', explode: true } } as const
 
+const page = { 'text/html': { schema: { type: 'string' } } } as const
 const binary = { type: 'string', format: 'binary' } as const
 
 /** Protocol: RFC 9110, 13 and 14. */

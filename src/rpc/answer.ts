@@ -1,4 +1,4 @@
-/** What an operation may return besides a plain object: an answer that is bytes already, a stream of events, a download. */
+/** What an operation may return besides a plain object: an answer that is bytes already, a stream of events, a download, a page. */
 import type { Readable } from 'node:stream'
 import type { ServiceError } from '../errors.ts'
 import type { ByteRange } from '../storage/blobs.ts'
@@ -40,6 +40,15 @@ export class Download {
 
   constructor(content: DownloadContent) {
     this.content = content
+  }
+}
+
+/** A page for people; the door adds the headers that keep it, and the token in its address, to itself. */
+export class Page {
+  readonly html: string
+
+  constructor(html: string) {
+    this.html = html
   }
 }
 

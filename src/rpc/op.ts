@@ -2,8 +2,9 @@
 import type { TRPCMutationProcedure, TRPCQueryProcedure } from '@trpc/server'
 import type { z } from 'zod'
 import type { Config } from '../config.ts'
+import type { ServiceError } from '../errors.ts'
 import type { AnyCaller, CallerKind } from '../keys/schema.ts'
-import type { Download, EventStream, JsonBytes } from './answer.ts'
+import type { Download, EventStream, JsonBytes, Page } from './answer.ts'
 import type { CallContext } from './context.ts'
 import { operationProcedure } from './trpc.ts'
 
@@ -46,6 +47,8 @@ export interface Wire<K extends CallerKind = CallerKind> {
   readonly takesRest?: true
   /** The answer is bytes that somebody uploaded. */
   readonly download?: true
+  /** The answer is a page, and so is this one that tells of a failure. */
+  readonly page?: (failure: ServiceError) => Page
   /** The answer can be a stream of these events. */
   readonly sse?: z.ZodType
   /** Statuses this operation can fail with beside those of every operation, with what they mean here. */
@@ -81,8 +84,8 @@ interface OperationDefinition<
   ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
 }
 
-/** What `run` may return: the output, the same as bytes or events where nothing needs decoding, or a download. */
-type Answer<O> = O | JsonBytes | EventStream | Download
+/** What `run` may return: the output, the same as bytes or events where nothing needs decoding, a download or a page. */
+type Answer<O> = O | JsonBytes | EventStream | Download | Page
 
 /** An operation whose types are no longer of interest: what the doors iterate over. */
 export type AnyOperation = OperationDefinition<'query' | 'mutation', CallerKind, z.ZodType, z.ZodType>

@@ -1,9 +1,11 @@
 /** What Parley is measured against: the least that a pass-through of `node:http` and undici, and a file under it, can do. */
-import { createReadStream, createWriteStream } from 'node:fs'
+import { closeSync, createReadStream, createWriteStream, fdatasync, openSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
 import { type Dispatcher, Pool } from 'undici'
 
 /** Hands the backend's answer on as it comes: status, content type, bytes, back-pressure. */
@@ -69,12 +71,59 @@ async function keepFile(path: string, request: IncomingMessage, response: Server
   response.end('{"id":"file"}')
 }
 
+let uploads = 0
+
+/** Uploads and their status, without a look at anything. What is written is synced as our service does it. */
+async function keepUpload(folder: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.method === 'POST') {
+    const location = `/upload/${++uploads}`
+    response.writeHead(201, { location, 'x-artifact-id': String(uploads), 'content-length': 0 }).end()
+    return
+  }
+  const path = join(folder, `bare-upload-${request.url?.split('/')[2]}`)
+  if (request.method === 'PATCH') await writeSynced(path, request)
+  else if (request.method === 'DELETE') await rm(path, { force: true })
+  response.writeHead(204).end()
+}
+
+/** After so many bytes they are synced, while more come in, and once more at the end. */
+const syncEveryBytes = 8 * 1024 ** 2
+
+async function writeSynced(path: string, request: IncomingMessage): Promise<void> {
+  const fd = openSync(path, 'w')
+  let unsyncedBytes = 0
+  let syncing: Promise<void> | undefined
+  request.on('data', (piece: Buffer) => {
+    unsyncedBytes += piece.length
+    if (unsyncedBytes < syncEveryBytes || syncing !== undefined) return
+    unsyncedBytes = 0
+    syncing = sync(fd).finally(() => {
+      syncing = undefined
+    })
+  })
+  try {
+    // As much as our service lets wait: with less, each piece would be a write of its own.
+    await pipeline(request, createWriteStream(path, { fd, autoClose: false, highWaterMark: 1024 ** 2 }))
+    await syncing
+    await sync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+const sync = promisify(fdatasync)
+
 if (import.meta.main) {
   const [, , upstream = '', folder = ''] = process.argv
   const pool = new Pool(upstream)
   const server = createServer((request, response) => {
     if (request.url?.startsWith('/v1/files')) {
       keepFile(join(folder, 'bare-file'), request, response).catch(() => response.destroy())
+    } else if (request.url?.startsWith('/upload')) {
+      keepUpload(folder, request, response).catch(() => response.destroy())
+    } else if (request.url?.startsWith('/artifacts')) {
+      response.setHeader('content-type', 'application/json')
+      response.end('{"artifactId":"bare","state":"uploading"}')
     } else {
       forward(pool, request, response)
     }

@@ -114,7 +114,7 @@ export class Connection {
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
     this.remaining = Number(length ?? 0)
     this.state = length === undefined ? 'chunk-size' : 'body'
-    if (length === '0') this.finish()
+    if (length === '0' || this.status === 204) this.finish()
     return end + headEnd.length
   }
 

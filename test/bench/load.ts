@@ -4,7 +4,7 @@ import { BenchFailure, Connection, type Sink } from './connection.ts'
 const none: Buffer = Buffer.alloc(0)
 
 /** Collects JSON answers and checks them: in full when the length is new, by length otherwise. */
-class JsonSink implements Sink {
+export class JsonSink implements Sink {
   private readonly isRight: (body: unknown) => boolean
   private readonly goodLengths = new Set<number>()
   private pieces: Buffer[] = []

@@ -1,8 +1,16 @@
 /** What the bench prints: one row per promise of speed, aligned, with its goal. */
 import { median } from './rounds.ts'
 
-/** What a row promises: a ratio to bare, or a value in the row's own unit; or nothing, for a figure that is only shown. */
-export type Goal = { readonly ratio: number } | { readonly value: number } | undefined
+/**
+ * What a row promises: the most its ratio to bare may be, or its value in the row's own unit, or the least either may be; or nothing, for
+ * a figure that is only shown.
+ */
+export type Goal =
+  | { readonly ratio: number }
+  | { readonly value: number }
+  | { readonly leastRatio: number }
+  | { readonly leastValue: number }
+  | undefined
 
 /** One measured row. */
 export interface Row {
@@ -34,8 +42,14 @@ export function toRow(name: string, bare: readonly number[], ours: readonly numb
     ...middle,
     ratioRange: [Math.min(...ratios), Math.max(...ratios)],
     goal,
-    met: goal && ('ratio' in goal ? middle.ratio <= goal.ratio : middle.ours <= goal.value),
+    met: goal && isMet(goal, middle),
   }
+}
+
+function isMet(goal: NonNullable<Goal>, { ours, ratio }: Pick<Row, 'ours' | 'ratio'>): boolean {
+  if ('ratio' in goal) return ratio <= goal.ratio
+  if ('leastRatio' in goal) return ratio >= goal.leastRatio
+  return 'value' in goal ? ours <= goal.value : ours >= goal.leastValue
 }
 
 /** Renders the table, and below it why rows failed. */
@@ -67,7 +81,7 @@ function renderCells(row: Row): string[] {
     row.name,
     renderNumber(row.bare),
     renderNumber(row.ours),
-    row.ratio.toFixed(2),
+    Number.isNaN(row.ratio) ? '–' : row.ratio.toFixed(2),
     renderGoal(row),
     met,
   ]
@@ -75,11 +89,14 @@ function renderCells(row: Row): string[] {
 
 function renderGoal({ goal }: Row): string {
   if (!goal) return '–'
-  return 'ratio' in goal ? `≤ ${goal.ratio.toFixed(2)}` : `ours ≤ ${goal.value}`
+  if ('ratio' in goal) return `≤ ${goal.ratio.toFixed(2)}`
+  if ('leastRatio' in goal) return `≥ ${goal.leastRatio.toFixed(2)}`
+  return 'value' in goal ? `ours ≤ ${goal.value}` : `ours ≥ ${goal.leastValue}`
 }
 
-/** Three significant digits, never an exponent. */
+/** Three significant digits, never an exponent; a dash where bare has no such figure. */
 function renderNumber(value: number): string {
+  if (Number.isNaN(value)) return '–'
   if (value >= 100) return value.toFixed(0)
   return value >= 10 ? value.toFixed(1) : value.toFixed(2)
 }

@@ -13,7 +13,9 @@ import {
 } from './requests.ts'
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
 import { limitMs, model, type Stand, withBoth } from './stand.ts'
+import { measureStatus } from './status.ts'
 import { measureFiles } from './transfers.ts'
+import { measureUploads } from './uploads.ts'
 
 /** The groups of rows by the name `--only` takes; the rows of a group are measured together. Design: 7. */
 export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> = {
@@ -25,6 +27,8 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   models: measureModels,
   embeddings: measureEmbeddings,
   files: measureFiles,
+  uploads: measureUploads,
+  status: measureStatus,
   start: measureStart,
 }
 

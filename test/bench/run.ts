@@ -88,6 +88,8 @@ async function createStand(
       ? { warmUps: 5, rounds: 9, limitMs: 4_500 }
       : { warmUps: 10, rounds: 25, limitMs: 24_000 },
     fileBytes: (options.quick ? 256 : 1_024) * 1024 ** 2,
+    interruptions: options.quick || isSelfCheck ? 0 : 20,
+    folder,
     slowRounds: options.quick ? 1 : 2,
     starts: options.quick ? 1 : 5,
   }

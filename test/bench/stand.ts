@@ -19,6 +19,10 @@ export interface Stand {
   readonly effort: Effort
   /** The size of a file that goes in and out. */
   readonly fileBytes: number
+  /** How often the upload of a real client is interrupted; with 0 there is none. */
+  readonly interruptions: number
+  /** For files of the bench's own; removed with it. */
+  readonly folder: string
   /** How often 2,000 slow streams are run on a fresh server. */
   readonly slowRounds: number
   /** How often a server is started. */

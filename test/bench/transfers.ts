@@ -6,11 +6,13 @@ import { type Row, toRow } from './report.ts'
 import { compare, type Outcome } from './rounds.ts'
 import { type Stand, withBoth } from './stand.ts'
 
-const MIB = 1024 ** 2
+export const MIB = 1024 ** 2
 /** The most that one file may take on its way. */
 const limitMs = 120_000
 /** What the file is made of, again and again. No two places in it look alike. */
-const block = Buffer.from(Uint32Array.from({ length: MIB / 4 }, (_, place) => 2_654_435_761 * place).buffer)
+export const block = Buffer.from(
+  Uint32Array.from({ length: MIB / 4 }, (_, place) => 2_654_435_761 * place).buffer,
+)
 const mark = block.subarray(0, 64)
 
 const boundary = 'bench5Zk2TqWm8LrYx0VbNc4'
@@ -36,7 +38,7 @@ class FileSink implements Sink {
 }
 
 /** Compares the bytes that come back with those that were sent. What bare keeps in front of them and behind is passed over. */
-class ContentSink implements Sink {
+export class ContentSink implements Sink {
   private readonly sizeBytes: number
   private hasBegun = false
   private receivedBytes = 0
@@ -66,7 +68,7 @@ class ContentSink implements Sink {
   }
 }
 
-function toHead(method: string, path: string, key: string, more = ''): Buffer {
+export function toHead(method: string, path: string, key: string, more = ''): Buffer {
   const head = `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${key}\r\n`
   return Buffer.from(`${head}${more}\r\n`)
 }

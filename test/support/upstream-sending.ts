@@ -96,7 +96,7 @@ function toWrites(parts: readonly string[], script: Script): readonly (string | 
 }
 
 /** Numbers in [0, 1), the same for the same seed (mulberry32). */
-function createRandom(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed | 0
   return () => {
     state = (state + 0x6d2b79f5) | 0

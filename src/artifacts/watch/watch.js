@@ -1,0 +1,176 @@
+// @ts-check
+/** Keeps the waiting page as it would be if it were opened now: follows the artifact's status, and asks for the page again. */
+
+/** The server sends something at least every 15 seconds. */
+const SILENCE_MS = 45_000
+const LONGEST_PAUSE_MS = 15_000
+/** Where nobody knows how much there is to come, the page is asked for this often. */
+const FIGURES_EVERY_MS = 2_000
+
+const main = /** @type {HTMLElement} */ (document.querySelector('main'))
+const away = /** @type {HTMLElement} */ (document.getElementById('away'))
+
+/** The pieces of the page as they came, whatever has happened to them since. @type {Map<string, string>} */
+const pieces = new Map()
+for (const [name, element] of listPieces(document)) pieces.set(name, element.innerHTML)
+
+/** What was told last, without what only moves the bar. */
+let told = ''
+let areFiguresDue = false
+let refreshing = Promise.resolve()
+let hasBeenThere = isThere()
+
+/** @param {Document} page @returns {[string, HTMLElement][]} */
+function listPieces(page) {
+  const elements = /** @type {NodeListOf<HTMLElement>} */ (page.querySelectorAll('[data-piece]'))
+  return [...elements].map((element) => [String(element.dataset.piece), element])
+}
+
+function isThere() {
+  return ['uploading', 'processing', 'ready'].includes(String(main.dataset.state))
+}
+
+function isFollowed() {
+  return main.dataset.followed === 'yes'
+}
+
+/** One after the other, so that an older page never takes the place of a newer one. @throws when there is none to be had */
+function refresh() {
+  refreshing = refreshing.catch(() => {}).then(takeOverPage)
+  return refreshing
+}
+
+/** Asks for the page and takes over what is new in it. */
+async function takeOverPage() {
+  const response = await fetch(location.href, { signal: AbortSignal.timeout(SILENCE_MS) })
+  if (response.status >= 500) throw new Error(`the page was answered with ${response.status}`)
+  const page = new DOMParser().parseFromString(await response.text(), 'text/html')
+  const newMain = page.querySelector('main')
+  if (newMain?.dataset.state === undefined) throw new Error('this is another page')
+  // Too many at once: what is shown already is more than that page says.
+  if (response.status === 429) return
+  Object.assign(main.dataset, newMain.dataset)
+  document.title = page.title
+  for (const [name, element] of listPieces(page)) takeOver(name, element)
+  if (isThere()) hasBeenThere = true
+  else if (main.dataset.state === 'unknown' && hasBeenThere) tellGone()
+}
+
+/** A piece that is as it was stays, so that a video plays on and nothing is read aloud twice. @param {string} name @param {HTMLElement} element */
+function takeOver(name, element) {
+  if (pieces.get(name) === element.innerHTML) return
+  pieces.set(name, element.innerHTML)
+  document.querySelector(`[data-piece=${name}]`)?.replaceChildren(...element.childNodes)
+}
+
+function tellGone() {
+  const says = document.querySelector('[data-piece=says]')
+  const facts = document.querySelector('[data-piece=facts] p')
+  if (says === null || facts === null) return
+  document.title = 'It is gone'
+  says.textContent = document.title
+  facts.textContent = 'It was removed, or what had arrived of it has expired.'
+}
+
+/**
+ * @typedef {{ state: string, bytesReceived?: number, size?: number, progress?: number, acknowledged?: boolean }} Status
+ * @param {Status} status
+ */
+async function show(status) {
+  away.hidden = true
+  const { bytesReceived, progress, ...rest } = status
+  const isNews = told !== JSON.stringify(rest)
+  const share = shareOf(status)
+  if (isNews) {
+    await refresh()
+    told = JSON.stringify(rest)
+  } else if (share !== undefined) moveBar(share)
+  else refreshFigures()
+}
+
+function refreshFigures() {
+  if (areFiguresDue) return
+  areFiguresDue = true
+  setTimeout(() => {
+    areFiguresDue = false
+    // When the server is away the stream tells.
+    refresh().catch(() => {})
+  }, FIGURES_EVERY_MS)
+}
+
+/** @param {Status} status */
+function shareOf({ state, bytesReceived = 0, size, progress }) {
+  if (state === 'processing') return progress
+  return state === 'uploading' && size ? bytesReceived / size : undefined
+}
+
+/** @param {number} share */
+function moveBar(share) {
+  const bar = document.querySelector('progress')
+  const percent = document.getElementById('percent')
+  if (bar === null || percent === null) return
+  bar.value = share
+  percent.textContent = String(Math.floor(share * 100))
+  document.title = document.title.replace(/^\d+ %/, `${percent.textContent} %`)
+}
+
+/** Shows every status as it is told, until that ends. @returns {Promise<boolean>} whether any was told */
+async function follow() {
+  const ending = new AbortController()
+  const giveUp = () => ending.abort()
+  let silence = setTimeout(giveUp, SILENCE_MS)
+  let isTold = false
+  try {
+    const headers = { Accept: 'text/event-stream' }
+    const response = await fetch(`status${location.search}`, { headers, signal: ending.signal })
+    if (!response.ok || response.body === null) return false
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return isTold
+      clearTimeout(silence)
+      silence = setTimeout(giveUp, SILENCE_MS)
+      const events = (text + value).split('\n\n')
+      text = events.pop() ?? ''
+      for (const event of events) {
+        if (event.startsWith('event: error')) return isTold
+        if (!event.startsWith('data: ')) continue
+        isTold = true
+        await show(JSON.parse(event.slice('data: '.length)))
+        if (!isFollowed()) return true
+      }
+    }
+  } catch {
+    return isTold
+  } finally {
+    clearTimeout(silence)
+    ending.abort()
+  }
+}
+
+/** A while, or until the network is back. @param {number} ms @returns {Promise<void>} */
+function pause(ms) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      removeEventListener('online', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    addEventListener('online', end)
+  })
+}
+
+let failures = 0
+while (isFollowed()) {
+  const isTold = await follow()
+  if (!isFollowed()) break
+  failures = isTold ? 0 : failures + 1
+  away.hidden = await refresh().then(
+    () => true,
+    () => false,
+  )
+  // Not all pages at the same time when a server comes back.
+  await pause(Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.5 + Math.random() / 2))
+}

@@ -1,0 +1,172 @@
+/** The rows on uploads: one large request into the server, and a real client whose connection breaks. */
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Cut, CuttingProxy } from '../support/cutting-proxy.ts'
+import { createClientUpload } from '../support/tus-client.ts'
+import { createRandom } from '../support/upstream-sending.ts'
+import { BenchFailure, type Sink } from './connection.ts'
+import { runLoops } from './load.ts'
+import type { Server } from './processes.ts'
+import { type Row, toRow } from './report.ts'
+import { compare, type Outcome } from './rounds.ts'
+import { type Stand, withBoth } from './stand.ts'
+import { block, ContentSink, MIB, toHead } from './transfers.ts'
+
+/** The most that one upload may take. */
+const limitMs = 180_000
+
+/** Wants an answer without a body. */
+export class StatusSink implements Sink {
+  private readonly wanted: number
+
+  constructor(wanted: number) {
+    this.wanted = wanted
+  }
+
+  onPayload(): void {}
+
+  onEnd(status: number): void {
+    if (status !== this.wanted) throw new BenchFailure(`Status ${status} instead of ${this.wanted}.`)
+  }
+}
+
+/** An upload that was begun. */
+export interface Begun {
+  readonly path: string
+  readonly id: string
+}
+
+/** Begins an upload of which these bytes are to come; one more is declared, so that nothing follows on it. */
+export async function beginUpload({ port }: Server, key: string, sizeBytes: number): Promise<Begun> {
+  const { status, headers } = await fetch(`http://127.0.0.1:${port}/upload`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'tus-resumable': '1.0.0',
+      'upload-length': String(sizeBytes + 1),
+      'upload-metadata': `filename ${btoa('bench.mp4')}`,
+    },
+  })
+  if (status !== 201) throw new BenchFailure(`No upload, status ${status}.`)
+  return { path: headers.get('location') ?? '', id: headers.get('x-artifact-id') ?? '' }
+}
+
+/** The head of a request that brings an upload so many bytes, its first. */
+export function toPatchHead({ path }: Begun, key: string, sizeBytes: number): Buffer {
+  const type = 'content-type: application/offset+octet-stream\r\n'
+  const length = `upload-offset: 0\r\ncontent-length: ${sizeBytes}\r\n`
+  return toHead('PATCH', path, key, `tus-resumable: 1.0.0\r\n${type}${length}`)
+}
+
+export async function removeUpload({ port }: Server, key: string, { path }: Begun): Promise<void> {
+  const request = toHead('DELETE', path, key, 'tus-resumable: 1.0.0\r\n')
+  await runLoops({ port, connections: 1, limitMs }, (connection) =>
+    connection.exchange(request, new StatusSink(204)),
+  )
+}
+
+function* toPatch(begun: Begun, key: string, sizeBytes: number): Iterable<Buffer> {
+  yield toPatchHead(begun, key, sizeBytes)
+  for (let left = sizeBytes; left > 0; left -= MIB) yield block
+}
+
+/** What one turn brought. */
+interface Turn {
+  readonly elapsedMs: number
+  readonly highestMb: number
+}
+
+/** Both sides take in one large request each, in turns; then a client of many interruptions sends to ours. */
+export async function measureUploads(stand: Stand): Promise<Row[]> {
+  const { fileBytes, effort } = stand
+  const rounds = { ...effort, warmUps: 1, rounds: 5, limitMs: 2 * effort.limitMs }
+  return withBoth(stand, async (bare, ours) => {
+    const contestants = [{ server: bare }, { server: ours }]
+    const outcomes = await compare(contestants, rounds, ({ server }) => sendWhole(stand, server))
+    const interrupted = stand.interruptions === 0 ? [] : [await measureInterrupted(stand, ours)]
+    const [bareOnes, oursOnes] = outcomes as [Outcome<Turn>, Outcome<Turn>]
+    const rates = ({ results }: Outcome<Turn>) =>
+      results.map(({ elapsedMs }) => fileBytes / MIB / (elapsedMs / 1e3))
+    const costs = ({ cpuNs }: Outcome<Turn>) => cpuNs.map((ns) => ns / 1e6 / (fileBytes / (100 * MIB)))
+    const memory = ({ results }: Outcome<Turn>) => results.map(({ highestMb }) => highestMb)
+    const name = `${fileBytes / MIB} MiB in one PATCH`
+    return [
+      toRow(`${name}: MiB/s`, rates(bareOnes), rates(oursOnes), { leastRatio: 0.85 }),
+      toRow(`${name}: CPU ms per 100 MiB`, costs(bareOnes), costs(oursOnes), undefined),
+      toRow(`${name}: resident memory, MB`, memory(bareOnes), memory(oursOnes), { value: 200 }),
+      ...interrupted,
+    ]
+  })
+}
+
+async function sendWhole({ fileBytes, parentKey: key }: Stand, server: Server): Promise<Turn> {
+  const begun = await beginUpload(server, key, fileBytes)
+  server.highestKb()
+  const elapsedMs = await runLoops({ port: server.port, connections: 1, limitMs }, (connection) =>
+    connection.exchange(toPatch(begun, key, fileBytes), new StatusSink(204)),
+  )
+  const highestMb = server.highestKb() / 1_024
+  await removeUpload(server, key, begun)
+  return { elapsedMs, highestMb }
+}
+
+/** One upload of tus-js-client's; what comes back is compared with what was sent. */
+async function measureInterrupted({ fileBytes, parentKey, ...stand }: Stand, server: Server): Promise<Row> {
+  const path = join(stand.folder, 'interrupted.bin')
+  const checksum = await writeBlocks(path, fileBytes)
+  const random = createRandom(20)
+  const stretch = fileBytes / (stand.interruptions + 1)
+  const points = Array.from({ length: stand.interruptions }, (_, index) => (index + random()) * stretch + 1)
+  const ways: readonly Cut[] = ['reset', 'end']
+  const proxy = await CuttingProxy.open(`http://127.0.0.1:${server.port}`, {
+    points,
+    onPoint: (index) => ways[index % ways.length] ?? 'end',
+  })
+  let id = ''
+  const { upload, done } = createClientUpload(
+    createReadStream(path),
+    { url: proxy.url, key: parentKey },
+    {
+      metadata: { filename: 'bench.mp4', checksum: `sha256:${checksum}` },
+      onAfterResponse: (_request, response) => {
+        id ||= response.getHeader('X-Artifact-Id') ?? ''
+      },
+    },
+  )
+  const startedMs = performance.now()
+  upload.start()
+  await done.finally(() => proxy.close())
+  const seconds = (performance.now() - startedMs) / 1e3
+  if (proxy.passedPoints !== stand.interruptions)
+    throw new BenchFailure(`Only ${proxy.passedPoints} interruptions.`)
+  await assertArrived(server, parentKey, id, fileBytes)
+  const name = `${fileBytes / MIB} MiB by tus-js-client, ${stand.interruptions} interruptions: s`
+  return toRow(name, [Number.NaN], [seconds], undefined)
+}
+
+/** Writes what uploads are made of; answers with its SHA-256. */
+async function writeBlocks(path: string, sizeBytes: number): Promise<string> {
+  const hash = createHash('sha256')
+  await using file = await open(path, 'w')
+  for (let left = sizeBytes; left > 0; left -= MIB) {
+    hash.update(block)
+    await file.write(block)
+  }
+  return hash.digest('hex')
+}
+
+async function assertArrived({ port }: Server, key: string, id: string, sizeBytes: number): Promise<void> {
+  const endMs = performance.now() + limitMs
+  const headers = { authorization: `Bearer ${key}` }
+  for (let state = ''; state !== 'ready'; await sleep(100)) {
+    const answer = await fetch(`http://127.0.0.1:${port}/artifacts/${id}/status`, { headers })
+    state = ((await answer.json()) as { state: string }).state
+    if (performance.now() > endMs) throw new BenchFailure(`The upload is still ${state}.`)
+  }
+  await runLoops({ port, connections: 1, limitMs }, (connection) =>
+    connection.exchange(toHead('GET', `/artifacts/${id}`, key), new ContentSink(sizeBytes)),
+  )
+}

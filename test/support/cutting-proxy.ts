@@ -1,0 +1,92 @@
+/** A stretch of network between a client and a service that breaks where it is told to. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+
+/** How a connection breaks. */
+export type Cut = 'reset' | 'end'
+
+export interface CuttingProxyOptions {
+  /** After how many bytes from clients, all together, something happens; in ascending order. */
+  readonly points: readonly number[]
+  /** Says what happens at the next of them: every connection breaks that way, or those there are go on. */
+  onPoint(index: number): Cut | 'go on'
+}
+
+const unbroken: CuttingProxyOptions = { points: [], onPoint: () => 'go on' }
+
+/** Hands bytes on between its own address and that of a service. */
+export class CuttingProxy {
+  private readonly server: Server
+  private readonly options: CuttingProxyOptions
+  private readonly sockets = new Set<Socket>()
+  private target: string | Promise<string>
+  private passedBytes = 0
+  private next = 0
+
+  private constructor(target: string, options: CuttingProxyOptions) {
+    this.target = target
+    this.options = options
+    this.server = createServer({ pauseOnConnect: true }, (client) => void this.join(client))
+  }
+
+  static async open(targetUrl: string, options: CuttingProxyOptions = unbroken): Promise<CuttingProxy> {
+    const proxy = new CuttingProxy(targetUrl, options)
+    proxy.server.listen(0, '127.0.0.1')
+    await once(proxy.server, 'listening')
+    return proxy
+  }
+
+  /** Ends it, and every connection with it. */
+  close(): void {
+    this.cut('reset')
+    this.server.close()
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`
+  }
+
+  /** How many of the points have been passed. */
+  get passedPoints(): number {
+    return this.next
+  }
+
+  /** From now on new connections lead there, and wait as long as that is not known. */
+  leadTo(url: Promise<string>): void {
+    this.target = url
+  }
+
+  /** Breaks every connection there is. */
+  cut(how: Cut): void {
+    for (const socket of this.sockets) {
+      if (how === 'reset') socket.resetAndDestroy()
+      else socket.destroy()
+    }
+  }
+
+  private async join(client: Socket): Promise<void> {
+    const service = connect(Number(new URL(await this.target).port), '127.0.0.1')
+    for (const [socket, other] of [
+      [client, service],
+      [service, client],
+    ] as const) {
+      this.sockets.add(socket)
+      // A break on one side is a break on the other.
+      socket.on('error', () => other.resetAndDestroy())
+      socket.on('close', () => {
+        this.sockets.delete(socket)
+        other.destroy()
+      })
+    }
+    client.on('data', (bytes) => this.count(bytes.length))
+    client.pipe(service).pipe(client)
+  }
+
+  private count(bytes: number): void {
+    this.passedBytes += bytes
+    while (this.passedBytes >= (this.options.points[this.next] ?? Number.POSITIVE_INFINITY)) {
+      const what = this.options.onPoint(this.next++)
+      if (what !== 'go on') this.cut(what)
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/** A page of somebody else's site on which people upload with Uppy, in a real browser. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type Uppy from '@uppy/core'
+import type Tus from '@uppy/tus'
+import { build } from 'rolldown'
+import { onTestFinished } from 'vitest'
+
+/** What the page's script leaves for tests. */
+export interface UppyWindow {
+  readonly Uppy: typeof Uppy
+  readonly Tus: typeof Tus
+  /** A file of that size whose bytes are those of `toPattern`. */
+  createFile(sizeBytes: number): File
+}
+
+const entry = `
+  import Uppy from '@uppy/core'
+  import Tus from '@uppy/tus'
+  const toPattern = ${toPattern}
+  const createFile = (size) => new File([toPattern(size)], 'clip.mp4', { type: 'video/mp4', lastModified: 1 })
+  Object.assign(window, { Uppy, Tus, createFile })
+`
+
+/** Bytes that differ from place to place, the same in a browser and here. Nothing outside of it is used. */
+export function toPattern(sizeBytes: number): Uint8Array<ArrayBuffer> {
+  const words = Uint32Array.from({ length: Math.ceil(sizeBytes / 4) }, (_, place) =>
+    Math.imul(place, 2_654_435_761),
+  )
+  return new Uint8Array(words.buffer).slice(0, sizeBytes)
+}
+
+let bundling: Promise<string> | undefined
+
+/** The page's script, with all it imports. */
+async function bundle(): Promise<string> {
+  const { output } = await build({
+    input: 'page',
+    platform: 'browser',
+    write: false,
+    output: { format: 'iife' },
+    plugins: [
+      {
+        name: 'page',
+        resolveId: (id) => (id === 'page' ? id : null),
+        load: (id) => (id === 'page' ? entry : null),
+      },
+    ],
+  })
+  return output[0].code
+}
+
+/** Serves the page at an origin of its own until the test ends; answers with its address. */
+export async function serveUppyPage(): Promise<string> {
+  bundling ??= bundle()
+  const script = await bundling
+  const server = createServer((request, response) => {
+    const isScript = request.url === '/page.js'
+    response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html')
+    response.end(isScript ? script : '<!doctype html><script src="/page.js"></script>')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+}

@@ -1,0 +1,98 @@
+/** Stands on which the waiting page of an artifact is opened, and artifacts put into whatever state it is to show. */
+import type { Updateable } from 'kysely'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { ArtifactTable } from '../../src/db/tables.ts'
+import type { TestApp } from './app.ts'
+
+/** A reserved id with its tokens. */
+export interface Reserved {
+  readonly artifact_id: string
+  readonly upload_token: string
+  readonly view_token: string
+}
+
+export async function reserve(app: TestApp, body: object = {}): Promise<Reserved> {
+  const answer = await app.call('POST', '/v1/artifacts', { body })
+  if (answer.status !== 201) throw new Error(answer.text)
+  return answer.body
+}
+
+/** The address of the page, as somebody is given it. */
+export function pageOf({ artifact_id, view_token }: Reserved): string {
+  return `/artifacts/${artifact_id}/watch?token=${view_token}`
+}
+
+/** The row of an artifact, as it is kept. */
+export function readRow(app: TestApp, id: string) {
+  const { db } = app.service.deps
+  return db.selectFrom('artifacts').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+}
+
+/** Writes into the row of an artifact, and says so. */
+export async function setArtifact(
+  app: TestApp,
+  id: string,
+  values: Updateable<ArtifactTable>,
+): Promise<void> {
+  const { db, artifacts } = app.service.deps
+  await db.updateTable('artifacts').set(values).where('id', '=', id).execute()
+  artifacts.changes.announce(id)
+}
+
+/** Makes a ready artifact one that was converted: what a browser may show. */
+export function setConverted(
+  app: TestApp,
+  id: string,
+  mediaType: string,
+  more: Updateable<ArtifactTable> = {},
+) {
+  const types = { media_type: mediaType, sniffed_type: mediaType }
+  return setArtifact(app, id, { conversion_result: 'converted', conversion_reason: null, ...types, ...more })
+}
+
+/** A page, and whatever it did that it must not do. */
+export interface OpenedPage {
+  readonly page: Page
+  readonly complaints: string[]
+}
+
+/** Opens a page that asks nobody but its own server. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<OpenedPage> {
+  const context = await browser.newContext({ viewport: { width: 900, height: 700 }, ...options })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => complaints.push(`console: ${message.text()}`))
+  page.on('pageerror', (error) => complaints.push(`error: ${error.message}`))
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== new URL(url).origin) complaints.push(`request: ${request.url()}`)
+    if (request.headers().referer) complaints.push(`referrer: ${request.headers().referer}`)
+  })
+  await page.goto(url)
+  return { page, complaints }
+}
+
+/** Keeps pictures of the page in both themes and on a phone, for whoever wants to look; the folder is not committed. */
+export async function photograph(page: Page, name: string): Promise<void> {
+  const viewport = page.viewportSize() ?? { width: 900, height: 700 }
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.screenshot({ path: `screenshots/watch-${name}-${colorScheme}.png` })
+  }
+  await page.setViewportSize({ width: 390, height: 700 })
+  await page.screenshot({ path: `screenshots/watch-${name}-phone.png` })
+  await page.setViewportSize(viewport)
+  await page.emulateMedia({ colorScheme: 'light' })
+}
+
+/** How far the content reaches beyond the right edge of a phone, in pixels. */
+export async function measureOverflow(page: Page): Promise<number> {
+  const viewport = page.viewportSize() ?? { width: 900, height: 700 }
+  await page.setViewportSize({ width: 390, height: 700 })
+  const { scrollWidth } = await page.evaluate(() => ({ scrollWidth: document.documentElement.scrollWidth }))
+  await page.setViewportSize(viewport)
+  return Math.max(0, scrollWidth - 390)
+}

@@ -328,6 +328,17 @@ export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Pr
   return owned
 }
 
+/** Those of the blobs that some upload under way, of whatever tenant, is growing in. */
+export async function listGrowingBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .select('blob')
+    .where('blob', 'in', blobs)
+    .where('state', 'in', listStatesBefore('complete'))
+    .execute()
+  return new Set(rows.map(({ blob }) => String(blob)))
+}
+
 function viewRows(db: Database) {
   return db.selectFrom('artifacts').select(viewColumns)
 }

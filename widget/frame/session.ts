@@ -45,6 +45,7 @@ export function createSession(operator: Operator): Session {
   const chat = createChatDesk({ store, toolDesk, onFailure: tellFailure })
   let channel: Channel | undefined
   let server: Server | undefined
+  let beingAsked: Server | undefined
 
   function post(message: FrameMessage): void {
     if (store.get().options?.debug) logName('to the page', message.type)
@@ -84,7 +85,8 @@ export function createSession(operator: Operator): Session {
   async function readAgent(): Promise<void> {
     const { agent, options, blocked } = store.get()
     const asked = server
-    if (asked === undefined || agent !== undefined || blocked !== undefined) return
+    if (asked === undefined || asked === beingAsked || agent !== undefined || blocked !== undefined) return
+    beingAsked = asked
     try {
       const read = await asked.transport.readAgent(AbortSignal.timeout(AGENT_MS))
       if (server !== asked) return
@@ -94,6 +96,8 @@ export function createSession(operator: Operator): Session {
     } catch (thrown) {
       if (server !== asked || !(thrown instanceof ChatFailure)) return
       if (isLasting(thrown.failure)) tellFailure(thrown.failure)
+    } finally {
+      beingAsked = undefined
     }
   }
 

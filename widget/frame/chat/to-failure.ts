@@ -23,6 +23,6 @@ export function toFailure(refusal: Refusal | undefined, hasBegun: boolean): Fail
   }
   if (hasBegun) return { code: 'interrupted' }
   if (status === 413 || code === 'context_length_exceeded') return { code: 'too_long' }
-  if (status === 503 || status === 504) return { code: 'busy' }
+  if (status > 500) return { code: 'busy' }
   return { code: status < 500 ? 'refused' : 'server' }
 }

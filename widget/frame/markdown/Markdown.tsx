@@ -9,6 +9,8 @@ import { PlainText } from './PlainText.tsx'
 import type { MarkdownParser } from './parser.ts'
 import { splitBlocks } from './split-blocks.ts'
 
+const LATE_MS = 250
+
 export function Markdown({ text, parser }: { text: string; parser: MarkdownParser }) {
   const blocks = useMemo(() => withDefinitions(splitBlocks(text)), [text])
   return blocks.map((block, index) => (
@@ -25,11 +27,21 @@ interface Parsed {
 
 const Block = memo(function Block({ text, parser }: { text: string; parser: MarkdownParser }) {
   const parsed = useParsed(text, parser)
-  if (parsed === undefined) return null
+  if (parsed === undefined) return <Late text={text} />
   // What cannot be parsed grows too.
   if (parsed.tree === undefined) return <PlainText text={text} />
   return <Tree parsed={parsed as Required<Parsed>} />
 })
+
+/** Until it is parsed a block is not there, so that it does not change before one's eyes; unless that takes long. */
+function Late({ text }: { text: string }) {
+  const [isLate, setIsLate] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setIsLate(true), LATE_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  return isLate ? <PlainText text={text} /> : null
+}
 
 const Tree = memo(function Tree({ parsed: { text, tree } }: { parsed: Parsed }) {
   const plugins = useMemo(() => [[parsedBefore, tree] as const], [tree]) as never

@@ -1,5 +1,4 @@
 /** What stands for each part of Markdown: nothing loads anything, links leave the frame on a click alone. Security: 2.11. */
-import type { Element } from 'hast'
 import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CodeBlock } from './CodeBlock.tsx'
@@ -17,13 +16,12 @@ export const components: Components = {
       <table dir="auto">{children}</table>
     </ScrollBox>
   ),
-  // The window and its messages have headings above these.
-  h1: heading('h3'),
-  h2: heading('h4'),
-  h3: heading('h5'),
-  h4: heading('h6'),
-  h5: heading('h6'),
-  h6: heading('h6'),
+  h1: Heading,
+  h2: Heading,
+  h3: Heading,
+  h4: Heading,
+  h5: Heading,
+  h6: Heading,
   p: ({ children }: Props) => <p dir="auto">{children}</p>,
   ul: ({ children }: Props) => <ul dir="auto">{children}</ul>,
   ol: ({ children, start }) => (
@@ -39,11 +37,12 @@ export const components: Components = {
   sup: ({ children }: Props) => <sup>{children}</sup>,
 }
 
-function heading(Tag: 'h3' | 'h4' | 'h5' | 'h6') {
-  return ({ children, node }: Props & { node?: Element }) => (
-    <Tag dir="auto" data-level={node?.tagName}>
+/** Below the headings of the window, and all on one level: a model leaves levels out. */
+function Heading({ children, node }: Props) {
+  return (
+    <h3 dir="auto" data-level={node?.tagName}>
       {children}
-    </Tag>
+    </h3>
   )
 }
 

@@ -3,8 +3,8 @@ import type { Root } from 'mdast'
 import { isParseable, parseBlock } from './parse-block.ts'
 import type { ParseAnswer, ParseRequest } from './parser-worker.ts'
 
-/** No honest block takes a hundredth of it. */
-const MOST_MS = 3000
+/** A large table takes one second; what takes longer was made to. */
+const MOST_MS = 6000
 
 export interface MarkdownParser {
   /** Calls `done` with the tree, or with nothing for a text that is shown as it is. In the order of the calls. */

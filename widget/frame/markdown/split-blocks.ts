@@ -6,8 +6,18 @@ interface Fence {
   readonly isInList: boolean
 }
 
+/** What is known of the lines since the last cut. */
+interface Place {
+  fence: Fence | undefined
+  /** The column where the content of the newest item of a list begins; 0 outside of lists. */
+  itemColumn: number
+  /** The list may have ended, or what looks like one may be none: an indented fence can belong to it or not. */
+  isDoubtful: boolean
+}
+
 const lineEnd = /\r\n|\n|\r/g
-const listItem = /^ {0,3}(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)/
+const listItem = /^( {0,3}(?:[-+*]|\d{1,9}[.)]))( +(?=\S)|[ ]*$)/
+const thematicBreak = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/
 const fenceLine = /^( {0,3})(`{3,}(?!.*`)|~{3,})/
 
 /**
@@ -18,24 +28,23 @@ export function splitBlocks(text: string): readonly string[] {
   const blocks: string[] = []
   let start = 0
   let isAfterBlank = false
-  let isList = false
   let hasBegun = false
-  let fence: Fence | undefined
+  let place: Place = newPlace()
   for (const { from, line } of listLines(text)) {
     if (isBlank(line)) {
       isAfterBlank = hasBegun
       continue
     }
-    if (fence?.isInList && isFlush(line)) fence = undefined
-    if (fence === undefined && isAfterBlank && isFlush(line) && !(isList && listItem.test(line))) {
+    if (place.fence?.isInList && indentOf(line) < place.itemColumn) place.fence = undefined
+    const isItem = place.itemColumn > 0 && listItem.test(line)
+    if (place.fence === undefined && isAfterBlank && indentOf(line) <= 1 && !isItem) {
       blocks.push(text.slice(start, from))
       start = from
       hasBegun = false
+      place = newPlace()
     }
-    if (!hasBegun) isList = listItem.test(line)
-    // A list can also follow a paragraph without a blank line between them.
-    else if (listItem.test(line)) isList = true
-    fence = nextFence(fence, line, isList)
+    advance(place, line, hasBegun && !isAfterBlank)
+    if (place.isDoubtful && place.fence?.isInList) break
     hasBegun = true
     isAfterBlank = false
   }
@@ -45,36 +54,70 @@ export function splitBlocks(text: string): readonly string[] {
 
 /** Whether the end of the text is inside a fence that was opened at the left edge. */
 export function isInFence(block: string): boolean {
-  let fence: Fence | undefined
+  const place = newPlace()
   for (const { line } of listLines(block)) {
-    if (!isBlank(line)) fence = nextFence(fence, line, false)
+    if (!isBlank(line)) place.fence = nextFence(place, line)
   }
-  return fence !== undefined
+  return place.fence !== undefined
 }
 
-function nextFence(fence: Fence | undefined, line: string, isList: boolean): Fence | undefined {
-  const [all, indent, mark] = fenceLine.exec(line) ?? []
+function newPlace(): Place {
+  return { fence: undefined, itemColumn: 0, isDoubtful: false }
+}
+
+function advance(place: Place, line: string, isRightAfterLine: boolean): void {
+  if (place.fence === undefined && indentOf(line) < (place.itemColumn || 4)) {
+    const column = columnOfItem(line)
+    // An item cannot always stand right after other text, and other text right after an item may belong to it.
+    if (isRightAfterLine && (column === 0) !== (place.itemColumn === 0)) place.isDoubtful = true
+    if (column > 0) place.itemColumn = column
+  }
+  place.fence = nextFence(place, line)
+}
+
+/** Where the content of the item begins that this line is; 0 for another line. */
+function columnOfItem(line: string): number {
+  const [, marker, space] = listItem.exec(line) ?? []
+  if (marker === undefined || space === undefined || thematicBreak.test(line)) return 0
+  const isEmptyOrCode = space.length > 4 || isBlank(line.slice(marker.length))
+  return marker.length + (isEmptyOrCode ? 1 : space.length)
+}
+
+function nextFence({ fence, itemColumn }: Place, line: string): Fence | undefined {
+  const [all, indent = '', mark] = fenceLine.exec(line) ?? []
   if (all === undefined || mark === undefined) return fence
-  if (fence === undefined) return { mark, isInList: isList && (indent?.length ?? 0) >= 2 }
+  if (fence === undefined)
+    return { mark, isInList: itemColumn > 0 && indent.length >= 2 && indent.length >= itemColumn }
   const isEnd =
     mark[0] === fence.mark[0] && mark.length >= fence.mark.length && isBlank(line.slice(all.length))
   return isEnd ? undefined : fence
 }
 
+/** Tabs are written as the spaces they stand for. */
 function* listLines(text: string): Generator<{ from: number; line: string }> {
   let from = 0
   for (const { index, 0: end } of text.matchAll(lineEnd)) {
-    yield { from, line: text.slice(from, index) }
+    yield { from, line: withoutTabs(text.slice(from, index)) }
     from = index + end.length
   }
-  if (from < text.length) yield { from, line: text.slice(from) }
+  if (from < text.length) yield { from, line: withoutTabs(text.slice(from)) }
+}
+
+function withoutTabs(line: string): string {
+  let at = line.indexOf('\t')
+  if (at === -1) return line
+  let spaced = line
+  // Only those before the content matter.
+  for (; at !== -1 && at < 16; at = spaced.indexOf('\t')) {
+    spaced = spaced.slice(0, at) + ' '.repeat(4 - (at % 4)) + spaced.slice(at + 1)
+  }
+  return spaced
 }
 
 function isBlank(line: string): boolean {
   return /^[ \t]*$/.test(line)
 }
 
-/** At the left edge: nothing an item of a list or indented code could go on with. */
-function isFlush(line: string): boolean {
-  return /^ ?[^ \t]/.test(line)
+function indentOf(line: string): number {
+  return line.search(/[^ ]/)
 }

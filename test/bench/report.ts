@@ -67,7 +67,7 @@ function renderCells(row: Row): string[] {
     row.name,
     renderNumber(row.bare),
     renderNumber(row.ours),
-    row.ratio.toFixed(2),
+    Number.isNaN(row.ratio) ? '–' : row.ratio.toFixed(2),
     renderGoal(row),
     met,
   ]
@@ -78,8 +78,9 @@ function renderGoal({ goal }: Row): string {
   return 'ratio' in goal ? `≤ ${goal.ratio.toFixed(2)}` : `ours ≤ ${goal.value}`
 }
 
-/** Three significant digits, never an exponent. */
+/** Three significant digits, never an exponent; a dash where there is nothing to compare with. */
 function renderNumber(value: number): string {
+  if (Number.isNaN(value)) return '–'
   if (value >= 100) return value.toFixed(0)
   return value >= 10 ? value.toFixed(1) : value.toFixed(2)
 }

@@ -14,6 +14,7 @@ import {
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
 import { limitMs, model, type Stand, withBoth } from './stand.ts'
 import { measureFiles } from './transfers.ts'
+import { measureWidget } from './widget.ts'
 
 /** The groups of rows by the name `--only` takes; the rows of a group are measured together. Design: 7. */
 export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> = {
@@ -26,6 +27,7 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   embeddings: measureEmbeddings,
   files: measureFiles,
   start: measureStart,
+  widget: measureWidget,
 }
 
 type Key = 'parentKey' | 'agentKey'

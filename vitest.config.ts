@@ -6,11 +6,14 @@ import { CountReporter } from './test/support/reporter.ts'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/build-widget.ts'],
     setupFiles: ['test/support/setup.ts'],
     reporters: ['default', new CountReporter()],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // A condition is waited for, however busy the machine is.
+    expect: { poll: { timeout: 15_000 } },
   },
 })

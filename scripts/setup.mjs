@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { canRun, findCommand, testPrograms } from './programs.mjs'
+import { isWidgetBuilt } from './widget-sources.mjs'
 
 const oldestHostMajor = 20
 const runtimeMajor = 24
@@ -78,6 +79,17 @@ function linkHostRuntime() {
   symlinkSync(process.execPath, runtimePath)
 }
 
+/** Builds what browsers load; it runs from its sources nowhere. */
+function buildWidget() {
+  say('building the chat widget')
+  const build = spawnSync(runtimePath, [join('scripts', 'build-widget.ts')], {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+    shell: isWindows,
+  })
+  if (build.status !== 0) fail('the chat widget could not be built; the reason stands above.')
+}
+
 /** The test programs that are not on this machine. */
 function listMissingPrograms() {
   return Object.values(testPrograms).filter(({ commands }) => findCommand(commands) === undefined)
@@ -142,10 +154,14 @@ if (hostMajor < oldestHostMajor) {
 }
 const isForTests = process.argv.includes('--tests')
 const isReady = () =>
-  arePackagesInstalled() && canRun(runtimePath) && !(isForTests && listMissingPrograms().length > 0)
+  arePackagesInstalled() &&
+  canRun(runtimePath) &&
+  isWidgetBuilt(root) &&
+  !(isForTests && listMissingPrograms().length > 0)
 if (!isReady()) {
   await takeTurn()
   if (!arePackagesInstalled()) installPackages()
   if (!canRun(runtimePath)) linkHostRuntime()
+  if (!isWidgetBuilt(root)) buildWidget()
   if (isForTests) installPrograms()
 }

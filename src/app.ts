@@ -2,10 +2,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express'
 import type { Deps } from './deps.ts'
+import type { WidgetAssets } from './embed/assets.ts'
 import { ServiceError, toServiceError } from './errors.ts'
 import { ambientOf } from './rest/ambient.ts'
 import { docsPages } from './rest/docs.ts'
 import { createRestDoor } from './rest/door.ts'
+import { createEmbedPages } from './rest/embed.ts'
 import { errorHeaders, errorShapeOf, isAboutArtifacts, renderError } from './rest/errors.ts'
 import {
   bearerOf,
@@ -30,6 +32,7 @@ export interface AppOptions {
   /** The generated document, as JSON. */
   readonly openapi: Uint8Array
   readonly health: Health
+  readonly widget: WidgetAssets
 }
 
 /** What `/readyz` tells. */
@@ -105,9 +108,12 @@ function createPages(options: AppOptions, arrivalOf: (request: IncomingMessage) 
     response.type('application/json').send(options.openapi)
   })
   for (const [path, page] of pageFiles) app.get(path, (_request, response) => sendPage(response, page))
+  const embedPages = createEmbedPages(deps, options.widget)
+  for (const [path, page] of embedPages) app.get(path, page)
   app.get('/', setSecurityHeaders, (_request, response) => response.redirect(302, '/docs'))
   app.use((request) => {
-    throw refuseUnknown(request.method, request.path)
+    const isKnown = knownPaths.has(request.path) || embedPages.has(request.path)
+    throw isKnown ? refuseMethod(request.method) : refuseUnknown(request.path)
   })
   app.use(createErrorHandler(deps, arrivalOf))
   return app
@@ -128,8 +134,11 @@ function setSecurityHeaders(_request: unknown, response: Response, next: () => v
 const pageFiles = new Map([...docsPages, ...watchPages])
 const knownPaths = new Set(['/', '/healthz', '/health', '/readyz', '/openapi.json', ...pageFiles.keys()])
 
-function refuseUnknown(method: string, path: string): ServiceError {
-  if (!knownPaths.has(path)) return new ServiceError('not_found', `There is nothing at ${path}.`)
+function refuseUnknown(path: string): ServiceError {
+  return new ServiceError('not_found', `There is nothing at ${path}.`)
+}
+
+function refuseMethod(method: string): ServiceError {
   const allow = ['GET', 'HEAD']
   return new ServiceError('method_not_allowed', `${method} is not possible here, only GET.`, { allow })
 }

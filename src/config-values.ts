@@ -166,6 +166,17 @@ export function hostList() {
   )
 }
 
+/** Origins of servers, as a content security policy takes them. */
+export function originList() {
+  return list(
+    'must be origins separated by commas, each http:// or https://, a host and perhaps a port, such as https://chat.example.org',
+    (text) => {
+      const origin = URL.canParse(text) ? new URL(text).origin : undefined
+      return /^https?:\/\/[^/?#@\s]+\/?$/.test(text) && origin !== 'null' ? origin : undefined
+    },
+  )
+}
+
 /** Blocks of addresses; a lone address is a block of one. */
 export function addressBlockList() {
   return list(

@@ -108,6 +108,13 @@ export interface Config {
     /** How often a file that cannot be converted is tried. */
     readonly tries: number
   }
+  /** What the chat widget may do besides talking to this server. Decision: 11. */
+  readonly widget: {
+    /** Of other servers that it may call. */
+    readonly connectOrigins: readonly string[]
+    /** Whether a page may hand it the key of a provider: a real secret that everybody could read there. */
+    readonly isProviderKeyAllowed: boolean
+  }
   readonly uploads: {
     /** Whether bytes are on the disk before their sender is told that they arrived. */
     readonly isSynced: boolean
@@ -375,6 +382,10 @@ function toConfig(
       memoryBytes: given.PARLEY_CONVERSION_MEMORY_BYTES,
       searchPath,
       tries: given.PARLEY_CONVERSION_TRIES,
+    },
+    widget: {
+      connectOrigins: given.PARLEY_WIDGET_CONNECT_ORIGINS ?? [],
+      isProviderKeyAllowed: given.PARLEY_WIDGET_ALLOW_PROVIDER_KEY,
     },
     uploads: { isSynced: given.PARLEY_UPLOAD_FSYNC, expirySeconds: given.PARLEY_UPLOAD_EXPIRY_SECONDS },
     breaker: {

@@ -17,6 +17,7 @@ import { createUserDirectory } from './console/directory.ts'
 import { createConverter } from './conversion/conversion.ts'
 import { type OpenedDatabase, openDatabase } from './db/open.ts'
 import { type Clock, createPositions, type Deps, type Random } from './deps.ts'
+import { loadWidget } from './embed/assets.ts'
 import { createFileSweeper } from './files/sweep.ts'
 import { createHealth } from './health.ts'
 import { createDrain, listen, urlOf } from './http-server.ts'
@@ -100,6 +101,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   const readHealth = createHealth(deps)
   const app = createApp({
     deps,
+    widget: await loadWidget(),
     // Rendered for whoever asks first: a start has no use for it.
     get openapi() {
       openapi ??= Buffer.from(JSON.stringify(renderOpenapi()))

@@ -167,6 +167,8 @@ describe('an agent about itself', () => {
       ],
       pageTools: { blocked: ['deleteEverything'] },
       greeting: 'Hello there!',
+      title: 'Ask me',
+      starters: ['What is new?', 'Help me'],
     })
     expect(text).not.toContain('Help people')
   })
@@ -183,6 +185,8 @@ describe('an agent about itself', () => {
       tools: [{ name: 'bare', description: '', inputSchema: { type: 'object', properties: {} } }],
       pageTools: { restricted: [] },
       greeting: null,
+      title: null,
+      starters: [],
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })
     expect((await me(app, agent_key)).body).toMatchObject({ tools: [], pageTools: 'all' })

@@ -68,6 +68,7 @@ describe('without any variable', () => {
           searchPath: '/usr/local/bin:/usr/bin:/bin',
           tries: 3,
         },
+        widget: { connectOrigins: [], isProviderKeyAllowed: false },
         uploads: { isSynced: true, expirySeconds: 86_400 },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {

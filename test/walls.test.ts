@@ -22,6 +22,7 @@ const rooms = [
   'conversion',
   'console',
   'tools',
+  'embed',
 ]
 const imports = listImports()
 const files = listSourceFiles()

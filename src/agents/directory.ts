@@ -4,7 +4,7 @@ import { createRemembered } from '../db/remembered.ts'
 import type { Clock, Database } from '../deps.ts'
 import { type ModelPolicy, openPolicy } from '../models/policy.ts'
 import { type AgentDefinition, parseDefinition, renderMarkdown } from './definition.ts'
-import { type AgentName, type AgentRow, findAgent, listAgentNames } from './store.ts'
+import { type AgentName, type AgentRow, findAgent, findAgentByKey, listAgentNames } from './store.ts'
 
 const memory = { max: 2_000, keepMs: () => 2_000 }
 /** The most text of definitions that is kept read, in UTF-16 units. */
@@ -23,6 +23,8 @@ export interface Agent {
 export interface AgentDirectory {
   /** The tenant's agent of that id, as it was at most two seconds ago. */
   find(tenantId: string, id: string): Promise<Agent | undefined>
+  /** The agent whose key has that public id, as it was at most two seconds ago. */
+  findByKey(keyId: string): Promise<Agent | undefined>
   /** The tenant's agents, newest first; the same array as long as it is remembered. */
   list(tenantId: string): Promise<readonly AgentName[]>
   /** A row with its definition read. */
@@ -45,6 +47,7 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
     sizeCalculation: ({ row, markdown }) => row.source.length + markdown.length,
   })
   const found = createRemembered<Agent | undefined>(clock, memory)
+  const foundByKey = createRemembered<Agent | undefined>(clock, memory)
   const lists = createRemembered<readonly AgentName[]>(clock, memory)
 
   function prepare(row: AgentRow): Agent {
@@ -62,17 +65,19 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
     return agent
   }
 
-  async function lookUp(tenantId: string, id: string): Promise<Agent | undefined> {
-    const row = await findAgent(db, tenantId, id)
+  async function prepareFound(found: Promise<AgentRow | undefined>): Promise<Agent | undefined> {
+    const row = await found
     return row === undefined ? undefined : prepare(row)
   }
 
   return {
     prepare,
-    find: (tenantId, id) => found.get(`${tenantId}/${id}`, () => lookUp(tenantId, id)),
+    find: (tenantId, id) => found.get(`${tenantId}/${id}`, () => prepareFound(findAgent(db, tenantId, id))),
+    findByKey: (keyId) => foundByKey.get(keyId, () => prepareFound(findAgentByKey(db, keyId))),
     list: (tenantId) => lists.get(tenantId, () => listAgentNames(db, tenantId)),
     forget() {
       found.forget()
+      foundByKey.forget()
       lists.forget()
     },
   }

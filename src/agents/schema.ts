@@ -162,6 +162,8 @@ export const AgentSelf = z
     ),
     pageTools: PageTools,
     greeting: z.string().nullable(),
+    title: z.string().nullable(),
+    starters: z.array(z.string()),
   })
   .meta({ id: 'AgentSelf' })
 
@@ -246,6 +248,8 @@ export function renderAgentSelf(
     tools: definition.tools.map((tool) => renderTool(deps, tool)),
     pageTools: definition.pageTools,
     greeting: definition.embed?.greeting ?? null,
+    title: definition.embed?.title ?? null,
+    starters: definition.embed?.starters ?? [],
   }
 }
 

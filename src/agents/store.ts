@@ -1,4 +1,4 @@
-/** Rows of agents and of their earlier versions; every statement is scoped to the owner. */
+/** Rows of agents and of their earlier versions; every statement is scoped to the owner, or to one key. */
 import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { AgentTable, AgentVersionTable } from '../db/tables.ts'
 import type { Database } from '../deps.ts'
@@ -20,6 +20,11 @@ export async function insertAgent(db: Database, row: Insertable<AgentTable>): Pr
 
 export async function findAgent(db: Database, tenantId: string, id: string): Promise<AgentRow | undefined> {
   return ownAgents(db, tenantId).where('id', '=', id).executeTakeFirst()
+}
+
+/** The agent whose key has that public id, whoever owns it: its key is all that anybody shows of it. */
+export async function findAgentByKey(db: Database, keyId: string): Promise<AgentRow | undefined> {
+  return db.selectFrom('agents').selectAll().where('key_id', '=', keyId).executeTakeFirst()
 }
 
 export async function listAgentRows(db: Database, tenantId: string, page: Page): Promise<AgentRow[]> {

@@ -52,6 +52,12 @@ export function parseKey(text: string): { kind: KeyKind; publicId: string } | un
   return { kind, publicId }
 }
 
+/** The id in the public part of an agent key, the prefix and 12 characters; undefined for any other text. Decision: 11. */
+export function parsePublicKey(text: string): string | undefined {
+  const id = text.startsWith(keyPrefixes.agent) ? text.slice(keyPrefixes.agent.length) : ''
+  return /^[0-9A-Za-z]{12}$/.test(id) ? id : undefined
+}
+
 /** SHA-256 of the whole key in hexadecimal: what `sha256sum` says of it. Security: 2.1. */
 export function digestOf(text: string): string {
   return hash('sha256', text)

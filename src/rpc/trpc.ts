@@ -38,6 +38,8 @@ const t = initTRPC
           reason: failure.reason,
           code: failure.code,
           param: failure.details.param ?? null,
+          // A stream's head is sent before it fails: it cannot carry `Retry-After`.
+          retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
         },
       }
     },

@@ -16,6 +16,7 @@ import { limitMs, model, type Stand, withBoth } from './stand.ts'
 import { measureStatus } from './status.ts'
 import { measureFiles } from './transfers.ts'
 import { measureUploads } from './uploads.ts'
+import { measureWidget } from './widget.ts'
 
 /** The groups of rows by the name `--only` takes; the rows of a group are measured together. Design: 7. */
 export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> = {
@@ -30,6 +31,7 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   uploads: measureUploads,
   status: measureStatus,
   start: measureStart,
+  widget: measureWidget,
 }
 
 type Key = 'parentKey' | 'agentKey'

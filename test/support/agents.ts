@@ -27,6 +27,8 @@ behavior:
   rules: [Be brief., Say please.]
 embed:
   greeting: Hello there!
+  title: Ask me
+  starters: [What is new?, Help me]
 unknown_key: { kept: true }
 instructions: |
   Help people.

@@ -1,0 +1,52 @@
+/** The built widget, read once at start: every file that is served under `/embed`, with the name and the digest it has. */
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { StartupError } from '../startup-error.ts'
+
+const Part = z.object({
+  file: z.string().regex(/^[a-z]+-[0-9a-f]{12}\.(js|css)$/),
+  integrity: z.string().startsWith('sha384-'),
+})
+
+/** What `scripts/build-widget.ts` writes. */
+const Manifest = z.object({
+  loader: Part,
+  frameScript: Part,
+  frameStyle: Part,
+  demoScript: Part,
+  demoStyle: Part,
+})
+type PartName = keyof z.infer<typeof Manifest>
+
+/** One file of the widget. */
+export interface WidgetPart {
+  /** Its path on this server; what is there never changes. */
+  readonly path: string
+  /** For the attribute `integrity` of its tag. */
+  readonly integrity: string
+  readonly body: Buffer
+}
+
+export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
+
+/** Beside `src` as beside the compiled `dist`: two folders up from this file. */
+const builtFolder = new URL('../../dist/widget/', import.meta.url)
+
+/**
+ * Reads the built widget.
+ * @throws StartupError when it was not built.
+ */
+export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
+  try {
+    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
+    const parts = Object.entries(manifest).map(async ([name, { file, integrity }]) => {
+      const body = await readFile(new URL(file, folder))
+      return [name, { path: `/embed/${file}`, integrity, body }] as const
+    })
+    return Object.fromEntries(await Promise.all(parts)) as WidgetAssets
+  } catch (cause) {
+    const path = fileURLToPath(folder)
+    throw new StartupError(`The chat widget is not built in ${path}; \`npm run build\` builds it.`, { cause })
+  }
+}

@@ -1,0 +1,169 @@
+/** The widget's frame in a real browser, inside a small page of another origin that speaks the contract. */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser, BrowserContextOptions, Frame, Page } from 'playwright-core'
+import { expect } from 'vitest'
+import type { FrameMessage } from '../../widget/messages.ts'
+import type { FrameOptions } from '../../widget/options.ts'
+import { openApp, type TestApp } from './app.ts'
+import { launchBrowser } from './browser.ts'
+import { hostPage } from './widget-host-page.ts'
+
+/** A tool as the page lists it over MCP. */
+export interface ListedTool {
+  readonly name: string
+  readonly description?: string
+  readonly inputSchema: object
+  readonly annotations?: object
+}
+
+export interface OpenOptions {
+  /** The agent's, unless given; none with null. */
+  readonly key?: string | null
+  readonly options?: Partial<FrameOptions>
+  readonly context?: object
+  readonly tools?: readonly ListedTool[]
+  readonly browser?: BrowserContextOptions
+  /** The page is of the frame's own site, though not of its origin: a private window keeps nothing for frames of other sites. */
+  readonly isSameSite?: boolean
+  /** Another page of the same browser profile: with the same storage. */
+  readonly beside?: OpenFrame
+}
+
+/** A page with the frame in it, open. */
+export interface OpenFrame {
+  readonly page: Page
+  readonly frame: Frame
+  /** What the page has been told, oldest first. */
+  readonly said: () => Promise<FrameMessage[]>
+  readonly post: (message: object) => Promise<void>
+  readonly say: (text: string) => Promise<void>
+  /** Waits until no reply is being written. */
+  readonly settle: () => Promise<void>
+  /** Everything the browser asked for, and everything it complained of. */
+  readonly requests: readonly string[]
+  readonly complaints: readonly string[]
+  /** The texts of all replies, oldest first. */
+  readonly replies: () => Promise<string[]>
+}
+
+export interface FrameStand {
+  readonly app: TestApp
+  readonly agent: { readonly agent_id: string; readonly agent_key: string }
+  readonly browser: Browser
+  readonly hostUrl: string
+  open(options?: OpenOptions): Promise<OpenFrame>
+  close(): Promise<void>
+}
+
+export const helper = `name: Helper
+instructions: Help people.
+embed:
+  title: Helping hand
+  greeting: "Hello! I am **here**."
+  starters: ["What can you do?", "Say something nice"]
+`
+
+/** The service with an agent, a page elsewhere, a browser; whoever asks for it closes it. */
+export async function openFrameStand(env: Readonly<Record<string, string>> = {}): Promise<FrameStand> {
+  const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
+  const agent = await app.createAgent(helper)
+  const server = createServer((_request, response) =>
+    response.setHeader('Content-Type', 'text/html').end(hostPage(app.url)),
+  )
+  const browser = await launchBrowser()
+  const hostUrl = await listen(server)
+  return {
+    app,
+    agent,
+    browser,
+    hostUrl,
+    open: (options = {}) => openFrame({ app, key: agent.agent_key, browser, hostUrl }, options),
+    async close() {
+      await browser.close()
+      server.close()
+      await app.close()
+    },
+  }
+}
+
+interface Parts {
+  readonly app: TestApp
+  readonly key: string
+  readonly browser: Browser
+  readonly hostUrl: string
+}
+
+async function openFrame(parts: Parts, options: OpenOptions): Promise<OpenFrame> {
+  const context =
+    options.beside?.page.context() ??
+    (await parts.browser.newContext({
+      viewport: { width: 360, height: 420 },
+      locale: 'en-US',
+      ...options.browser,
+    }))
+  const page = await context.newPage()
+  const requests: string[] = []
+  const complaints: string[] = []
+  page.on('request', (request) => requests.push(request.url()))
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
+  })
+  await page.goto(options.isSameSite ? parts.hostUrl.replace('localhost', '127.0.0.1') : parts.hostUrl)
+  const key = options.key === undefined ? parts.key : options.key
+  const configured = { ...plainOptions, ...(key === null ? {} : { apiKey: key }), ...options.options }
+  const set = { options: configured, context: options.context, tools: options.tools ?? [] }
+  await page.evaluate((given) => (globalThis as unknown as HostPage).connect(given), set)
+  const frame = page.frames()[1] as Frame
+  return {
+    page,
+    frame,
+    requests,
+    complaints,
+    said: () => page.evaluate(() => (globalThis as unknown as HostPage).said),
+    post: (message) =>
+      page.evaluate((sent) => (globalThis as unknown as HostPage).port.postMessage(sent), message),
+    async say(text) {
+      await frame.locator('textarea').fill(text)
+      await frame.locator('textarea').press('Enter')
+    },
+    async settle() {
+      await frame.waitForFunction(() => document.querySelector('[aria-busy=true]') === null)
+    },
+    replies: () =>
+      frame.locator('article.reply').evaluateAll((all) => all.map((one) => (one as HTMLElement).innerText)),
+  }
+}
+
+/** What the loader sends when the page sets nothing. */
+export const plainOptions: FrameOptions = {
+  theme: 'light',
+  primaryColor: '#4f46e5',
+  debug: false,
+  history: true,
+  isInline: false,
+}
+
+/** What widget-host-page.ts defines. */
+export interface HostPage {
+  connect(given: object): Promise<void>
+  readonly said: FrameMessage[]
+  readonly port: MessagePort
+  readonly session: string
+  readonly called: { name: string; args: unknown }[]
+  /** What the page does with a call of a tool; nothing returned is no answer. */
+  answerTool: (name: string, args: unknown, id: string) => unknown
+}
+
+/** The page must have been told nothing but these kinds of messages. */
+export async function expectOnly(opened: OpenFrame, ...types: FrameMessage['type'][]): Promise<void> {
+  const said = await opened.said()
+  expect(said.filter(({ type }) => !types.includes(type))).toEqual([])
+}
+
+async function listen(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // The frame is at 127.0.0.1: this is another origin, and another site.
+  return `http://localhost:${(server.address() as AddressInfo).port}/`
+}

@@ -1,0 +1,52 @@
+/** A page written with React: what a test tells it to show, it shows. */
+import { ParleyChat, type ParleyChatHandle, type ParleyChatProps, useParleyChat } from 'parley/react'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+
+/** What to show: a component for each of the props, in strict mode or not. */
+interface Shown {
+  readonly all: readonly ParleyChatProps[]
+  readonly isStrict?: boolean
+}
+
+const root = createRoot(document.getElementById('root') as HTMLElement)
+const names = ['onReady', 'onOpen', 'onClose', 'onInsert', 'onUserShare', 'onError'] as const
+const heard: [string, unknown][] = []
+
+/** Somewhere else on the page than the widget's component. */
+function Status() {
+  const chat = useParleyChat()
+  Object.assign(globalThis, { chat })
+  return <output>{describe(chat)}</output>
+}
+
+function describe({ isReady, isOpen, hasUnread, iframe }: ParleyChatHandle): string {
+  return JSON.stringify({ isReady, isOpen, hasUnread, hasFrame: iframe !== null })
+}
+
+function withCallbacks(props: ParleyChatProps, at: number): ParleyChatProps {
+  const note = (name: string) => (value?: unknown) => {
+    const { code } = (value ?? {}) as { code?: string }
+    heard.push([`${name}${at === 0 ? '' : at}`, code ?? value])
+  }
+  // Other functions at each rendering, as pages have them.
+  return { ...Object.fromEntries(names.map((name) => [name, note(name)])), ...props }
+}
+
+function show({ all, isStrict = false }: Shown): void {
+  const widgets = all.map((props, at) => <ParleyChat key={String(at)} {...withCallbacks(props, at)} />)
+  const page = (
+    <>
+      <Status />
+      {widgets}
+    </>
+  )
+  root.render(isStrict ? <StrictMode>{page}</StrictMode> : page)
+}
+
+/** The answer comes after the call, and from what the newest rendering says. */
+const echo = (word: string): ParleyChatProps['onToolCall'] => {
+  return async (tool, args, sendResult) => sendResult({ tool, args, word })
+}
+
+Object.assign(globalThis, { show, heard, echo })

@@ -1,0 +1,90 @@
+/** Everything the frame shows, and how it changes. */
+import type { FrameOptions } from '../options.ts'
+import type { AgentSelf } from './chat/transport.ts'
+import { type ConversationAction, reduceConversation } from './conversation/reduce.ts'
+import { type Conversation, emptyConversation } from './conversation/state.ts'
+import type { Failure } from './failure.ts'
+import { chooseLanguage, type Language } from './strings/strings.ts'
+
+export interface AppState {
+  /** Absent until the page has said how the frame is to be. */
+  readonly options: FrameOptions | undefined
+  readonly language: Language
+  /** Absent until the server has told, and where no agent stands behind the address. */
+  readonly agent: AgentSelf | undefined
+  readonly conversation: Conversation
+  /** Why nothing can be sent, whatever is tried. */
+  readonly blocked: Failure | undefined
+  /** Why the newest message was not sent; it still stands in the input. */
+  readonly notice: Failure | undefined
+  /** Whether a person can see the frame. */
+  readonly isOpen: boolean
+  readonly isOnline: boolean
+  /** Replies that ended while nobody could see them. */
+  readonly unread: number
+  /** Counts the times the input was asked to take the focus. */
+  readonly focusCount: number
+}
+
+export type AppAction =
+  | ConversationAction
+  | {
+      readonly type: 'configured'
+      readonly options: FrameOptions
+      readonly language: Language
+      readonly blocked: Failure | undefined
+    }
+  | { readonly type: 'agent'; readonly agent: AppState['agent'] }
+  | { readonly type: 'blocked'; readonly failure: Failure }
+  | { readonly type: 'noticed'; readonly failure: Failure }
+  | { readonly type: 'visibility'; readonly isOpen: boolean }
+  | { readonly type: 'online'; readonly isOnline: boolean }
+  | { readonly type: 'focus' }
+
+export const initialState: AppState = {
+  options: undefined,
+  language: chooseLanguage([]),
+  agent: undefined,
+  conversation: emptyConversation,
+  blocked: undefined,
+  notice: undefined,
+  isOpen: false,
+  isOnline: true,
+  unread: 0,
+  focusCount: 0,
+}
+
+export function reduceApp(state: AppState, action: AppAction): AppState {
+  switch (action.type) {
+    case 'configured': {
+      const { options, language, blocked } = action
+      return { ...state, options, language, blocked, notice: undefined }
+    }
+    case 'agent':
+      return { ...state, agent: action.agent }
+    case 'blocked':
+      return { ...state, blocked: action.failure }
+    case 'noticed':
+      return { ...state, notice: action.failure }
+    case 'visibility':
+      return { ...state, isOpen: action.isOpen, unread: action.isOpen ? 0 : state.unread }
+    case 'online':
+      return { ...state, isOnline: action.isOnline }
+    case 'focus':
+      return { ...state, focusCount: state.focusCount + 1 }
+    default:
+      return reduceTalk(state, action)
+  }
+}
+
+function reduceTalk(state: AppState, action: ConversationAction): AppState {
+  const conversation = reduceConversation(state.conversation, action)
+  if (conversation === state.conversation) return state
+  const isEnd = action.type === 'ended' || action.type === 'failed'
+  return {
+    ...state,
+    conversation,
+    notice: undefined,
+    unread: isEnd && !state.isOpen ? state.unread + 1 : state.unread,
+  }
+}

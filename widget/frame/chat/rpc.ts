@@ -1,0 +1,57 @@
+/** The typed door of the frame's own server. Decision: 11; measurements.md 4. */
+import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
+import superjson from 'superjson'
+import type { ChatChunk, ChatRequest } from '../../../src/chat/schema.ts'
+import type { AppRouter } from '../../../src/rpc/router.ts'
+import { ChatFailure } from '../failure.ts'
+import { pacedFetch } from './paced-fetch.ts'
+import { type Refusal, toFailure } from './to-failure.ts'
+import type { AgentSelf, ChatBody, Transport } from './transport.ts'
+
+/** Speaks to the server that the frame came from, with an agent key. */
+export function createRpcTransport(apiKey: string): Transport {
+  const client = createTRPCClient<AppRouter>({
+    links: [
+      httpBatchStreamLink({
+        url: '/trpc',
+        transformer: superjson,
+        headers: { Authorization: `Bearer ${apiKey}` },
+        maxItems: 1,
+        fetch: pacedFetch as typeof fetch,
+      }),
+    ],
+  })
+  return {
+    async *stream(body: ChatBody, signal: AbortSignal): AsyncGenerator<readonly ChatChunk[]> {
+      let hasBegun = false
+      try {
+        const runs = await client.chat.stream.mutate(body as ChatRequest, { signal })
+        for await (const run of runs) {
+          hasBegun = true
+          yield run
+        }
+      } catch (thrown) {
+        throw new ChatFailure(toFailure(refusalOf(thrown), hasBegun), thrown)
+      }
+    },
+    async readAgent(signal): Promise<AgentSelf> {
+      try {
+        return await client.agents.me.query(undefined, { signal })
+      } catch (thrown) {
+        throw new ChatFailure(toFailure(refusalOf(thrown), false), thrown)
+      }
+    },
+  }
+}
+
+/** What the server said; undefined when it said nothing. */
+function refusalOf(thrown: unknown): Refusal | undefined {
+  if (!isTRPCClientError<AppRouter>(thrown)) return undefined
+  const data: { httpStatus?: number; code?: string; retryAfterSeconds?: number | null } = thrown.data ?? {}
+  if (data.httpStatus === undefined) return undefined
+  return {
+    status: data.httpStatus,
+    code: data.code ?? '',
+    retryAfterSeconds: data.retryAfterSeconds ?? undefined,
+  }
+}

@@ -1,0 +1,40 @@
+/** What the frame asks of a server, whichever way it speaks to it. */
+import type { ChatChunk } from '../../../src/chat/schema.ts'
+
+/** Part of `ChatRequest`: what the frame sends. */
+export interface ChatBody {
+  readonly model?: string
+  readonly messages: readonly ChatMessage[]
+  readonly tools?: readonly object[]
+}
+
+export type ChatMessage =
+  | { readonly role: 'user'; readonly content: string }
+  | {
+      readonly role: 'assistant'
+      readonly content: string | null
+      readonly tool_calls?: readonly CalledTool[]
+    }
+  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string }
+
+export interface CalledTool {
+  readonly id: string
+  readonly type: 'function'
+  readonly function: { readonly name: string; readonly arguments: string }
+}
+
+/** What the frame wants to know of its agent. */
+export interface AgentSelf {
+  readonly id: string
+  readonly name: string
+  readonly greeting: string | null
+  readonly title?: string | null
+  readonly starters?: readonly string[]
+}
+
+export interface Transport {
+  /** The chunks of an answer, several at a time. @throws ChatFailure */
+  stream(body: ChatBody, signal: AbortSignal): AsyncIterable<readonly ChatChunk[]>
+  /** Nothing where no agent stands behind the address. @throws ChatFailure */
+  readAgent(signal: AbortSignal): Promise<AgentSelf | undefined>
+}

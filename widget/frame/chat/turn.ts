@@ -1,0 +1,107 @@
+/** One turn: asks the server, calls the tools the model wants, and asks again until it has answered. */
+import type { ChatChunk } from '../../../src/chat/schema.ts'
+import type { ConversationAction } from '../conversation/reduce.ts'
+import type { ToolCall } from '../conversation/state.ts'
+import { ChatFailure, type Failure } from '../failure.ts'
+import { createTextPacer } from './text-pacer.ts'
+import type { ChatBody, Transport } from './transport.ts'
+
+/** Decision: 7 (rounds); the server counts its own. */
+const MOST_ROUNDS = 8
+/** In one answer; the rest are not heard. */
+const MOST_CALLS = 64
+
+export interface Turn {
+  readonly replyId: string
+  readonly transport: Transport
+  readonly signal: AbortSignal
+  /** The request as the conversation stands. */
+  readonly toBody: () => Promise<ChatBody>
+  readonly dispatch: (action: ConversationAction) => void
+  /** Answers the calls, in parallel; settles when each has its result. Never rejects. */
+  readonly callTools: (calls: readonly ToolCall[]) => Promise<void>
+}
+
+/** Runs the turn to its end; however it ends, the conversation is told. Answers why it failed, if it did. */
+export async function runTurn(turn: Turn): Promise<Failure | undefined> {
+  const { replyId, signal, dispatch } = turn
+  try {
+    for (let round = 1; ; round++) {
+      const calls = await runRound(turn)
+      if (calls.length === 0) break
+      dispatch({ type: 'calls', replyId, calls })
+      await turn.callTools(calls)
+      signal.throwIfAborted()
+      if (round === MOST_ROUNDS) break
+      dispatch({ type: 'next-round', replyId })
+    }
+    dispatch({ type: 'ended', replyId, status: 'done' })
+    return undefined
+  } catch (thrown) {
+    if (signal.aborted) {
+      dispatch({ type: 'ended', replyId, status: 'stopped' })
+      return undefined
+    }
+    const failure = thrown instanceof ChatFailure ? thrown.failure : ({ code: 'server' } as const)
+    dispatch({ type: 'failed', replyId, failure })
+    return failure
+  }
+}
+
+/** One answer; its text goes into the conversation as it comes. @throws ChatFailure when it does not come to its end. */
+async function runRound({
+  transport,
+  toBody,
+  signal,
+  dispatch,
+  replyId,
+}: Turn): Promise<readonly ToolCall[]> {
+  const pacer = createTextPacer((text) => dispatch({ type: 'text', replyId, text }))
+  const calls: DraftCall[] = []
+  let isFinished = false
+  try {
+    for await (const chunks of transport.stream(await toBody(), signal)) {
+      signal.throwIfAborted()
+      for (const { choices } of chunks) {
+        const [choice] = choices
+        if (choice === undefined) continue
+        if (typeof choice.delta.content === 'string') pacer.add(choice.delta.content)
+        for (const piece of choice.delta.tool_calls ?? []) addPiece(calls, piece)
+        if (choice.finish_reason != null) isFinished = true
+      }
+    }
+  } finally {
+    pacer.end()
+  }
+  signal.throwIfAborted()
+  if (!isFinished) throw new ChatFailure({ code: 'interrupted' })
+  if (calls.length === 0 && !pacer.hasText()) throw new ChatFailure({ code: 'empty' })
+  const ids = new Set<string>()
+  return calls
+    .filter((call) => call !== undefined)
+    .map(({ id, ...called }, index) => {
+      // Two calls of one name could not be told apart.
+      const ownId = ids.has(id) ? `${id}_${index}` : id
+      ids.add(ownId)
+      return { id: ownId, ...called, status: 'running' }
+    })
+}
+
+type CallPiece = NonNullable<ChatChunk['choices'][number]['delta']['tool_calls']>[number]
+
+interface DraftCall {
+  readonly id: string
+  readonly name: string
+  readonly argumentsText: string
+}
+
+/** Protocol: chat API (streamed tool calls come in pieces, told apart by `index`). */
+function addPiece(calls: DraftCall[], { index, id, function: piece }: CallPiece): void {
+  if (!(index >= 0 && index < MOST_CALLS)) return
+  const known = calls[index]
+  calls[index] = {
+    id: known?.id ?? id ?? `call_${index}`,
+    name: (known?.name ?? '') + (piece?.name ?? ''),
+    argumentsText: (known?.argumentsText ?? '') + (piece?.arguments ?? ''),
+  }
+}

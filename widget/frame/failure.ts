@@ -1,0 +1,76 @@
+/** What can go wrong, in the frame's own words: a code with a text for people in every language. */
+import type { WidgetErrorCode } from '../messages.ts'
+
+/** Each has a text in every file of strings/. */
+export const failureCodes = [
+  'missing_api_key',
+  'invalid_api_key',
+  'agent_mismatch',
+  'endpoint_not_allowed',
+  'provider_key_not_allowed',
+  'context_too_large',
+  'rate_limited',
+  'quota_spent',
+  'offline',
+  'unreachable',
+  'too_long',
+  'refused',
+  'busy',
+  'interrupted',
+  'reloaded',
+  'empty',
+  'server',
+] as const
+
+export type FailureCode = (typeof failureCodes)[number]
+
+export interface Failure {
+  readonly code: FailureCode
+  /** When the same can be tried again, in milliseconds of the Unix epoch. */
+  readonly retryAtMs?: number
+}
+
+/** Those that stand until the page sets other options. */
+const lasting: ReadonlySet<FailureCode> = new Set([
+  'missing_api_key',
+  'invalid_api_key',
+  'agent_mismatch',
+  'endpoint_not_allowed',
+  'provider_key_not_allowed',
+])
+
+/** Whether nothing can be sent before the page sets other options. */
+export function isLasting({ code }: Failure): boolean {
+  return lasting.has(code)
+}
+
+/** The code the page is told; the finer ones are for the person alone. Decision: 11 (Error codes). */
+export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
+  switch (code) {
+    case 'quota_spent':
+      return 'rate_limited'
+    case 'unreachable':
+      return 'offline'
+    case 'too_long':
+    case 'refused':
+    case 'busy':
+    case 'interrupted':
+    case 'reloaded':
+    case 'empty':
+    case 'server':
+      return 'chat_failed'
+    default:
+      return code
+  }
+}
+
+/** A failure on its way to whoever shows it. */
+export class ChatFailure extends Error {
+  override readonly name = 'ChatFailure'
+  readonly failure: Failure
+
+  constructor(failure: Failure, cause?: unknown) {
+    super(failure.code, { cause })
+    this.failure = failure
+  }
+}

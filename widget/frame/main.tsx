@@ -1,0 +1,22 @@
+/** The page in the frame: everything the widget shows except the launcher. */
+import './styles.css'
+import { createRoot } from 'react-dom/client'
+import { openChannel } from './channel.ts'
+import { readOperator } from './chat/choose-server.ts'
+import { createParser } from './markdown/parser.ts'
+import { serveParser } from './markdown/parser-worker.ts'
+import { isWorker, startOwnWorker } from './markdown/worker-script.ts'
+import { createSession } from './session.ts'
+import { App } from './view/App.tsx'
+
+if (isWorker) serveParser(globalThis as unknown as Worker)
+else startPage()
+
+function startPage(): void {
+  const session = createSession(readOperator(document.documentElement))
+  const root = document.createElement('div')
+  root.className = 'root'
+  document.body.append(root)
+  createRoot(root).render(<App session={session} parser={createParser(startOwnWorker)} />)
+  openChannel(session.receive)
+}

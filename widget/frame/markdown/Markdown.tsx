@@ -1,0 +1,96 @@
+/** A text of the model, as Markdown: parsed block by block, without HTML, pictures or foreign requests. Security: 2.11. */
+import type { Root } from 'mdast'
+import { memo, useEffect, useMemo, useRef, useState } from 'react'
+import ReactMarkdown from 'react-markdown'
+import { components } from './components.tsx'
+import { withDefinitions } from './definitions.ts'
+import { ErrorBoundary } from './ErrorBoundary.tsx'
+import { PlainText } from './PlainText.tsx'
+import type { MarkdownParser } from './parser.ts'
+import { splitBlocks } from './split-blocks.ts'
+
+const LATE_MS = 250
+
+export function Markdown({ text, parser }: { text: string; parser: MarkdownParser }) {
+  const blocks = useMemo(() => withDefinitions(splitBlocks(text)), [text])
+  return blocks.map((block, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: blocks are only ever added at the end
+    <Block key={index} text={block} parser={parser} />
+  ))
+}
+
+/** What is shown of a block: `tree` is of an earlier `text` while a newer one is being parsed. */
+interface Parsed {
+  readonly text: string
+  readonly tree: Root | undefined
+}
+
+const Block = memo(function Block({ text, parser }: { text: string; parser: MarkdownParser }) {
+  const parsed = useParsed(text, parser)
+  if (parsed === undefined) return <Late text={text} />
+  // What cannot be parsed grows too.
+  if (parsed.tree === undefined) return <PlainText text={text} />
+  return <Tree parsed={parsed as Required<Parsed>} />
+})
+
+/** Until it is parsed a block is not there, so that it does not change before one's eyes; unless that takes long. */
+function Late({ text }: { text: string }) {
+  const [isLate, setIsLate] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setIsLate(true), LATE_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  return isLate ? <PlainText text={text} /> : null
+}
+
+const Tree = memo(function Tree({ parsed: { text, tree } }: { parsed: Parsed }) {
+  const plugins = useMemo(() => [[parsedBefore, tree] as const], [tree]) as never
+  return (
+    <ErrorBoundary fallback={<PlainText text={text} />}>
+      <ReactMarkdown remarkPlugins={plugins} components={components} urlTransform={keepUrl}>
+        {text}
+      </ReactMarkdown>
+    </ErrorBoundary>
+  )
+})
+
+/** The newest tree there is; while one text is being parsed, the next waits and those between are left out. */
+function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
+  const [parsed, setParsed] = useState<Parsed>()
+  const newest = useRef(text)
+  const isBusy = useRef(false)
+  const isGone = useRef(false)
+  newest.current = text
+
+  useEffect(() => {
+    isGone.current = false
+    return () => {
+      isGone.current = true
+    }
+  }, [])
+
+  useEffect(() => {
+    function parse(): void {
+      isBusy.current = true
+      const current = newest.current
+      parser.parse(current, (tree) => {
+        isBusy.current = false
+        if (isGone.current) return
+        setParsed({ text: current, tree })
+        if (newest.current !== current) parse()
+      })
+    }
+    if (!isBusy.current && newest.current === text) parse()
+  }, [text, parser])
+  return parsed
+}
+
+/** Stands in for the parser: the tree comes from the other thread. */
+function parsedBefore(this: { parser?: unknown }, tree: Root): void {
+  this.parser = () => tree
+}
+
+/** Addresses are judged where links are shown; nothing else has one. */
+function keepUrl(url: string): string {
+  return url
+}

@@ -1,0 +1,123 @@
+/** Cuts Markdown where one block ends and the next begins, so that of a growing text only the end is parsed again. */
+
+interface Fence {
+  readonly mark: string
+  /** It belongs to an item of a list, and ends with it at the latest. */
+  readonly isInList: boolean
+}
+
+/** What is known of the lines since the last cut. */
+interface Place {
+  fence: Fence | undefined
+  /** The column where the content of the newest item of a list begins; 0 outside of lists. */
+  itemColumn: number
+  /** The list may have ended, or what looks like one may be none: an indented fence can belong to it or not. */
+  isDoubtful: boolean
+}
+
+const lineEnd = /\r\n|\n|\r/g
+const listItem = /^( {0,3}(?:[-+*]|\d{1,9}[.)]))( +(?=\S)|[ ]*$)/
+const thematicBreak = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/
+const fenceLine = /^( {0,3})(`{3,}(?!.*`)|~{3,})/
+
+/**
+ * The blocks of a text; joined they are the text again. It is cut at blank lines alone, and where in doubt not at all: in a fence, before
+ * a line that may go on with a list or with indented code. Protocol: CommonMark 0.31, 3.
+ */
+export function splitBlocks(text: string): readonly string[] {
+  const blocks: string[] = []
+  let start = 0
+  let isAfterBlank = false
+  let hasBegun = false
+  let place: Place = newPlace()
+  for (const { from, line } of listLines(text)) {
+    if (isBlank(line)) {
+      isAfterBlank = hasBegun
+      continue
+    }
+    if (place.fence?.isInList && indentOf(line) < place.itemColumn) place.fence = undefined
+    const isItem = place.itemColumn > 0 && listItem.test(line)
+    if (place.fence === undefined && isAfterBlank && indentOf(line) <= 1 && !isItem) {
+      blocks.push(text.slice(start, from))
+      start = from
+      hasBegun = false
+      place = newPlace()
+    }
+    advance(place, line, hasBegun && !isAfterBlank)
+    if (place.isDoubtful && place.fence?.isInList) break
+    hasBegun = true
+    isAfterBlank = false
+  }
+  if (start < text.length) blocks.push(text.slice(start))
+  return blocks
+}
+
+/** Whether the end of the text is inside a fence that was opened at the left edge. */
+export function isInFence(block: string): boolean {
+  const place = newPlace()
+  for (const { line } of listLines(block)) {
+    if (!isBlank(line)) place.fence = nextFence(place, line)
+  }
+  return place.fence !== undefined
+}
+
+function newPlace(): Place {
+  return { fence: undefined, itemColumn: 0, isDoubtful: false }
+}
+
+function advance(place: Place, line: string, isRightAfterLine: boolean): void {
+  if (place.fence === undefined && indentOf(line) < (place.itemColumn || 4)) {
+    const column = columnOfItem(line)
+    // An item cannot always stand right after other text, and other text right after an item may belong to it.
+    if (isRightAfterLine && (column === 0) !== (place.itemColumn === 0)) place.isDoubtful = true
+    if (column > 0) place.itemColumn = column
+  }
+  place.fence = nextFence(place, line)
+}
+
+/** Where the content of the item begins that this line is; 0 for another line. */
+function columnOfItem(line: string): number {
+  const [, marker, space] = listItem.exec(line) ?? []
+  if (marker === undefined || space === undefined || thematicBreak.test(line)) return 0
+  const isEmptyOrCode = space.length > 4 || isBlank(line.slice(marker.length))
+  return marker.length + (isEmptyOrCode ? 1 : space.length)
+}
+
+function nextFence({ fence, itemColumn }: Place, line: string): Fence | undefined {
+  const [all, indent = '', mark] = fenceLine.exec(line) ?? []
+  if (all === undefined || mark === undefined) return fence
+  if (fence === undefined)
+    return { mark, isInList: itemColumn > 0 && indent.length >= 2 && indent.length >= itemColumn }
+  const isEnd =
+    mark[0] === fence.mark[0] && mark.length >= fence.mark.length && isBlank(line.slice(all.length))
+  return isEnd ? undefined : fence
+}
+
+/** Tabs are written as the spaces they stand for. */
+function* listLines(text: string): Generator<{ from: number; line: string }> {
+  let from = 0
+  for (const { index, 0: end } of text.matchAll(lineEnd)) {
+    yield { from, line: withoutTabs(text.slice(from, index)) }
+    from = index + end.length
+  }
+  if (from < text.length) yield { from, line: withoutTabs(text.slice(from)) }
+}
+
+function withoutTabs(line: string): string {
+  let at = line.indexOf('\t')
+  if (at === -1) return line
+  let spaced = line
+  // Only those before the content matter.
+  for (; at !== -1 && at < 16; at = spaced.indexOf('\t')) {
+    spaced = spaced.slice(0, at) + ' '.repeat(4 - (at % 4)) + spaced.slice(at + 1)
+  }
+  return spaced
+}
+
+function isBlank(line: string): boolean {
+  return /^[ \t]*$/.test(line)
+}
+
+function indentOf(line: string): number {
+  return line.search(/[^ ]/)
+}

@@ -1,0 +1,51 @@
+/** Which of the tools a page offers can be handed to the model. Security: 2.5, 2.11. */
+import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import { isRecord } from '../check-message.ts'
+
+/** Contract: Agent (`pageTools`); the page puts it before the names of its tools. */
+export const PAGE_TOOL_PREFIX = 'postMessage_'
+const MOST_TOOLS = 128
+const MOST_SCHEMAS_LENGTH = 64 * 1024
+const MOST_DESCRIPTION_LENGTH = 4096
+const name = /^postMessage_[A-Za-z0-9_.-]{1,100}$/
+
+/** Those that have the form they must have, each name once; within the limits the first ones. */
+export function listGoodTools(offered: readonly unknown[]): readonly Tool[] {
+  const good = new Map<string, Tool>()
+  let schemasLength = 0
+  for (const tool of offered) {
+    if (!isTool(tool) || good.has(tool.name) || good.size === MOST_TOOLS) continue
+    schemasLength += JSON.stringify(tool.inputSchema).length
+    if (schemasLength > MOST_SCHEMAS_LENGTH) break
+    good.set(tool.name, tool)
+  }
+  return [...good.values()]
+}
+
+/** As the chat API describes functions. */
+export function renderTool({ name, description, inputSchema }: Tool): object {
+  const described = description === undefined ? {} : { description }
+  return { type: 'function', function: { name, ...described, parameters: inputSchema } }
+}
+
+/** Whether the person is asked before the tool is called. Decision: 11 (approval card). */
+export function needsApproval({ annotations }: Tool): boolean {
+  const { destructiveHint, requiresApproval } = (annotations ?? {}) as Record<string, unknown>
+  return destructiveHint === true || requiresApproval === true
+}
+
+/** What people are shown of it. */
+export function titleOf(tool: Tool | undefined, called: string): string {
+  const title = tool?.annotations?.title ?? tool?.title
+  if (typeof title === 'string' && title.trim() !== '') return title.slice(0, 80)
+  return called.startsWith(PAGE_TOOL_PREFIX) ? called.slice(PAGE_TOOL_PREFIX.length) : called
+}
+
+function isTool(tool: unknown): tool is Tool {
+  if (!isRecord(tool) || typeof tool.name !== 'string' || !name.test(tool.name)) return false
+  const { description, inputSchema, annotations } = tool
+  const isDescribed =
+    description === undefined ||
+    (typeof description === 'string' && description.length <= MOST_DESCRIPTION_LENGTH)
+  return isDescribed && isRecord(inputSchema) && (annotations === undefined || isRecord(annotations))
+}

@@ -1,0 +1,113 @@
+/** Speaks the Model Context Protocol to the page, which has the tools. Decision: 11 (Page tools); Protocol: MCP 2025-11-25. */
+import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
+import { isRecord } from '../check-message.ts'
+import { newId } from '../new-id.ts'
+import { listGoodTools } from './check-tools.ts'
+import { renderResult, type ToolOutcome } from './tool-result.ts'
+
+const PROTOCOL_VERSION = '2025-11-25'
+/** Decision: 11. It runs from the moment the page is asked, after the person has allowed it. */
+const CALL_MS = 29_000
+/** A page that does not answer at all has no tools. */
+const LIST_MS = 3000
+const MOST_PAGES = 8
+
+export interface PageToolClient {
+  /** Asks the page what it has; again after every `list_changed`. */
+  readonly start: () => void
+  /** Takes a message of the page; what nobody asked for, or twice, is dropped. */
+  readonly receive: (message: Readonly<Record<string, unknown>>) => void
+  /** The tools of the page, once it has told or has kept silent too long. */
+  readonly list: () => Promise<readonly Tool[]>
+  readonly find: (name: string) => Tool | undefined
+  /** Never rejects: a failure is an outcome. */
+  readonly call: (name: string, args: Record<string, unknown>, signal: AbortSignal) => Promise<ToolOutcome>
+}
+
+interface Waiting {
+  readonly settle: (answer: Answer) => void
+  readonly timer: ReturnType<typeof setTimeout>
+}
+
+type Answer = { readonly result: Record<string, unknown> } | { readonly problem: string }
+
+/** A client that posts with `post`. */
+export function createPageToolClient(post: (message: Record<string, unknown>) => void): PageToolClient {
+  const waiting = new Map<string, Waiting>()
+  let tools: readonly Tool[] = []
+  let listing: Promise<void> = Promise.resolve()
+
+  function request(method: string, params: object, timeoutMs: number, signal?: AbortSignal): Promise<Answer> {
+    const id = newId()
+    return new Promise((resolve) => {
+      function settle(answer: Answer): void {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+        waiting.delete(id)
+        resolve(answer)
+      }
+      function give(up: string): void {
+        post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason: up } })
+        settle({ problem: up })
+      }
+      const onAbort = () => give('The person stopped the answer.')
+      const timer = setTimeout(() => give(`No answer within ${timeoutMs / 1000} seconds.`), timeoutMs)
+      signal?.addEventListener('abort', onAbort)
+      waiting.set(id, { settle, timer })
+      post({ jsonrpc: '2.0', id, method, params })
+    })
+  }
+
+  async function begin(): Promise<void> {
+    const clientInfo = { name: 'parley-frame', version: '1' }
+    const params = { protocolVersion: PROTOCOL_VERSION, capabilities: {}, clientInfo }
+    const answer = await request('initialize', params, LIST_MS)
+    if ('problem' in answer) return
+    post({ jsonrpc: '2.0', method: 'notifications/initialized' })
+    await readList()
+  }
+
+  async function readList(): Promise<void> {
+    const found: unknown[] = []
+    let cursor: unknown
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const answer = await request('tools/list', cursor === undefined ? {} : { cursor }, LIST_MS)
+      if ('problem' in answer) return
+      if (Array.isArray(answer.result.tools)) found.push(...answer.result.tools)
+      cursor = answer.result.nextCursor
+      if (typeof cursor !== 'string') break
+    }
+    tools = listGoodTools(found)
+  }
+
+  return {
+    start() {
+      listing = begin()
+    },
+    receive(message) {
+      if (message.jsonrpc !== '2.0') return
+      if (message.method === 'notifications/tools/list_changed' && message.id === undefined) {
+        listing = listing.then(readList)
+        return
+      }
+      if (typeof message.id !== 'string' || message.method !== undefined) return
+      waiting.get(message.id)?.settle(toAnswer(message))
+    },
+    async list() {
+      await listing
+      return tools
+    },
+    find: (name) => tools.find((tool) => tool.name === name),
+    async call(name, args, signal) {
+      const answer = await request('tools/call', { name, arguments: args }, CALL_MS, signal)
+      if ('problem' in answer) return { isError: true, text: answer.problem }
+      return renderResult(answer.result as CallToolResult)
+    },
+  }
+}
+
+function toAnswer({ result, error }: Readonly<Record<string, unknown>>): Answer {
+  if (isRecord(result)) return { result }
+  const words = isRecord(error) && typeof error.message === 'string' ? error.message.slice(0, 2000) : ''
+  return { problem: words === '' ? 'The page answered with something that is no result.' : words }
+}

@@ -1,0 +1,76 @@
+/** Answers the model's calls: looks each one over, asks the person where it must, and has the page run it. Decision: 11. */
+import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import { isRecord } from '../check-message.ts'
+import type { ToolCall } from '../conversation/state.ts'
+import { needsApproval, renderTool, titleOf } from './check-tools.ts'
+import type { PageToolClient } from './mcp-client.ts'
+import { renderToolMessage, type ToolOutcome } from './tool-result.ts'
+
+/** How a call is changed while it is answered. */
+export type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
+
+export interface ToolDesk {
+  /** The tools as a chat request lists them. */
+  readonly list: () => Promise<readonly object[]>
+  /** Answers all calls at once; settles when each has its result, or at once when `signal` is aborted. Never rejects. */
+  readonly answer: (calls: readonly ToolCall[], change: ChangeCall, signal: AbortSignal) => Promise<void>
+  /** What the person said to a call that asks. */
+  readonly decide: (callId: string, isAllowed: boolean) => void
+}
+
+export function createToolDesk(client: PageToolClient): ToolDesk {
+  /** Calls that wait for the person. There is no limit to how long: it has not begun to run. */
+  const asking = new Map<string, (isAllowed: boolean) => void>()
+
+  function ask(callId: string, signal: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      function settle(isAllowed: boolean): void {
+        asking.delete(callId)
+        signal.removeEventListener('abort', onAbort)
+        resolve(isAllowed)
+      }
+      const onAbort = () => settle(false)
+      signal.addEventListener('abort', onAbort)
+      asking.set(callId, settle)
+    })
+  }
+
+  async function answerOne(call: ToolCall, change: ChangeCall, signal: AbortSignal): Promise<void> {
+    const tool = client.find(call.name)
+    const args = parseArguments(call.argumentsText)
+    const title = titleOf(tool, call.name)
+    if (tool === undefined) return end('failed', 'There is no tool of this name on this page.')
+    if (args === undefined) return end('failed', 'The arguments are not a JSON object.')
+    if (needsApproval(tool)) {
+      change(call.id, { status: 'asking', title })
+      const isAllowed = await ask(call.id, signal)
+      if (signal.aborted) return
+      if (!isAllowed) return end('denied', 'The person did not allow this call.')
+    }
+    change(call.id, { status: 'running', title })
+    const outcome = await client.call(call.name, args, signal)
+    if (!signal.aborted) end(outcome.isError ? 'failed' : 'done', outcome.text)
+
+    function end(status: 'done' | 'failed' | 'denied', text: string): void {
+      const outcome: ToolOutcome = { isError: status !== 'done', text }
+      change(call.id, { status, title, result: renderToolMessage(outcome) })
+    }
+  }
+
+  return {
+    list: async () => (await client.list()).map((tool: Tool) => renderTool(tool)),
+    async answer(calls, change, signal) {
+      await Promise.all(calls.map((call) => answerOne(call, change, signal)))
+    },
+    decide: (callId, isAllowed) => asking.get(callId)?.(isAllowed),
+  }
+}
+
+function parseArguments(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

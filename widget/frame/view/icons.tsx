@@ -1,0 +1,29 @@
+/** The pictures on buttons: lines in the color of the text, mute for screen readers. */
+
+function icon(...paths: readonly string[]) {
+  return function Icon() {
+    return (
+      <svg viewBox="0 0 24 24" aria-hidden="true" className="icon">
+        {paths.map((path) => (
+          <path key={path} d={path} />
+        ))}
+      </svg>
+    )
+  }
+}
+
+export const SendIcon = icon('M12 19V5', 'M5 12l7-7 7 7')
+export const StopIcon = icon('M7 7h10v10H7z')
+export const CloseIcon = icon('M6 6l12 12', 'M18 6L6 18')
+export const MenuIcon = icon('M5.5 12h.01', 'M12 12h.01', 'M18.5 12h.01')
+export const CopyIcon = icon('M9 9h10v10H9z', 'M5 15V5h10')
+export const DoneIcon = icon('M5 12.5l4.5 4.5L19 7.5')
+export const RetryIcon = icon('M4 12a8 8 0 1 0 2.6-5.9', 'M4 4v4.5h4.5')
+export const InsertIcon = icon('M19 5v5a4 4 0 0 1-4 4H5', 'M9.5 9.5L5 14l4.5 4.5')
+export const ShareIcon = icon('M12 15V4', 'M8 7.5L12 4l4 3.5', 'M6 11.5V20h12v-8.5')
+export const NewIcon = icon('M12 5v14', 'M5 12h14')
+export const DownIcon = icon('M12 5v14', 'M6 13l6 6 6-6')
+export const WarnIcon = icon('M12 8v5', 'M12 16.5h.01', 'M12 3.5L2.8 19.5h18.4z')
+export const ToolIcon = icon(
+  'M14.5 5.5a4.2 4.2 0 0 0-5 5.6L4.5 16v3.5H8l4.9-5a4.2 4.2 0 0 0 5.6-5L15.8 12 12 8.2z',
+)

@@ -1,0 +1,24 @@
+/** What all copies of this code on one page share: which widget there is, and who wants to know of its changes. */
+import type { Widget } from './widget.ts'
+
+interface SharedPage {
+  widget: Widget | undefined
+  readonly listeners: Set<() => void>
+}
+
+/** One of its kind on a page, also when the script and the React component are both there. */
+export function shared<T>(name: string, make: () => T): T {
+  const holder = window as unknown as Record<symbol, T | undefined>
+  const key = Symbol.for(`parley.${name}`)
+  holder[key] ??= make()
+  return holder[key]
+}
+
+export function sharedPage(): SharedPage {
+  return shared('page', () => ({ widget: undefined, listeners: new Set() }))
+}
+
+/** Tells everybody who listens that the widget, or what can be known of it, has changed. */
+export function announceChange(): void {
+  for (const listener of sharedPage().listeners) listener()
+}

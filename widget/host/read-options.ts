@@ -1,0 +1,114 @@
+/** Reads what a page sets: whatever cannot be used is named and left at its default. Contract: Chat widget component. */
+import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
+import type { WidgetCallbacks } from './events.ts'
+import { toPlain } from './tool-result.ts'
+
+/** What a page may pass; everything may be left out. */
+export type GivenOptions = {
+  readonly [Name in keyof WidgetOptions]?: WidgetOptions[Name] | undefined
+} & WidgetCallbacks
+
+export type ReadOptions = WidgetOptions & WidgetCallbacks
+
+/** The value as it is used; undefined for one that cannot be. */
+type Read = (value: unknown) => unknown
+
+const accept =
+  (isUsable: (value: unknown) => boolean): Read =>
+  (value) =>
+    isUsable(value) ? value : undefined
+const matching = (pattern: RegExp) => accept((value) => isText(value) && pattern.test(value))
+const text = accept(isText)
+const callback = accept((value) => typeof value === 'function')
+/** As attributes have them too. */
+const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
+const color = accept((value) => isText(value) && CSS.supports('color', value) && !value.includes('var('))
+const webAddress = accept((value) => isText(value) && /^https?:/.test(toUrl(value)?.href ?? ''))
+const tools = accept((value) => Array.isArray(value) && value.every(isTool))
+
+/** A number of pixels, or a length of CSS that is none of its keywords. */
+const length: Read = (value) => {
+  const css = Number(value) > 0 ? `${value}px` : value
+  return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
+}
+
+export function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+/** Whether it is an object of named values, and no list. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** An address as the page means it; undefined for none. */
+export function toUrl(address: string): URL | undefined {
+  try {
+    return new URL(address, document.baseURI)
+  } catch {
+    return undefined
+  }
+}
+
+function isTool(value: unknown): boolean {
+  return isRecord(value) && isRecord(value.function) && isToolName(value.function.name)
+}
+
+/** Whether the chat API takes the name, with `postMessage_` in front. Contract: Chat completions, tools. */
+export function isToolName(name: unknown): name is string {
+  return isText(name) && /^[\w-]{1,52}$/.test(name)
+}
+
+const readers: Readonly<Record<keyof ReadOptions, Read>> = {
+  apiKey: text,
+  agentId: text,
+  endpoint: webAddress,
+  model: text,
+  system: text,
+  welcomeMessage: text,
+  title: text,
+  theme: matching(/^(light|dark|auto)$/),
+  primaryColor: color,
+  greeting: text,
+  placeholder: text,
+  debug: flag,
+  headers: accept((value) => isRecord(value) && Object.values(value).every(isText)),
+  providerApiKey: text,
+  language: text,
+  history: flag,
+  position: matching(/^bottom-(right|left)$/),
+  width: length,
+  height: length,
+  autoOpen: flag,
+  context: accept(isRecord),
+  tools,
+  widgetUrl: webAddress,
+  defaultUI: flag,
+  containerId: text,
+  autoMount: flag,
+  onReady: callback,
+  onOpen: callback,
+  onClose: callback,
+  onInsert: callback,
+  onToolCall: callback,
+  onUserShare: callback,
+  onError: callback,
+}
+
+/** The options over their defaults. `refuse` is called with the name of each one that cannot be used. */
+export function readOptions(given: GivenOptions, refuse: (name: string) => void): ReadOptions {
+  const read: Record<string, unknown> = { ...defaultOptions, width: '360px', height: '420px' }
+  for (const name of Object.keys(readers) as (keyof ReadOptions)[]) {
+    // `null` is how React and JSON say that there is nothing.
+    const value = given[name] ?? undefined
+    const usable = value === undefined ? undefined : readers[name](value)
+    if (usable !== undefined) read[name] = usable
+    else if (value !== undefined) refuse(name)
+  }
+  return read as unknown as ReadOptions
+}
+
+/** What of it the frame is told; it passes over what concerns the page alone. */
+export function toFrameOptions({ context: _context, tools: _tools, ...options }: ReadOptions): FrameOptions {
+  return toPlain({ ...options, isInline: options.containerId !== undefined })
+}

@@ -1,0 +1,133 @@
+/** What the widget puts into the page: one element with an open shadow root, in it the launcher and the window with the frame. */
+import type { LauncherWords } from '../messages.ts'
+import type { ReadOptions } from './read-options.ts'
+import styles from './shell.css?inline'
+
+export interface Shell {
+  readonly frame: HTMLIFrameElement
+  /** Takes on what the options say of looks. */
+  readonly paint: (options: ReadOptions) => void
+  /** The launcher appears, if there is to be one. */
+  readonly show: (words: LauncherWords) => void
+  readonly setUnread: (count: number, label: string) => void
+  readonly setOpen: (isOpen: boolean) => void
+  /** Tells a developer of what went wrong, where one is looking. */
+  readonly showHint: (text: string) => void
+  /** Puts it into the page, and the frame loads. */
+  readonly attach: () => void
+  readonly remove: () => void
+}
+
+/** What a person does with the launcher. */
+export interface LauncherEvents {
+  readonly onToggle: () => void
+  readonly onEscape: () => void
+}
+
+/** Builds it for `container`, or for above the page; it follows the screen until `ended`. */
+export function createShell(
+  container: Element | undefined,
+  { onToggle, onEscape }: LauncherEvents,
+  ended: AbortController,
+): Shell {
+  const host = document.createElement('parley-chat')
+  const root = host.attachShadow({ mode: 'open' })
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(styles)
+  root.adoptedStyleSheets = [sheet]
+  const badge = make('span', 'badge')
+  badge.hidden = true
+  const launcher = make('button', 'launcher', badge)
+  launcher.setAttribute('aria-controls', 'window')
+  launcher.onclick = onToggle
+  launcher.onkeydown = ({ key }) => {
+    if (key === 'Escape') onEscape()
+  }
+  const frame = document.createElement('iframe')
+  frame.allow = 'clipboard-write'
+  const pane = make('div', 'window', frame)
+  pane.id = 'window'
+  const isInline = container !== undefined
+  host.toggleAttribute('data-inline', isInline)
+  const layout = make('div', isInline ? 'inline' : 'overlay', pane)
+  if (!isInline) layout.append(launcher)
+  root.append(layout)
+  fitToViewport(layout.style, ended)
+
+  let words: Partial<LauncherWords> = {}
+  let unread = ''
+  let isOpen = false
+  let hasLauncher = true
+  let focusedBefore: Element | null = null
+
+  function refresh(): void {
+    layout.classList.toggle('open', isOpen)
+    launcher.hidden = words.open === undefined || !hasLauncher
+    launcher.ariaExpanded = `${isOpen}`
+    launcher.ariaLabel = (isOpen ? words.close : words.open) + unread
+  }
+
+  return {
+    frame,
+    paint({ defaultUI, position, theme, primaryColor, width, height }) {
+      hasLauncher = defaultUI
+      layout.classList.toggle('left', position === 'bottom-left')
+      layout.style.colorScheme = theme === 'auto' ? 'light dark' : theme
+      const variables = { primary: primaryColor, width, height, above: defaultUI ? '72px' : '0px' }
+      for (const [name, value] of Object.entries(variables)) layout.style.setProperty(`--${name}`, `${value}`)
+      refresh()
+    },
+    show(given) {
+      words = given
+      frame.title = given.window
+      root.querySelector('.hint')?.remove()
+      refresh()
+    },
+    setUnread(count, label) {
+      badge.textContent = count > 9 ? '9+' : `${count}`
+      badge.hidden = count === 0
+      unread = count === 0 ? '' : ` (${label})`
+      refresh()
+    },
+    setOpen(open) {
+      const hadFocus = root.activeElement === frame
+      if (open && !hadFocus) focusedBefore = document.activeElement
+      isOpen = open
+      refresh()
+      if (isInline) return
+      if (open) frame.focus()
+      else if (hadFocus) (launcher.hidden ? (focusedBefore as HTMLElement | null) : launcher)?.focus()
+    },
+    showHint(text) {
+      const hint = make('div', 'hint', text)
+      hint.role = 'alert'
+      layout.append(hint)
+    },
+    attach: () => (container ?? document.body).append(host),
+    remove: () => host.remove(),
+  }
+}
+
+function make<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  className: string,
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[Name] {
+  const element = document.createElement(name)
+  element.className = className
+  element.append(...children)
+  return element
+}
+
+/** Keeps a full-screen window within what a keyboard on the screen leaves of it. */
+function fitToViewport(style: CSSStyleDeclaration, ended: AbortController): void {
+  const { visualViewport: viewport } = window
+  const adapt = () => {
+    // Of a page that was zoomed into only a part is visible, and should be.
+    if (viewport?.scale !== 1) return
+    style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
+    style.setProperty('--viewport-height', `${viewport.height}px`)
+  }
+  adapt()
+  for (const name of ['resize', 'scroll']) viewport?.addEventListener(name, adapt, ended)
+}

@@ -1,0 +1,6 @@
+/** `parley/react`: the chat widget as a React component, and a hook for it. Contract: Chat widget component. */
+export type { Insertion, SendResult, Share, WidgetError } from '../host/events.ts'
+export type { WidgetErrorCode } from '../messages.ts'
+export type { PageTool, ToolAnnotations } from '../options.ts'
+export { ParleyChat, type ParleyChatProps } from './ParleyChat.ts'
+export { type ParleyChatHandle, useParleyChat } from './use-parley-chat.ts'

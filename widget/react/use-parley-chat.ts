@@ -1,0 +1,44 @@
+/** The hook: what the page's widget is doing, and what can be done with it. Contract: Chat widget component (Instance hook). */
+import { useSyncExternalStore } from 'react'
+import { sharedPage } from '../host/page.ts'
+import { say } from '../host/say.ts'
+import type { WidgetState } from '../host/widget.ts'
+
+export interface ParleyChatHandle extends WidgetState {
+  open(): void
+  close(): void
+  toggle(): void
+  /** Not implemented: it logs a warning, and nothing is sent. */
+  sendMessage(content: string): void
+  /** Replaces the context until the prop `context` is another object. */
+  setContext(context: Record<string, unknown>): void
+  readonly iframe: HTMLIFrameElement | null
+}
+
+/** While there is no widget, and on a server. */
+const nothing: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
+
+const actions = {
+  open: () => sharedPage().widget?.open(),
+  close: () => sharedPage().widget?.close(),
+  toggle: () => sharedPage().widget?.toggle(),
+  sendMessage: (_content: string) => say('warn', 'sendMessage is not implemented; nothing was sent.'),
+  setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),
+}
+
+/** Works in every component of the page, whichever of them the widget belongs to. */
+export function useParleyChat(): ParleyChatHandle {
+  const state = useSyncExternalStore(subscribe, readState, () => nothing)
+  const iframe = typeof window === 'undefined' ? null : (sharedPage().widget?.iframe ?? null)
+  return { ...state, ...actions, iframe }
+}
+
+function readState(): WidgetState {
+  return sharedPage().widget?.state ?? nothing
+}
+
+function subscribe(listener: () => void): () => void {
+  const { listeners } = sharedPage()
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}

@@ -13,6 +13,13 @@ export function Question({ title, text, yes, no, onAnswer }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => dialog.current?.showModal(), [])
+
+  function answer(isYes: boolean): void {
+    // While it is open nothing outside of it can take the focus.
+    dialog.current?.close()
+    onAnswer(isYes)
+  }
+
   return (
     <dialog
       ref={dialog}
@@ -21,16 +28,16 @@ export function Question({ title, text, yes, no, onAnswer }: Props) {
       aria-describedby={`${id}-text`}
       onCancel={(event) => {
         event.preventDefault()
-        onAnswer(false)
+        answer(false)
       }}
     >
       <h2 id={`${id}-title`}>{title}</h2>
       <p id={`${id}-text`}>{text}</p>
       <div className="buttons">
-        <button type="button" className="button" onClick={() => onAnswer(false)}>
+        <button type="button" className="button" onClick={() => answer(false)}>
           {no}
         </button>
-        <button type="button" className="button primary" onClick={() => onAnswer(true)}>
+        <button type="button" className="button primary" onClick={() => answer(true)}>
           {yes}
         </button>
       </div>

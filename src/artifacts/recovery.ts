@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts'
 import { completeUpload } from './completion.ts'
 import { clearTakenJobs } from './jobs/store.ts'
 import { leaseUpload } from './lease.ts'
-import { clearLeases, listCompletable, listUploading, lowerReceived } from './store.ts'
+import { clearLeases, listCompletable, listUploading, lowerReceived } from './upkeep-store.ts'
 
 type RecoveryDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
 

@@ -2,7 +2,7 @@
 import { type Deps, unixSeconds } from '../deps.ts'
 import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeping.ts'
 import { completeLeftOver } from './recovery.ts'
-import { deleteExpiredArtifacts, listGrowingBlobs, listOwnedBlobs } from './store.ts'
+import { deleteExpiredArtifacts, listGrowingBlobs, listOwnedBlobs } from './upkeep-store.ts'
 
 type SweepDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
 

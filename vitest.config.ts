@@ -13,5 +13,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // A condition is waited for, however busy the machine is.
+    expect: { poll: { timeout: 15_000 } },
   },
 })

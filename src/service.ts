@@ -32,8 +32,7 @@ import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
 import { openStoreFolder } from './storage/folder.ts'
 import type { GrowingStore } from './storage/growing.ts'
-import { openGrowingStore } from './storage/local.ts'
-import { openBlobs } from './storage/open.ts'
+import { openBlobs, openUploadStore } from './storage/open.ts'
 import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
@@ -89,7 +88,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
-    if (deps !== undefined) await Promise.all([closeSources(deps), deps.fileBlobs.close()])
+    if (deps !== undefined)
+      await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
     await opened.close()
     throw error
   }
@@ -183,14 +183,11 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
   const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
   const sealer = await loadSealer(config, { db, random })
   await resealAgentKeys({ db, sealer, log })
+  const converter = await createConverter({ config, clock })
   // Before anything that goes on by itself: it may refuse to.
-  const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', { db, clock, log }))
+  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log })
   const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
-  const store =
-    options.artifactStore ?? (await openGrowingStore(config.dataDir, 'artifacts', config.uploads.isSynced))
-  const workFolder = await openStoreFolder(config.dataDir, 'conversions')
-  const converter = await createConverter({ config, clock })
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
   return {
@@ -219,6 +216,23 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
       onUploadComplete: hooks.onUploadComplete,
     }),
     tokens: createTokens({ sealer, clock, keys }),
+  }
+}
+
+/** Opens every place that bytes are kept in, or none. */
+async function openStores(options: ServiceOptions, deps: Pick<Deps, 'db' | 'clock' | 'log'>) {
+  const { config } = options
+  const opened: { close(): Promise<void> }[] = []
+  try {
+    const workFolder = await openStoreFolder(config.dataDir, 'conversions')
+    opened.push(workFolder)
+    const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', deps))
+    opened.push(fileBlobs)
+    const store = options.artifactStore ?? (await openUploadStore(config, 'artifacts', deps))
+    return { workFolder, fileBlobs, store }
+  } catch (error) {
+    await Promise.all(opened.map((place) => place.close()))
+    throw error
   }
 }
 

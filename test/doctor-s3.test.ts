@@ -26,7 +26,7 @@ describe('doctor', () => {
     expect([server.objects.size, server.uploads.size]).toEqual([0, 0])
     await (await startServer({ folder, env: server.environment })).stop()
     expect(await examine(folder, server)).toMatch(/^ok: /)
-    expect([...server.objects.keys()]).toEqual(['files/installation'])
+    expect([...server.objects.keys()]).toEqual(['files/installation', 'artifacts/installation'])
   })
 
   test('finds a bucket that cannot be written, one that does not list, and one of another installation', async () => {

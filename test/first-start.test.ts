@@ -49,7 +49,7 @@ describe('the first start', () => {
     const folder = await makeFolder()
     await (await startServer({ folder })).stop()
     expect(await readdir(folder)).toEqual(['data'])
-    const kept = ['.lock', 'artifacts', 'files', 'parley.db', 'secret']
+    const kept = ['.lock', 'artifacts', 'conversions', 'files', 'parley.db', 'secret']
     expect((await readdir(join(folder, 'data'))).sort()).toEqual(kept)
   })
 

@@ -25,6 +25,7 @@ async function makeModelFolder(
 async function makeCheckoutWithout(name: string): Promise<string> {
   const folder = await makeFolder()
   await cp(join(repository, 'src'), join(folder, 'src'), { recursive: true })
+  await cp(join(repository, 'dist', 'widget'), join(folder, 'dist', 'widget'), { recursive: true })
   await cp(join(repository, 'package.json'), join(folder, 'package.json'))
   const packages = (await readdir(join(repository, 'node_modules'))).filter(
     (entry) => !entry.startsWith('.') && entry !== name,

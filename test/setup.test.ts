@@ -101,6 +101,22 @@ describe('the set-up', () => {
     expect(await setUp(folder)).toEqual({ code: 0, output: '' })
   })
 
+  test('builds the widget again when its sources have changed, and only then', async () => {
+    const folder = await makeCheckout()
+    await mkdir(join(folder, 'widget'))
+    await writeFile(join(folder, 'widget/part.ts'), 'one')
+    const stub = `import { mkdirSync, writeFileSync } from 'node:fs'
+      import { builtFolder, digestSources } from './widget-sources.mjs'
+      mkdirSync(builtFolder, { recursive: true })
+      writeFileSync(builtFolder + '/manifest.json', JSON.stringify({ sources: digestSources('.') }))`
+    await writeFile(join(folder, 'scripts/build-widget.ts'), stub)
+    expect((await setUp(folder)).output).toContain('building the chat widget')
+    expect(await setUp(folder)).toEqual({ code: 0, output: '' })
+    await writeFile(join(folder, 'widget/part.ts'), 'two')
+    expect((await setUp(folder)).output).toContain('building the chat widget')
+    expect(await setUp(folder)).toEqual({ code: 0, output: '' })
+  })
+
   test('twice at once installs once', async () => {
     const folder = await makeCheckout()
     const both = await Promise.all([setUp(folder), setUp(folder)])

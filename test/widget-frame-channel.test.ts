@@ -115,6 +115,7 @@ describe('messages on the port', () => {
     await opened.settle()
     const html = () => opened.frame.locator('.window').innerHTML()
     await opened.frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
+    await opened.frame.getByRole('status').getByText('The answer is complete.').waitFor()
     const before = await html()
     const good = { theme: 'light', primaryColor: '#fff', debug: false, history: true, isInline: false }
     const forged: unknown[] = [

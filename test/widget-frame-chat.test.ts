@@ -1,6 +1,6 @@
 /** A conversation in the widget's frame, in a real browser against the real service. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { expectOnly, type FrameStand, openFrameStand } from './support/widget-frame.ts'
+import { expectOnly, type FrameStand, openFrameStand, shown } from './support/widget-frame.ts'
 
 // A browser needs its processor, which others may have on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -16,11 +16,11 @@ describe('an empty chat', () => {
     const opened = await stand.open({ options: { welcomeMessage: 'Welcome!' } })
     const { frame } = opened
     await frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
-    await frame.getByText('Welcome!').waitFor()
+    await shown(frame, 'Welcome!').waitFor()
     await frame.locator('strong', { hasText: 'here' }).waitFor()
     expect(await frame.locator('textarea').getAttribute('placeholder')).toBe('Type a message...')
     await frame.getByRole('button', { name: 'What can you do?' }).click()
-    await frame.getByText('You said: What can you do?').waitFor()
+    await shown(frame, 'You said: What can you do?').waitFor()
     expect(await frame.getByText('Welcome!').count()).toBe(0)
     expect(await frame.locator('.starters').count()).toBe(0)
     const body = opened.page.waitForRequest((request) => request.url().includes('chat.stream'))
@@ -43,7 +43,7 @@ describe('an empty chat', () => {
     await opened.post({ type: 'configure', options: { ...options, apiKey, title: 'Neu', language: 'de' } })
     await opened.frame.getByRole('heading', { name: 'Neu' }).waitFor()
     await opened.frame.getByRole('button', { name: 'Senden' }).waitFor()
-    await opened.frame.getByText('You said: keep this').waitFor()
+    await shown(opened.frame, 'You said: keep this').waitFor()
     expect(await opened.frame.getByRole('button', { name: 'Chat schließen' }).count()).toBe(0)
     const root = await opened.frame.evaluate(() => {
       const { lang, dataset, style } = document.documentElement
@@ -62,12 +62,12 @@ describe('a reply', () => {
     await opened.say('[[delay:80]] one two three four five six seven eight nine ten eleven twelve thirteen')
     await opened.frame.locator('article.reply', { hasText: 'You said: one' }).waitFor()
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
-    await opened.frame.getByText('You stopped this answer.').waitFor()
+    await shown(opened.frame, 'You stopped this answer.').waitFor()
     const [, reply = ''] = await opened.replies()
     expect(reply).toContain('You said: one')
     expect(reply).not.toContain('thirteen')
     await opened.say('next')
-    await opened.frame.getByText('You said: next').waitFor()
+    await shown(opened.frame, 'You said: next').waitFor()
   })
 
   test('that failed is tried again, and one that did not is answered anew', async () => {
@@ -77,9 +77,9 @@ describe('a reply', () => {
       failures-- > 0 ? route.abort() : route.continue(),
     )
     await opened.say('hello')
-    await opened.frame.getByText('The server cannot be reached.').waitFor()
+    await shown(opened.frame, 'The server cannot be reached.').waitFor()
     await opened.frame.getByRole('button', { name: 'Try again' }).click()
-    await opened.frame.getByText('You said: hello').waitFor()
+    await shown(opened.frame, 'You said: hello').waitFor()
     await opened.settle()
     await opened.frame.getByRole('button', { name: 'Answer again' }).click()
     await opened.settle()
@@ -158,7 +158,7 @@ describe('the input', () => {
     expect(await heightOf()).toBeGreaterThan(low * 3)
     expect(await heightOf()).toBeLessThan(low * 6)
     await input.fill('x'.repeat(32_001))
-    await opened.frame.getByText('32,001 of at most 32,000').waitFor()
+    await shown(opened.frame, '32,001 of at most 32,000').waitFor()
     await input.press('Enter')
     expect(await opened.frame.locator('article.user').count()).toBe(0)
   })

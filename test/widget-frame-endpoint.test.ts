@@ -1,7 +1,7 @@
 /** The widget's frame with the chat API of another server, which the operator has allowed. Decision: 11 (endpoint). */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openApp, type TestApp } from './support/app.ts'
-import { type FrameStand, openFrameStand } from './support/widget-frame.ts'
+import { type FrameStand, openFrameStand, shown } from './support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -30,14 +30,14 @@ test('a conversation goes there, with the headers and the key of the page', asyn
     (one) => one.url() === options.endpoint && one.method() === 'POST',
   )
   await opened.say('over there')
-  await opened.frame.getByText('You said: over there').waitFor()
+  await shown(opened.frame, 'You said: over there').waitFor()
   await opened.settle()
   expect((await request).headers()).toMatchObject({
     authorization: `Bearer ${other.key}`,
     'x-request-id': 'from-the-page',
   })
   await opened.say('[[break:4]] one two three four five six')
-  await opened.frame.getByText('broke off in the middle').waitFor()
+  await shown(opened.frame, 'broke off in the middle').waitFor()
   expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
 })
 

@@ -1,6 +1,6 @@
 /** What the widget's frame tells a person when something goes wrong, and what it tells the page. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, openFrameStand } from './support/widget-frame.ts'
+import { type FrameStand, openFrameStand, shown } from './support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -34,7 +34,7 @@ describe('a chat that cannot be used says why', () => {
     ],
   ] as const)('%s', async (_how, options, words, code) => {
     const opened = await stand.open(options)
-    await opened.frame.getByText(words).waitFor()
+    await shown(opened.frame, words).waitFor()
     expect(await opened.frame.locator('textarea').isDisabled()).toBe(true)
     await expect
       .poll(opened.said)
@@ -45,12 +45,12 @@ describe('a chat that cannot be used says why', () => {
 
   test('until the page sets another key', async () => {
     const opened = await stand.open({ key: null })
-    await opened.frame.getByText('gives no agent key').waitFor()
+    await shown(opened.frame, 'gives no agent key').waitFor()
     const options = { theme: 'light', primaryColor: '#000', debug: false, history: true, isInline: false }
     await opened.post({ type: 'configure', options: { ...options, apiKey: stand.agent.agent_key } })
-    await opened.frame.getByText('Hello! I am').waitFor()
+    await shown(opened.frame, 'Hello! I am').waitFor()
     await opened.say('now')
-    await opened.frame.getByText('You said: now').waitFor()
+    await shown(opened.frame, 'You said: now').waitFor()
   })
 })
 
@@ -71,13 +71,13 @@ describe('a reply that fails', () => {
 
   test('while the connection is away goes on when it is back', async () => {
     const opened = await stand.open()
-    await opened.frame.getByText('Hello! I am').waitFor()
+    await shown(opened.frame, 'Hello! I am').waitFor()
     await opened.page.context().setOffline(true)
     await opened.frame.locator('.offline').waitFor()
     await opened.say('are you there')
-    await opened.frame.getByText('As soon as the connection is back').waitFor()
+    await shown(opened.frame, 'As soon as the connection is back').waitFor()
     await opened.page.context().setOffline(false)
-    await opened.frame.getByText('You said: are you there').waitFor()
+    await shown(opened.frame, 'You said: are you there').waitFor()
     expect(await opened.frame.locator('.offline').count()).toBe(0)
     expect(await opened.frame.locator('.failure').count()).toBe(0)
   })
@@ -88,7 +88,7 @@ describe('a reply that fails', () => {
       options: { system: 'y'.repeat(1000) },
     })
     await opened.say('hello')
-    await opened.frame.getByText('more information than can be sent').waitFor()
+    await shown(opened.frame, 'more information than can be sent').waitFor()
     expect(await opened.frame.locator('textarea').inputValue()).toBe('hello')
     expect(opened.requests.filter((url) => url.includes('chat.stream'))).toEqual([])
     await opened.post({ type: 'context', context: { page: 'short' } })
@@ -109,9 +109,9 @@ test('a limit counts down, and what waits as long as it is told is answered', as
   const limited = await openFrameStand({ PARLEY_RATE_LIMIT_AGENT: '2' })
   try {
     const opened = await limited.open()
-    await opened.frame.getByText('Hello! I am').waitFor()
+    await shown(opened.frame, 'Hello! I am').waitFor()
     await opened.say('one')
-    await opened.frame.getByText('You said: one').waitFor()
+    await shown(opened.frame, 'You said: one').waitFor()
     await opened.settle()
     await opened.say('two')
     const note = opened.frame.locator('.failure')

@@ -1,6 +1,6 @@
 /** The conversation that outlives a reload of the page, in the frame's own storage. Decision: 11. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FrameStand, type OpenFrame, openFrameStand } from './support/widget-frame.ts'
+import { type FrameStand, type OpenFrame, openFrameStand, shown } from './support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -22,10 +22,10 @@ describe('a conversation', () => {
   test('is there again after a reload, without the key, and belongs to its agent', async () => {
     const opened = await stand.open({ isSameSite: true })
     await opened.say('remember this')
-    await opened.frame.getByText('You said: remember this').waitFor()
+    await shown(opened.frame, 'You said: remember this').waitFor()
     await opened.settle()
     const reloaded = await again(opened)
-    await reloaded.frame.getByText('You said: remember this').waitFor()
+    await shown(reloaded.frame, 'You said: remember this').waitFor()
     const kept = await stored(reloaded)
     expect(Object.keys(kept)).toEqual([`parley-history ${stand.agent.agent_key.slice(0, 21)}`])
     expect(JSON.stringify(kept)).not.toContain(stand.agent.agent_key.slice(21, 40))
@@ -42,8 +42,8 @@ describe('a conversation', () => {
     )
     await opened.frame.locator('article.reply', { hasText: 'You said: one two' }).waitFor()
     const reloaded = await again(opened)
-    await reloaded.frame.getByText('broke off when the page was reloaded').waitFor()
-    await reloaded.frame.getByText('You said: one two').waitFor()
+    await shown(reloaded.frame, 'broke off when the page was reloaded').waitFor()
+    await shown(reloaded.frame, 'You said: one two').waitFor()
     await reloaded.frame.getByRole('button', { name: 'Try again' }).click()
     await reloaded.frame.getByText('ten eleven twelve').nth(1).waitFor()
   })
@@ -53,7 +53,7 @@ describe('a conversation', () => {
     await opened.say('forget this')
     await opened.settle()
     const reloaded = await again(opened, { options: { history: false } })
-    await reloaded.frame.getByText('Hello! I am').waitFor()
+    await shown(reloaded.frame, 'Hello! I am').waitFor()
     expect(await reloaded.frame.locator('article.user').count()).toBe(0)
     await reloaded.say('and this')
     await reloaded.settle()
@@ -65,9 +65,9 @@ describe('a conversation', () => {
   test('goes on in memory where the browser forbids storage', async () => {
     const opened = await stand.open()
     await opened.say('in memory')
-    await opened.frame.getByText('You said: in memory').waitFor()
+    await shown(opened.frame, 'You said: in memory').waitFor()
     const reloaded = await again(opened, { isSameSite: false })
-    await reloaded.frame.getByText('Hello! I am').waitFor()
+    await shown(reloaded.frame, 'Hello! I am').waitFor()
     expect(await reloaded.frame.locator('article.user').count()).toBe(0)
     expect(reloaded.complaints).toEqual([])
   })
@@ -87,10 +87,10 @@ describe('a conversation', () => {
     )
     const reloaded = await again(opened)
     await reloaded.say('still here')
-    await reloaded.frame.getByText('You said: still here').waitFor()
+    await shown(reloaded.frame, 'You said: still here').waitFor()
     await reloaded.settle()
     await reloaded.say('and here')
-    await reloaded.frame.getByText('You said: and here').waitFor()
+    await shown(reloaded.frame, 'You said: and here').waitFor()
     expect(reloaded.complaints).toEqual([])
   })
 })

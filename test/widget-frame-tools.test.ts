@@ -6,6 +6,7 @@ import {
   type ListedTool,
   type OpenFrame,
   openFrameStand,
+  shown,
 } from './support/widget-frame.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -46,7 +47,7 @@ describe('a call', () => {
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
     await opened.frame.getByText(/^Used “.Look around.”$/).click()
     await opened.frame.getByRole('region', { name: 'Sent to it' }).getByText('"garden"').waitFor()
-    await opened.frame.getByText('The tool answered:').waitFor()
+    await shown(opened.frame, 'The tool answered:').waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
     expect(opened.complaints).toEqual([])
   })
@@ -70,7 +71,7 @@ describe('a call', () => {
       opened.say('[[tool:postMessage_look {"where":"a"}]] [[tool:postMessage_look {"where":"b"}]]'),
     )
     expect(results).toEqual(['open', 'Error: closed'])
-    await opened.frame.getByText(/^“.Look around.” failed$/).waitFor()
+    await shown(opened.frame, /^“.Look around.” failed$/).waitFor()
   })
 
   test('of a tool that the page no longer has is an error the model sees', async () => {
@@ -124,15 +125,15 @@ describe('a call', () => {
       ;(globalThis as unknown as HostPage).answerTool = () => undefined
     })
     await opened.say('[[tool:postMessage_look {}]]')
-    await opened.frame.getByText(/^Using “.Look around.”…$/).waitFor()
+    await shown(opened.frame, /^Using “.Look around.”…$/).waitFor()
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
-    await opened.frame.getByText('You stopped this answer.').waitFor()
+    await shown(opened.frame, 'You stopped this answer.').waitFor()
     await expect.poll(opened.said).toContainEqual({
       type: 'mcp',
       message: expect.objectContaining({ method: 'notifications/cancelled' }),
     })
     await opened.say('and on')
-    await opened.frame.getByText('You said: and on').waitFor()
+    await shown(opened.frame, 'You said: and on').waitFor()
   })
 })
 
@@ -148,7 +149,7 @@ describe('a call that needs approval', () => {
     expect(await card.locator('b, em').count()).toBe(0)
     expect(await calledIn(opened)).toEqual([])
     await card.getByRole('button', { name: 'Allow', exact: true }).press('Enter')
-    await opened.frame.getByText(/^Used “.remove.”$/).waitFor()
+    await shown(opened.frame, /^Used “.remove.”$/).waitFor()
     expect(await calledIn(opened)).toEqual([
       { name: 'postMessage_remove', args: { where: '<b>*all*</b> \u202egpj' } },
     ])
@@ -164,7 +165,7 @@ describe('a call that needs approval', () => {
       'Error: The person did not allow this call.',
       expect.stringContaining('postMessage_look'),
     ])
-    await opened.frame.getByText(/^“.ask.” was not allowed$/).waitFor()
+    await shown(opened.frame, /^“.ask.” was not allowed$/).waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: {} }])
   })
 
@@ -173,7 +174,7 @@ describe('a call that needs approval', () => {
     await opened.say(danger)
     await opened.frame.locator('.approval').waitFor()
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
-    await opened.frame.getByText('You stopped this answer.').waitFor()
+    await shown(opened.frame, 'You stopped this answer.').waitFor()
     expect(await opened.frame.locator('.approval').count()).toBe(0)
     expect(await calledIn(opened)).toEqual([])
   })

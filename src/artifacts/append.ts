@@ -101,7 +101,8 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   const { offset, sizeBytes, bodyBytes } = part
   const { limit, refuse } = await findLimit(deps, row, sizeBytes)
   await artifacts.store.growing.assertRoom(bodyBytes ?? 0)
-  const blob = await artifacts.store.growing.extend(row.blob, offset)
+  const blob = await artifacts.store.growing.extend(row.blob, offset, row.fence)
+  if (blob === undefined) throw await goBack(deps, row)
   // What came earlier is not read again for it: only a whole that comes at once is hashed on its way.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
@@ -119,9 +120,20 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   // A client that lost its connection behind the last byte learns from HEAD that there is nothing more to send, and so does whoever
   // took the upload over at that moment: nobody else would complete it.
   const isComplete = bytes === sizeBytes
-  if (isComplete) await completeUpload(deps, row, hash?.digest('hex'))
+  if (isComplete) await completeUpload(deps, { ...row, received_bytes: bytes }, hash?.digest('hex'))
   if (failure !== undefined) throw failure
   return { receivedBytes: bytes, expiresAt: isComplete ? null : expiresAt }
+}
+
+/** Bytes that were promised are gone, as those of a bucket that throws away what takes too long: the client begins before them. */
+async function goBack(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
+  const sizeBytes = (await deps.artifacts.store.growing.findSize(row.blob)) ?? 0
+  if (sizeBytes < row.received_bytes) {
+    const { id: artifactId, received_bytes: receivedBytes } = row
+    deps.log.warn({ artifactId, sizeBytes, receivedBytes }, 'bytes were lost')
+    if (!(await updateLeased(deps.db, row, { received_bytes: sizeBytes }))) return lost(deps, row)
+  }
+  return new ServiceError('conflict', `Upload-Offset: the upload is at ${sizeBytes}`)
 }
 
 /** The most bytes the upload may hold in all: its length, or as long as nobody knows that, what there is room for. */

@@ -3,7 +3,6 @@ import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import type { GrowingStore } from '../storage/growing.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import { deleteJobs } from './jobs/store.ts'
 import { findArtifact, isUpload, removeArtifact, type UploadRow } from './store.ts'
@@ -13,7 +12,7 @@ import { findArtifact, isUpload, removeArtifact, type UploadRow } from './store.
  * @throws ServiceError `not_found` when somebody else was first.
  */
 export async function removeUpload(
-  deps: AuditDeps & Pick<Deps, 'artifacts'>,
+  deps: AuditDeps & Pick<Deps, 'artifacts' | 'log'>,
   actor: Actor,
   row: UploadRow,
 ): Promise<void> {
@@ -25,11 +24,11 @@ export async function removeUpload(
     // Not its names: the row is kept for good, and the owner wants them gone.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
   })
-  const { underWay, processing, store, changes } = deps.artifacts
+  const { underWay, processing, changes } = deps.artifacts
   changes.announce(id)
   await underWay.stop(id, artifactNotFound())
   await processing.stop(row.blob)
-  await deleteBytes(store, row)
+  await deleteBytes(deps, row)
 }
 
 /**
@@ -37,7 +36,7 @@ export async function removeUpload(
  * @throws ServiceError `not_found`, `insufficient_permissions`.
  */
 export async function deleteArtifact(
-  deps: AuditDeps & Pick<Deps, 'clock' | 'artifacts'>,
+  deps: AuditDeps & Pick<Deps, 'clock' | 'artifacts' | 'log'>,
   actor: Actor,
   caller: ArtifactCaller,
   id: string,
@@ -49,11 +48,19 @@ export async function deleteArtifact(
   await removeUpload(deps, actor, row)
 }
 
-/** In whichever place they lie. */
-export async function deleteBytes({ blobs, growing }: GrowingStore, row: UploadRow): Promise<void> {
-  await growing.delete(row.blob)
-  const names = new Set([row.blob, row.served_blob, row.poster_blob])
-  for (const name of names) if (name !== null) await blobs.delete(name)
+/** In whichever place they lie; those that cannot be deleted now are left to the sweeper, for their row is gone. */
+export async function deleteBytes(
+  { artifacts, log }: Pick<Deps, 'artifacts' | 'log'>,
+  { id, blob, served_blob, poster_blob }: UploadRow,
+): Promise<void> {
+  const { blobs, growing } = artifacts.store
+  const names = [...new Set([blob, served_blob, poster_blob])].filter((name) => name !== null)
+  try {
+    await growing.delete(blob)
+    for (const name of names) await blobs.delete(name)
+  } catch (err) {
+    log.warn({ err, artifactId: id }, 'the bytes of an artifact could not be deleted yet')
+  }
 }
 
 export function artifactNotFound(): ServiceError {

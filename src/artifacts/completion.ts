@@ -4,23 +4,29 @@ import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { assertTenantLives } from '../keys/keys.ts'
 import { passing } from '../passing.ts'
+import { wholeOf } from '../storage/blobs.ts'
+import { deleteBytes } from './artifacts.ts'
 import { insertJob } from './jobs/store.ts'
+import { locked } from './lease.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
-export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'artifacts' | 'onUploadComplete'>
+export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
 
 /**
- * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its bytes, where it is known. A crash on the
- * way leaves an upload that has all its bytes: a start and the sweeper look for those and call this again.
+ * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its
+ * bytes, where it is known. A crash on the way leaves an upload that has all its bytes: a start and the sweeper look for those and call
+ * this again.
  * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was removed meanwhile;
- * `invalid_api_key` when its parent key was revoked.
+ * `locked` when somebody else has the lease by now; `invalid_api_key` when its parent key was revoked.
  */
 export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
   const { db, clock, artifacts, onUploadComplete } = deps
   const { id, blob, checksum } = row
-  if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, blob))))
+  // What is still growing cannot be read back from every store.
+  if (checksum === null || checksum === digest || digest === undefined)
+    await artifacts.store.growing.keep(blob, row.received_bytes)
+  if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
     return rejectUpload(deps, row)
-  await artifacts.store.growing.keep(blob)
   const isComplete = await db.transaction().execute(async (trx) => {
     // Its owner may be another one than when it began.
     const owner = (await findUploadRow(trx, row))?.parent_key_id
@@ -40,24 +46,27 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   artifacts.processing.wake()
 }
 
-async function digestOf({ artifacts }: CompletionDeps, blob: string): Promise<string> {
+async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<string> {
   const hash = createHash('sha256')
-  for await (const chunk of passing(await artifacts.store.growing.open(blob))) hash.update(chunk)
+  const bytes = await artifacts.store.blobs.open(row.blob, wholeOf(row.received_bytes))
+  for await (const chunk of passing(bytes)) hash.update(chunk)
   return hash.digest('hex')
 }
 
-async function rejectUpload({ db, artifacts }: CompletionDeps, row: UploadRow): Promise<never> {
-  await removeArtifact(db, row, 'reject')
-  await artifacts.store.growing.delete(row.blob)
-  artifacts.changes.announce(row.id)
+async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never> {
+  await removeArtifact(deps.db, row, 'reject')
+  await deleteBytes(deps, row)
+  deps.artifacts.changes.announce(row.id)
   throw new ServiceError(
     'checksum_mismatch',
     'checksum: is not that of the bytes that arrived; the upload was removed',
   )
 }
 
-/** Somebody removed the upload while its bytes were being moved. */
-async function forget({ artifacts }: CompletionDeps, { blob }: UploadRow): Promise<never> {
-  await artifacts.store.blobs.delete(blob)
+/** Somebody removed the upload while its bytes were being moved, or has taken it over: then they are what that one completes. */
+async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
+  if ((await findUploadRow(deps.db, row)) !== undefined)
+    throw locked('Another request goes on with this upload.')
+  await deleteBytes(deps, row)
   throw new ServiceError('not_found', 'The upload was removed meanwhile.')
 }

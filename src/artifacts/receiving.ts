@@ -181,10 +181,11 @@ class Receiving {
   private async sync(): Promise<void> {
     const [before, after] = [this.safeBytes, this.writtenBytes]
     if (after === before) return
-    await this.options.blob.sync()
-    if (this.halt?.keeps === 'safe') return
-    await this.options.commit(before, after)
-    this.safeBytes = after
+    await this.options.blob.sync(async () => {
+      if (this.halt?.keeps === 'safe') throw this.halt.failure
+      await this.options.commit(before, after)
+      this.safeBytes = after
+    })
   }
 }
 

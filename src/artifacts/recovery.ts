@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts'
 import { completeUpload } from './completion.ts'
 import { clearTakenJobs } from './jobs/store.ts'
 import { leaseUpload } from './lease.ts'
-import { clearLeases, listCompletable, listUploading, lowerReceived } from './store.ts'
+import { clearLeases, listCompletable, listUploading, lowerReceived } from './upkeep-store.ts'
 
 type RecoveryDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
 
@@ -12,13 +12,13 @@ type RecoveryDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadC
 const BATCH = 200
 
 /**
- * To be called before the first request, by the only server there is: leases of the process before are void, those of jobs too, and no upload claims more
- * bytes than are there.
+ * To be called before the first request, by the only server there is: leases of the process before are void, those of jobs too, and no
+ * upload claims more bytes than are there. In a bucket those are not looked for one by one: whoever goes on with an upload finds out.
  */
 export async function recoverUploads(deps: RecoveryDeps): Promise<void> {
   await clearLeases(deps.db)
   await clearTakenJobs(deps.db, unixSeconds(deps.clock))
-  await trustTheLess(deps)
+  if (!deps.artifacts.store.growing.survivesCrashes) await trustTheLess(deps)
 }
 
 /** "On start trust min(DB offset, file size)": what was written behind the offset goes when the upload goes on. */

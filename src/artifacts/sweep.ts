@@ -2,7 +2,7 @@
 import { type Deps, unixSeconds } from '../deps.ts'
 import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeping.ts'
 import { completeLeftOver } from './recovery.ts'
-import { deleteExpiredArtifacts, listOwnedBlobs } from './store.ts'
+import { deleteExpiredArtifacts, listGrowingBlobs, listOwnedBlobs } from './upkeep-store.ts'
 
 type SweepDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
 
@@ -26,11 +26,17 @@ export function createArtifactSweeper(deps: SweepDeps): Sweeper {
       await completeLeftOver(deps)
     },
     async sweepOrphans(keptBeforeMs) {
-      const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
-      for (const place of [store.blobs, store.growing]) {
+      const places = [
+        [store.blobs, listOwnedBlobs],
+        // What is whole does not grow any more: a late call of a writer that was fenced out may have left something there.
+        [store.growing, listGrowingBlobs],
+      ] as const
+      for (const [place, listOf] of places) {
         const remove = (name: string) => place.delete(name)
+        const listOwned = (names: readonly string[]) => listOf(db, names)
         await deleteOrphans(place.list(), { keptBeforeMs, remove, listOwned })
       }
+      await store.blobs.discardAbandoned()
     },
   })
 }

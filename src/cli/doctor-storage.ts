@@ -13,8 +13,12 @@ export async function checkBucket({ s3, dataDir }: Pick<Config, 's3' | 'dataDir'
   const where = `${s3.bucket} at ${s3.endpoint ?? `AWS (${s3.region})`}`
   try {
     const { examineS3 } = await import('../storage/s3/examine.ts')
-    await assertNothingLeft(dataDir, 'files', s3)
-    const canListUnfinished = await examineS3(s3, 'files', await findInstallation(dataDir))
+    const installationId = await findInstallation(dataDir)
+    let canListUnfinished = true
+    for (const store of ['files', 'artifacts']) {
+      await assertNothingLeft(dataDir, store, s3)
+      canListUnfinished = (await examineS3(s3, store, installationId)) && canListUnfinished
+    }
     if (canListUnfinished) return [ok(check, `${where} can be read and written`)]
     const message = `${where} can be read and written, but unfinished uploads cannot be listed; have the bucket abort them after a day, or allow s3:ListBucketMultipartUploads`
     return [warn(check, message)]

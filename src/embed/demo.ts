@@ -6,6 +6,7 @@ export const demoPolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  'img-src data:',
   "frame-src 'self'",
   "form-action 'none'",
   "base-uri 'none'",
@@ -24,6 +25,7 @@ export function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): str
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${demoStyle.path}">
+<script defer src="${loader.path}" integrity="${loader.integrity}" data-auto-mount="false"></script>
 <script type="module" src="${demoScript.path}"></script>
 </head>
 <body>

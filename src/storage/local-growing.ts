@@ -1,7 +1,6 @@
 /** Lets blobs grow in a folder beside the store's own, one file each, until they are moved into it. */
 import { type FileHandle, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
 import type { BlobEntry } from './blobs.ts'
 import {
   CHECK_SPACE_EVERY_BYTES,
@@ -19,6 +18,8 @@ import { assertRoom, rethrow } from './space.ts'
 const GROWING = 'growing'
 
 export class LocalGrowingBlobs implements GrowingBlobs {
+  /** Nothing may be synced, and a disk may be put back from a copy. */
+  readonly survivesCrashes = false
   private readonly folder: StoreFolder
   private readonly isSynced: boolean
   private making: Promise<string> | undefined
@@ -28,12 +29,18 @@ export class LocalGrowingBlobs implements GrowingBlobs {
     this.isSynced = isSynced
   }
 
-  async extend(name: string, offset: number): Promise<GrowingBlob> {
+  async extend(name: string, offset: number): Promise<GrowingBlob | undefined> {
     const path = await this.pathOf(name)
-    const file = await open(path, offset === 0 ? 'w' : 'r+', 0o600).catch(rethrow)
+    const opening =
+      offset === 0 ? open(path, 'w', 0o600).catch(rethrow) : open(path, 'r+').catch(ignoreMissing)
+    const file = await opening
+    if (file === undefined) return undefined
     try {
       const { size } = await file.stat()
-      if (size < offset) throw new Error(`the blob ${name} holds ${size} bytes, not ${offset}`)
+      if (size < offset) {
+        await file.close()
+        return undefined
+      }
       if (size > offset) await file.truncate(offset)
     } catch (error) {
       await file.close()
@@ -52,12 +59,6 @@ export class LocalGrowingBlobs implements GrowingBlobs {
     const growing = await stat(await this.pathOf(name)).catch(ignoreMissing)
     const found = growing ?? (await stat(await this.keptPathOf(name)).catch(ignoreMissing))
     return found?.size
-  }
-
-  async open(name: string): Promise<Readable> {
-    const growing = await open(await this.pathOf(name)).catch(ignoreMissing)
-    const file = growing ?? (await open(await this.keptPathOf(name)))
-    return file.createReadStream({ highWaterMark: READ_BYTES })
   }
 
   async keep(name: string): Promise<void> {
@@ -102,9 +103,6 @@ export class LocalGrowingBlobs implements GrowingBlobs {
   }
 }
 
-/** Large enough that a read costs little. */
-const READ_BYTES = 256 * 1024
-
 interface LocalGrowingOptions {
   /** Where the file lies. */
   readonly folder: string
@@ -142,8 +140,12 @@ class LocalGrowingBlob implements GrowingBlob {
     }
   }
 
-  async sync(): Promise<void> {
-    if (!this.options.isSynced) return
+  async sync(record: () => Promise<void>): Promise<void> {
+    if (this.options.isSynced) await this.syncAll()
+    await record()
+  }
+
+  private async syncAll(): Promise<void> {
     await this.file.datasync().catch(rethrow)
     if (this.isFolderSynced) return
     await syncFolder(this.options.folder)

@@ -7,7 +7,8 @@ import type { S3Config } from '../config-s3.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
 import { type Blobs, isBlobName } from './blobs.ts'
-import { openBlobsIn } from './local.ts'
+import type { GrowingStore } from './growing.ts'
+import { openBlobsIn, openGrowingStore } from './local.ts'
 import { findInstallationId, insertInstallation } from './store.ts'
 
 /**
@@ -24,13 +25,35 @@ export async function openBlobs(
   const { openS3Blobs } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
   const blobs = await openS3Blobs(s3, { name, installationId, ...deps })
+  await assertNothingLeftBehind(blobs, dataDir, name, s3)
+  return blobs
+}
+
+async function assertNothingLeftBehind(blobs: Blobs, ...place: Parameters<typeof assertNothingLeft>) {
   try {
-    await assertNothingLeft(dataDir, name, s3)
-    return blobs
+    await assertNothingLeft(...place)
   } catch (error) {
     await blobs.close()
     throw error
   }
+}
+
+/**
+ * Opens the store of that name with what grows beside it.
+ * @throws StartupError as `openBlobs`.
+ */
+export async function openUploadStore(
+  { dataDir, s3, uploads, limits }: Pick<Config, 'dataDir' | 's3' | 'uploads' | 'limits'>,
+  name: string,
+  deps: Pick<Deps, 'db' | 'clock' | 'log'>,
+): Promise<GrowingStore> {
+  if (s3 === undefined) return openGrowingStore(dataDir, name, uploads.isSynced)
+  const { openS3GrowingStore } = await import('./s3.ts')
+  const installationId = await getInstallationId(deps)
+  const maxBytes = limits.maxUploadBytes
+  const store = await openS3GrowingStore(s3, { name, installationId, maxBytes, ...deps })
+  await assertNothingLeftBehind(store.blobs, dataDir, name, s3)
+  return store
 }
 
 async function getInstallationId({ db, clock }: Pick<Deps, 'db' | 'clock'>): Promise<string> {

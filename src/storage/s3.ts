@@ -14,13 +14,15 @@ import {
   isBlobName,
   type StagedBlob,
 } from './blobs.ts'
+import type { GrowingStore } from './growing.ts'
 import type { Bucket, UnfinishedUpload } from './s3/bucket.ts'
 import { type BucketTimings, createBucket } from './s3/client.ts'
 import { isFull, rethrowS3 } from './s3/failure.ts'
 import { SpareParts } from './s3/part.ts'
-import { claimPlace, toPlaceError } from './s3/place.ts'
+import { claimPlace, type Place, toPlaceError } from './s3/place.ts'
 import { openObject } from './s3/reading.ts'
 import { Upload } from './s3/upload.ts'
+import { S3GrowingBlobs } from './s3-growing.ts'
 
 /** For what a start asks of the bucket, and then for what it clears away there. */
 const START_WITHIN_MS = 5_000
@@ -47,6 +49,29 @@ export interface S3BlobsOptions extends Pick<Deps, 'clock' | 'log'> {
  * @throws StartupError when the bucket cannot be used, or is another installation's.
  */
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
+  const blobs = new S3Blobs(await openPlace(config, options), options)
+  await blobs.abortUnfinished(Number.POSITIVE_INFINITY, AbortSignal.timeout(START_WITHIN_MS))
+  return blobs
+}
+
+/**
+ * Opens the store in a bucket with what grows beside it, up to `maxBytes` each. Nothing is thrown away at the start: that lives as long
+ * as its rows, and whoever sweeps those clears away the rest.
+ * @throws StartupError as `openS3Blobs`.
+ */
+export async function openS3GrowingStore(
+  config: S3Config,
+  options: S3BlobsOptions & { readonly maxBytes: number },
+): Promise<GrowingStore> {
+  const place = await openPlace(config, options)
+  const blobs = new S3Blobs(place, options, true)
+  const { maxBytes, log } = options
+  const isArriving = (upload: UnfinishedUpload) => blobs.isArriving(upload)
+  const growing = new S3GrowingBlobs({ ...place, maxBytes, log, closing: blobs.closed, isArriving })
+  return { blobs, growing }
+}
+
+async function openPlace(config: S3Config, options: S3BlobsOptions): Promise<Place> {
   const { name, installationId, log, timings } = options
   const prefix = `${config.prefix}${name}/`
   let bucket: Bucket | undefined
@@ -58,9 +83,7 @@ export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Pr
     throw toPlaceError(error, config)
   }
   if (config.credentials === undefined) log.info('the bucket is used with credentials that AWS lends')
-  const blobs = new S3Blobs(bucket, prefix, options)
-  await blobs.abortUnfinished(Number.POSITIVE_INFINITY, AbortSignal.timeout(START_WITHIN_MS))
-  return blobs
+  return { bucket, prefix }
 }
 
 class S3Blobs implements Blobs {
@@ -73,12 +96,20 @@ class S3Blobs implements Blobs {
   private readonly discarding = new Set<Promise<void>>()
   /** S3 dates an object by the beginning of its upload, which may have been long ago when it was kept. */
   private readonly keptAtMs = new Map<string, number>()
+  private readonly isGrownBeside: boolean
   private isFull = false
 
-  constructor(bucket: Bucket, prefix: string, deps: Pick<Deps, 'clock' | 'log'>) {
+  /** Where others grow beside it, its own unfinished uploads are swept with theirs. */
+  constructor({ bucket, prefix }: Place, deps: Pick<Deps, 'clock' | 'log'>, isGrownBeside = false) {
     this.bucket = bucket
     this.prefix = prefix
     this.deps = deps
+    this.isGrownBeside = isGrownBeside
+  }
+
+  /** Aborted when the store is closed. */
+  get closed(): AbortSignal {
+    return this.closing.signal
   }
 
   async stage(bytes: AsyncIterable<Uint8Array>, expectedBytes = 0): Promise<StagedBlob> {
@@ -139,7 +170,7 @@ class S3Blobs implements Blobs {
   async discardAbandoned(): Promise<void> {
     const begunBeforeMs = this.deps.clock.now() - ABANDONED_AFTER_MS
     for (const [name, keptAtMs] of this.keptAtMs) if (keptAtMs < begunBeforeMs) this.keptAtMs.delete(name)
-    await this.abortUnfinished(begunBeforeMs, this.closing.signal)
+    if (!this.isGrownBeside) await this.abortUnfinished(begunBeforeMs, this.closing.signal)
   }
 
   async close(): Promise<void> {
@@ -167,7 +198,8 @@ class S3Blobs implements Blobs {
     }
   }
 
-  private isArriving({ uploadId }: UnfinishedUpload): boolean {
+  /** Whether it is being staged here. */
+  isArriving({ uploadId }: UnfinishedUpload): boolean {
     return [...this.arriving].some((upload) => upload.uploadId === uploadId)
   }
 

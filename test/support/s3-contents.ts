@@ -133,7 +133,8 @@ export class S3Contents {
       if (piece === undefined || tagOf(piece) !== tag) throw new S3Error(400, 'InvalidPart')
       return piece
     })
-    if (named.some(({ number }, index) => number !== index + 1)) throw new S3Error(400, 'InvalidPartOrder')
+    if (named.some(({ number }, index) => number <= (named[index - 1]?.number ?? 0)))
+      throw new S3Error(400, 'InvalidPartOrder')
     if (pieces.slice(0, -1).some((piece) => piece.length < 5 * 1024 ** 2))
       throw new S3Error(400, 'EntityTooSmall')
     this.objects.set(call.key, { bytes: Buffer.concat(pieces), modifiedMs: begunMs })

@@ -53,6 +53,7 @@ export class S3Server extends S3Contents {
   endpoint = ''
   readonly calls: SeenCall[] = []
   private readonly faults: { operation: S3Operation; fault: Fault; left: number }[] = []
+  private callsLeft = Number.POSITIVE_INFINITY
   private readonly server: Server = createServer(
     (request, response) => void this.onRequest(request, response),
   )
@@ -93,9 +94,15 @@ export class S3Server extends S3Contents {
     this.faults.push({ operation, fault, left: times })
   }
 
+  /** Does what so many calls more ask for; to all others it is as if the caller had died before them. */
+  serveOnly(calls: number): void {
+    this.callsLeft = calls
+  }
+
   /** From now on nothing goes wrong. */
   heal(): void {
     this.faults.length = 0
+    this.callsLeft = Number.POSITIVE_INFINITY
   }
 
   count(operation: S3Operation): number {
@@ -144,6 +151,7 @@ export class S3Server extends S3Contents {
     try {
       if (fault !== undefined && typeof fault === 'object' && 'status' in fault)
         throw new S3Error(fault.status, fault.code)
+      if (this.callsLeft-- <= 0) throw new S3Error(403, 'AccessDenied')
       if (bucket !== this.bucket) throw new S3Error(404, 'NoSuchBucket')
       assertSigned(request.headers, body)
       const answer = this.answer(operation, { key, query: url.searchParams, headers: request.headers, body })

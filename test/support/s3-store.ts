@@ -6,8 +6,9 @@ import { onTestFinished } from 'vitest'
 import type { S3Config } from '../../src/config-s3.ts'
 import type { Clock } from '../../src/deps.ts'
 import type { BlobEntry, Blobs, ByteRange } from '../../src/storage/blobs.ts'
+import type { GrowingStore } from '../../src/storage/growing.ts'
 import type { BucketTimings } from '../../src/storage/s3/client.ts'
-import { openS3Blobs } from '../../src/storage/s3.ts'
+import { openS3Blobs, openS3GrowingStore, type S3BlobsOptions } from '../../src/storage/s3.ts'
 import { createFakeClock } from './fake-clock.ts'
 import type { S3Server } from './s3-server.ts'
 
@@ -25,10 +26,30 @@ export interface StoreOptions {
   readonly clock?: Clock
   readonly log?: Logger
   readonly timings?: BucketTimings
+  /** Of what grows: the longest there may be. */
+  readonly maxBytes?: number
 }
 
 /** The store `files` of an installation; closed with the test. */
 export async function openStore(server: S3Server, options: StoreOptions = {}): Promise<Blobs> {
+  const blobs = await openS3Blobs(...toArguments(server, 'files', options))
+  onTestFinished(() => blobs.close())
+  return blobs
+}
+
+/** The store `artifacts` of an installation with what grows beside it; closed with the test. */
+export async function openGrowing(server: S3Server, options: StoreOptions = {}): Promise<GrowingStore> {
+  const [config, rest] = toArguments(server, 'artifacts', options)
+  const store = await openS3GrowingStore(config, { ...rest, maxBytes: options.maxBytes ?? 5 * 1024 * MIB })
+  onTestFinished(() => store.blobs.close())
+  return store
+}
+
+function toArguments(
+  server: S3Server,
+  name: string,
+  options: StoreOptions,
+): [config: S3Config, options: S3BlobsOptions] {
   const {
     config,
     installationId = 'ours',
@@ -36,12 +57,10 @@ export async function openStore(server: S3Server, options: StoreOptions = {}): P
     log = pino({ level: 'silent' }),
     timings = longTimings,
   } = options
-  const blobs = await openS3Blobs(
+  return [
     { ...server.config, ...config },
-    { name: 'files', installationId, clock, log, timings },
-  )
-  onTestFinished(() => blobs.close())
-  return blobs
+    { name, installationId, clock, log, timings },
+  ]
 }
 
 /** Bytes in pieces as a socket brings them. */

@@ -1,7 +1,7 @@
 /** The widget's frame in a real browser, inside a small page of another origin that speaks the contract. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Browser, BrowserContextOptions, Frame, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Frame, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import type { FrameMessage } from '../../widget/messages.ts'
 import type { FrameOptions } from '../../widget/options.ts'
@@ -166,4 +166,9 @@ async function listen(server: Server): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   // The frame is at 127.0.0.1: this is another origin, and another site.
   return `http://localhost:${(server.address() as AddressInfo).port}/`
+}
+
+/** What the frame shows with that text; what it has read aloud does not count. */
+export function shown(frame: Frame, text: string | RegExp): Locator {
+  return frame.locator('header, main, footer, dialog').getByText(text)
 }

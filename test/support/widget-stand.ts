@@ -10,6 +10,10 @@ export interface HostDocument {
   readonly head?: string
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
+  /** The whole document instead. */
+  readonly html?: string
+  /** What follows its path in the address. */
+  readonly query?: string
 }
 
 export interface WidgetPage {
@@ -61,12 +65,13 @@ export async function openWidgetStand(
   const agent = await app.createAgent(yaml)
   const documents: HostDocument[] = []
   const server = createServer(({ url = '' }, response) => {
-    const { head = '', body = '', headers = {} } = documents[Number(url.slice(1))] ?? {}
+    const { head = '', body = '', headers = {}, html } = documents[Number.parseInt(url.slice(1), 10)] ?? {}
     const viewport = '<meta name="viewport" content="width=device-width">'
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
     response.setHeader('Content-Type', 'text/html; charset=utf-8')
     response.end(
-      `<!doctype html><html lang="en"><head>${viewport}<title>A page</title>${head}</head><body>${body}</body></html>`,
+      html ??
+        `<!doctype html><html lang="en"><head>${viewport}<title>A page</title>${head}</head><body>${body}</body></html>`,
     )
   })
   const origin = await listen(server)
@@ -80,7 +85,7 @@ export async function openWidgetStand(
     async open(document, options = {}) {
       const page = await browser.newPage({ viewport: { width: 1000, height: 700 }, ...options })
       await page.addInitScript(noteEvents)
-      const address = `${origin}/${documents.push(document) - 1}`
+      const address = `${origin}/${documents.push(document) - 1}${document.query ?? ''}`
       return watch(page, address)
     },
     async close() {

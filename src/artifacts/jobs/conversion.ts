@@ -142,7 +142,7 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
     return serveOriginal(deps, conversion, { reason: GAVE_UP })
   }
   const { verdict, message: reason } = error
-  log.info({ err: error, artifactId: row.id, verdict }, 'an upload cannot be converted')
+  log.info({ artifactId: row.id, verdict, reason: error.message }, 'an upload cannot be converted')
   if (verdict === 'dangerous') return reject(deps, job, row)
   const refusals = job.refusals + 1
   if (refusals >= config.conversion.tries) return serveOriginal(deps, conversion, { reason })

@@ -8,7 +8,7 @@ const PART_BYTES = 8 * MIB
 /** More are not in memory either: while they are on their way no further bytes are taken. */
 const MOST_IN_FLIGHT = 2
 /** S3's own limit. */
-const MOST_PARTS = 10_000
+export const MOST_PARTS = 10_000
 /** What is thrown away and does not go at once is left to the sweeper: somebody waits for an answer. */
 const DISCARD_WITHIN_MS = 5_000
 
@@ -129,18 +129,37 @@ export class Upload {
   }
 
   private async complete(address: UploadAddress): Promise<void> {
-    const parts = this.sent.toSorted((one, other) => one.PartNumber - other.PartNumber)
-    try {
-      await this.bucket.completeUpload(address, parts, this.signal)
-    } catch (failure) {
-      // Tried again after its answer was lost, it finds no upload any more.
-      const foundBytes = await this.bucket.findSize(this.key, this.signal).catch(() => undefined)
-      if (foundBytes !== this.sizeBytes) throw failure
-    }
+    const { bucket, sizeBytes, signal, sent } = this
+    await completeOrFind({ bucket, address, sizeBytes, signal }, async () =>
+      sent.toSorted((one, other) => one.PartNumber - other.PartNumber),
+    )
   }
 }
 
-function tooLong(sizeBytes: number): ServiceError {
+/** A multipart upload of which all is there, or nearly. */
+interface Completion {
+  readonly bucket: Bucket
+  readonly address: UploadAddress
+  readonly sizeBytes: number
+  readonly signal: AbortSignal
+}
+
+/** Makes an object of the parts, which `prepare` lists, unless that has been done. */
+export async function completeOrFind(
+  { bucket, address, sizeBytes, signal }: Completion,
+  prepare: () => Promise<readonly SentPart[]>,
+): Promise<void> {
+  try {
+    await bucket.completeUpload(address, [...(await prepare())], signal)
+  } catch (failure) {
+    // Tried again after its answer was lost, it finds no upload any more.
+    const foundBytes = await bucket.findSize(address.key, signal).catch(() => undefined)
+    if (foundBytes !== sizeBytes) throw failure
+  }
+}
+
+/** The failure of a blob that nobody expected to be so long. */
+export function tooLong(sizeBytes: number): ServiceError {
   const message = `More than ${sizeBytes} bytes can only be taken in when their length is announced.`
   return new ServiceError('too_large', message)
 }

@@ -1,0 +1,89 @@
+/** Writes growing blobs the way uploads do: one writer after another, each with its fence, and what is written down in between. */
+import { randomUUID } from 'node:crypto'
+import type { GrowingBlob, GrowingBlobs, GrowingStore } from '../../src/storage/growing.ts'
+import type { S3Server } from './s3-server.ts'
+import { MIB, read } from './s3-store.ts'
+
+/** What a row says of one. */
+export class GrowingRow {
+  readonly name = randomUUID()
+  receivedBytes = 0
+  fence = 0
+  readonly store: GrowingStore
+
+  constructor(store: GrowingStore) {
+    this.store = store
+  }
+
+  /** Takes the lease; whoever had it before can write nothing down any more. */
+  async lease(growing: GrowingBlobs = this.store.growing): Promise<Writer> {
+    this.fence += 1
+    const blob = await growing.extend(this.name, this.receivedBytes, this.fence)
+    if (blob === undefined) throw new Error(`there are no ${this.receivedBytes} bytes to go on from`)
+    return new Writer(this, blob)
+  }
+
+  /** One request: appends in pieces, makes all of it safe, and goes. */
+  async add(bytes: Buffer, pieceBytes = MIB): Promise<void> {
+    const writer = await this.lease()
+    try {
+      await writer.write(bytes, pieceBytes)
+      await writer.sync()
+    } finally {
+      await writer.blob.close()
+    }
+  }
+
+  /** Makes it whole, and reads it back. */
+  async finish(): Promise<Buffer> {
+    await this.store.growing.keep(this.name, this.receivedBytes)
+    return this.receivedBytes === 0 ? Buffer.alloc(0) : read(this.store.blobs, this.name)
+  }
+}
+
+/** Who has the lease, or had it. */
+export class Writer {
+  readonly blob: GrowingBlob
+  private readonly row: GrowingRow
+  private readonly fence: number
+  private writtenBytes: number
+
+  constructor(row: GrowingRow, blob: GrowingBlob) {
+    this.row = row
+    this.blob = blob
+    this.fence = row.fence
+    this.writtenBytes = row.receivedBytes
+  }
+
+  /** Appends, and makes safe what there is after every 8 MiB. */
+  async write(bytes: Buffer, pieceBytes = MIB): Promise<void> {
+    let unsafeBytes = 0
+    for (let start = 0; start < bytes.length; start += pieceBytes) {
+      const piece = bytes.subarray(start, start + pieceBytes)
+      await this.append(piece)
+      unsafeBytes += piece.length
+      if (unsafeBytes < 8 * MIB) continue
+      await this.sync()
+      unsafeBytes = 0
+    }
+  }
+
+  async append(piece: Buffer): Promise<void> {
+    await this.blob.append([piece])
+    this.writtenBytes += piece.length
+  }
+
+  sync(): Promise<void> {
+    const afterBytes = this.writtenBytes
+    return this.blob.sync(async () => {
+      if (this.fence !== this.row.fence) throw new Error('the lease is another’s')
+      this.row.receivedBytes = afterBytes
+    })
+  }
+}
+
+/** What lies in the bucket of uploads under way: the names of tails, and how many multipart uploads there are. */
+export function listGrowing(server: S3Server): { tails: string[]; uploads: number } {
+  const tails = [...server.objects.keys()].filter((key) => key.includes('/growing/'))
+  return { tails, uploads: server.uploads.size }
+}

@@ -1,0 +1,136 @@
+/** The elements of the demo. */
+import { make } from './make.ts'
+import { drawSettings } from './settings.ts'
+
+export interface Page {
+  readonly heading: HTMLHeadingElement
+  readonly keyForm: HTMLFormElement
+  readonly key: HTMLInputElement
+  readonly keyProblem: HTMLElement
+  readonly settings: HTMLFormElement
+  readonly actions: Readonly<Record<'mount' | 'open' | 'close' | 'toggle' | 'destroy', HTMLButtonElement>>
+  readonly context: HTMLInputElement
+  readonly note: HTMLTextAreaElement
+  readonly shared: HTMLElement
+  readonly events: HTMLElement
+}
+
+const MOST_EVENTS = 100
+
+/** Draws the page and answers with what of it is used. */
+export function drawPage(): Page {
+  const { loader = '', integrity = '' } = document.documentElement.dataset
+  const page = makeParts()
+  const actions = make('div', { className: 'actions' }, ...Object.values(page.actions))
+  document.body.append(
+    make(
+      'main',
+      {},
+      page.heading,
+      make(
+        'p',
+        {},
+        'This page is a customer of the server it came from: the chat below stands on it as on any page.',
+      ),
+      section('1. An agent', ...drawKeyHelp(), page.keyForm, page.keyProblem),
+      section('2. Options', page.settings, actions),
+      section(
+        '3. Context',
+        make('p', {}, 'Goes with each turn, as data of the page.'),
+        label('Note for the agent', page.context),
+      ),
+      section(
+        '4. Insert, share and tools',
+        make(
+          'p',
+          {},
+          'A reply can be inserted into the note, or shared. With the mock backend, these call tools:',
+        ),
+        code(
+          '[[tool:postMessage_read_note {}]]',
+          '[[tool:postMessage_set_color {"color":"teal"}]]',
+          '[[tool:postMessage_clear_note {}]]',
+        ),
+        label('Note', page.note),
+        make('h3', {}, 'Shared'),
+        page.shared,
+      ),
+      section('5. Events', page.events),
+      section('6. On your page', ...drawTag(loader, integrity)),
+    ),
+  )
+  return page
+}
+
+function makeParts(): Page {
+  const key = make('input', {
+    name: 'key',
+    autocomplete: 'off',
+    spellcheck: false,
+    placeholder: 'agnt_key-…',
+    required: true,
+  })
+  const button = (text: string) => make('button', { type: 'button' }, text)
+  return {
+    heading: make('h1', {}, 'The chat widget'),
+    keyForm: make('form', { className: 'key' }, label('Agent key', key), make('button', {}, 'Start')),
+    key,
+    keyProblem: make('p', { className: 'problem', role: 'alert' }),
+    settings: drawSettings(),
+    actions: {
+      mount: button('mount'),
+      open: button('open'),
+      close: button('close'),
+      toggle: button('toggle'),
+      destroy: button('destroy'),
+    },
+    context: make('input', { value: 'The visitor reads about boats.' }),
+    note: make('textarea', { rows: 4, value: 'A note of this page.' }),
+    shared: make('pre', {}, 'Nothing yet.'),
+    events: make('ol', { className: 'events' }),
+  }
+}
+
+function drawKeyHelp(): Node[] {
+  const createAgent = `curl ${location.origin}/v1/agents -H "Authorization: Bearer $PARENT_KEY" -H "Content-Type: application/yaml" --data-binary @examples/concierge.yaml`
+  return [
+    make(
+      'p',
+      {},
+      'Paste an agent key; it stays in this tab. A new agent, and its key as agent_key of the answer, comes from',
+    ),
+    code(createAgent),
+    make('p', {}, 'where PARENT_KEY is the key that the first start of the server printed.'),
+  ]
+}
+
+function drawTag(loader: string, integrity: string): Node[] {
+  const source = `${location.origin}/embed/parley.js`
+  return [
+    code(`<script async src="${source}" data-api-key="agnt_key-…"></script>`),
+    make('p', {}, 'Pinned to this version, with its digest:'),
+    code(
+      `<script async src="${location.origin}${loader}" crossorigin="anonymous"\n  integrity="${integrity}" data-api-key="agnt_key-…"></script>`,
+    ),
+    make('p', {}, 'Under a content security policy:'),
+    code(`script-src ${location.origin}; frame-src ${location.origin}`),
+  ]
+}
+
+function section(title: string, ...children: Node[]): HTMLElement {
+  return make('section', {}, make('h2', {}, title), ...children)
+}
+
+function label(text: string, field: HTMLElement): HTMLElement {
+  return make('label', {}, text, field)
+}
+
+function code(...lines: readonly string[]): HTMLElement {
+  return make('pre', { tabIndex: 0 }, lines.join('\n'))
+}
+
+/** The newest stands first. */
+export function addEvent({ events }: Page, name: string, detail: string): void {
+  events.prepend(make('li', {}, make('b', {}, name), ` ${detail}`))
+  while (events.childElementCount > MOST_EVENTS) events.lastElementChild?.remove()
+}

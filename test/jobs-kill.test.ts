@@ -7,7 +7,7 @@ import { createArtifactSweeper } from '../src/artifacts/sweep.ts'
 import { makeVideo, probe } from './support/conversion.ts'
 import { raw } from './support/database.ts'
 import { getRow, listWork, makeGate, openArtifact, startJobs, until } from './support/jobs.ts'
-import { makeFolder, type RunningServer, startServer } from './support/process.ts'
+import { makeFolder, startServer } from './support/process.ts'
 import {
   beginUpload,
   listArtifactBytes,
@@ -63,11 +63,6 @@ async function startWorld() {
   }
 }
 
-async function kill(server: RunningServer): Promise<void> {
-  server.kill('SIGKILL')
-  await server.ended
-}
-
 const untilAcknowledged = (target: Target, id: string) =>
   until(async () => (await readStatus(target, id)).acknowledged === true, 'it is acknowledged')
 
@@ -97,7 +92,7 @@ describe('killed while it converts', () => {
   test('a server leaves a job that the next one does, and nothing else', async () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
-    await kill(world.server)
+    await world.server.crash()
     expect(await listWork(world.dataDir)).toHaveLength(1)
     const { target } = await world.start()
     await expectConverted(world, target, world.id)
@@ -114,7 +109,7 @@ describe('killed while it converts', () => {
     database.exec('begin immediate')
     await world.gate.open()
     await until(async () => (await listArtifactBytes(world.dataDir)).kept.length === 3, 'all is kept')
-    await kill(world.server)
+    await world.server.crash()
     database.exec('rollback')
     const row = database.prepare('select state, served_blob from artifacts').get()
     expect(row).toEqual({ state: 'processing', served_blob: null })
@@ -146,7 +141,7 @@ describe('killed while the host is told', () => {
     await until(async () => (await readStatus(target, id)).outcome !== undefined, 'the host is told')
     await untilState(target, id, 'ready')
     expect((await readStatus(target, id)).acknowledged).toBe(false)
-    await kill(server)
+    await server.crash()
     await world.release()
     const second = await world.start()
     await untilAcknowledged(second.target, id)
@@ -156,7 +151,7 @@ describe('killed while the host is told', () => {
     expect(await readStatus(second.target, id)).toMatchObject({ state: 'ready', outcome: { same: true } })
     expect((await readArtifact(second.target, id)).equals(VTT)).toBe(true)
     // What was acknowledged is not told again.
-    await kill(second.server)
+    await second.server.crash()
     const third = await world.start()
     expect((await readStatus(third.target, id)).acknowledged).toBe(true)
     await third.server.stop()
@@ -170,7 +165,7 @@ describe('killed between the last byte and the row', () => {
     const world = await startWorld()
     const { server, target } = await world.start()
     const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 5) })
-    await kill(server)
+    await server.crash()
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     await writeFile(join(world.dataDir, 'artifacts', 'growing', name), bytes)
     return { world, begun, name }

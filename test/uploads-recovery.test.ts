@@ -4,7 +4,7 @@ import { open, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { raw } from './support/database.ts'
-import { eventually, makeFolder, type RunningServer, startServer } from './support/process.ts'
+import { eventually, makeFolder, startServer } from './support/process.ts'
 import { RawConnection, toRequest } from './support/raw-connection.ts'
 import {
   type Begun,
@@ -34,11 +34,6 @@ async function startWorld() {
     return { server, target: { url: server.url, key: key as string, fetch } }
   }
   return { dataDir, start }
-}
-
-async function kill(server: RunningServer): Promise<void> {
-  server.kill('SIGKILL')
-  await server.ended
 }
 
 /** Sends the beginning of a PATCH whose end never comes. */
@@ -75,7 +70,7 @@ test.each([true, false])(
     await stall(first.target, begun, bytes.subarray(0, 30 * MIB), bytes.length)
     expect(await eventually(async () => (await readOffset(first.target, begun)) >= 8 * MIB, true)).toBe(true)
     const promised = await readOffset(first.target, begun)
-    await kill(first.server)
+    await first.server.crash()
 
     const second = await world.start(env)
     const offset = await readOffset(second.target, begun)
@@ -94,7 +89,7 @@ test('an upload survives one kill after another', async () => {
   for (let part = 0; part < 3; part++) {
     const offset = await readOffset(target, begun)
     await patchUpload(target, begun, offset, bytes.subarray(offset, offset + MIB))
-    await kill(server)
+    await server.crash()
     ;({ server, target } = await world.start())
   }
   expect(await readOffset(target, begun)).toBe(3 * MIB)
@@ -106,7 +101,7 @@ describe('a server that died between the last byte and what follows', () => {
   async function leaveComplete(world: Awaited<ReturnType<typeof startWorld>>, bytes: Buffer): Promise<Begun> {
     const { server, target } = await world.start()
     const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
-    await kill(server)
+    await server.crash()
     const database = raw(world.dataDir)
     const { blob } = database.prepare('select blob from artifacts').get() as { blob: string }
     await writeFile(join(world.dataDir, 'artifacts', 'growing', blob), bytes)
@@ -137,7 +132,7 @@ describe('a server that died between the last byte and what follows', () => {
     const { server, target } = await world.start()
     const begun = await beginUpload(target, { size: bytes.length, body: bytes })
     await untilState(target, begun.id, 'ready')
-    await kill(server)
+    await server.crash()
     raw(world.dataDir).exec(
       `update artifacts set state = 'processing', served_blob = null, served_bytes = null;
        insert into jobs (kind, blob, is_taken, next_at) select 'convert', blob, 1, 1e10 from artifacts`,
@@ -158,7 +153,7 @@ describe('a file that does not hold what the row says', () => {
     const bytes = randomBytes(200_000)
     const first = await world.start()
     const begun = await beginUpload(first.target, { size: bytes.length, body: bytes.subarray(0, 100_000) })
-    await kill(first.server)
+    await first.server.crash()
     const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
     const path = join(world.dataDir, 'artifacts', 'growing', name)
     if (sizeBytes <= 100_000) await truncate(path, sizeBytes)

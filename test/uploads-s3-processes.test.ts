@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { listGrowing } from './support/growing.ts'
-import { eventually, makeFolder, type RunningServer, startServer } from './support/process.ts'
+import { eventually, makeFolder, startServer } from './support/process.ts'
 import { RawConnection, toRequest } from './support/raw-connection.ts'
 import { S3Server } from './support/s3-server.ts'
 import { MIB } from './support/s3-store.ts'
@@ -31,11 +31,6 @@ async function startWorld(env: Readonly<Record<string, string>>) {
     key ??= server.key
     return { server, target: { url: server.url, key: key as string, fetch } }
   }
-}
-
-async function kill(server: RunningServer): Promise<void> {
-  server.kill('SIGKILL')
-  await server.ended
 }
 
 /** Sends the beginning of a PATCH whose end never comes. */
@@ -79,7 +74,7 @@ test.each([
     const goesOn = async () => (await readOffset(target, begun)) >= before + 8 * MIB
     expect(await eventually(goesOn, true)).toBe(true)
     promised = await readOffset(target, begun)
-    await kill(server)
+    await server.crash()
     ;({ server, target } = await start())
     const offset = await readOffset(target, begun)
     expect(offset).toBeGreaterThanOrEqual(promised)
@@ -99,7 +94,7 @@ test('a server that is killed before it could end an upload is ended for by the 
   s3.fail('CompleteMultipartUpload', 'hang', 1)
   const sending = patchUpload(first.target, begun, 0, bytes).catch(() => 'it died')
   await expect.poll(() => s3.count('CompleteMultipartUpload'), { timeout: 20_000 }).toBe(1)
-  await kill(first.server)
+  await first.server.crash()
   expect(await sending).toBe('it died')
   const second = await start()
   await untilState(second.target, begun.id, 'ready')
@@ -129,7 +124,7 @@ test('a start does not look into the bucket for each upload', async () => {
   const first = await start()
   for (let count = 0; count < 5; count++)
     await beginUpload(first.target, { size: 10, body: Buffer.from('hello') })
-  await kill(first.server)
+  await first.server.crash()
   const before = s3.calls.length
   await start()
   const calls = s3.calls.slice(before).map(({ operation }) => operation)

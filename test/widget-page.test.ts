@@ -240,6 +240,14 @@ test('what other windows say changes nothing', async () => {
   expect((await opened.events()).map(([name]) => name)).toEqual(['ready'])
   expect(await opened.launcher.getAttribute('aria-expanded')).toBe('false')
   expect(await opened.page.locator('parley-chat .badge').isVisible()).toBe(false)
+  // Page and frame still hear each other: nobody has made either take another for it.
+  await opened.launcher.click()
+  await opened.page.evaluate(() =>
+    (globalThis as unknown as { ParleyChat: { configure(options: object): void } }).ParleyChat.configure({
+      title: 'Still here',
+    }),
+  )
+  await opened.frame.getByRole('heading', { name: 'Still here' }).waitFor()
 })
 
 /** A page of its own origin that says to its parent, and to the widget's frame, whatever either might believe. */

@@ -118,6 +118,8 @@ export interface RunningServer extends Running {
   readonly key: string | undefined
   /** Tells it to stop, and waits for its end. */
   stop(): Promise<Ended>
+  /** Ends it as a crash does, and waits for its end. */
+  crash(): Promise<Ended>
 }
 
 const printedKey = /svc_[0-9A-Za-z]{61}/
@@ -128,13 +130,15 @@ export async function startServer(options: RunOptions): Promise<RunningServer> {
   const [, url = ''] = await running.prints(/listening on (http:\S+)\n/)
   // The key follows in the same turn of the process, so it is printed once the service answers.
   await fetch(`${url}/healthz`)
+  const end = (signal: NodeJS.Signals) => {
+    running.kill(signal)
+    return running.ended
+  }
   return Object.assign(running, {
     url,
     key: printedKey.exec(running.stdout)?.[0],
-    stop: () => {
-      running.kill('SIGTERM')
-      return running.ended
-    },
+    stop: () => end('SIGTERM'),
+    crash: () => end('SIGKILL'),
   })
 }
 

@@ -23,7 +23,7 @@ import { createFileSweeper } from './files/sweep.ts'
 import { createHealth } from './health.ts'
 import { createDrain, listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
-import { createParentKey, registerParentKey } from './keys/keys.ts'
+import { insertFirstKey, registerParentKey } from './keys/keys.ts'
 import { hasParentKey } from './keys/store.ts'
 import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
@@ -32,7 +32,8 @@ import { createStreamSlots } from './rpc/stream-slots.ts'
 import type { Blobs } from './storage/blobs.ts'
 import { openStoreFolder } from './storage/folder.ts'
 import type { GrowingStore } from './storage/growing.ts'
-import { openBlobs, openUploadStore } from './storage/open.ts'
+import { getInstallationId, openBlobs, openUploadStore } from './storage/open.ts'
+import { lockInstallation } from './storage/store.ts'
 import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
@@ -117,7 +118,8 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     if (isDraining) response.shouldKeepAlive = false
     app.listener(request, response)
   }
-  await recoverUploads(deps)
+  // Beside other servers, what one leaves behind becomes free when its leases run out.
+  if (opened.isOnlyServer) await recoverUploads(deps)
   const server = await listen(listener, address.host, address.port)
   const drain = createDrain(server)
   sayWhatIsMissing(deps)
@@ -253,7 +255,14 @@ function startMcp(
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
   if (await hasParentKey(deps.db)) return undefined
-  return (await createParentKey(deps, serviceActor, 'first')).text
+  await getInstallationId(deps)
+  const key = await deps.db.transaction().execute(async (trx) => {
+    // Of servers that start at the same time one makes it.
+    await lockInstallation(trx)
+    return (await hasParentKey(trx)) ? undefined : insertFirstKey({ ...deps, db: trx }, serviceActor)
+  })
+  deps.keys.forget()
+  return key?.text
 }
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {

@@ -3,7 +3,7 @@ import { PostgresDialect, PostgresQueryCompiler } from 'kysely'
 import { Client, type Pool } from 'pg'
 import type { Logger } from 'pino'
 import { StartupError } from '../startup-error.ts'
-import { makeDataDirectory } from './data-directory.ts'
+import { assertUnused, makeDataDirectory } from './data-directory.ts'
 import { applyPostgresMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import type { OpenedDatabase, OpenOptions } from './open.ts'
@@ -34,7 +34,9 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Op
     await assertFit(pool, where)
     const pending = await listPendingMigrations(db, migrations)
     if (role === 'command') assertNonePending(pending)
-    else if (pending.length > 0) await migrate(databaseUrl, log)
+    const isNew = pending.length === Object.keys(migrations).length
+    if (isNew && dataDir !== ':memory:') await assertUnused(dataDir)
+    if (pending.length > 0) await migrate(databaseUrl, log)
     const createClient = () => new Client(toClientConfig(databaseUrl))
     return { db, isOnlyServer: false, postgres: { createClient }, close }
   } catch (error) {

@@ -56,7 +56,8 @@ export async function openUploadStore(
   return store
 }
 
-async function getInstallationId({ db, clock }: Pick<Deps, 'db' | 'clock'>): Promise<string> {
+/** What tells this installation from others; it is made for whoever asks first. */
+export async function getInstallationId({ db, clock }: Pick<Deps, 'db' | 'clock'>): Promise<string> {
   await insertInstallation(db, randomUUID(), unixSeconds(clock))
   return (await findInstallationId(db)) as string
 }

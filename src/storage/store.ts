@@ -1,15 +1,6 @@
 /** What tenants keep, counted over the rows of all rooms that keep bytes; and whose bytes these are. */
 import type { Database } from '../deps.ts'
 
-/** Lets one transaction at a time add to what the tenant keeps: the others wait here until it is over. */
-export async function lockTenant(trx: Database, tenantId: string): Promise<void> {
-  await trx
-    .updateTable('parent_keys')
-    .set((row) => ({ name: row.ref('name') }))
-    .where('id', '=', tenantId)
-    .execute()
-}
-
 /** What has expired by `now` (Unix seconds) is not counted any more, whether it was swept or not. */
 export async function sumKeptBytes(db: Database, tenantId: string, now: number): Promise<number> {
   const files = db.selectFrom('files').select(({ fn }) => fn.sum<number>('size_bytes').as('bytes'))
@@ -37,5 +28,13 @@ export async function insertInstallation(db: Database, id: string, now: number):
     .insertInto('installation')
     .values({ only: 1, id, created_at: now })
     .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
+
+/** Lets one transaction at a time do what is done once in the life of an installation; there is a row of it by then. */
+export async function lockInstallation(trx: Database): Promise<void> {
+  await trx
+    .updateTable('installation')
+    .set((row) => ({ id: row.ref('id') }))
     .execute()
 }

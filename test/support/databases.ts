@@ -1,0 +1,37 @@
+/** Which test files run on which database: everything on SQLite, what rooms keep in rows on PostgreSQL as well. */
+
+/** Tests of PostgreSQL itself. */
+export const onPostgres = ['test/postgres-*.test.ts']
+
+/** The tests of rooms: they say nothing of which database there is, so they hold on both. */
+export const onBothDatabases = [
+  'admin*',
+  'agent-*',
+  'agents*',
+  'artifacts-{access,list,page,serving,status}',
+  'audit',
+  'auth-failures',
+  'chat-{breaker,failures,fallbacks,interruptions,models,rpc,slots,stream}',
+  'console-{claims,cross-site,desk,identity,moves,sign-in}',
+  'embeddings',
+  'errors',
+  'files',
+  'files-{downloads,quota,sweep}',
+  'former-secrets',
+  'health',
+  'jobs-{conversion,hook,refused}',
+  'keys',
+  'keys-at-rest',
+  'manager-agents',
+  'model-policy',
+  'models',
+  'never-500.property',
+  'rate-limit',
+  'responses-agents',
+  'routes',
+  'rpc',
+  'tools-agents',
+  'uploads-{bytes,completion,creation,leases,metadata,protocol,races,room,s3,sweep}',
+  'usage',
+  'usage-{budgets,embeddings}',
+].map((name) => `test/${name}.test.ts`)

@@ -6,7 +6,7 @@ import { CountReporter } from './test/support/reporter.ts'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/build-web.ts'],
+    globalSetup: ['test/support/build-web.ts', 'test/support/start-postgres.ts'],
     setupFiles: ['test/support/setup.ts'],
     reporters: ['default', new CountReporter()],
     pool: 'forks',

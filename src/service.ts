@@ -81,10 +81,11 @@ const RECORD_USE_EVERY_MS = 10_000
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const hooks = await gatherHooks(options)
-  const opened = await openDatabase({ dataDir: options.config.dataDir, role: 'server' })
+  const { config, log = createLog(config) } = options
+  const opened = await openDatabase({ ...config, role: 'server', log })
   let deps: Deps | undefined
   try {
-    deps = await createDeps(options, opened, hooks)
+    deps = await createDeps({ ...options, log }, opened, hooks)
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
@@ -182,8 +183,12 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
   return joinHooks(given, await loadHostModule(config.hooks))
 }
 
-async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks: ReadHooks): Promise<Deps> {
-  const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
+async function createDeps(
+  options: ServiceOptions & { readonly log: Logger },
+  { db }: OpenedDatabase,
+  hooks: ReadHooks,
+): Promise<Deps> {
+  const { config, clock = systemClock, random = randomBytes, log } = options
   const sealer = await loadSealer(config, { db, random })
   await resealAgentKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })

@@ -5,7 +5,8 @@ import { readSettings } from './settings.ts'
 
 /** Beside a running server there is nothing to do, or that server is another version's and has to stop first. */
 export async function migrate(isJson: boolean): Promise<void> {
-  const { dataDir } = await readSettings()
-  await (await openOrCreateDatabase(dataDir)).close()
+  const config = await readSettings()
+  const { dataDir } = config
+  await (await openOrCreateDatabase(config)).close()
   printResult(isJson, { data_dir: dataDir, up_to_date: true }, `${dataDir} is up to date`)
 }

@@ -19,18 +19,26 @@ const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)
  * @throws StartupError when it cannot be written, or holds something else than Parley's data.
  */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
-  try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 })
-    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
-  } catch (cause) {
-    throw cannotUse('data directory', dataDir, cause)
-  }
+  await makeDataDirectory(dataDir)
   const entries = await readdir(dataDir)
   const foreign = entries.find((entry) => !harmless.test(entry))
   if (foreign !== undefined && !entries.includes(databaseName)) {
     throw new StartupError(
       `The data directory ${dataDir} holds other files (such as ${foreign}) but no Parley database, so none is created there; set PARLEY_DATA_DIR to an empty directory, or put ${databaseName} back.`,
     )
+  }
+}
+
+/**
+ * Makes sure a server can keep something there, with its rows elsewhere.
+ * @throws StartupError when it cannot be written.
+ */
+export async function makeDataDirectory(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 })
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    throw cannotUse('data directory', dataDir, cause)
   }
 }
 

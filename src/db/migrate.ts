@@ -23,8 +23,16 @@ export async function listPendingMigrations<T>(
     .filter((name) => !applied.includes(name))
 }
 
+/** @throws StartupError that names what the database lacks: only a server may add it. */
+export function assertNonePending(pending: readonly string[]): void {
+  if (pending.length === 0) return
+  throw new StartupError(
+    `The database is older than this version of Parley (it lacks ${pending.join(', ')}); start this version's server once.`,
+  )
+}
+
 /**
- * Applies every pending migration in one transaction: after a failure or a crash the database is as it was. `connection` is the
+ * Applies every pending migration to SQLite in one transaction: after a failure or a crash the database is as it was. `connection` is the
  * one under `db`, and nobody else uses it meanwhile.
  * @throws StartupError naming the migration that failed.
  */
@@ -51,6 +59,38 @@ export async function applyMigrations<T>(
   } finally {
     connection.pragma('foreign_keys = ON')
   }
+}
+
+/** The number of the lock under which one process at a time migrates a PostgreSQL database. */
+const MIGRATION_LOCK = 5_707_240_193_113_601n
+
+/**
+ * Applies every pending migration to PostgreSQL in one transaction. Others who start meanwhile wait for its end, and find nothing left
+ * to do. Design: 5.
+ * @throws StartupError naming the migration that failed, or as `listPendingMigrations` does.
+ */
+export async function applyPostgresMigrations<T>(
+  db: Kysely<T>,
+  migrations: Readonly<Record<string, Migration>>,
+): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(trx)
+    await trx.schema
+      .createTable(DEFAULT_MIGRATION_TABLE)
+      .ifNotExists()
+      .addColumn('name', 'varchar(255)', (column) => column.primaryKey())
+      .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
+      .execute()
+    for (const name of await listPendingMigrations(trx, migrations)) {
+      await migrations[name]?.up(trx).catch((error: unknown) => {
+        throw failed(name, error)
+      })
+      const row = sql`(${name}, ${new Date().toISOString()})`
+      await sql`insert into ${sql.table(DEFAULT_MIGRATION_TABLE)} (name, timestamp) values ${row}`.execute(
+        trx,
+      )
+    }
+  })
 }
 
 function failed(name: string | undefined, cause: unknown): StartupError {

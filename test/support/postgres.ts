@@ -1,0 +1,165 @@
+/** A PostgreSQL server of the tests' own: on a free port, in a temporary folder, not as root, gone at the end. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chown, mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { inject, onTestFinished } from 'vitest'
+import { openDatabase } from '../../src/db/open.ts'
+import { getProgram } from './programs.ts'
+
+const run = promisify(execFile)
+
+/** Whom PostgreSQL runs as where the tests are root, which it refuses. */
+const NOBODY = 65_534
+
+/** A server of the tests' own. */
+export interface PostgresServer {
+  readonly port: number
+  /** Where that database is, which need not be there. */
+  urlOf(database: string): string
+  /** As an operator stops it: whoever is connected is told. */
+  stop(): Promise<void>
+  /** As a crash does. */
+  kill(): Promise<void>
+  /** Holds the process, connections and all, until the signal to go on. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void
+  /** Starts it again, on the same port with the same rows. */
+  start(): Promise<void>
+  /** Ends it and its folder. */
+  remove(): Promise<void>
+}
+
+/** Makes and starts a server; nothing is written through to the disk. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'parley-postgres-'))
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) await chown(folder, NOBODY, NOBODY)
+  const asUser = isRoot ? ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : []
+  const data = join(folder, 'data')
+  const [initdb, postgres] = [getProgram('initdb'), getProgram('postgres')]
+  const words = [
+    ...asUser,
+    initdb,
+    '-D',
+    data,
+    '-U',
+    'parley',
+    '-E',
+    'UTF8',
+    '--locale=C.UTF-8',
+    '-A',
+    'trust',
+    '-N',
+  ]
+  await run(words[0] as string, words.slice(1), { cwd: folder })
+  const port = await findFreePort()
+  let child: ChildProcess | undefined
+
+  async function start(): Promise<void> {
+    const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`]
+    settings.push('fsync=off', 'full_page_writes=off', 'max_connections=300', 'shared_buffers=64MB')
+    const [command = '', ...rest] = [
+      ...asUser,
+      postgres,
+      '-D',
+      data,
+      ...settings.flatMap((one) => ['-c', one]),
+    ]
+    const started = spawn(command, rest, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+    child = started
+    let said = ''
+    started.stderr.setEncoding('utf8')
+    await new Promise<void>((resolve, reject) => {
+      started.stderr.on('data', (text: string) => {
+        said = (said + text).slice(-4_000)
+        if (said.includes('ready to accept connections')) resolve()
+      })
+      started.once('exit', () => reject(new Error(`PostgreSQL did not start:\n${said}`)))
+    })
+  }
+
+  async function end(name: 'SIGINT' | 'SIGKILL'): Promise<void> {
+    const ending = child
+    child = undefined
+    if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return
+    const exited = once(ending, 'exit')
+    ending.kill('SIGCONT')
+    // The first is for the server to end at once, its connections included.
+    ending.kill(name === 'SIGINT' ? 'SIGINT' : 'SIGQUIT')
+    await exited
+  }
+
+  await start()
+  return {
+    port,
+    urlOf: (database) => `postgres://parley@127.0.0.1:${port}/${database}`,
+    stop: () => end('SIGINT'),
+    kill: () => end('SIGKILL'),
+    signal: (name) => void child?.kill(name),
+    start,
+    async remove() {
+      await end('SIGKILL')
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The database that every test's own is copied from. */
+export const TEMPLATE = 'parley_template'
+
+/** Makes the database that others are copied from, with this version's schema. */
+export async function createTemplate(server: Pick<PostgresServer, 'urlOf'>): Promise<void> {
+  await query(server.urlOf('postgres'), `create database ${TEMPLATE}`)
+  const databaseUrl = server.urlOf(TEMPLATE)
+  await (await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })).close()
+}
+
+/** A database of its own on the run's server until the test ends; migrated unless it is to be `empty`. */
+export async function createTestDatabase(kind: 'migrated' | 'empty' = 'migrated'): Promise<string> {
+  const database = await addTestDatabase(kind)
+  onTestFinished(database.drop)
+  return database.url
+}
+
+/** The same for whoever drops it. */
+export async function addTestDatabase(kind: 'migrated' | 'empty' = 'migrated') {
+  const server = inject('postgresUrl')
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await query(server, `create database ${name}${kind === 'migrated' ? ` template ${TEMPLATE}` : ''}`)
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  const drop = async () => void (await query(server, `drop database ${name} with (force)`))
+  return { url: url.href, drop }
+}
+
+/** Runs one statement on a connection of its own. */
+export async function query(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The maintenance database of the run's server. */
+    postgresUrl: string
+  }
+}

@@ -185,7 +185,7 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
 
 async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
-  { db }: OpenedDatabase,
+  { db, postgres }: OpenedDatabase,
   hooks: ReadHooks,
 ): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log } = options
@@ -197,7 +197,7 @@ async function createDeps(
   const nextPosition = createPositions(clock)
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
-  const shared = await openSharedState(config, { clock })
+  const shared = await openSharedState(config, postgres, { db, clock, random, log })
   const { bus } = shared
   const keys = shareForgetting(bus, 'keys', createKeyDirectory(db, clock))
   const users = createUserDirectory({ config, db, clock, random, nextPosition, keys })

@@ -1,7 +1,6 @@
 /** One writer at a time: who gets an upload, who loses it, and that nobody writes without it. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { locked } from '../src/artifacts/lease.ts'
 import { acquireLease, completeLeased, findUploadRow, updateReceived } from '../src/artifacts/store.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { eventually } from './support/process.ts'
@@ -161,7 +160,7 @@ test('an upload that is taken over at the moment its last byte is safe is comple
   const begun = await beginUpload(app, { size: 5 })
   const stopListening = artifacts.changes.listen(begun.id, () => {
     stopListening()
-    void artifacts.underWay.stop(begun.id, locked('Another request goes on with this upload.'))
+    void artifacts.underWay.stop(begun.id, 'taken-over')
   })
   expect([204, 423]).toContain((await patchUpload(app, begun, 0, Buffer.from('hello'))).status)
   await untilState(app, begun.id, 'ready')

@@ -13,9 +13,26 @@ type LeaseDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts'>
 export interface HeldLease {
   /** The upload as it was when the lease began; its fence is the lease's. */
   readonly row: UploadRow
-  /** Aborts when somebody in this process wants the upload. */
+  /** Aborts when somebody else wants the upload. */
   readonly stopped: AbortSignal
   release(): Promise<void>
+}
+
+/**
+ * Takes the lease from whoever has it: a client that comes back is not kept waiting by the connection it has lost, whichever replica
+ * that leads to.
+ * @throws ServiceError `locked` when whoever is writing does not stop, or there is nothing to write any more.
+ */
+export async function takeOverUpload(
+  deps: LeaseDeps,
+  upload: Upload & { readonly id: string },
+): Promise<HeldLease> {
+  const { underWay } = deps.artifacts
+  await underWay.stop(upload.id, 'taken-over')
+  const lease = await takeLease(deps, upload)
+  if (lease !== undefined) return lease
+  await underWay.stopElsewhere(upload.id, 'taken-over')
+  return leaseUpload(deps, upload)
 }
 
 /** @throws ServiceError `locked` when somebody else is writing, or there is nothing to write any more. */
@@ -23,13 +40,20 @@ export async function leaseUpload(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
 ): Promise<HeldLease> {
+  const lease = await takeLease(deps, upload)
+  if (lease === undefined) throw locked('Another request is writing into this upload; try again.')
+  return lease
+}
+
+/** Undefined when somebody else has it. */
+async function takeLease(deps: LeaseDeps, upload: Upload): Promise<HeldLease | undefined> {
   const { db, clock, artifacts } = deps
   const now = unixSeconds(clock)
   const row = await acquireLease(db, upload, now, now + LEASE_SECONDS)
-  if (row === undefined) throw locked('Another request is writing into this upload; try again.')
+  if (row === undefined) return undefined
   const hold = artifacts.underWay.hold(row.id)
   const onFailure = (error: unknown) =>
-    deps.log.warn({ err: error, artifactId: upload.id }, 'a lease could not be renewed')
+    deps.log.warn({ err: error, artifactId: row.id }, 'a lease could not be renewed')
   const renewing = setInterval(() => {
     updateLeased(db, row, { lease_until: unixSeconds(clock) + LEASE_SECONDS }).catch(onFailure)
   }, RENEW_EVERY_MS).unref()
@@ -42,6 +66,11 @@ export async function leaseUpload(
       hold.end()
     },
   }
+}
+
+/** What somebody is told who was writing until another client, or the same one again, went on. */
+export function takenOver(): ServiceError {
+  return locked('Another request goes on with this upload.')
 }
 
 export function locked(message: string): ServiceError {

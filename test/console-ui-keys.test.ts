@@ -136,6 +136,16 @@ test('agent keys are shown when asked for, and a new one ends the old one', asyn
   expect([await works(app, key), await works(app, next)]).toEqual([false, true])
   await page.getByRole('button', { name: 'Done' }).click()
   await page.getByText(next).waitFor()
+
+  await app.createAgent('name: Other\ninstructions: Help.\n')
+  await page.getByRole('link', { name: 'Greeter' }).click()
+  await page.getByRole('heading', { name: 'Greeter', level: 1 }).waitFor()
+  await page.getByRole('button', { name: 'More' }).click()
+  await page.getByRole('menuitem', { name: 'Go to its key' }).click()
+  await page.getByRole('link', { name: 'Show the keys of all agents' }).waitFor()
+  expect(await page.getByRole('row').count()).toBe(2)
+  await page.getByRole('link', { name: 'Show the keys of all agents' }).click()
+  await page.getByRole('link', { name: 'Other' }).waitFor()
   expect(complaints).toEqual([])
 })
 

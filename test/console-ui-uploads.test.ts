@@ -121,8 +121,11 @@ describe('an upload', () => {
   test('that somebody else makes appears by itself, and the list has pages', async () => {
     const app = await startApp()
     const names = Array.from({ length: 27 }, (_, index) => `clip-${index + 1}.bin`)
-    for (const filename of names)
-      await uploadWhole(app, Buffer.from('0123456789'), { metadata: { filename, kind: 'project' } })
+    const ids: string[] = []
+    for (const filename of names) {
+      const metadata = { filename, kind: 'project' }
+      ids.push((await uploadWhole(app, Buffer.from('0123456789'), { metadata })).id)
+    }
     const { page } = await openConsole(app, browser, '/uploads')
     await rowOf(page, 'clip-27.bin').waitFor()
     expect(await rowOf(page, 'clip-2.bin').count()).toBe(0)
@@ -134,6 +137,10 @@ describe('an upload', () => {
     await rowOf(page, 'clip-2.bin').waitFor()
     await page.getByRole('button', { name: 'Newest' }).click()
     await rowOf(page, 'clip-27.bin').waitFor()
+    await page.goto(`${app.url}/console/uploads?artifact=${ids[0]}`)
+    const dialog = page.getByRole('dialog', { name: 'clip-1.bin' })
+    await dialog.getByText('Project', { exact: true }).waitFor()
+    await dialog.getByRole('link', { name: 'Download' }).waitFor()
     await page.goto(`${app.url}/console/uploads?artifact=00000000-0000-4000-8000-000000000000`)
     await page.getByText('There is no such upload').waitFor()
   })

@@ -49,10 +49,10 @@ export async function readTable(page: Page, name: string): Promise<string[][]> {
   )
 }
 
-/** The video that is shown has a poster and can be played. */
+/** The video that is shown has a poster, and its pictures can be played, not its sound alone. */
 export async function expectToPlay(page: Page): Promise<void> {
   const video = page.locator('video')
-  const readState = () => video.evaluate((element) => (element as HTMLVideoElement).readyState)
-  await expect.poll(readState, { timeout: 60_000 }).toBeGreaterThan(0)
+  const readWidth = () => video.evaluate((element) => (element as HTMLVideoElement).videoWidth)
+  await expect.poll(readWidth, { timeout: 60_000 }).toBeGreaterThan(0)
   expect(await video.getAttribute('poster')).toMatch(/\/poster$/)
 }

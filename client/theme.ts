@@ -1,5 +1,6 @@
 /** How the console looks: one accent, an 8 px grid, the system's own letters, and colors that can be read in both schemes. */
 import {
+  Badge,
   type CSSVariablesResolver,
   createTheme,
   localStorageColorSchemeManager,
@@ -43,6 +44,7 @@ export const theme = createTheme({
   respectReducedMotion: true,
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
   fontFamilyMonospace: 'ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace',
+  components: { Badge: Badge.extend({ defaultProps: { tt: 'none' } }) },
   headings: {
     fontWeight: '600',
     sizes: {

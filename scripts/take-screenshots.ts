@@ -21,7 +21,7 @@ interface Picture {
 
 const pictures: readonly Picture[] = [
   { name: 'console-editor', colorScheme: 'light', width: 1280, height: 800, open: tryIt },
-  { name: 'console-embed', colorScheme: 'light', width: 1280, height: 1100, open: askPreview },
+  { name: 'console-embed', colorScheme: 'light', width: 1280, height: 1150, open: askPreview },
   { name: 'console-usage', colorScheme: 'dark', width: 1280, height: 960, open: showUsage },
   { name: 'widget', colorScheme: 'light', width: 900, height: 560, open: askWidget },
 ]

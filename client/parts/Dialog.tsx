@@ -10,10 +10,13 @@ export interface DialogProps {
   readonly children: ReactNode
 }
 
-/** The library's own head is a landmark of the page, which a dialog must not bring along. */
+/**
+ * The library's own head is a landmark of the page, which a dialog must not bring along. A large one hangs from the top, so that it
+ * stays where it is while it grows.
+ */
 export function Dialog({ title, isOpen, onClose, size = 'md', children }: DialogProps) {
   return (
-    <Modal.Root opened={isOpen} onClose={onClose} size={size} centered>
+    <Modal.Root opened={isOpen} onClose={onClose} size={size} centered={size !== 'xl'}>
       <Modal.Overlay />
       <Modal.Content>
         <Modal.Body>

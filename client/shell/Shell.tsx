@@ -47,7 +47,7 @@ function Head({ isKnown }: { readonly isKnown: boolean }) {
   return (
     <Group h="100%" px="md" justify="space-between" wrap="nowrap">
       <Group gap="xs" wrap="nowrap">
-        {isKnown ? <PhoneNavigation /> : null}
+        {isKnown ? <PhoneNavigation /> : <Skeleton w={34} h={34} hiddenFrom="sm" />}
         <Link to="/agents" className="brand">
           Parley
         </Link>

@@ -1,6 +1,7 @@
 /** A dialog above the page: named by its title, closed by Escape, and never taller than the window. */
 import { CloseButton, Group, Modal, type ModalRootProps } from '@mantine/core'
 import type { ReactNode } from 'react'
+import { useEscape } from './use-escape.ts'
 
 export interface DialogProps {
   readonly title: string
@@ -15,8 +16,9 @@ export interface DialogProps {
  * stays where it is while it grows.
  */
 export function Dialog({ title, isOpen, onClose, size = 'md', children }: DialogProps) {
+  useEscape(isOpen, onClose)
   return (
-    <Modal.Root opened={isOpen} onClose={onClose} size={size} centered={size !== 'xl'}>
+    <Modal.Root opened={isOpen} onClose={onClose} size={size} closeOnEscape={false} centered={size !== 'xl'}>
       <Modal.Overlay />
       <Modal.Content>
         <Modal.Body>

@@ -10,12 +10,14 @@ import { KeySwitch } from './KeySwitch.tsx'
 import { Navigation } from './Navigation.tsx'
 import { OfflineNotice } from './OfflineNotice.tsx'
 import { SignedOutPage } from './SignIn.tsx'
+import { SignInAgain } from './SignInAgain.tsx'
 import { ThemeSwitch } from './ThemeSwitch.tsx'
 import { meQuery } from './use-me.ts'
 
 export function Shell() {
   const { data: me, error, refetch } = useQuery(meQuery)
-  if (error !== null && me === undefined && isSignedOut(error)) return <SignedOutPage />
+  if (error !== null && me === undefined && isSignedOut(error))
+    return <SignedOutPage retry={() => void refetch()} />
   return (
     <AppShell
       header={{ height: 56 }}
@@ -39,6 +41,7 @@ export function Shell() {
         ) : null}
       </AppShell.Main>
       <OfflineNotice />
+      {me === undefined ? null : <SignInAgain />}
     </AppShell>
   )
 }

@@ -24,7 +24,7 @@ export interface ConsoleOptions {
 
 /** A browser window on the service; closed with the test. */
 export async function openWindow(
-  app: TestApp,
+  app: Pick<TestApp, 'url'>,
   browser: Browser,
   options: ConsoleOptions = {},
 ): Promise<OpenedConsole> {

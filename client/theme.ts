@@ -69,6 +69,7 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-line': '#e3e5eb',
     '--parley-line-strong': '#c9cdd8',
     '--parley-accent-text': '#4338ca',
+    '--mantine-color-anchor': '#4338ca',
     '--parley-accent-soft': '#eef2ff',
     '--parley-good': '#15703f',
     '--parley-warn': '#8a5300',
@@ -95,6 +96,8 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-line': '#2a2e38',
     '--parley-line-strong': '#3d424f',
     '--parley-accent-text': '#a5b4fc',
+    // Also on a row of a table under the pointer.
+    '--mantine-color-anchor': '#a5b4fc',
     '--parley-accent-soft': '#23264a',
     '--parley-good': '#6fd39a',
     '--parley-warn': '#f0b860',

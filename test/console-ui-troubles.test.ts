@@ -70,6 +70,27 @@ test('a key is made with the keyboard alone, and Escape goes back to where one w
   await page.getByRole('cell', { name: 'By hand', exact: true }).waitFor()
 })
 
+test('a key that cannot be switched to, and models that cannot be listed, are told of', async () => {
+  const app = await startApp()
+  const { agent_id } = await app.createAgent()
+  const { page } = await openConsole(app, browser, '/keys')
+  await page.route(/manager\.activeKey|models\.choices/, (route) => route.abort())
+  await page.getByRole('button', { name: 'first', exact: true }).click()
+  await page.getByRole('menuitem', { name: /^first/ }).click()
+  const alert = page.getByRole('alert')
+  await alert.getByText('The server cannot be reached.').waitFor()
+  await expectView(page, 'not-done')
+  await alert.getByRole('button', { name: 'Close' }).click()
+  await alert.waitFor({ state: 'detached' })
+
+  await page.goto(`${app.url}/console/agents/${agent_id}/models`)
+  await page.getByText('The models to choose from could not be loaded').waitFor()
+  expect(await page.getByLabel('Longest answer').isEnabled()).toBe(true)
+  await page.unroute(/manager\.activeKey|models\.choices/)
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByText('The models to choose from could not be loaded').waitFor({ state: 'detached' })
+})
+
 test('a file that is dropped is uploaded', async () => {
   const app = await startApp()
   const { page, complaints } = await openConsole(app, browser, '/uploads')

@@ -35,7 +35,7 @@ export async function openWindow(
 
 /** A browser window on the service, which whoever asks for it closes. */
 export async function createWindow(
-  app: TestApp,
+  app: Pick<TestApp, 'url'>,
   browser: Browser,
   options: ConsoleOptions = {},
 ): Promise<OpenedConsole> {

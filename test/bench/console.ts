@@ -7,6 +7,7 @@ import { type Row, toRow } from './report.ts'
 
 /** Issue 7: on loopback. */
 const goalMs = 1_000
+const PATIENCE_MS = 120_000
 
 export async function measureConsole({ slowRounds }: { readonly slowRounds: number }): Promise<Row[]> {
   const rounds = 3 * slowRounds
@@ -41,11 +42,13 @@ interface Visit {
 async function visit(app: TestApp, browser: Browser): Promise<Visit> {
   const { page, context } = await createWindow(app, browser)
   try {
+    context.setDefaultTimeout(PATIENCE_MS)
     await signIn(app, page)
     const session = await context.newCDPSession(page)
     await session.send('Network.clearBrowserCache')
     await page.goto('about:blank')
-    await session.send('Performance.enable')
+    // Its own time on the processor: on a busy machine the other kind says what others did.
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' })
     const startedAt = performance.now()
     await page.goto(`${app.url}/console/agents`, { waitUntil: 'commit' })
     await page.getByRole('link', { name: 'Greeter' }).waitFor()

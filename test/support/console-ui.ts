@@ -46,7 +46,8 @@ export async function createWindow(
     reducedMotion: 'reduce',
     ...(headers === undefined ? {} : { extraHTTPHeaders: { ...headers } }),
   })
-  context.setDefaultTimeout(20_000)
+  // A condition is waited for, however busy the machine is.
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const complaints: string[] = []
   watch(page, app.url, complaints)

@@ -1,5 +1,5 @@
 /** What the console's lists show while they wait, when they fail, and how one gets around without a mouse. */
-import type { Browser } from 'playwright-core'
+import type { Browser, Locator } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from './support/app.ts'
 import { launchBrowser } from './support/browser.ts'
@@ -56,14 +56,14 @@ test('a key is made with the keyboard alone, and Escape goes back to where one w
   await create.waitFor()
   await page.keyboard.press('Tab')
   await page.keyboard.press('Tab')
-  await expect.poll(() => create.evaluate((one) => one === document.activeElement)).toBe(true)
+  await untilFocused(create)
   await page.keyboard.press('Enter')
   const name = page.getByLabel('Name')
-  await expect.poll(() => name.evaluate((one) => one === document.activeElement)).toBe(true)
+  await untilFocused(name)
   await page.keyboard.press('Escape')
-  await expect.poll(() => create.evaluate((one) => one === document.activeElement)).toBe(true)
+  await untilFocused(create)
   await page.keyboard.press('Enter')
-  await name.waitFor()
+  await untilFocused(name)
   await page.keyboard.type('By hand')
   await page.keyboard.press('Enter')
   await page.getByRole('button', { name: 'I have copied it' }).press('Enter')
@@ -109,3 +109,8 @@ test('a file that is dropped is uploaded', async () => {
   expect(data).toMatchObject([{ filename: 'scene.bin', kind: 'project', state: 'ready' }])
   expect(complaints).toEqual([])
 })
+
+/** What is typed goes there from now on. */
+async function untilFocused(locator: Locator): Promise<void> {
+  await expect.poll(() => locator.evaluate((one) => one === document.activeElement)).toBe(true)
+}

@@ -123,6 +123,7 @@ describe('parent keys', () => {
 test('agent keys are shown when asked for, and a new one ends the old one', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent()
+  await app.createAgent('name: Other\ninstructions: Help.\n')
   const { page, complaints } = await openConsole(app, browser, '/keys?tab=agent')
   await page.getByRole('cell', { name: 'Greeter', exact: true }).waitFor()
   expect(await page.locator('main').innerText()).not.toContain(key)
@@ -137,7 +138,6 @@ test('agent keys are shown when asked for, and a new one ends the old one', asyn
   await page.getByRole('button', { name: 'Done' }).click()
   await page.getByText(next).waitFor()
 
-  await app.createAgent('name: Other\ninstructions: Help.\n')
   await page.getByRole('link', { name: 'Greeter' }).click()
   await page.getByRole('heading', { name: 'Greeter', level: 1 }).waitFor()
   await page.getByRole('button', { name: 'More' }).click()

@@ -10,6 +10,7 @@ import { expectToPlay, rowOf } from './support/console-parts.ts'
 import { openConsole } from './support/console-ui.ts'
 import { expectView } from './support/console-views.ts'
 import { ffmpeg, h264, makeVideo } from './support/conversion.ts'
+import { createMovedClock } from './support/jobs.ts'
 import { uploadWhole } from './support/uploads.ts'
 
 // A browser needs its processor, which others may have on a busy machine.
@@ -119,12 +120,14 @@ describe('an upload', () => {
   })
 
   test('that somebody else makes appears by itself, and the list has pages', async () => {
-    const app = await startApp()
-    const names = Array.from({ length: 27 }, (_, index) => `clip-${index + 1}.bin`)
+    const clock = createMovedClock()
+    const app = await startApp({}, { clock })
     const ids: string[] = []
-    for (const filename of names) {
-      const metadata = { filename, kind: 'project' }
+    for (let count = 1; count <= 27; count++) {
+      const metadata = { filename: `clip-${count}.bin`, kind: 'project' }
       ids.push((await uploadWhole(app, Buffer.from('0123456789'), { metadata })).id)
+      // Those of one second stand in any order.
+      clock.advance(1)
     }
     const { page } = await openConsole(app, browser, '/uploads')
     await rowOf(page, 'clip-27.bin').waitFor()

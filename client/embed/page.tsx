@@ -69,7 +69,7 @@ function Snippets({ agentId, agentKey, looks }: SnippetsProps) {
       <Text size="xs" c="dimmed">
         The agent’s key may be public: it can chat with this agent and nothing else. Limit who uses it by
         origins and by the budget of the model policy, or{' '}
-        <TextLink to="/keys" search={{ tab: 'agent', agent: agentId }} inherit>
+        <TextLink to="/keys" search={{ tab: 'agent', agent: agentId }} underline="always" inherit>
           give it a new one
         </TextLink>
         .

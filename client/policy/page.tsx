@@ -19,15 +19,20 @@ export function PolicyPage() {
 }
 
 function Policy({ policy }: { readonly policy: ModelPolicy }) {
-  const { data: models = [] } = useQuery(modelsQuery)
+  const { data: models = [], error, refetch } = useQuery(modelsQuery)
   const editing = usePolicy(policy)
   const isDirty = useRef(false)
   isDirty.current = editing.isDirty
   return (
-    <div className="two-columns">
-      <PolicyForm policy={policy} editing={editing} models={models} />
-      <Effective policy={policy} />
+    <>
+      {error === null ? null : (
+        <Failed error={error} what="The models to choose from" retry={() => void refetch()} />
+      )}
+      <div className="two-columns">
+        <PolicyForm policy={policy} editing={editing} models={models} />
+        <Effective policy={policy} />
+      </div>
       <LeaveGuard isDirty={isDirty} what="the model policy" />
-    </div>
+    </>
   )
 }

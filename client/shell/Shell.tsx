@@ -5,6 +5,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
 import { isSignedOut } from '../failure.ts'
 import { Failed, Loading } from '../parts/states.tsx'
+import { FailureNotice } from './FailureNotice.tsx'
 import { Icon } from './icons.tsx'
 import { KeySwitch } from './KeySwitch.tsx'
 import { Navigation } from './Navigation.tsx'
@@ -34,6 +35,7 @@ export function Shell() {
         {me === undefined ? <Loading what="the pages" rows={5} height={36} /> : <Navigation />}
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
+        <FailureNotice />
         {me !== undefined ? <Outlet /> : null}
         {me === undefined && error === null ? <Loading what="the console" /> : null}
         {me === undefined && error !== null ? (
@@ -50,7 +52,7 @@ function Head({ isKnown }: { readonly isKnown: boolean }) {
   return (
     <Group h="100%" px="md" justify="space-between" wrap="nowrap">
       <Group gap="xs" wrap="nowrap">
-        {isKnown ? <PhoneNavigation /> : null}
+        {isKnown ? <PhoneNavigation /> : <Skeleton w={34} h={34} hiddenFrom="sm" />}
         <Link to="/agents" className="brand">
           Parley
         </Link>

@@ -19,7 +19,7 @@ import { meQuery, useMe } from './use-me.ts'
 export function SignInAgain() {
   const hasEnded = useSyncExternalStore(onSessionChange, hasSessionEnded)
   return (
-    <Dialog title="You are signed out" isOpen={hasEnded} onClose={forgetSessionEnd}>
+    <Dialog title="You are signed out" isOpen={hasEnded} onClose={forgetSessionEnd} isAboveAll>
       <SignInForm />
     </Dialog>
   )

@@ -1,5 +1,6 @@
 /** The rows of the bench: what each one asks of both servers, and its goal. */
 import { BenchFailure } from './connection.ts'
+import { measureConsole } from './console.ts'
 import { measureSlowStreams, measureStart } from './footprint.ts'
 import { runRequests, runStreams } from './load.ts'
 import { type Row, toRow } from './report.ts'
@@ -32,6 +33,7 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   status: measureStatus,
   start: measureStart,
   widget: measureWidget,
+  console: measureConsole,
 }
 
 type Key = 'parentKey' | 'agentKey'

@@ -1,12 +1,11 @@
 /** How the tests run: every `.test.ts` file below test/, two at a time, each in a process of its own. */
 import { defineConfig } from 'vitest/config'
+import { onBothDatabases, onPostgres } from './test/support/databases.ts'
 import { CountReporter } from './test/support/reporter.ts'
 
 // biome-ignore lint/style/noDefaultExport: vitest reads its configuration from there.
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/build-web.ts', 'test/support/start-postgres.ts'],
     setupFiles: ['test/support/setup.ts'],
     reporters: ['default', new CountReporter()],
     pool: 'forks',
@@ -15,5 +14,26 @@ export default defineConfig({
     hookTimeout: 30_000,
     // A condition is waited for, however busy the machine is.
     expect: { poll: { timeout: 15_000 } },
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'sqlite',
+          include: ['test/**/*.test.ts'],
+          exclude: onPostgres,
+          globalSetup: ['test/support/build-web.ts'],
+          provide: { database: 'sqlite' },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'postgres',
+          include: [...onPostgres, ...onBothDatabases],
+          globalSetup: ['test/support/build-web.ts', 'test/support/start-postgres.ts'],
+          provide: { database: 'postgres' },
+        },
+      },
+    ],
   },
 })

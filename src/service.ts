@@ -23,7 +23,7 @@ import { createFileSweeper } from './files/sweep.ts'
 import { createHealth } from './health.ts'
 import { createDrain, listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
-import { createParentKey, registerParentKey } from './keys/keys.ts'
+import { insertFirstKey, registerParentKey } from './keys/keys.ts'
 import { hasParentKey } from './keys/store.ts'
 import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
@@ -32,7 +32,9 @@ import { openSharedState } from './shared-state/open.ts'
 import type { Blobs } from './storage/blobs.ts'
 import { openStoreFolder } from './storage/folder.ts'
 import type { GrowingStore } from './storage/growing.ts'
-import { openBlobs, openUploadStore } from './storage/open.ts'
+import { getInstallationId, shareSecret } from './storage/installation.ts'
+import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from './storage/open.ts'
+import { lockInstallation } from './storage/store.ts'
 import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
@@ -119,7 +121,8 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     if (isDraining) response.shouldKeepAlive = false
     app.listener(request, response)
   }
-  await recoverUploads(deps)
+  // Beside other servers, what one leaves behind becomes free when its leases run out.
+  if (opened.isOnlyServer) await recoverUploads(deps)
   const server = await listen(listener, address.host, address.port)
   const drain = createDrain(server)
   sayWhatIsMissing(deps)
@@ -185,15 +188,16 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
 
 async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
-  { db, postgres }: OpenedDatabase,
+  { db, postgres, isOnlyServer }: OpenedDatabase,
   hooks: ReadHooks,
 ): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log } = options
   const sealer = await loadSealer(config, { db, random })
+  if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
   // Before anything that goes on by itself: it may refuse to.
-  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log })
+  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
@@ -230,11 +234,11 @@ async function createDeps(
 }
 
 /** Opens every place that bytes are kept in, or none. */
-async function openStores(options: ServiceOptions, deps: Pick<Deps, 'db' | 'clock' | 'log'>) {
+async function openStores(options: ServiceOptions, deps: StoreDeps) {
   const { config } = options
   const opened: { close(): Promise<void> }[] = []
   try {
-    const workFolder = await openStoreFolder(config.dataDir, 'conversions')
+    const workFolder = await openStoreFolder(config.dataDir, 'conversions', abandonedBefore(deps))
     opened.push(workFolder)
     const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', deps))
     opened.push(fileBlobs)
@@ -258,7 +262,14 @@ function startMcp(
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
   if (await hasParentKey(deps.db)) return undefined
-  return (await createParentKey(deps, serviceActor, 'first')).text
+  await getInstallationId(deps)
+  const key = await deps.db.transaction().execute(async (trx) => {
+    // Of servers that start at the same time one makes it.
+    await lockInstallation(trx)
+    return (await hasParentKey(trx)) ? undefined : insertFirstKey({ ...deps, db: trx }, serviceActor)
+  })
+  deps.keys.forget()
+  return key?.text
 }
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {

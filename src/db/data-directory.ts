@@ -21,12 +21,28 @@ const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
   const entries = await readdir(dataDir)
-  const foreign = entries.find((entry) => !harmless.test(entry))
+  const foreign = entries.find(isForeign)
   if (foreign !== undefined && !entries.includes(databaseName)) {
     throw new StartupError(
       `The data directory ${dataDir} holds other files (such as ${foreign}) but no Parley database, so none is created there; set PARLEY_DATA_DIR to an empty directory, or put ${databaseName} back.`,
     )
   }
+}
+
+/**
+ * Keeps a new database elsewhere away from a directory that is in use: to it, the files of another one would look like rubbish.
+ * @throws StartupError when the directory holds any.
+ */
+export async function assertUnused(dataDir: string): Promise<void> {
+  const foreign = (await readdir(dataDir)).find(isForeign)
+  if (foreign === undefined) return
+  throw new StartupError(
+    `The database in DATABASE_URL is empty, but the data directory ${dataDir} holds files (such as ${foreign}) that belong to another one; set PARLEY_DATA_DIR to an empty directory, or correct DATABASE_URL.`,
+  )
+}
+
+function isForeign(entry: string): boolean {
+  return !harmless.test(entry)
 }
 
 /**

@@ -32,7 +32,8 @@ import { openSharedState } from './shared-state/open.ts'
 import type { Blobs } from './storage/blobs.ts'
 import { openStoreFolder } from './storage/folder.ts'
 import type { GrowingStore } from './storage/growing.ts'
-import { getInstallationId, openBlobs, openUploadStore } from './storage/open.ts'
+import { getInstallationId, shareSecret } from './storage/installation.ts'
+import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from './storage/open.ts'
 import { lockInstallation } from './storage/store.ts'
 import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
@@ -187,15 +188,16 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
 
 async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
-  { db, postgres }: OpenedDatabase,
+  { db, postgres, isOnlyServer }: OpenedDatabase,
   hooks: ReadHooks,
 ): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log } = options
   const sealer = await loadSealer(config, { db, random })
+  if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
   // Before anything that goes on by itself: it may refuse to.
-  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log })
+  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
@@ -232,11 +234,11 @@ async function createDeps(
 }
 
 /** Opens every place that bytes are kept in, or none. */
-async function openStores(options: ServiceOptions, deps: Pick<Deps, 'db' | 'clock' | 'log'>) {
+async function openStores(options: ServiceOptions, deps: StoreDeps) {
   const { config } = options
   const opened: { close(): Promise<void> }[] = []
   try {
-    const workFolder = await openStoreFolder(config.dataDir, 'conversions')
+    const workFolder = await openStoreFolder(config.dataDir, 'conversions', abandonedBefore(deps))
     opened.push(workFolder)
     const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', deps))
     opened.push(fileBlobs)

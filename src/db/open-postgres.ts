@@ -1,5 +1,5 @@
 /** Opens a PostgreSQL database, which any number of servers and commands share. */
-import { PostgresDialect, PostgresQueryCompiler } from 'kysely'
+import { type Kysely, PostgresDialect, PostgresQueryCompiler } from 'kysely'
 import { Client, type Pool } from 'pg'
 import type { Logger } from 'pino'
 import { StartupError } from '../startup-error.ts'
@@ -9,6 +9,7 @@ import { migrations } from './migrations/index.ts'
 import type { OpenedDatabase, OpenOptions } from './open.ts'
 import { createMigrationPool, createPool, toClientConfig, toPostgresKysely } from './postgres.ts'
 import { DatabaseAway, toDatabaseError } from './postgres-errors.ts'
+import type { Tables } from './tables.ts'
 
 /** As `server_version_num` counts. */
 const OLDEST_POSTGRES = 140_000
@@ -20,19 +21,10 @@ type PostgresOptions = OpenOptions & { readonly databaseUrl: string }
  * @throws StartupError, in a sentence that never holds the password, when it cannot be used as it is.
  */
 export async function openPostgresDatabase(options: PostgresOptions): Promise<OpenedDatabase> {
-  const { dataDir, databaseUrl, role, log = { warn() {} } } = options
+  const { dataDir, databaseUrl, role, log = quiet } = options
   if (role === 'server' && dataDir !== ':memory:') await makeDataDirectory(dataDir)
-  const where = readTarget(databaseUrl)
-  const pool = createPool(databaseUrl, log)
-  const db = toPostgresKysely(pool)
-  let closing: Promise<void> | undefined
-  const close = () => {
-    closing ??= pool.end()
-    return closing
-  }
+  const { db, pending, target, close } = await examinePostgres(databaseUrl, log)
   try {
-    await assertFit(pool, where)
-    const pending = await listPendingMigrations(db, migrations)
     if (role === 'command') assertNonePending(pending)
     const isNew = pending.length === Object.keys(migrations).length
     if (isNew && dataDir !== ':memory:') await assertUnused(dataDir)
@@ -41,12 +33,51 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Op
     return { db, isOnlyServer: false, postgres: { createClient }, close }
   } catch (error) {
     await close()
-    throw toStartupError(error, where)
+    throw toStartupError(error, target)
   }
 }
 
+/** A database as it was found. */
+export interface ExaminedPostgres {
+  readonly db: Kysely<Tables>
+  /** Such as 15.4. */
+  readonly version: string
+  readonly isEncrypted: boolean
+  /** The migrations it has not had. */
+  readonly pending: readonly string[]
+  readonly target: Target
+  close(): Promise<void>
+}
+
+/**
+ * Opens the database that the URL names, and changes nothing.
+ * @throws StartupError as `openPostgresDatabase`.
+ */
+export async function examinePostgres(
+  databaseUrl: string,
+  log: Pick<Logger, 'warn'> = quiet,
+): Promise<ExaminedPostgres> {
+  const target = readTarget(databaseUrl)
+  const pool = createPool(databaseUrl, log)
+  let closing: Promise<void> | undefined
+  const close = () => {
+    closing ??= pool.end()
+    return closing
+  }
+  try {
+    const { version, is_encrypted: isEncrypted } = await readTraits(pool, target)
+    const db = toPostgresKysely(pool)
+    return { db, version, isEncrypted, pending: await listPendingMigrations(db, migrations), target, close }
+  } catch (error) {
+    await close()
+    throw toStartupError(error, target)
+  }
+}
+
+const quiet = { warn() {} }
+
 /** Where a URL leads, for sentences. */
-interface Target {
+export interface Target {
   readonly server: string
   readonly database: string
   readonly user: string
@@ -64,32 +95,34 @@ function readTarget(databaseUrl: string): Target {
 }
 
 interface Traits {
-  readonly version: number
+  readonly version: string
+  readonly version_number: number
   readonly encoding: string
   readonly is_standby: boolean
+  readonly is_encrypted: boolean
 }
 
-const traits = `select current_setting('server_version_num')::int as version,
-  current_setting('server_encoding') as encoding, pg_is_in_recovery() as is_standby`
+const traits = `select split_part(current_setting('server_version'), ' ', 1) as version,
+  current_setting('server_version_num')::int as version_number, current_setting('server_encoding') as encoding,
+  pg_is_in_recovery() as is_standby, (select ssl from pg_stat_ssl where pid = pg_backend_pid()) as is_encrypted`
 
 /** @throws StartupError for a server that rows could not be kept in as they are, or not at all. */
-async function assertFit(pool: Pool, { server, database }: Target): Promise<void> {
+async function readTraits(pool: Pool, { server, database }: Target): Promise<Traits> {
   const { rows } = await pool.query<Traits>(traits).catch((error: unknown) => {
     throw toDatabaseError(error)
   })
-  const { version, encoding, is_standby: isStandby } = rows[0] as Traits
+  const found = rows[0] as Traits
   const name = `PostgreSQL at ${server}`
-  if (version < OLDEST_POSTGRES) {
+  if (found.version_number < OLDEST_POSTGRES)
+    throw new StartupError(`${name} is too old (${found.version}): ${OLDEST_POSTGRES / 10_000} is needed.`)
+  if (found.encoding !== 'UTF8') {
     throw new StartupError(
-      `${name} is too old (${Math.floor(version / 10_000)}): ${OLDEST_POSTGRES / 10_000} is needed.`,
+      `The database ${database} of ${name} keeps text as ${found.encoding}; make one with \`createdb --encoding=UTF8 --template=template0\`.`,
     )
   }
-  if (encoding !== 'UTF8') {
-    throw new StartupError(
-      `The database ${database} of ${name} keeps text as ${encoding}; make one with \`createdb --encoding=UTF8 --template=template0\`.`,
-    )
-  }
-  if (isStandby) throw new StartupError(`${name} is a standby, which cannot be written to; name the primary.`)
+  if (found.is_standby)
+    throw new StartupError(`${name} is a standby, which cannot be written to; name the primary.`)
+  return found
 }
 
 async function migrate(databaseUrl: string, log: Pick<Logger, 'warn'>): Promise<void> {

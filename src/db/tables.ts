@@ -300,6 +300,8 @@ export interface InstallationTable {
   /** A UUID. */
   id: string
   created_at: number
+  /** The name of the key that follows from the secret its servers share; null where there is one server. */
+  secret_key_id: Generated<string | null>
 }
 
 /** The requests that counted against one limit in a minute. Used on PostgreSQL alone, as the next two. */

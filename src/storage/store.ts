@@ -16,10 +16,29 @@ export async function sumKeptBytes(db: Database, tenantId: string, now: number):
   return Number(ofFiles.bytes ?? 0) + Number(ofArtifacts.bytes ?? 0)
 }
 
-/** The installation's id; undefined while nobody has asked for one. */
-export async function findInstallationId(db: Database): Promise<string | undefined> {
-  const row = await db.selectFrom('installation').select('id').executeTakeFirst()
-  return row?.id
+/** The installation; undefined while nobody has asked for its id. */
+export async function findInstallation(
+  db: Database,
+): Promise<{ readonly id: string; readonly secret_key_id: string | null } | undefined> {
+  return db.selectFrom('installation').select(['id', 'secret_key_id']).executeTakeFirst()
+}
+
+/** Names the key of the secret that is shared, where none is named yet or one of these. */
+export async function updateSecret(
+  db: Database,
+  keyId: string,
+  formerKeyIds: readonly string[],
+): Promise<void> {
+  await db
+    .updateTable('installation')
+    .set({ secret_key_id: keyId })
+    .where((where) =>
+      where.or([
+        where('secret_key_id', 'is', null),
+        ...formerKeyIds.map((former) => where('secret_key_id', '=', former)),
+      ]),
+    )
+    .execute()
 }
 
 /** Gives the installation an id, unless it has one. */

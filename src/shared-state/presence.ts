@@ -88,7 +88,9 @@ export class Presence {
 
   private async register(): Promise<void> {
     const arrival = { replica: this.newName(), former: this.name, open: this.open.snapshot() }
-    this.replicas = await this.store.register(arrival)
+    const replicas = await this.store.register(arrival)
+    // A store that has lost what it knew hears of the others within a second.
+    this.replicas = Math.max(this.replicas, replicas)
     this.name = arrival.replica
     if (this.state === 'away') this.deps.log.info('what replicas share is back: limits hold over all of them')
     this.state = 'reached'

@@ -13,6 +13,7 @@ export class RedisConnection {
   readonly redis: Redis
   /** Why the last attempt to connect failed. */
   private trouble: Error | undefined
+  private isDropped = false
 
   constructor(url: string) {
     this.redis = new Redis(url, {
@@ -33,6 +34,7 @@ export class RedisConnection {
     })
     this.redis.on('ready', () => {
       this.trouble = undefined
+      this.isDropped = false
     })
   }
 
@@ -47,9 +49,16 @@ export class RedisConnection {
       return await within(ANSWER_WITHIN_MS, question(this.redis))
     } catch (error) {
       // An answer that comes late must not be taken for the next one's.
-      if (error instanceof NoAnswer) this.redis.disconnect(true)
+      if (error instanceof NoAnswer) this.drop()
       throw this.trouble ?? error
     }
+  }
+
+  /** Makes the connection anew. */
+  drop(): void {
+    if (this.isDropped) return
+    this.isDropped = true
+    this.redis.disconnect(true)
   }
 
   close(): void {

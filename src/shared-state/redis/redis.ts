@@ -91,7 +91,7 @@ class Ear {
       onGap()
     }
     redis.on('message', (_channel: string, text: string) => onMessage(text))
-    redis.on('ready', () => void subscribe().catch(() => redis.disconnect(true)))
+    redis.on('ready', () => void subscribe().catch(() => connection.drop()))
     redis.on('close', () => {
       this.isOpen = false
     })

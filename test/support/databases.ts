@@ -1,7 +1,7 @@
 /** Which test files run on which database: everything on SQLite, what rooms keep in rows on PostgreSQL as well. */
 
 /** Tests of PostgreSQL itself. */
-export const onPostgres = ['test/postgres-*.test.ts']
+export const onPostgres = ['test/postgres-*.test.ts', 'test/replicas-*.test.ts']
 
 /** The tests of rooms: they say nothing of which database there is, so they hold on both. */
 export const onBothDatabases = [

@@ -13,6 +13,7 @@ import {
 } from './requests.ts'
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
 import { limitMs, model, type Stand, withBoth } from './stand.ts'
+import { measureScale } from './scale.ts'
 import { measureStatus } from './status.ts'
 import { measureFiles } from './transfers.ts'
 import { measureUploads } from './uploads.ts'
@@ -32,6 +33,7 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   status: measureStatus,
   start: measureStart,
   widget: measureWidget,
+  scale: measureScale,
 }
 
 type Key = 'parentKey' | 'agentKey'

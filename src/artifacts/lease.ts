@@ -13,6 +13,7 @@ import {
 /** Whoever does not renew it in time has lost it; until they find out, the fence shuts them out. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
+const FREE_AGAIN_AFTER_MS = 1_000
 
 type LeaseDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts'>
 
@@ -82,10 +83,27 @@ function hold(deps: LeaseDeps, row: UploadRow): HeldLease {
     stopped: held.stopped,
     async release() {
       clearInterval(renewing)
-      await updateLeased(db, row, { lease_until: null }).catch(onFailure)
+      const free = () => updateLeased(db, row, { lease_until: null })
+      await free().catch((error) => {
+        onFailure(error)
+        freeLater(free)
+      })
       held.end()
     },
   }
+}
+
+/** With the database away: whoever goes on with the upload once it is back need not wait until the lease runs out. */
+function freeLater(free: () => Promise<unknown>): void {
+  let tries = 0
+  const timer = setInterval(() => {
+    tries += 1
+    if (tries === LEASE_SECONDS) clearInterval(timer)
+    free().then(
+      () => clearInterval(timer),
+      () => {},
+    )
+  }, FREE_AGAIN_AFTER_MS).unref()
 }
 
 /** What somebody is told who was writing until another client, or the same one again, went on. */

@@ -3,6 +3,7 @@ import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type Postgres
 import { type Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
 import { isFromServer, toDatabaseError } from './postgres-errors.ts'
+import { createPulse, type Pulse } from './postgres-pulse.ts'
 import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
@@ -83,37 +84,40 @@ function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
 }
 
 /** Kysely over a pool, which is closed with it. */
-export function toPostgresKysely(pool: Pool, toDialect = (on: PostgresPool): Dialect => createDialect(on)) {
+export function toPostgresKysely(
+  pool: Pool,
+  toDialect = (on: PostgresPool): Dialect => new PostgresDialect({ pool: on }),
+): Kysely<Tables> {
   return new Kysely<Tables>({ dialect: toDialect(toKyselyPool(pool)) })
 }
 
-function createDialect(pool: PostgresPool): Dialect {
-  return new PostgresDialect({ pool })
-}
-
 function toKyselyPool(pool: Pool): PostgresPool {
+  const pulse = createPulse(pool.options)
   return {
     async connect() {
       const client = await pool.connect().catch((error: unknown) => {
         throw toDatabaseError(error)
       })
-      return toKyselyClient(client)
+      return toKyselyClient(client, pulse)
     },
     end: () => pool.end(),
   }
 }
 
 /** A connection that has failed is not used again: an answer that comes late must not be taken for the next one's. */
-function toKyselyClient(client: PoolClient): PostgresPoolClient {
+function toKyselyClient(client: PoolClient, pulse: Pulse): PostgresPoolClient {
   let isBroken = false
   async function query(text: string, parameters: readonly unknown[]) {
     // There is nothing left to roll back, and why is known already.
     if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
+    const endWatch = pulse.watch(client)
     try {
       return await client.query(text, [...parameters])
     } catch (error) {
       isBroken ||= !isFromServer(error)
       throw toDatabaseError(error)
+    } finally {
+      endWatch()
     }
   }
   return { query, release: () => client.release(isBroken) } as unknown as PostgresPoolClient

@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chown, mkdtemp, rm } from 'node:fs/promises'
+import { chown, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -26,8 +26,8 @@ export interface PostgresServer {
   stop(): Promise<void>
   /** As a crash does. */
   kill(): Promise<void>
-  /** Holds the process, connections and all, until the signal to go on. */
-  signal(name: 'SIGSTOP' | 'SIGCONT'): void
+  /** Holds every process of it until the signal to go on. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): Promise<void>
   /** Starts it again, on the same port with the same rows. */
   start(): Promise<void>
   /** Ends it and its folder. */
@@ -39,7 +39,9 @@ export async function startPostgres(): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'parley-postgres-'))
   const isRoot = process.getuid?.() === 0
   if (isRoot) await chown(folder, NOBODY, NOBODY)
-  const asUser = isRoot ? ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : []
+  const asNobody = isRoot ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : []
+  // A run that is killed does not leave it behind.
+  const asUser = ['setpriv', ...asNobody, '--pdeathsig=QUIT']
   const data = join(folder, 'data')
   const [initdb, postgres] = [getProgram('initdb'), getProgram('postgres')]
   const words = [
@@ -100,7 +102,11 @@ export async function startPostgres(): Promise<PostgresServer> {
     urlOf: (database) => `postgres://parley@127.0.0.1:${port}/${database}`,
     stop: () => end('SIGINT'),
     kill: () => end('SIGKILL'),
-    signal: (name) => void child?.kill(name),
+    async signal(name) {
+      const pid = child?.pid as number
+      const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      for (const one of [pid, ...children.trim().split(' ').map(Number)]) process.kill(one, name)
+    },
     start,
     async remove() {
       await end('SIGKILL')

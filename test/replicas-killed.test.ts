@@ -9,7 +9,7 @@ import { makeVideo } from './support/conversion.ts'
 import { makeGate, until } from './support/jobs.ts'
 import { callServer, makeFolder, startServer } from './support/process.ts'
 import { startLoad } from './support/replica-load.ts'
-import { makeInstallation, sharedStores, type SharedStore } from './support/replicas.ts'
+import { makeInstallation, type SharedStore } from './support/replicas.ts'
 import { startS3rver } from './support/s3rver.ts'
 import { beginUpload, readArtifact, readStatus, type Target, untilState, uploadWhole } from './support/uploads.ts'
 
@@ -22,11 +22,12 @@ const RECOVERED_AFTER_MS = 2_000
 /** Two replicas in processes of their own, on one data directory. */
 async function startProcesses(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
   const folder = await makeFolder()
-  const env = { ...(await makeInstallation(store)), ...more, PARLEY_DATA_DIR: join(folder, 'data') }
+  const installation = await makeInstallation(store)
+  const env = { ...installation, ...more, PARLEY_DATA_DIR: join(folder, 'data') }
   const off = { PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_MAX_STREAMS_PARENT: '0', PARLEY_MAX_STREAMS_ADDRESS: '0' }
   const start = () => startServer({ folder, env: { ...env, ...off } })
   const servers = [await start(), await start()] as const
-  const key = env.PARLEY_PARENT_KEY as string
+  const key = installation.PARLEY_PARENT_KEY as string
   const targets = servers.map(({ url }): Target => ({ url, key, fetch }))
   return { folder, key, servers, targets: targets as [Target, Target] }
 }

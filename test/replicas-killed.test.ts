@@ -6,12 +6,19 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { startBalancer } from './support/balancer.ts'
 import { makeVideo } from './support/conversion.ts'
-import { makeGate, until } from './support/jobs.ts'
+import { countTries, makeGate, until } from './support/jobs.ts'
 import { callServer, makeFolder, startServer } from './support/process.ts'
 import { startLoad } from './support/replica-load.ts'
 import { makeInstallation, type SharedStore } from './support/replicas.ts'
 import { startS3rver } from './support/s3rver.ts'
-import { beginUpload, readArtifact, readStatus, type Target, untilState, uploadWhole } from './support/uploads.ts'
+import {
+  beginUpload,
+  readArtifact,
+  readStatus,
+  type Target,
+  untilState,
+  uploadWhole,
+} from './support/uploads.ts'
 
 // Processes, on a busy machine, and leases that have to run out.
 vi.setConfig({ testTimeout: 300_000 })
@@ -24,7 +31,11 @@ async function startProcesses(store: SharedStore, more: Readonly<Record<string, 
   const folder = await makeFolder()
   const installation = await makeInstallation(store)
   const env = { ...installation, ...more, PARLEY_DATA_DIR: join(folder, 'data') }
-  const off = { PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_MAX_STREAMS_PARENT: '0', PARLEY_MAX_STREAMS_ADDRESS: '0' }
+  const off = {
+    PARLEY_RATE_LIMIT_PARENT: '0',
+    PARLEY_MAX_STREAMS_PARENT: '0',
+    PARLEY_MAX_STREAMS_ADDRESS: '0',
+  }
   const start = () => startServer({ folder, env: { ...env, ...off } })
   const servers = [await start(), await start()] as const
   const key = installation.PARLEY_PARENT_KEY as string
@@ -34,7 +45,7 @@ async function startProcesses(store: SharedStore, more: Readonly<Record<string, 
 
 async function expectAllAgents({ url, key }: Target, ids: readonly string[]): Promise<void> {
   const { body } = await callServer(url, 'GET', '/v1/agents', key)
-  const there = new Set(body.data.map((agent: { readonly agent_id: string }) => agent.agent_id))
+  const there = new Set(body.data.map(({ id }: { readonly id: string }) => id))
   expect(ids.filter((id) => !there.has(id))).toEqual([])
 }
 
@@ -82,19 +93,18 @@ test('the conversion of a replica that is killed is done by the other, once, and
   const module = join(gate.folder, 'hooks.mjs')
   await writeFile(module, hooks(events))
   await appendFile(events, '')
-  const { folder, servers, targets } = await startProcesses('PostgreSQL', { ...gate.env, PARLEY_HOOKS: module })
+  const { folder, servers, targets } = await startProcesses('PostgreSQL', {
+    ...gate.env,
+    PARLEY_HOOKS: module,
+  })
   const bytes = await readFile(await makeVideo(join(folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
   // Its own replica begins with a job before any other has heard of it.
   const { id } = await beginUpload(targets[0], { size: bytes.length, body: bytes })
-  const listStarts = async () => (await readFile(join(gate.folder, 'started'), 'utf8').catch(() => '')).split('\n')
-  await until(async () => (await listStarts()).length > 1, 'ffmpeg runs')
-  await wait(1_000)
-  expect((await listStarts()).length).toBe(2)
+  await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
   await servers[0].crash()
+  await expect.poll(() => countTries(gate), { timeout: 120_000 }).toBe(2)
   await gate.open()
-  await expect
-    .poll(async () => (await readStatus(targets[1], id)).state, { timeout: 120_000 })
-    .toBe('ready')
+  await expect.poll(async () => (await readStatus(targets[1], id)).state, { timeout: 120_000 }).toBe('ready')
   expect(await readStatus(targets[1], id)).toMatchObject({ conversion: { result: 'converted' } })
   await until(async () => (await readStatus(targets[1], id)).acknowledged === true, 'the host has heard')
   const heard = (await readFile(events, 'utf8')).trim().split('\n')

@@ -7,24 +7,28 @@ import { serviceActor } from '../src/audit/actor.ts'
 import type { CompletedUpload } from '../src/service.ts'
 import { setBudget } from '../src/usage/budgets.ts'
 import { makeVideo } from './support/conversion.ts'
-import { makeGate, until } from './support/jobs.ts'
+import { countTries, makeGate, until } from './support/jobs.ts'
 import { makeFolder } from './support/process.ts'
 import { makeInstallation, sharedStores, stallPatch, startReplicas } from './support/replicas.ts'
-import { beginUpload, patchUpload, readArtifact, readOffset, readStatus, untilState } from './support/uploads.ts'
+import {
+  beginUpload,
+  patchUpload,
+  readArtifact,
+  readOffset,
+  readStatus,
+  untilState,
+} from './support/uploads.ts'
 import { ask, totalUsage } from './support/usage.ts'
 
 // Databases, servers and processes take their time on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
 
 /** The settings of replicas on one data directory. */
-async function makeOnFolder(store: (typeof sharedStores)[number], more: Readonly<Record<string, string>> = {}) {
+async function makeOnFolder(
+  store: (typeof sharedStores)[number],
+  more: Readonly<Record<string, string>> = {},
+) {
   return { ...(await makeInstallation(store)), PARLEY_DATA_DIR: join(await makeFolder(), 'data'), ...more }
-}
-
-/** How often ffmpeg was begun behind that gate. */
-async function countStarts({ folder }: { readonly folder: string }): Promise<number> {
-  const text = await readFile(join(folder, 'started'), 'utf8').catch(() => '')
-  return text.split('\n').length - 1
 }
 
 describe.each(sharedStores)('through %s', (store) => {
@@ -66,11 +70,11 @@ describe.each(sharedStores)('through %s', (store) => {
     const apps = await startReplicas(env)
     const bytes = await readFile(await makeVideo(join(gate.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
     const { id } = await beginUpload(apps[0], { size: bytes.length, body: bytes })
-    await until(async () => (await countStarts(gate)) > 0, 'ffmpeg runs')
+    await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
     for (const { service } of apps) service.deps.artifacts.processing.wake()
     // What it would begin it has begun by then: it has looked, and answers.
     for (const app of apps) expect((await readStatus(app, id)).state).toBe('processing')
-    expect(await countStarts(gate)).toBe(1)
+    expect(await countTries(gate)).toBe(1)
     await gate.open()
     await untilState(apps[1], id, 'ready')
     expect(await readStatus(apps[1], id)).toMatchObject({ conversion: { result: 'converted' } })
@@ -95,7 +99,7 @@ describe.each(sharedStores)('through %s', (store) => {
     const [one, other] = await startReplicas(env)
     const video = await readFile(await makeVideo(join(gate.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
     const { id } = await beginUpload(one, { size: video.length, body: video })
-    await until(async () => (await countStarts(gate)) === 1, 'ffmpeg runs')
+    await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
     const begun = await beginUpload(one, { size: 1_000 })
     const writing = await stallPatch(one, begun, Buffer.from('hello'))
     await until(async () => {
@@ -109,7 +113,7 @@ describe.each(sharedStores)('through %s', (store) => {
     await one.service.close()
     await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
     // Long before the lease would have ended.
-    await until(async () => (await countStarts(gate)) === 2, 'the other runs it')
+    await until(async () => (await countTries(gate)) === 2, 'the other runs it')
     await gate.open()
     await untilState(other, id, 'ready')
     const offset = await readOffset(other, begun)

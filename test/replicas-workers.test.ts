@@ -1,9 +1,17 @@
 /** `serve --workers`: several processes on one port, started, kept and stopped as one. */
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from './support/postgres.ts'
-import { callServer, makeFolder, printedLink, type Running, runParley, startParley } from './support/process.ts'
+import {
+  callServer,
+  makeFolder,
+  printedLink,
+  type Running,
+  runParley,
+  startParley,
+} from './support/process.ts'
 
 // These start processes, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
@@ -72,6 +80,7 @@ describe('workers are refused', () => {
   test('with one sentence when the first of them cannot start', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void taken.close())
+    await once(taken, 'listening')
     const { port } = taken.address() as { port: number }
     const env = { PORT: String(port), DATABASE_URL: await createTestDatabase() }
     const { code, stdout, stderr } = await runParley(['serve', '--workers', '3'], {

@@ -28,7 +28,7 @@ async function openCrowd(): Promise<Kysely<Tables>> {
   const databaseUrl = isPostgres ? await createTestDatabase() : undefined
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
-  await insertCrowd(db, 100, 3_000)
+  await insertCrowd(db, 1_000, 4_000)
   // What the planner knows of so many rows.
   await sql`analyze`.execute(db)
   return db
@@ -59,12 +59,12 @@ async function explain(db: Kysely<Tables>, { sql: text, parameters }: CompiledQu
 
 test('a key, an agent with its policy, and the agents of one key are looked up by an index', async () => {
   const db = await openCrowd()
-  const [tenant, agent] = [crowdNames.tenant(7), crowdNames.agent(107)]
+  const [tenant, agent] = [crowdNames.tenant(7), crowdNames.agent(1_007)]
   const lookUps: Record<string, (on: Kysely<Tables>) => Promise<unknown>> = {
-    credential: (on) => findCredential(on, crowdNames.digest(107)),
+    credential: (on) => findCredential(on, crowdNames.digest(1_007)),
     'parent key': (on) => findParentKey(on, tenant),
     agent: (on) => findAgent(on, tenant, agent),
-    'agent by key': (on) => findAgentByKey(on, '000000000107'),
+    'agent by key': (on) => findAgentByKey(on, '000000001007'),
     'agents of a key': (on) => listAgentRows(on, tenant, { first: 'newest' }),
     'page of them': (on) => listAgentRows(on, tenant, { first: 'newest', limit: 10 }),
     'names of them': (on) => listAgentNames(on, tenant),
@@ -74,6 +74,6 @@ test('a key, an agent with its policy, and the agents of one key are looked up b
     expect(statements, what).toHaveLength(1)
     const plan = await explain(db, statements[0] as CompiledQuery)
     expect(plan, what).toMatch(isPostgres ? /Index/ : /USING .*INDEX/)
-    expect(plan, what).not.toMatch(isPostgres ? /Seq Scan on (agents|credentials)/ : /SCAN/)
+    expect(plan, what).not.toMatch(isPostgres ? /Seq Scan/ : /SCAN/)
   }
 })

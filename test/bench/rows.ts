@@ -12,8 +12,8 @@ import {
   modelsRequest,
 } from './requests.ts'
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
-import { limitMs, model, type Stand, withBoth } from './stand.ts'
 import { measureScale } from './scale.ts'
+import { limitMs, model, type Stand, withBoth } from './stand.ts'
 import { measureStatus } from './status.ts'
 import { measureFiles } from './transfers.ts'
 import { measureUploads } from './uploads.ts'

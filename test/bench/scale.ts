@@ -30,7 +30,8 @@ type LookUp = (crowd: Crowd, agent: number) => Promise<number>
 const lookUps: Readonly<Record<string, { readonly count: number; readonly run: LookUp }>> = {
   'key look-up': {
     count: 200,
-    run: async ({ db }, agent) => ((await findCredential(db, crowdNames.digest(agent))) === undefined ? 0 : 1),
+    run: async ({ db }, agent) =>
+      (await findCredential(db, crowdNames.digest(agent))) === undefined ? 0 : 1,
   },
   "list of one key's agents": {
     count: 20,

@@ -61,7 +61,11 @@ describe.each(sharedStores)('through %s', (store) => {
     await expect.poll(async () => (await totalUsage(one)).requests).toBe(passed)
     const total = await totalUsage(one)
     expect(total.total_tokens).toBeLessThan(500 + total.total_tokens / total.requests)
-    expect((await ask(other, 'one more', { max_tokens: 100 })).status).toBe(429)
+    const counters = await other.service.deps.db
+      .selectFrom('budget_counters')
+      .select(['used', 'reserved'])
+      .execute()
+    expect(counters).toEqual([{ used: total.total_tokens, reserved: 0 }])
   })
 
   test('one conversion is begun once, though both look for it', async () => {

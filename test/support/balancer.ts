@@ -16,7 +16,7 @@ export async function startBalancer(urls: readonly string[]): Promise<{ readonly
 
   function pass(incoming: IncomingMessage, response: ServerResponse): void {
     const target = next()
-    if (target === undefined) return refuse(response, 503)
+    if (target === undefined) return void refuse(response, 503)
     const { method, url = '/', headers } = incoming
     const isSafe = method === 'GET' || method === 'HEAD'
     let [isSent, hasLeft] = [false, false]

@@ -277,6 +277,6 @@ async function recordKeyUse({ keys, log }: Deps): Promise<void> {
 }
 
 /** Lines go to standard error: standard output is for what a person or a script asked for. */
-function createLog({ logLevel }: Config): Logger {
+export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Logger {
   return pino({ level: logLevel, base: null }, pino.destination(2))
 }

@@ -1,7 +1,14 @@
 /** Lets one request at a time write into an upload, whichever process it is in. Security: 2.8 (lease, fence). */
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import { acquireLease, type Upload, type UploadRow, updateLeased } from './store.ts'
+import {
+  acquireLease,
+  breakLease,
+  findUploadRow,
+  type Upload,
+  type UploadRow,
+  updateLeased,
+} from './store.ts'
 
 /** Whoever does not renew it in time has lost it; until they find out, the fence shuts them out. */
 const LEASE_SECONDS = 30
@@ -32,7 +39,13 @@ export async function takeOverUpload(
   await underWay.stop(upload.id, 'taken-over')
   const lease = await takeLease(deps, upload)
   if (lease !== undefined) return lease
-  await underWay.stopElsewhere(upload.id, 'taken-over')
+  const seen = await findUploadRow(deps.db, upload)
+  const isGone = await underWay.stopElsewhere(upload.id, 'taken-over')
+  // Its replica is, or cannot be heard: then the fence shuts it out, should it come back.
+  if (isGone && seen !== undefined) {
+    const row = await breakLease(deps.db, seen, leaseEnd(deps))
+    if (row !== undefined) return hold(deps, row)
+  }
   return leaseUpload(deps, upload)
 }
 
@@ -48,19 +61,26 @@ export async function leaseUpload(
 
 /** Undefined when somebody else has it. */
 async function takeLease(deps: LeaseDeps, upload: Upload): Promise<HeldLease | undefined> {
-  const { db, clock, artifacts } = deps
-  const now = unixSeconds(clock)
-  const row = await acquireLease(db, upload, now, now + LEASE_SECONDS)
-  if (row === undefined) return undefined
-  const hold = artifacts.underWay.hold(row.id)
+  const row = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
+  return row === undefined ? undefined : hold(deps, row)
+}
+
+function leaseEnd({ clock }: LeaseDeps): number {
+  return unixSeconds(clock) + LEASE_SECONDS
+}
+
+/** Keeps a lease that was taken until it is given back. */
+function hold(deps: LeaseDeps, row: UploadRow): HeldLease {
+  const { db, artifacts } = deps
+  const held = artifacts.underWay.hold(row.id)
   const onFailure = (error: unknown) =>
     deps.log.warn({ err: error, artifactId: row.id }, 'a lease could not be renewed')
   const renewing = setInterval(() => {
-    updateLeased(db, row, { lease_until: unixSeconds(clock) + LEASE_SECONDS }).catch(onFailure)
+    updateLeased(db, row, { lease_until: leaseEnd(deps) }).catch(onFailure)
   }, RENEW_EVERY_MS).unref()
   return {
     row,
-    stopped: hold.stopped,
+    stopped: held.stopped,
     async release() {
       clearInterval(renewing)
       const free = () => updateLeased(db, row, { lease_until: null })
@@ -68,14 +88,9 @@ async function takeLease(deps: LeaseDeps, upload: Upload): Promise<HeldLease | u
         onFailure(error)
         freeLater(free)
       })
-      hold.end()
+      held.end()
     },
   }
-}
-
-/** What somebody is told who was writing until another client, or the same one again, went on. */
-export function takenOver(): ServiceError {
-  return locked('Another request goes on with this upload.')
 }
 
 /** With the database away: whoever goes on with the upload once it is back need not wait until the lease runs out. */
@@ -89,6 +104,11 @@ function freeLater(free: () => Promise<unknown>): void {
       () => {},
     )
   }, FREE_AGAIN_AFTER_MS).unref()
+}
+
+/** What somebody is told who was writing until another client, or the same one again, went on. */
+export function takenOver(): ServiceError {
+  return locked('Another request goes on with this upload.')
 }
 
 export function locked(message: string): ServiceError {

@@ -8,6 +8,8 @@ import { takenOver } from './lease.ts'
 
 /** Whoever was asked has stopped by then, or hangs. */
 const STOPPED_WITHIN_MS = 5_000
+/** Whoever is asked on another replica says by then that they are stopping, or is gone. */
+const HEARD_WITHIN_MS = 1_000
 
 /** Why somebody who writes is to stop, and what they are told. */
 const reasons = { 'taken-over': takenOver, removed: artifactNotFound } satisfies Record<
@@ -29,18 +31,23 @@ export interface UploadsUnderWay {
   stop(id: string, reason: StopReason): Promise<boolean>
   /**
    * Asks the same of the other replicas, and waits until a writer of theirs has ended, or for a while; not at all where there are no
-   * others, or somebody here is writing into it.
+   * others, or somebody here is writing into it. True when nobody is: all of them were asked, and none said a word.
    */
-  stopElsewhere(id: string, reason: StopReason): Promise<void>
+  stopElsewhere(id: string, reason: StopReason): Promise<boolean>
 }
 
 export function createUploadsUnderWay(bus: Bus): UploadsUnderWay {
   const holders = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
-  const endsElsewhere = new EventEmitter().setMaxListeners(0)
+  const [stopsElsewhere, endsElsewhere] = [new EventEmitter(), new EventEmitter()]
+  for (const heard of [stopsElsewhere, endsElsewhere]) heard.setMaxListeners(0)
+  bus.subscribe('upload-stopping', (id) => stopsElsewhere.emit(id))
   bus.subscribe('upload-ended', (id) => endsElsewhere.emit(id))
   bus.subscribe('stop-upload', (text) => {
     const [reason, id = ''] = text.split(' ') as [StopReason, string?]
-    holders.get(id)?.stop.abort(reasons[reason]())
+    const holder = holders.get(id)
+    if (holder === undefined) return
+    bus.publish('upload-stopping', id)
+    holder.stop.abort(reasons[reason]())
   })
   return {
     hold(id) {
@@ -65,19 +72,34 @@ export function createUploadsUnderWay(bus: Bus): UploadsUnderWay {
       return true
     },
     async stopElsewhere(id, reason) {
-      if (!bus.reachesOthers || holders.has(id)) return
-      const { promise: ended, resolve } = Promise.withResolvers<void>()
-      endsElsewhere.once(id, resolve)
+      if (!bus.reachesOthers || holders.has(id)) return false
+      const [ended, stopping] = [hear(endsElsewhere, id), hear(stopsElsewhere, id)]
       bus.publish('stop-upload', `${reason} ${id}`)
-      await forAWhile(ended)
-      endsElsewhere.off(id, resolve)
+      await forAWhile(Promise.race([ended.heard, stopping.heard]), HEARD_WITHIN_MS)
+      const isSilent = !ended.isHeard() && !stopping.isHeard()
+      if (!isSilent) await forAWhile(ended.heard)
+      ended.leave()
+      stopping.leave()
+      return isSilent
     },
   }
 }
 
-async function forAWhile(ended: Promise<void>): Promise<void> {
+/** Listens for one word about an upload. */
+function hear(words: EventEmitter, id: string) {
+  const { promise: heard, resolve } = Promise.withResolvers<void>()
+  let isHeard = false
+  const listener = () => {
+    isHeard = true
+    resolve()
+  }
+  words.once(id, listener)
+  return { heard, isHeard: () => isHeard, leave: () => void words.off(id, listener) }
+}
+
+async function forAWhile(ended: Promise<void>, ms = STOPPED_WITHIN_MS): Promise<void> {
   const enough = new AbortController()
-  const overdue = wait(STOPPED_WITHIN_MS, undefined, { signal: enough.signal }).catch(() => {})
+  const overdue = wait(ms, undefined, { signal: enough.signal }).catch(() => {})
   await Promise.race([ended, overdue])
   enough.abort()
 }

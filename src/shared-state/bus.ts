@@ -2,9 +2,10 @@
 
 /**
  * What replicas tell each other: that something remembered is no longer so (which), that an artifact has changed (its id), that
- * whoever writes into one is to stop (why, and its id), that somebody does no longer (its id), and that there are jobs to be done.
+ * whoever writes into one is to stop (why, and its id), that they heard it (its id), that somebody does no longer (its id), and that there
+ * are jobs to be done.
  */
-export type Topic = 'forget' | 'artifact' | 'stop-upload' | 'upload-ended' | 'jobs'
+export type Topic = 'forget' | 'artifact' | 'stop-upload' | 'upload-stopping' | 'upload-ended' | 'jobs'
 
 export interface Bus {
   /** Whether there can be anybody who hears it. */

@@ -31,6 +31,7 @@ export const onBothDatabases = [
   'responses-agents',
   'routes',
   'rpc',
+  'scale-plans',
   'tools-agents',
   'uploads-{bytes,completion,creation,leases,metadata,protocol,races,room,s3,sweep}',
   'usage',

@@ -7,7 +7,7 @@ import { assertUnused, makeDataDirectory } from './data-directory.ts'
 import { applyPostgresMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import type { OpenedDatabase, OpenOptions } from './open.ts'
-import { createMigrationPool, createPool, toClientConfig, toPostgresKysely } from './postgres.ts'
+import { createMigrationPool, createPool, endPool, toClientConfig, toPostgresKysely } from './postgres.ts'
 import { DatabaseAway, toDatabaseError } from './postgres-errors.ts'
 import type { Tables } from './tables.ts'
 
@@ -59,11 +59,7 @@ export async function examinePostgres(
 ): Promise<ExaminedPostgres> {
   const target = readTarget(databaseUrl)
   const pool = createPool(databaseUrl, log)
-  let closing: Promise<void> | undefined
-  const close = () => {
-    closing ??= pool.end()
-    return closing
-  }
+  const close = () => endPool(pool)
   try {
     const { version, is_encrypted: isEncrypted } = await readTraits(pool, target)
     const db = toPostgresKysely(pool)

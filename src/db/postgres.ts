@@ -91,6 +91,11 @@ export function toPostgresKysely(
   return new Kysely<Tables>({ dialect: toDialect(toKyselyPool(pool)) })
 }
 
+/** Closes it, once. */
+export async function endPool(pool: Pool): Promise<void> {
+  if (!pool.ending) await pool.end()
+}
+
 function toKyselyPool(pool: Pool): PostgresPool {
   const pulse = createPulse(pool.options)
   return {
@@ -100,8 +105,14 @@ function toKyselyPool(pool: Pool): PostgresPool {
       })
       return toKyselyClient(client, pulse)
     },
-    end: () => pool.end(),
+    end: () => endPool(pool),
   }
+}
+
+/** The character U+0000 is in no row here: who looks for it finds nothing, and who would write it is refused by the server. */
+function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
+  if (!/^(select|delete)/.test(text)) return [...parameters]
+  return parameters.map((value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value))
 }
 
 /** A connection that has failed is not used again: an answer that comes late must not be taken for the next one's. */
@@ -112,7 +123,7 @@ function toKyselyClient(client: PoolClient, pulse: Pulse): PostgresPoolClient {
     if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
     const endWatch = pulse.watch(client)
     try {
-      return await client.query(text, [...parameters])
+      return await client.query(text, toStorable(text, parameters))
     } catch (error) {
       isBroken ||= !isFromServer(error)
       throw toDatabaseError(error)

@@ -150,9 +150,10 @@ export async function borrowDatabase(): Promise<{ readonly url: string; giveBack
   return { url, giveBack: () => void unused.push(name) }
 }
 
-/** Deletes every row; the order of the tables does not matter then. */
+/** Deletes every row, and what a test that failed has left; the order of the tables does not matter then. */
 const emptyAll = `do $$ declare name text; begin
   perform pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
+  drop function if exists fail_at() cascade;
   set local session_replication_role = replica;
   for name in select tablename from pg_tables where schemaname = 'public' and tablename <> 'kysely_migration' loop
     execute format('delete from %I', name);

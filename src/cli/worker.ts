@@ -2,7 +2,7 @@
 import cluster from 'node:cluster'
 import { loadConfig } from '../config.ts'
 import { createLog, createService, type Service } from '../service.ts'
-import { describeBeginning, stopOnCrash } from './serve.ts'
+import { describeBeginning, stopOnCrash } from './running.ts'
 
 /** What a worker tells the first process, once it answers requests. */
 export interface WorkerReport {

@@ -5,8 +5,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { createLog } from '../service.ts'
+import { systemClock } from '../system-clock.ts'
 import { print, printNotice } from './output.ts'
-import { noticeOf } from './serve.ts'
+import { noticeOf } from './running.ts'
 import { takeStopSignals } from './stop-signals.ts'
 import { STOP, type WorkerReport } from './worker.ts'
 
@@ -47,13 +48,13 @@ class Crew {
   async add(): Promise<WorkerReport | undefined> {
     if (this.isStopping) return undefined
     const worker = cluster.fork()
-    const startedMs = performance.now()
+    const startedMs = systemClock.monotonic()
     const exited = once(worker, 'exit').then(() => undefined)
     const reported = once(worker, 'message').then(([report]) => report as WorkerReport)
     const report = await Promise.race([reported, exited])
     if (report === undefined) return undefined
     this.listening.add(worker)
-    void exited.then(() => this.lose(worker, performance.now() - startedMs))
+    void exited.then(() => this.lose(worker, systemClock.monotonic() - startedMs))
     // It may have been started while the others were told to.
     if (this.isStopping) tellToStop(worker)
     return report

@@ -2,12 +2,11 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
-import { createAgentDirectory } from '../../src/agents/directory.ts'
-import { listAgentRows } from '../../src/agents/store.ts'
+import { findAgent, listAgentRows } from '../../src/agents/store.ts'
 import { type OpenedDatabase, openDatabase } from '../../src/db/open.ts'
 import type { Tables } from '../../src/db/tables.ts'
 import { findCredential } from '../../src/keys/store.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import type { ModelPolicy } from '../../src/models/policy.ts'
 import { crowdNames, insertCrowd } from '../support/crowd.ts'
 import { query, startPostgres } from '../support/postgres.ts'
 import { BenchFailure } from './connection.ts'
@@ -41,10 +40,9 @@ const lookUps: Readonly<Record<string, { readonly count: number; readonly run: L
   'policy resolution': {
     count: 200,
     run: async ({ db, keys }, agent) => {
-      // With nothing remembered.
-      const directory = createAgentDirectory(db, systemClock)
-      const found = await directory.find(crowdNames.tenant(agent % keys), crowdNames.agent(agent))
-      return found?.policy.max_output_tokens === 500 ? 1 : 0
+      const found = await findAgent(db, crowdNames.tenant(agent % keys), crowdNames.agent(agent))
+      const policy: ModelPolicy = JSON.parse(found?.model_policy ?? '{}')
+      return policy.max_output_tokens === 500 ? 1 : 0
     },
   },
 }

@@ -1,23 +1,42 @@
 /** The console's way to its server: typed calls, several in one request, chats as streams. Decision: 10; measurements.md 4. */
 
 import { QueryClient } from '@tanstack/react-query'
-import { createTRPCClient, httpBatchLink, httpBatchStreamLink, splitLink } from '@trpc/client'
+import { createTRPCClient, httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@trpc/client'
+import { tap } from '@trpc/server/observable'
 import superjson from 'superjson'
 import type { AppRouter } from '../src/rpc/router.ts'
-import { toFailure } from './failure.ts'
+import { isSignedOut, ProxyRefusal, toFailure } from './failure.ts'
+import { noticeSessionEnd } from './session.ts'
 
 const options = {
   url: '/trpc',
   transformer: superjson,
   // What another site's form could not send. Security: 2.3.
   headers: { 'X-Requested-With': 'parley' },
+  fetch: async (...request: Parameters<typeof fetch>) => {
+    const answer = await fetch(...request)
+    const isOurs = answer.headers.get('content-type')?.startsWith('application/json') ?? false
+    if (answer.status === 401 && !isOurs) throw new ProxyRefusal()
+    return answer
+  },
 } as const
 
 /** Longer addresses are refused by some proxies. */
 const LONGEST_URL = 4_000
 
+/** Whatever is refused because nobody is signed in says so; a link that signs nobody in says so itself. */
+const watchSession: TRPCLink<AppRouter> =
+  () =>
+  ({ next, op }) => {
+    const error = (thrown: unknown) => {
+      if (op.path !== 'manager.signIn' && isSignedOut(thrown)) noticeSessionEnd()
+    }
+    return next(op).pipe(tap({ error }))
+  }
+
 export const api = createTRPCClient<AppRouter>({
   links: [
+    watchSession,
     splitLink({
       condition: ({ path }) => path.startsWith('chat.'),
       true: httpBatchStreamLink({ ...options, maxItems: 1 }),

@@ -13,12 +13,18 @@ export interface Failure {
   readonly status: number
 }
 
+/** A proxy that signs people in knows nobody any more, and has answered itself. */
+export class ProxyRefusal extends Error {}
+
 export function toFailure(thrown: unknown): Failure {
   if (!isTRPCClientError<AppRouter>(thrown)) {
     const message = thrown instanceof Error ? thrown.message : 'Something went wrong.'
     return { message, code: 'unknown', param: undefined, status: 0 }
   }
   const data: { httpStatus?: number; code?: string; param?: string | null } = thrown.data ?? {}
+  if (thrown.cause instanceof ProxyRefusal) {
+    return { message: 'You are not signed in.', code: 'unknown', param: undefined, status: 401 }
+  }
   if (data.httpStatus === undefined) {
     return { message: 'The server cannot be reached.', code: 'offline', param: undefined, status: 0 }
   }
@@ -29,4 +35,9 @@ export function toFailure(thrown: unknown): Failure {
 /** Nobody is signed in, or no longer. */
 export function isSignedOut(thrown: unknown): boolean {
   return toFailure(thrown).status === 401
+}
+
+/** What a form says of a failure, if there was one: nothing where one is asked to sign in again, and can then go on. */
+export function problemOf(thrown: unknown): string | undefined {
+  return thrown === null || isSignedOut(thrown) ? undefined : toFailure(thrown).message
 }

@@ -16,3 +16,8 @@ export function spendLink(): string | undefined {
   secret = undefined
   return taken
 }
+
+/** What signs in, of a link that was pasted: all of it where only that was. */
+export function secretOf(link: string): string {
+  return link.slice(link.lastIndexOf('#') + 1)
+}

@@ -1,5 +1,6 @@
 /** How the console looks: one accent, an 8 px grid, the system's own letters, and colors that can be read in both schemes. */
 import {
+  Badge,
   type CSSVariablesResolver,
   createTheme,
   localStorageColorSchemeManager,
@@ -43,6 +44,7 @@ export const theme = createTheme({
   respectReducedMotion: true,
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
   fontFamilyMonospace: 'ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace',
+  components: { Badge: Badge.extend({ defaultProps: { tt: 'none' } }) },
   headings: {
     fontWeight: '600',
     sizes: {
@@ -67,6 +69,7 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-line': '#e3e5eb',
     '--parley-line-strong': '#c9cdd8',
     '--parley-accent-text': '#4338ca',
+    '--mantine-color-anchor': '#4338ca',
     '--parley-accent-soft': '#eef2ff',
     '--parley-good': '#15703f',
     '--parley-warn': '#8a5300',
@@ -93,6 +96,8 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-line': '#2a2e38',
     '--parley-line-strong': '#3d424f',
     '--parley-accent-text': '#a5b4fc',
+    // Also on a row of a table under the pointer.
+    '--mantine-color-anchor': '#a5b4fc',
     '--parley-accent-soft': '#23264a',
     '--parley-good': '#6fd39a',
     '--parley-warn': '#f0b860',

@@ -97,6 +97,16 @@ export function postgresUrl() {
   })
 }
 
+/** Where Redis is, with the name and password it wants and the number of a database in it. */
+export function redisUrl() {
+  const rule =
+    'must be a URL such as redis://127.0.0.1:6379/0 or rediss://user:password@redis.example.org, without query or fragment'
+  return value(rule, (text) => {
+    const url = /^rediss?:\/\//.test(text) && !/[\s?#]/.test(text) ? URL.parse(text) : null
+    return url !== null && url.hostname !== '' && /^(\/\d{0,3})?$/.test(url.pathname) ? text : undefined
+  })
+}
+
 /** What other services accept as a key. */
 export function visibleText() {
   return matching(/^[!-~]+$/, 'must be visible ASCII characters only')

@@ -69,6 +69,8 @@ export interface Config {
   readonly dataDir: string
   /** The PostgreSQL database that the rows are kept in, with its password; undefined = SQLite in the data directory. */
   readonly databaseUrl: string | undefined
+  /** What replicas count in and talk through, with its password; undefined = the PostgreSQL database, where there is one. */
+  readonly redisUrl: string | undefined
   /** The bucket that the bytes of files are kept in; undefined = the data directory. */
   readonly s3: S3Config | undefined
   /** The master key, 32 bytes or more; undefined = the one in the data directory. */
@@ -358,6 +360,7 @@ function toConfig(
     logLevel: given.LOG_LEVEL,
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
     databaseUrl: given.DATABASE_URL,
+    redisUrl: given.REDIS_URL,
     s3: keepsRows(given) ? toS3Config(given) : undefined,
     secret: given.PARLEY_SECRET,
     formerSecrets: given.PARLEY_SECRET_PREVIOUS ?? [],

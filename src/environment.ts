@@ -18,6 +18,7 @@ import {
   originList,
   parentKeyText,
   postgresUrl,
+  redisUrl,
   seconds,
   secretList,
   secretText,
@@ -35,6 +36,7 @@ export const Environment = z.object({
   HOST: matching(/^[\w.:%-]+$/, 'must be an address or host name to listen on').default('127.0.0.1'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   DATABASE_URL: postgresUrl().optional(),
+  REDIS_URL: redisUrl().optional(),
   PARLEY_DATA_DIR: z.string().default('./data'),
   S3_BUCKET: matching(
     /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/i,
@@ -128,6 +130,7 @@ export type Environment = z.infer<typeof Environment>
 /** The variables whose value can stand in a file instead, named by the same variable with `_FILE` at its end. */
 export const secretNames = [
   'DATABASE_URL',
+  'REDIS_URL',
   'PARLEY_SECRET',
   'PARLEY_SECRET_PREVIOUS',
   'PARLEY_PARENT_KEY',

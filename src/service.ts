@@ -27,8 +27,8 @@ import { insertFirstKey, registerParentKey } from './keys/keys.ts'
 import { hasParentKey } from './keys/store.ts'
 import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
-import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
-import { createStreamSlots } from './rpc/stream-slots.ts'
+import { shareForgetting } from './shared-state/bus.ts'
+import { openSharedState } from './shared-state/open.ts'
 import type { Blobs } from './storage/blobs.ts'
 import { openStoreFolder } from './storage/folder.ts'
 import type { GrowingStore } from './storage/growing.ts'
@@ -91,8 +91,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
-    if (deps !== undefined)
+    if (deps !== undefined) {
       await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
+      await deps.shared.close()
+    }
     await opened.close()
     throw error
   }
@@ -150,6 +152,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     await stopped
     await deps.artifacts.close()
     await deps.fileBlobs.close()
+    await deps.shared.close()
     await opened.close()
   }
   let stopping: Promise<void> | undefined
@@ -185,7 +188,7 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
 
 async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
-  { db, isOnlyServer }: OpenedDatabase,
+  { db, postgres, isOnlyServer }: OpenedDatabase,
   hooks: ReadHooks,
 ): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log } = options
@@ -195,10 +198,13 @@ async function createDeps(
   const converter = await createConverter({ config, clock })
   // Before anything that goes on by itself: it may refuse to.
   const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
-  const keys = createKeyDirectory(db, clock)
   const nextPosition = createPositions(clock)
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
+  const shared = await openSharedState(config, postgres, { db, clock, random, log })
+  const { bus } = shared
+  const keys = shareForgetting(bus, 'keys', createKeyDirectory(db, clock))
+  const users = createUserDirectory({ config, db, clock, random, nextPosition, keys })
   return {
     config,
     db,
@@ -208,20 +214,19 @@ async function createDeps(
     nextPosition,
     sealer,
     keys,
-    agents: createAgentDirectory(db, clock),
-    users: createUserDirectory({ config, db, clock, random, nextPosition, keys }),
+    agents: shareForgetting(bus, 'agents', createAgentDirectory(db, clock)),
+    users: shareForgetting(bus, 'users', users),
     backends,
     models: createModelCatalogue(backends, { config, log }),
     breakers: new Breakers(config.breaker, clock),
-    limiter: createMemoryRateLimiter(clock),
-    streams: createStreamSlots(),
-    usage: createUsageBooks({ config, db, clock, random, log }),
+    shared,
+    usage: shareForgetting(bus, 'budgets', createUsageBooks({ config, db, clock, random, log })),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
     converter,
     fileBlobs,
     artifacts: createArtifactDesk({
-      ...{ config, db, clock, random, log, store, workFolder, converter },
+      ...{ config, db, clock, random, log, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
     }),
     tokens: createTokens({ sealer, clock, keys }),
@@ -272,6 +277,6 @@ async function recordKeyUse({ keys, log }: Deps): Promise<void> {
 }
 
 /** Lines go to standard error: standard output is for what a person or a script asked for. */
-function createLog({ logLevel }: Config): Logger {
+export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Logger {
   return pino({ level: logLevel, base: null }, pino.destination(2))
 }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { createTenant } from './support/agents.ts'
 import { startApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'
+import { callProcedure } from './support/rpc.ts'
 import { callUpload, postUpload } from './support/uploads.ts'
 
 test('is newest first, in pages, with everything that is under way', async () => {
@@ -33,6 +34,8 @@ test('is newest first, in pages, with everything that is under way', async () =>
     createdAt: clock.now() / 1000 - 1,
     finishedAt: null,
   })
+  // One of them reads as it is listed.
+  expect((await app.call('GET', `/v1/artifacts/${ids[0]}`)).body).toEqual(first.data[0])
   const { body: second } = await app.call('GET', `/v1/artifacts?limit=2&after=${ids[1]}`)
   expect(second.data.map(({ artifactId }: { artifactId: string }) => artifactId)).toEqual(ids.slice(2))
   expect(second.has_more).toBe(false)
@@ -52,4 +55,29 @@ test("leaves out reserved ids, what has expired, and other tenants' artifacts", 
   const { headers: status } = await callUpload(app, 'HEAD', headers.get('Location') as string)
   clock.advance((Date.parse(status.get('Upload-Expires') as string) - clock.now()) / 1000 + 1)
   expect((await app.call('GET', '/v1/artifacts')).body.data).toEqual([])
+})
+
+test('one that is only reserved, expired, never was, or is another tenant’s is 404, over both doors', async () => {
+  const clock = createFakeClock()
+  const app = await startApp({}, { clock })
+  const reserved = (await app.call('POST', '/v1/artifacts', { body: {} })).body.artifact_id
+  const { headers } = await postUpload(app)
+  const id = headers.get('X-Artifact-Id') as string
+  const other = await createTenant(app)
+  const listed = await callProcedure(app, 'artifacts.get', { artifact_id: id })
+  expect(listed.body.result.data.json).toMatchObject({ artifactId: id, state: 'uploading' })
+  for (const [wanted, key] of [
+    [reserved, app.key],
+    [crypto.randomUUID(), app.key],
+    [id, other],
+  ]) {
+    const answer = await app.call('GET', `/v1/artifacts/${wanted}`, { key })
+    expect(answer).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+    const typed = await callProcedure(app, 'artifacts.get', { artifact_id: wanted }, { key })
+    expect(typed.status).toBe(404)
+  }
+  expect((await app.call('GET', '/v1/artifacts/nonsense')).body.error.param).toBe('artifact_id')
+  const { headers: status } = await callUpload(app, 'HEAD', headers.get('Location') as string)
+  clock.advance((Date.parse(status.get('Upload-Expires') as string) - clock.now()) / 1000 + 1)
+  expect((await app.call('GET', `/v1/artifacts/${id}`)).status).toBe(404)
 })

@@ -46,14 +46,15 @@ test('beside a running server every change leaves a row in its place, with the u
   const rows = rowsOf(folder)
   expect(rows).toMatchObject([
     { action: 'key.create', actor_kind: 'service', target_id: publicIdOf(first) },
+    { action: 'session.offer', actor_kind: 'service', target_id: 'administrator' },
     { ...byCommand('key.create', key), target_id: publicIdOf(key) },
     { action: 'agent_key.rotate', actor_kind: 'parent_key', actor: publicIdOf(first), target_id: agent_id },
     { ...byCommand('key.rotate', key), target_id: publicIdOf(key) },
     { ...byCommand('agent.delete', first), target_id: agent_id },
     { ...byCommand('key.revoke', key), target_id: publicIdOf(key) },
   ])
-  expect(rows).toHaveLength(6)
-  expect(JSON.parse(rows[1]?.details ?? '')).toEqual({ name: 'ci', key_hint: `svc_…${key.slice(-4)}` })
+  expect(rows).toHaveLength(7)
+  expect(JSON.parse(rows[2]?.details ?? '')).toEqual({ name: 'ci', key_hint: `svc_…${key.slice(-4)}` })
   expectNoSecrets(rows)
 })
 

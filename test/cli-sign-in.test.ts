@@ -1,7 +1,7 @@
 /** The links that the first start and the `sign-in` command print. */
 import { expect, test, vi } from 'vitest'
 import { proxied } from './support/console.ts'
-import { makeFolder, runParley, startServer } from './support/process.ts'
+import { makeFolder, printedLink, runParley, startServer } from './support/process.ts'
 
 // These start processes, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -27,7 +27,7 @@ async function follow(link: string): Promise<number> {
 test('the first start prints one, and the command others', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
-  const [, first = ''] = await server.prints(/(http:\S+\/console\/sign-in#[\w-]{43})\n/)
+  const [, first = ''] = await server.prints(printedLink)
   expect(first.startsWith(`${server.url}/console/sign-in#`)).toBe(true)
   expect([await follow(first), await follow(first)]).toEqual([200, 401])
 

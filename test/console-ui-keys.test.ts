@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from './support/app.ts'
 import { launchBrowser } from './support/browser.ts'
 import { proxied, readMe } from './support/console.ts'
+import { readKey } from './support/console-parts.ts'
 import { openConsole, openWindow } from './support/console-ui.ts'
 import { expectView } from './support/console-views.ts'
 import { uploadWhole } from './support/uploads.ts'
@@ -20,10 +21,6 @@ afterAll(() => browser?.close())
 
 const works = async (app: TestApp, key: string) =>
   (await app.call('GET', '/v1/keys/validate', { key })).status === 200
-
-/** The key that a dialog shows. */
-const readKey = async (page: Page) =>
-  (await page.getByRole('dialog').getByRole('region', { name: 'The new key' }).innerText()).trim()
 
 async function openActions(page: Page, name: string, action: string): Promise<void> {
   await page.getByRole('button', { name: `Actions for ${name}` }).click()
@@ -126,6 +123,7 @@ describe('parent keys', () => {
 test('agent keys are shown when asked for, and a new one ends the old one', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent()
+  await app.createAgent('name: Other\ninstructions: Help.\n')
   const { page, complaints } = await openConsole(app, browser, '/keys?tab=agent')
   await page.getByRole('cell', { name: 'Greeter', exact: true }).waitFor()
   expect(await page.locator('main').innerText()).not.toContain(key)
@@ -139,6 +137,15 @@ test('agent keys are shown when asked for, and a new one ends the old one', asyn
   expect([await works(app, key), await works(app, next)]).toEqual([false, true])
   await page.getByRole('button', { name: 'Done' }).click()
   await page.getByText(next).waitFor()
+
+  await page.getByRole('link', { name: 'Greeter' }).click()
+  await page.getByRole('heading', { name: 'Greeter', level: 1 }).waitFor()
+  await page.getByRole('button', { name: 'More' }).click()
+  await page.getByRole('menuitem', { name: 'Go to its key' }).click()
+  await page.getByRole('link', { name: 'Show the keys of all agents' }).waitFor()
+  expect(await page.getByRole('row').count()).toBe(2)
+  await page.getByRole('link', { name: 'Show the keys of all agents' }).click()
+  await page.getByRole('link', { name: 'Other' }).waitFor()
   expect(complaints).toEqual([])
 })
 

@@ -1,5 +1,5 @@
 /** What the console's lists show while they wait, when they fail, and how one gets around without a mouse. */
-import type { Browser } from 'playwright-core'
+import type { Browser, Locator } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from './support/app.ts'
 import { launchBrowser } from './support/browser.ts'
@@ -56,18 +56,39 @@ test('a key is made with the keyboard alone, and Escape goes back to where one w
   await create.waitFor()
   await page.keyboard.press('Tab')
   await page.keyboard.press('Tab')
-  await expect.poll(() => create.evaluate((one) => one === document.activeElement)).toBe(true)
+  await untilFocused(create)
   await page.keyboard.press('Enter')
   const name = page.getByLabel('Name')
-  await expect.poll(() => name.evaluate((one) => one === document.activeElement)).toBe(true)
+  await untilFocused(name)
   await page.keyboard.press('Escape')
-  await expect.poll(() => create.evaluate((one) => one === document.activeElement)).toBe(true)
+  await untilFocused(create)
   await page.keyboard.press('Enter')
-  await name.waitFor()
+  await untilFocused(name)
   await page.keyboard.type('By hand')
   await page.keyboard.press('Enter')
   await page.getByRole('button', { name: 'I have copied it' }).press('Enter')
   await page.getByRole('cell', { name: 'By hand', exact: true }).waitFor()
+})
+
+test('a key that cannot be switched to, and models that cannot be listed, are told of', async () => {
+  const app = await startApp()
+  const { agent_id } = await app.createAgent()
+  const { page } = await openConsole(app, browser, '/keys')
+  await page.route(/manager\.activeKey|models\.choices/, (route) => route.abort())
+  await page.getByRole('button', { name: 'first', exact: true }).click()
+  await page.getByRole('menuitem', { name: /^first/ }).click()
+  const alert = page.getByRole('alert')
+  await alert.getByText('The server cannot be reached.').waitFor()
+  await expectView(page, 'not-done')
+  await alert.getByRole('button', { name: 'Close' }).click()
+  await alert.waitFor({ state: 'detached' })
+
+  await page.goto(`${app.url}/console/agents/${agent_id}/models`)
+  await page.getByText('The models to choose from could not be loaded').waitFor()
+  expect(await page.getByLabel('Longest answer').isEnabled()).toBe(true)
+  await page.unroute(/manager\.activeKey|models\.choices/)
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByText('The models to choose from could not be loaded').waitFor({ state: 'detached' })
 })
 
 test('a file that is dropped is uploaded', async () => {
@@ -88,3 +109,8 @@ test('a file that is dropped is uploaded', async () => {
   expect(data).toMatchObject([{ filename: 'scene.bin', kind: 'project', state: 'ready' }])
   expect(complaints).toEqual([])
 })
+
+/** What is typed goes there from now on. */
+async function untilFocused(locator: Locator): Promise<void> {
+  await expect.poll(() => locator.evaluate((one) => one === document.activeElement)).toBe(true)
+}

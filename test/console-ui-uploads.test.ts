@@ -6,9 +6,11 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from './support/app.ts'
 import { launchBrowser } from './support/browser.ts'
+import { expectToPlay, rowOf } from './support/console-parts.ts'
 import { openConsole } from './support/console-ui.ts'
 import { expectView } from './support/console-views.ts'
 import { ffmpeg, h264, makeVideo } from './support/conversion.ts'
+import { createMovedClock } from './support/jobs.ts'
 import { uploadWhole } from './support/uploads.ts'
 
 // A browser needs its processor, which others may have on a busy machine.
@@ -38,8 +40,6 @@ afterAll(async () => {
 })
 
 const sending = (page: Page) => page.getByRole('region', { name: 'Being sent from this browser' })
-const rowOf = (page: Page, name: string) =>
-  page.getByRole('table').getByRole('row', { name: new RegExp(name) })
 
 describe('an upload', () => {
   test('is paused, survives a reload, becomes ready, and plays', async () => {
@@ -83,10 +83,7 @@ describe('an upload', () => {
     expect(offsets[0]).toBe(String(PART_BYTES))
     await rowOf(page, 'The launch').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
     await page.getByRole('button', { name: 'Open The launch' }).click()
-    const video = page.locator('video')
-    const readState = () => video.evaluate((element) => (element as HTMLVideoElement).readyState)
-    await expect.poll(readState, { timeout: 60_000 }).toBeGreaterThan(0)
-    expect(await video.getAttribute('poster')).toMatch(/\/poster$/)
+    await expectToPlay(page)
     await expectView(page, 'upload-video')
     expect(page.url()).toMatch(/artifact=[0-9a-f-]{36}/)
     expect(complaints).toEqual([])
@@ -123,10 +120,15 @@ describe('an upload', () => {
   })
 
   test('that somebody else makes appears by itself, and the list has pages', async () => {
-    const app = await startApp()
-    const names = Array.from({ length: 27 }, (_, index) => `clip-${index + 1}.bin`)
-    for (const filename of names)
-      await uploadWhole(app, Buffer.from('0123456789'), { metadata: { filename, kind: 'project' } })
+    const clock = createMovedClock()
+    const app = await startApp({}, { clock })
+    const ids: string[] = []
+    for (let count = 1; count <= 27; count++) {
+      const metadata = { filename: `clip-${count}.bin`, kind: 'project' }
+      ids.push((await uploadWhole(app, Buffer.from('0123456789'), { metadata })).id)
+      // Those of one second stand in any order.
+      clock.advance(1)
+    }
     const { page } = await openConsole(app, browser, '/uploads')
     await rowOf(page, 'clip-27.bin').waitFor()
     expect(await rowOf(page, 'clip-2.bin').count()).toBe(0)
@@ -138,6 +140,10 @@ describe('an upload', () => {
     await rowOf(page, 'clip-2.bin').waitFor()
     await page.getByRole('button', { name: 'Newest' }).click()
     await rowOf(page, 'clip-27.bin').waitFor()
+    await page.goto(`${app.url}/console/uploads?artifact=${ids[0]}`)
+    const dialog = page.getByRole('dialog', { name: 'clip-1.bin' })
+    await dialog.getByText('Project', { exact: true }).waitFor()
+    await dialog.getByRole('link', { name: 'Download' }).waitFor()
     await page.goto(`${app.url}/console/uploads?artifact=00000000-0000-4000-8000-000000000000`)
     await page.getByText('There is no such upload').waitFor()
   })

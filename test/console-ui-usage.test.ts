@@ -1,11 +1,12 @@
 /** Usage in a real browser: figures, charts and tables of what was called, and the file for spreadsheets. */
 import { readFile } from 'node:fs/promises'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { addDays, dayOf } from '../src/usage/days.ts'
 import { renderHistogram } from '../src/usage/histogram.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { launchBrowser } from './support/browser.ts'
+import { readTable } from './support/console-parts.ts'
 import { openConsole } from './support/console-ui.ts'
 import { expectView } from './support/console-views.ts'
 import { ask } from './support/usage.ts'
@@ -20,17 +21,6 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 const today = dayOf(Date.now())
-
-/** The cells of the lines of a table, without its head and its last line. */
-async function readTable(page: Page, name: string): Promise<string[][]> {
-  const table = page.getByRole('table', { name })
-  await table.waitFor()
-  return table.evaluate((element) =>
-    [...element.querySelectorAll('tbody tr')].map((row) =>
-      [...row.querySelectorAll('td')].map((cell) => cell.textContent ?? ''),
-    ),
-  )
-}
 
 /** Books that a month of use would leave. */
 async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void> {

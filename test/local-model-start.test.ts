@@ -2,6 +2,7 @@
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { webBuilds } from '../scripts/web-sources.mjs'
 import { greedy, localEnvironment } from './support/local-model.ts'
 import { callServer, makeFolder, repository, runParley, startServer } from './support/process.ts'
 import { makeTinyModel } from './support/tiny-model.ts'
@@ -25,7 +26,9 @@ async function makeModelFolder(
 async function makeCheckoutWithout(name: string): Promise<string> {
   const folder = await makeFolder()
   await cp(join(repository, 'src'), join(folder, 'src'), { recursive: true })
-  await cp(join(repository, 'dist', 'widget'), join(folder, 'dist', 'widget'), { recursive: true })
+  for (const { target } of Object.values(webBuilds)) {
+    await cp(join(repository, target), join(folder, target), { recursive: true })
+  }
   await cp(join(repository, 'package.json'), join(folder, 'package.json'))
   const packages = (await readdir(join(repository, 'node_modules'))).filter(
     (entry) => !entry.startsWith('.') && entry !== name,

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { findCommand } from '../scripts/programs.mjs'
+import { webBuilds } from '../scripts/web-sources.mjs'
 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 const folders: string[] = []
@@ -101,21 +102,27 @@ describe('the set-up', () => {
     expect(await setUp(folder)).toEqual({ code: 0, output: '' })
   })
 
-  test('builds the widget again when its sources have changed, and only then', async () => {
-    const folder = await makeCheckout()
-    await mkdir(join(folder, 'widget'))
-    await writeFile(join(folder, 'widget/part.ts'), 'one')
-    const stub = `import { mkdirSync, writeFileSync } from 'node:fs'
-      import { builtFolder, digestSources } from './widget-sources.mjs'
-      mkdirSync(builtFolder, { recursive: true })
-      writeFileSync(builtFolder + '/manifest.json', JSON.stringify({ sources: digestSources('.') }))`
-    await writeFile(join(folder, 'scripts/build-widget.ts'), stub)
-    expect((await setUp(folder)).output).toContain('building the chat widget')
-    expect(await setUp(folder)).toEqual({ code: 0, output: '' })
-    await writeFile(join(folder, 'widget/part.ts'), 'two')
-    expect((await setUp(folder)).output).toContain('building the chat widget')
-    expect(await setUp(folder)).toEqual({ code: 0, output: '' })
-  })
+  test.each(Object.entries(webBuilds))(
+    'builds what is for the %s again when its sources have changed, and only then',
+    async (name, build) => {
+      const { source, script } = build
+      const folder = await makeCheckout()
+      const part = join(folder, source, 'part.ts')
+      await mkdir(join(folder, source))
+      await writeFile(part, 'one')
+      const stub = `import { mkdirSync, writeFileSync } from 'node:fs'
+      import { digestSources, webBuilds } from './web-sources.mjs'
+      const build = webBuilds.${name}
+      mkdirSync(build.target, { recursive: true })
+      writeFileSync(build.target + '/manifest.json', JSON.stringify({ sources: digestSources('.', build) }))`
+      await writeFile(join(folder, script), stub)
+      expect((await setUp(folder)).output).toContain(`building ${source}/`)
+      expect(await setUp(folder)).toEqual({ code: 0, output: '' })
+      await writeFile(part, 'two')
+      expect((await setUp(folder)).output).toContain(`building ${source}/`)
+      expect(await setUp(folder)).toEqual({ code: 0, output: '' })
+    },
+  )
 
   test('twice at once installs once', async () => {
     const folder = await makeCheckout()

@@ -71,7 +71,7 @@ const columns: readonly Column<AuditEvent>[] = [
   },
   { name: 'Of', render: (event) => <Target {...event} /> },
   { name: 'By', render: ({ actor_kind: kind, actor }) => `${actorKinds[kind]} ${actor}`.trim() },
-  { name: 'From', render: ({ client_address: address }) => address ?? '–' },
+  { name: 'Address', render: ({ client_address: address }) => address ?? '–' },
   { name: 'When', render: ({ created_at: at }) => <Ago seconds={at} /> },
   { name: 'Details', render: ({ details }) => <Details details={details} /> },
 ]

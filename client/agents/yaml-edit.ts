@@ -12,6 +12,7 @@ import {
   parseDocument,
   Scalar,
   stringify,
+  type ToStringOptions,
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml'
@@ -22,15 +23,18 @@ export function editYaml(text: string, path: Path, value: unknown): string {
   const document = parseDocument(text, { keepSourceTokens: true })
   const wanted = withValue(document.toJS() ?? {}, path, value)
   const edited = cutAndPaste(text, document, path, value)
-  if (edited !== undefined && isSame(parseDocument(edited).toJS() ?? {}, wanted)) return edited
-  return print(text, path, value)
+  const says = (candidate: string) => isSame(parseDocument(candidate).toJS() ?? {}, wanted)
+  if (edited !== undefined && says(edited)) return edited
+  const printed = print(text, path, value)
+  // The printer forgets to indent some block texts that begin with spaces (yaml 2.9.1); quoted ones need none.
+  return says(printed) ? printed : print(text, path, value, { blockQuote: false })
 }
 
-function print(text: string, path: Path, value: unknown): string {
+function print(text: string, path: Path, value: unknown, options: ToStringOptions = {}): string {
   const document = parseDocument(text)
   if (value === undefined) document.deleteIn(path)
   else document.setIn(path, document.createNode(value))
-  return document.toString({ lineWidth: 0 })
+  return document.toString({ lineWidth: 0, ...options })
 }
 
 /** Undefined where it cannot be done. */

@@ -84,6 +84,7 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
       />
       <LookText name="title" label="Title" looks={looks} set={set} />
       <LookText name="greeting" label="Greeting" looks={looks} set={set} />
+      <LookText name="welcomeMessage" label="Welcome" looks={looks} set={set} />
       <LookText name="placeholder" label="Placeholder" looks={looks} set={set} />
       <Switch
         label="As a button above the page"
@@ -110,8 +111,16 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
   )
 }
 
+/** What the widget shows where nothing is set. */
+const withoutText = {
+  title: 'the agent’s own',
+  greeting: 'the agent’s own',
+  welcomeMessage: 'none; shown above an empty chat',
+  placeholder: 'Type a message...',
+} as const
+
 interface LookTextProps {
-  readonly name: 'title' | 'greeting' | 'placeholder'
+  readonly name: keyof typeof withoutText
   readonly label: string
   readonly looks: Looks
   readonly set: (changes: Partial<Looks>) => void
@@ -121,7 +130,7 @@ function LookText({ name, label, looks, set }: LookTextProps) {
   return (
     <TextInput
       label={label}
-      placeholder={name === 'placeholder' ? 'Type a message...' : 'the agent’s own'}
+      placeholder={withoutText[name]}
       value={looks[name]}
       onChange={(event) => set({ [name]: event.currentTarget.value })}
     />

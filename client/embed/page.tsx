@@ -7,6 +7,7 @@ import { useAgent } from '../agents/agent/use-agent.ts'
 import { agentsQuery } from '../agents/queries.ts'
 import { CodeBlock } from '../parts/CodeBlock.tsx'
 import { Failed, Loading } from '../parts/states.tsx'
+import { TextLink } from '../parts/TextLink.tsx'
 import { defaultLooks, type Looks, renderCurl, renderReact, renderScript } from './looks.ts'
 import { OriginCheck } from './OriginCheck.tsx'
 import { Preview } from './Preview.tsx'
@@ -24,7 +25,7 @@ export function EmbedPage() {
   return (
     <Stack gap="md">
       <div className="two-columns">
-        <Snippets agentKey={agentKey} looks={looks} />
+        <Snippets agentId={agent.agent_id} agentKey={agentKey} looks={looks} />
         <OriginCheck agentId={agent.agent_id} agent={readPublicAgent(agent)} />
       </div>
       <Preview agentKey={agentKey} looks={looks} onChange={setLooks} />
@@ -32,7 +33,13 @@ export function EmbedPage() {
   )
 }
 
-function Snippets({ agentKey, looks }: { readonly agentKey: string; readonly looks: Looks }) {
+interface SnippetsProps {
+  readonly agentId: string
+  readonly agentKey: string
+  readonly looks: Looks
+}
+
+function Snippets({ agentId, agentKey, looks }: SnippetsProps) {
   const { as = 'script' } = useSearch({ from: '/shell/agents/$agentId/embed' })
   const navigate = useNavigate({ from: '/agents/$agentId/embed' })
   const embedding = { origin: window.location.origin, agentKey, looks }
@@ -61,7 +68,11 @@ function Snippets({ agentKey, looks }: { readonly agentKey: string; readonly loo
       </Tabs>
       <Text size="xs" c="dimmed">
         The agent’s key may be public: it can chat with this agent and nothing else. Limit who uses it by
-        origins and by the budget of the model policy.
+        origins and by the budget of the model policy, or{' '}
+        <TextLink to="/keys" search={{ tab: 'agent', agent: agentId }} underline="always" inherit>
+          give it a new one
+        </TextLink>
+        .
       </Text>
     </Stack>
   )

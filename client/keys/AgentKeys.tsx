@@ -1,18 +1,21 @@
 /** The keys of the agents, which may stand in web pages: shown when asked for, and given new secrets. */
-import { Button, Code, Group, Text } from '@mantine/core'
+import { Button, Code, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
+import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { agentsQuery } from '../agents/queries.ts'
 import { CopyButton } from '../parts/CopyButton.tsx'
 import { type Column, DataTable } from '../parts/DataTable.tsx'
 import { Dialog } from '../parts/Dialog.tsx'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
+import { TextLink } from '../parts/TextLink.tsx'
 import type { AgentListItem } from '../types.ts'
 import { rotateAgentKey } from './actions.ts'
 import { RotateKey } from './RotateKey.tsx'
 
 export function AgentKeys() {
   const { data, error, refetch } = useQuery(agentsQuery)
+  const { agent: wanted } = useSearch({ from: '/shell/keys' })
   const [shown, setShown] = useState<ReadonlySet<string>>(new Set())
   const [rotated, setRotated] = useState<AgentListItem>()
   if (error !== null && data === undefined)
@@ -28,10 +31,10 @@ export function AgentKeys() {
   const columns: Column<AgentListItem>[] = [
     {
       name: 'Agent',
-      render: ({ name }) => (
-        <Text span size="sm" fw={500}>
+      render: ({ id, name }) => (
+        <TextLink to="/agents/$agentId" params={{ agentId: id }} size="sm" fw={500}>
           {name}
-        </Text>
+        </TextLink>
       ),
     },
     { name: 'Key', render: ({ id, agent_key: key }) => <KeyText text={key} isShown={shown.has(id)} /> },
@@ -48,9 +51,16 @@ export function AgentKeys() {
       ),
     },
   ]
+  const found = data.filter(({ id }) => id === wanted)
   return (
     <>
-      <DataTable label="Agent keys" columns={columns} rows={data} keyOf={({ id }) => id} />
+      {found.length === 0 ? null : <AllKeysLink />}
+      <DataTable
+        label="Agent keys"
+        columns={columns}
+        rows={found.length === 0 ? data : found}
+        keyOf={({ id }) => id}
+      />
       <Dialog
         title={`A new key for ${rotated?.name}`}
         isOpen={rotated !== undefined}
@@ -63,6 +73,15 @@ export function AgentKeys() {
         />
       </Dialog>
     </>
+  )
+}
+
+/** The way from one key to all of them. */
+function AllKeysLink() {
+  return (
+    <TextLink to="/keys" search={{ tab: 'agent' }} size="sm" display="inline-block" mb="sm">
+      Show the keys of all agents
+    </TextLink>
   )
 }
 

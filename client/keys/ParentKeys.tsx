@@ -7,8 +7,9 @@ import { type Column, DataTable } from '../parts/DataTable.tsx'
 import { Dialog } from '../parts/Dialog.tsx'
 import { Empty } from '../parts/states.tsx'
 import { Icon } from '../shell/icons.tsx'
+import { useChooseKey } from '../shell/KeySwitch.tsx'
 import { type Me, useMe } from '../shell/use-me.ts'
-import { chooseKey, revokeKey, rotateParentKey, useAfterwards } from './actions.ts'
+import { revokeKey, rotateParentKey, useAfterwards } from './actions.ts'
 import { ClaimKey } from './ClaimKey.tsx'
 import { CreateKey } from './CreateKey.tsx'
 import { RotateKey } from './RotateKey.tsx'
@@ -86,7 +87,7 @@ function KeyName({ name, is_active: isActive, is_automatic: isAutomatic }: Key) 
 }
 
 function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doing) => void }) {
-  const afterwards = useAfterwards()
+  const choose = useChooseKey()
   return (
     <Menu position="bottom-end" width={200}>
       <Menu.Target>
@@ -95,9 +96,7 @@ function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doi
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {key.is_active ? null : (
-          <Menu.Item onClick={() => void chooseKey(key.id).then(afterwards)}>Work with it</Menu.Item>
-        )}
+        {key.is_active ? null : <Menu.Item onClick={() => choose.mutate(key.id)}>Work with it</Menu.Item>}
         <Menu.Item onClick={() => setDoing({ rotate: key })}>New secret…</Menu.Item>
         <Menu.Item c="var(--parley-bad)" onClick={() => setDoing({ revoke: key })}>
           Revoke…

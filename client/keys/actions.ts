@@ -19,10 +19,6 @@ export async function createKey(name: string): Promise<NewKey> {
   return { key: (await api.manager.createKey.mutate({ name })).key }
 }
 
-export function chooseKey(id: string) {
-  return api.manager.activeKey.mutate({ parent_key_id: id })
-}
-
 /** The secret before it works for that many seconds more. */
 export async function rotateParentKey(id: string, overlapSeconds: number): Promise<NewKey> {
   const answer = await api.manager.rotateKey.mutate({ parent_key_id: id, overlap_seconds: overlapSeconds })

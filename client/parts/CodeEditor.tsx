@@ -75,7 +75,7 @@ function createState(props: () => CodeEditorProps): EditorState {
       autocompletion({ override: [(context) => props().complete?.(context) ?? null], icons: false }),
       keymap.of([{ key: 'Mod-s', run: save }, ...completionKeymap, ...historyKeymap, ...defaultKeymap]),
       codeTheme,
-      EditorView.contentAttributes.of({ 'aria-label': props().label }),
+      EditorView.contentAttributes.of({ 'aria-label': props().label, tabindex: '0' }),
       EditorView.updateListener.of(({ docChanged, state }) => {
         const text = state.doc.toString()
         if (docChanged && text !== props().value) props().onChange(text)

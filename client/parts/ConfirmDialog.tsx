@@ -1,8 +1,8 @@
 /** Asks before something is done that cannot be undone; what matters most has to be typed. */
-import { Alert, Button, Code, Group, Stack, Text, TextInput } from '@mantine/core'
-import { type FormEvent, type ReactNode, useState } from 'react'
-import { toFailure } from '../failure.ts'
+import { Code, Text, TextInput } from '@mantine/core'
+import { type ReactNode, useState } from 'react'
 import { Dialog } from './Dialog.tsx'
+import { DialogForm } from './DialogForm.tsx'
 
 export interface ConfirmDialogProps {
   readonly title: string
@@ -29,61 +29,34 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
 /** Lives as long as the dialog is open, so what was typed is gone the next time. */
 function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children }: ConfirmDialogProps) {
   const [text, setText] = useState('')
-  const [problem, setProblem] = useState<string>()
-  const [isBusy, setIsBusy] = useState(false)
-  const isReady = typed === undefined || text === typed
-
-  async function confirm(event: FormEvent): Promise<void> {
-    event.preventDefault()
-    setIsBusy(true)
-    try {
-      await onConfirm()
-      onClose()
-    } catch (thrown) {
-      setProblem(toFailure(thrown).message)
-    } finally {
-      setIsBusy(false)
-    }
+  const confirm = async () => {
+    await onConfirm()
+    onClose()
   }
-
   return (
-    <form onSubmit={(event) => void confirm(event)}>
-      <Stack gap="md">
-        <Text size="sm" component="div">
-          {children}
-        </Text>
-        {typed === undefined ? null : (
-          <TextInput
-            label={
-              <>
-                Type <Code>{typed}</Code> to go on
-              </>
-            }
-            data-autofocus
-            value={text}
-            autoComplete="off"
-            onChange={(event) => setText(event.currentTarget.value)}
-          />
-        )}
-        {problem === undefined ? null : (
-          <Alert color="red" role="alert">
-            {problem}
-          </Alert>
-        )}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button
-            type="submit"
-            color={isDangerous ? 'red.8' : undefined}
-            disabled={!isReady}
-            loading={isBusy}
-          >
-            {action}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <DialogForm
+      onSubmit={confirm}
+      onCancel={onClose}
+      action={action}
+      isReady={typed === undefined || text === typed}
+      isDangerous={isDangerous}
+    >
+      <Text size="sm" component="div">
+        {children}
+      </Text>
+      {typed === undefined ? null : (
+        <TextInput
+          label={
+            <>
+              Type <Code>{typed}</Code> to go on
+            </>
+          }
+          data-autofocus
+          value={text}
+          autoComplete="off"
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+      )}
+    </DialogForm>
   )
 }

@@ -1,7 +1,7 @@
 /** The form of a dialog in which something is filled in and sent: what the server refuses is shown, and the dialog stays. */
 import { Alert, Button, Group, Stack } from '@mantine/core'
 import { type FormEvent, type ReactNode, useState } from 'react'
-import { toFailure } from '../failure.ts'
+import { problemOf } from '../failure.ts'
 
 export interface FormProps {
   readonly onSubmit: () => Promise<unknown>
@@ -9,7 +9,7 @@ export interface FormProps {
   /** On the button. */
   readonly action: string
   readonly isReady?: boolean
-  readonly isDangerous?: boolean
+  readonly isDangerous?: boolean | undefined
   readonly children: ReactNode
 }
 
@@ -25,7 +25,7 @@ export function DialogForm({ onSubmit, onCancel, action, isReady = true, isDange
     try {
       await onSubmit()
     } catch (thrown) {
-      setProblem(toFailure(thrown).message)
+      setProblem(problemOf(thrown))
     } finally {
       setIsBusy(false)
     }

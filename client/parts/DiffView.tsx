@@ -23,7 +23,7 @@ export function DiffView({ before, after, label }: DiffViewProps) {
         yaml(),
         EditorState.readOnly.of(true),
         unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged: { margin: 3 } }),
-        EditorView.contentAttributes.of({ 'aria-label': label, 'aria-readonly': 'true' }),
+        EditorView.contentAttributes.of({ 'aria-label': label, 'aria-readonly': 'true', tabindex: '0' }),
         codeTheme,
       ],
     })

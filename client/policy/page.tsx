@@ -1,7 +1,9 @@
 /** Which models an agent may use: what one decides, and what follows from it. */
 import { useQuery } from '@tanstack/react-query'
+import { useRef } from 'react'
 import { useAgent } from '../agents/agent/use-agent.ts'
 import { modelsQuery, policyQuery } from '../agents/queries.ts'
+import { LeaveGuard } from '../parts/LeaveGuard.tsx'
 import { Failed, Loading } from '../parts/states.tsx'
 import type { ModelPolicy } from '../types.ts'
 import { Effective } from './Effective.tsx'
@@ -17,12 +19,20 @@ export function PolicyPage() {
 }
 
 function Policy({ policy }: { readonly policy: ModelPolicy }) {
-  const { data: models = [] } = useQuery(modelsQuery)
+  const { data: models = [], error, refetch } = useQuery(modelsQuery)
   const editing = usePolicy(policy)
+  const isDirty = useRef(false)
+  isDirty.current = editing.isDirty
   return (
-    <div className="two-columns">
-      <PolicyForm policy={policy} editing={editing} models={models} />
-      <Effective policy={policy} />
-    </div>
+    <>
+      {error === null ? null : (
+        <Failed error={error} what="The models to choose from" retry={() => void refetch()} />
+      )}
+      <div className="two-columns">
+        <PolicyForm policy={policy} editing={editing} models={models} />
+        <Effective policy={policy} />
+      </div>
+      <LeaveGuard isDirty={isDirty} what="the model policy" />
+    </>
   )
 }

@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { policyQuery } from '../agents/queries.ts'
 import { api } from '../api.ts'
-import { toFailure } from '../failure.ts'
+import { problemOf } from '../failure.ts'
 import type { Inputs, ModelPolicy } from '../types.ts'
 
 type Body = Omit<Inputs['agents']['replaceModelPolicy'], 'agent_id'>
@@ -46,7 +46,7 @@ export function usePolicy(saved: ModelPolicy): PolicyEditing {
     draft,
     isDirty: Object.keys(changes).length > 0,
     isSaving: isPending,
-    error: error === null ? undefined : toFailure(error).message,
+    error: problemOf(error),
     change: (more) => setChanges((now) => ({ ...now, ...more })),
     save: () => mutate(),
     discard: () => setChanges({}),

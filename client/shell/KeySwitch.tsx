@@ -2,6 +2,7 @@
 import { Button, Menu, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
+import { shellActions } from './FailureNotice.tsx'
 import { Icon } from './icons.tsx'
 import { useMe } from './use-me.ts'
 
@@ -47,9 +48,10 @@ export function KeySwitch() {
 }
 
 /** Everything on the page belongs to the key, so all of it is asked for again. */
-function useChooseKey() {
+export function useChooseKey() {
   const queries = useQueryClient()
   return useMutation({
+    mutationKey: shellActions,
     mutationFn: (id: string) => api.manager.activeKey.mutate({ parent_key_id: id }),
     onSuccess: () => queries.invalidateQueries(),
   })
@@ -57,6 +59,7 @@ function useChooseKey() {
 
 function useSignOut() {
   return useMutation({
+    mutationKey: shellActions,
     mutationFn: () => api.manager.signOut.mutate(),
     onSuccess: () => window.location.assign('/console/sign-in'),
   })

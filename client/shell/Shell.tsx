@@ -5,17 +5,20 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
 import { isSignedOut } from '../failure.ts'
 import { Failed, Loading } from '../parts/states.tsx'
+import { FailureNotice } from './FailureNotice.tsx'
 import { Icon } from './icons.tsx'
 import { KeySwitch } from './KeySwitch.tsx'
 import { Navigation } from './Navigation.tsx'
 import { OfflineNotice } from './OfflineNotice.tsx'
 import { SignedOutPage } from './SignIn.tsx'
+import { SignInAgain } from './SignInAgain.tsx'
 import { ThemeSwitch } from './ThemeSwitch.tsx'
 import { meQuery } from './use-me.ts'
 
 export function Shell() {
   const { data: me, error, refetch } = useQuery(meQuery)
-  if (error !== null && me === undefined && isSignedOut(error)) return <SignedOutPage />
+  if (error !== null && me === undefined && isSignedOut(error))
+    return <SignedOutPage retry={() => void refetch()} />
   return (
     <AppShell
       header={{ height: 56 }}
@@ -32,6 +35,7 @@ export function Shell() {
         {me === undefined ? <Loading what="the pages" rows={5} height={36} /> : <Navigation />}
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
+        <FailureNotice />
         {me !== undefined ? <Outlet /> : null}
         {me === undefined && error === null ? <Loading what="the console" /> : null}
         {me === undefined && error !== null ? (
@@ -39,6 +43,7 @@ export function Shell() {
         ) : null}
       </AppShell.Main>
       <OfflineNotice />
+      {me === undefined ? null : <SignInAgain />}
     </AppShell>
   )
 }
@@ -47,7 +52,7 @@ function Head({ isKnown }: { readonly isKnown: boolean }) {
   return (
     <Group h="100%" px="md" justify="space-between" wrap="nowrap">
       <Group gap="xs" wrap="nowrap">
-        {isKnown ? <PhoneNavigation /> : null}
+        {isKnown ? <PhoneNavigation /> : <Skeleton w={34} h={34} hiddenFrom="sm" />}
         <Link to="/agents" className="brand">
           Parley
         </Link>

@@ -5,6 +5,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { api } from '../api.ts'
 import { toFailure } from '../failure.ts'
+import { announceSignIn, forgetSessionEnd, onSignInElsewhere } from '../session.ts'
 import { spendLink } from '../sign-in-link.ts'
 import { useTitle } from './use-title.ts'
 
@@ -16,6 +17,8 @@ export function SignInPage() {
   const { mutate, error, isPending } = useMutation({
     mutationFn: (link: string) => api.manager.signIn.mutate({ link }),
     onSuccess: async () => {
+      announceSignIn()
+      forgetSessionEnd()
       queries.clear()
       await navigate({ to: '/agents', replace: true })
     },
@@ -28,7 +31,8 @@ export function SignInPage() {
     if (link !== undefined) mutate(link)
   }, [mutate])
   if (isPending) return <SigningIn />
-  return <HowToSignIn problem={error === null ? undefined : toFailure(error).message} />
+  const goOn = () => void navigate({ to: '/agents', replace: true })
+  return <HowToSignIn problem={error === null ? undefined : toFailure(error).message} onSignedIn={goOn} />
 }
 
 function SigningIn() {
@@ -39,13 +43,23 @@ function SigningIn() {
   )
 }
 
-/** Shown at every address to whoever is not signed in. */
-export function SignedOutPage() {
+/** Shown at every address to whoever is not signed in; the page of the address follows once they are. */
+export function SignedOutPage({ retry }: { readonly retry: () => void }) {
   useTitle('Sign in')
-  return <HowToSignIn problem={undefined} />
+  const goOn = () => {
+    forgetSessionEnd()
+    retry()
+  }
+  useEffect(() => onSignInElsewhere(goOn))
+  return <HowToSignIn problem={undefined} onSignedIn={goOn} />
 }
 
-function HowToSignIn({ problem }: { readonly problem: string | undefined }) {
+interface HowToSignInProps {
+  readonly problem: string | undefined
+  readonly onSignedIn: () => void
+}
+
+function HowToSignIn({ problem, onSignedIn }: HowToSignInProps) {
   return (
     <Card title="Sign in to Parley">
       {problem === undefined ? null : (
@@ -62,7 +76,7 @@ function HowToSignIn({ problem }: { readonly problem: string | undefined }) {
         The link works once, within 15 minutes. Where a proxy signs people in, it has not said who you are:
         ask whoever runs it.
       </Text>
-      <Button variant="default" component="a" href="/console/agents">
+      <Button variant="default" onClick={onSignedIn}>
         I am signed in now
       </Button>
     </Card>

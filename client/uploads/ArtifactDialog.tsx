@@ -77,7 +77,7 @@ function Facts({ artifact }: { readonly artifact: Artifact }) {
     ['Kind', kind && kindNames[kind]],
     ['File', filename === '' ? undefined : <bdi key="file">{filename}</bdi>],
     ['Size', size === undefined ? undefined : renderSize(size)],
-    ['Created', createdAt === 0 ? undefined : <Ago key="created" seconds={createdAt} />],
+    ['Created', <Ago key="created" seconds={createdAt} />],
     ['Received', finishedAt === null ? undefined : <Ago key="received" seconds={finishedAt} />],
     ['Belongs to', relatedTo === undefined ? undefined : <Code key="related">{relatedTo}</Code>],
     ['Id', <Code key="id">{artifactId}</Code>],

@@ -15,7 +15,7 @@ export function Preview({ artifact, siblings }: PreviewProps) {
   const type = mediaType?.split(';')[0] ?? ''
   if (type === 'video/mp4' || type === 'video/webm') return <Video artifact={artifact} siblings={siblings} />
   if (type.startsWith('image/'))
-    return <img className="preview" src={addressOf(artifactId)} alt={titleOf(artifact)} />
+    return <img className="artifact-preview" src={addressOf(artifactId)} alt={titleOf(artifact)} />
   if (type === 'text/vtt') return <Captions id={artifactId} />
   return (
     <Text size="sm" c="dimmed">
@@ -32,7 +32,7 @@ function Video({ artifact, siblings }: PreviewProps) {
   )
   return (
     <video
-      className="preview"
+      className="artifact-preview"
       controls
       preload="metadata"
       playsInline
@@ -59,7 +59,7 @@ function Captions({ id }: { readonly id: string }) {
   })
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
-    <section className="preview preview-text" tabIndex={0} aria-label="The captions">
+    <section className="artifact-preview artifact-text" tabIndex={0} aria-label="The captions">
       <pre>{data ?? ''}</pre>
     </section>
   )

@@ -1,6 +1,7 @@
 /** The artifacts of the key: their list, and one of them. */
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../api.ts'
+import { toFailure } from '../failure.ts'
 import type { Outputs } from '../types.ts'
 
 export type ArtifactPage = Outputs['artifacts']['list']
@@ -15,17 +16,23 @@ export const artifactsQuery = (after: string | undefined) =>
     queryFn: () => api.artifacts.list.query({ limit: PAGE_SIZE, after }),
   })
 
-/** One that is on no page of the list at hand; undefined when there is none of that id. */
+/** For those that no stream follows, in milliseconds. */
+export const REFRESH_MS = 5_000
+
+/** One that is on no page of the list at hand; null when there is none of that id. */
 export const artifactQuery = (id: string) =>
   queryOptions({
     queryKey: ['artifacts', 'one', id],
     queryFn: async (): Promise<Artifact | null> => {
-      const status = await api.artifacts.status.query({ artifact_id: id })
-      if (status.state === 'unknown') return null
-      const served = status.state === 'ready' ? await fetch(addressOf(id), { method: 'HEAD' }) : undefined
-      const mediaType = served?.headers.get('content-type') ?? null
-      return { ...status, filename: '', mediaType, hasPoster: false, createdAt: 0, finishedAt: null }
+      try {
+        return await api.artifacts.get.query({ artifact_id: id })
+      } catch (thrown) {
+        // 400: what stands in the address can be no id.
+        if ([400, 404].includes(toFailure(thrown).status)) return null
+        throw thrown
+      }
     },
+    refetchInterval: ({ state }) => (state.data && isUnderWay(state.data) ? REFRESH_MS : false),
   })
 
 /** Where the bytes are. */

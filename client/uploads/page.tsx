@@ -8,13 +8,10 @@ import { Empty, Failed, Loading } from '../parts/states.tsx'
 import './uploads.css'
 import { ArtifactDialog } from './ArtifactDialog.tsx'
 import { ArtifactTable } from './ArtifactTable.tsx'
-import { artifactsQuery, isUnderWay } from './artifacts.ts'
+import { artifactsQuery, isUnderWay, REFRESH_MS } from './artifacts.ts'
 import { DropZone } from './DropZone.tsx'
 import { SendingList } from './SendingList.tsx'
 import { useFollowed } from './use-followed.ts'
-
-/** For those that no stream follows. */
-const REFRESH_MS = 5_000
 
 export function UploadsPage() {
   const { after, artifact } = useSearch({ from: '/shell/uploads' })

@@ -1,5 +1,6 @@
 /** Sends files in resumable parts, whichever page is shown; what a reload interrupts goes on with the same file. Protocol: tus 1.0.0. */
 import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
+import { noticeSessionEnd } from '../session.ts'
 import { guessKind, type Kind } from './kinds.ts'
 
 export interface LocalUpload {
@@ -63,7 +64,10 @@ export async function addUpload(
     onProgress: (sentBytes) => change(id, { sentBytes }),
     onUploadUrlAvailable: announce,
     onSuccess: () => end(id, { state: 'done', sentBytes: file.size }),
-    onError: (error) => end(id, { state: 'failed', problem: toProblem(error) }),
+    onError: (error) => {
+      if (error instanceof DetailedError && error.originalResponse?.getStatus() === 401) noticeSessionEnd()
+      end(id, { state: 'failed', problem: toProblem(error) })
+    },
   })
   running.set(id, upload)
   const { name: filename, size: sizeBytes } = file

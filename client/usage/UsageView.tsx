@@ -61,8 +61,8 @@ function UsageContent({ usage }: { readonly usage: ShownUsage }) {
       <Figures total={usage.total} />
       <Suspense fallback={<Loading what="the charts" rows={2} height={240} />}>
         <Charts {...usage} />
+        <UsageTable {...usage} />
       </Suspense>
-      <UsageTable {...usage} />
     </Stack>
   )
 }

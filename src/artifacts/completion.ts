@@ -7,7 +7,7 @@ import { passing } from '../passing.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { deleteBytes } from './artifacts.ts'
 import { insertJob } from './jobs/store.ts'
-import { locked } from './lease.ts'
+import { takenOver } from './lease.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
 export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
@@ -76,8 +76,7 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
 
 /** Somebody removed the upload while its bytes were being moved, or has taken it over: then they are what that one completes. */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
-  if ((await findUploadRow(deps.db, row)) !== undefined)
-    throw locked('Another request goes on with this upload.')
+  if ((await findUploadRow(deps.db, row)) !== undefined) throw takenOver()
   await deleteBytes(deps, row)
   throw new ServiceError('not_found', 'The upload was removed meanwhile.')
 }

@@ -1,10 +1,11 @@
-/** Lists a tenant's artifacts, whatever state they are in. */
+/** A tenant's artifacts as they are listed, whatever state they are in: all of them, or one. */
 import { z } from 'zod'
 import { type Page, type PageQuery, readPage } from '../db/page.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
+import { artifactNotFound } from './artifacts.ts'
 import { type ListedArtifactRow, listArtifactPage } from './listing-store.ts'
 import { ArtifactStatus, renderStatus } from './schema.ts'
-import { findArtifact } from './store.ts'
+import { findArtifact, isUpload } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' }),
@@ -13,7 +14,7 @@ export const ArtifactListQuery = z.strictObject({
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
 
-const ListedArtifact = ArtifactStatus.extend({
+export const ListedArtifact = ArtifactStatus.extend({
   filename: z.string(),
   mediaType: z.string().nullable().meta({ description: 'Of what is served; null until `ready`.' }),
   hasPoster: z.boolean(),
@@ -42,6 +43,17 @@ export function listArtifacts(
   })
 }
 
+/** One that would be listed. @throws ServiceError `not_found` for an id that is only reserved, or another tenant's, too. */
+export async function getListedArtifact(
+  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  tenantId: string,
+  id: string,
+): Promise<ListedArtifactRow> {
+  const row = await findArtifact(db, tenantId, id, unixSeconds(clock))
+  if (row === undefined || !isUpload(row)) throw artifactNotFound()
+  return row
+}
+
 export function renderArtifactList({
   rows,
   hasMore,
@@ -49,7 +61,7 @@ export function renderArtifactList({
   return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
 }
 
-function renderListed(row: ListedArtifactRow): z.output<typeof ListedArtifact> {
+export function renderListed(row: ListedArtifactRow): z.output<typeof ListedArtifact> {
   return {
     ...renderStatus(row.id, row),
     filename: row.filename ?? '',

@@ -5,7 +5,15 @@ import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { deleteArtifact } from './artifacts.ts'
 import { describeCapabilities } from './capabilities.ts'
-import { ArtifactList, ArtifactListQuery, listArtifacts, renderArtifactList } from './listing.ts'
+import {
+  ArtifactList,
+  ArtifactListQuery,
+  getListedArtifact,
+  ListedArtifact,
+  listArtifacts,
+  renderArtifactList,
+  renderListed,
+} from './listing.ts'
 import { reserveArtifact } from './reserve.ts'
 import {
   ArtifactDeleted,
@@ -65,6 +73,25 @@ export const artifactsRouter = router({
     output: ArtifactList,
     run: async ({ context: { deps, caller }, input }) =>
       renderArtifactList(await listArtifacts(deps, caller.tenantId, input)),
+  }),
+
+  get: defineOp({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/v1/artifacts/{artifact_id}',
+      tag,
+      summary: 'Read an artifact as it is listed',
+    },
+    wire: {
+      errors: 'openai',
+      callers: ['parent'],
+      failures: { 404: 'There is no such artifact, or its id is only reserved.' },
+    },
+    input: ArtifactReference,
+    output: ListedArtifact,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderListed(await getListedArtifact(deps, caller.tenantId, input.artifact_id)),
   }),
 
   status: defineOp({

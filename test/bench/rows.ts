@@ -1,5 +1,6 @@
 /** The rows of the bench: what each one asks of both servers, and its goal. */
 import { BenchFailure } from './connection.ts'
+import { measureConsole } from './console.ts'
 import { measureSlowStreams, measureStart } from './footprint.ts'
 import { runRequests, runStreams } from './load.ts'
 import { type Row, toRow } from './report.ts'
@@ -12,6 +13,7 @@ import {
   modelsRequest,
 } from './requests.ts'
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
+import { measureScale } from './scale.ts'
 import { limitMs, model, type Stand, withBoth } from './stand.ts'
 import { measureStatus } from './status.ts'
 import { measureFiles } from './transfers.ts'
@@ -32,6 +34,8 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   status: measureStatus,
   start: measureStart,
   widget: measureWidget,
+  console: measureConsole,
+  scale: measureScale,
 }
 
 type Key = 'parentKey' | 'agentKey'

@@ -24,7 +24,18 @@ export interface ConsoleOptions {
 
 /** A browser window on the service; closed with the test. */
 export async function openWindow(
-  app: TestApp,
+  app: Pick<TestApp, 'url'>,
+  browser: Browser,
+  options: ConsoleOptions = {},
+): Promise<OpenedConsole> {
+  const opened = await createWindow(app, browser, options)
+  onTestFinished(() => opened.context.close())
+  return opened
+}
+
+/** A browser window on the service, which whoever asks for it closes. */
+export async function createWindow(
+  app: Pick<TestApp, 'url'>,
   browser: Browser,
   options: ConsoleOptions = {},
 ): Promise<OpenedConsole> {
@@ -35,8 +46,8 @@ export async function openWindow(
     reducedMotion: 'reduce',
     ...(headers === undefined ? {} : { extraHTTPHeaders: { ...headers } }),
   })
-  onTestFinished(() => context.close())
-  context.setDefaultTimeout(20_000)
+  // A condition is waited for, however busy the machine is.
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const complaints: string[] = []
   watch(page, app.url, complaints)
@@ -51,14 +62,28 @@ export async function openConsole(
   options: ConsoleOptions = {},
 ): Promise<OpenedConsole> {
   const opened = await openWindow(app, browser, options)
-  await opened.page.goto(await makeSignInUrl(app))
-  await opened.page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
+  await signIn(app, opened.page)
   if (path !== '/agents') await opened.page.goto(`${app.url}/console${path}`)
   return opened
 }
 
+/** Comes in by a fresh link, to the list of agents. */
+export async function signIn(app: TestApp, page: Page): Promise<void> {
+  await page.goto(await makeSignInUrl(app))
+  await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
+}
+
 export async function makeSignInUrl({ service }: TestApp): Promise<string> {
   return renderSignInUrl(service.url, await createSignInLink(service.deps, serviceActor))
+}
+
+/** Has the system of that window change its theme, and waits until the page has followed. */
+export async function setTheme(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
+  await page.emulateMedia({ colorScheme })
+  await page.waitForFunction(
+    (scheme) => document.documentElement.dataset.mantineColorScheme === scheme,
+    colorScheme,
+  )
 }
 
 /** Errors, violations of the policy, and requests to anybody else. */

@@ -3,13 +3,13 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chown, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
+import { findFreePort } from './free-port.ts'
 import { getProgram } from './programs.ts'
 
 const run = promisify(execFile)
@@ -174,15 +174,6 @@ export async function query(databaseUrl: string, text: string): Promise<Record<s
   } finally {
     await client.end()
   }
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 declare module 'vitest' {

@@ -124,6 +124,9 @@ export interface RunningServer extends Running {
 
 const printedKey = /svc_[0-9A-Za-z]{61}/
 
+/** The one-time link of the first start. */
+export const printedLink = /(http:\S+\/console\/sign-in#[\w-]{43})\n/
+
 /** Starts `parley serve` on a free port and waits until it listens. */
 export async function startServer(options: RunOptions): Promise<RunningServer> {
   const running = startParley(['serve'], { ...options, env: { PORT: '0', ...options.env } })

@@ -1,12 +1,12 @@
 /** The widget's frame in a real browser, inside a small page of another origin that speaks the contract. */
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import type { Browser, BrowserContextOptions, Frame, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import type { FrameMessage } from '../../widget/messages.ts'
 import type { FrameOptions } from '../../widget/options.ts'
 import { openApp, type TestApp } from './app.ts'
 import { launchBrowser } from './browser.ts'
+import { listenElsewhere } from './elsewhere.ts'
 import { hostPage } from './widget-host-page.ts'
 
 /** A tool as the page lists it over MCP. */
@@ -72,7 +72,7 @@ export async function openFrameStand(env: Readonly<Record<string, string>> = {})
     response.setHeader('Content-Type', 'text/html').end(hostPage(app.url)),
   )
   const browser = await launchBrowser()
-  const hostUrl = await listen(server)
+  const hostUrl = `${await listenElsewhere(server)}/`
   return {
     app,
     agent,
@@ -160,12 +160,6 @@ export interface HostPage {
 export async function expectOnly(opened: OpenFrame, ...types: FrameMessage['type'][]): Promise<void> {
   const said = await opened.said()
   expect(said.filter(({ type }) => !types.includes(type))).toEqual([])
-}
-
-async function listen(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // The frame is at 127.0.0.1: this is another origin, and another site.
-  return `http://localhost:${(server.address() as AddressInfo).port}/`
 }
 
 /** What the frame shows with that text; what it has read aloud does not count. */

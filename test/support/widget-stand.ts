@@ -1,9 +1,9 @@
 /** The widget on pages of another origin, in a real browser: what a developer who embeds it has. */
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import type { Browser, BrowserContextOptions, FrameLocator, Locator, Page } from 'playwright-core'
 import { openApp, type TestApp } from './app.ts'
 import { launchBrowser } from './browser.ts'
+import { listenElsewhere } from './elsewhere.ts'
 
 /** A page as its server answers. */
 export interface HostDocument {
@@ -74,7 +74,7 @@ export async function openWidgetStand(
         `<!doctype html><html lang="en"><head>${viewport}<title>A page</title>${head}</head><body>${body}</body></html>`,
     )
   })
-  const origin = await listen(server)
+  const origin = await listenElsewhere(server)
   const browser = await launchBrowser()
   return {
     app,
@@ -117,10 +117,4 @@ async function watch(page: Page, address: string): Promise<WidgetPage> {
       return (await noted()).find(([one]) => one === name)?.[1]
     },
   }
-}
-
-/** The service is at 127.0.0.1, so that this is another origin, and another site. */
-async function listen(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://localhost:${(server.address() as AddressInfo).port}`
 }

@@ -82,6 +82,14 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
             Copy the agent’s id
           </Menu.Item>
           <Menu.Item
+            leftSection={<Icon name="keys" size={16} />}
+            renderRoot={(props) => (
+              <Link to="/keys" search={{ tab: 'agent', agent: agent.agent_id }} {...props} />
+            )}
+          >
+            Go to its key
+          </Menu.Item>
+          <Menu.Item
             className="danger-text"
             leftSection={<Icon name="trash" size={16} />}
             onClick={deleting.open}

@@ -4,10 +4,10 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useRef } from 'react'
 import { api } from '../../api.ts'
-import { toFailure } from '../../failure.ts'
+import { problemOf } from '../../failure.ts'
+import { LeaveGuard } from '../../parts/LeaveGuard.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { Editor } from '../edit/Editor.tsx'
-import { LeaveGuard } from '../edit/LeaveGuard.tsx'
 import { useCheck } from '../edit/use-check.ts'
 import { useDraft } from '../edit/use-draft.ts'
 import { type Template, templates } from '../templates.ts'
@@ -57,18 +57,12 @@ function NewAgent({ template }: { readonly template: Template }) {
   return (
     <>
       <PageHeader title={`New agent: ${template.title}`} />
-      <Editor
-        draft={draft}
-        check={check}
-        agentId={undefined}
-        error={error === null ? undefined : toFailure(error).message}
-        onSave={create}
-      >
+      <Editor draft={draft} check={check} agentId={undefined} error={problemOf(error)} onSave={create}>
         <Button size="xs" disabled={check.problem !== null} loading={isPending} onClick={create}>
           Create
         </Button>
       </Editor>
-      <LeaveGuard isDirty={isDirty} />
+      <LeaveGuard isDirty={isDirty} what="this agent" />
     </>
   )
 }

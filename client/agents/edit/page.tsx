@@ -1,11 +1,11 @@
 /** The page on which an agent is changed. */
 import { Button } from '@mantine/core'
 import { useRef } from 'react'
+import { LeaveGuard } from '../../parts/LeaveGuard.tsx'
 import type { AgentDetail } from '../../types.ts'
 import { useAgent } from '../agent/use-agent.ts'
 import { ConflictDialog } from './ConflictDialog.tsx'
 import { Editor } from './Editor.tsx'
-import { LeaveGuard } from './LeaveGuard.tsx'
 import { useCheck } from './use-check.ts'
 import { useDraft } from './use-draft.ts'
 import { useSave } from './use-save.ts'
@@ -39,7 +39,7 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
         </Button>
       </Editor>
       <ConflictDialog draft={draft} saving={saving} />
-      <LeaveGuard isDirty={isDirty} />
+      <LeaveGuard isDirty={isDirty} what="this agent" />
     </>
   )
 }

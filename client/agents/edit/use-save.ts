@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../api.ts'
-import { toFailure } from '../../failure.ts'
+import { problemOf, toFailure } from '../../failure.ts'
 import type { Draft, SavedText } from './use-draft.ts'
 
 export interface Saving {
@@ -36,11 +36,10 @@ export function useSave(agentId: string, draft: Draft): Saving {
       setConflict({ text: yaml, format, version })
     },
   })
-  const failure = error === null ? undefined : toFailure(error)
   return {
     save: (over = draft.saved.version) => mutate(over),
     isSaving: isPending,
-    error: failure?.status === 412 ? undefined : failure?.message,
+    error: toFailure(error).status === 412 ? undefined : problemOf(error),
     conflict,
     endConflict: () => setConflict(undefined),
   }

@@ -2,10 +2,16 @@
 import { Button, Group, Stack, Text } from '@mantine/core'
 import { useBlocker } from '@tanstack/react-router'
 import type { RefObject } from 'react'
-import { Dialog } from '../../parts/Dialog.tsx'
+import { Dialog } from './Dialog.tsx'
 
-/** `isDirty` is looked at when somebody leaves; another view of the same page is no leaving. */
-export function LeaveGuard({ isDirty }: { readonly isDirty: RefObject<boolean> }) {
+interface LeaveGuardProps {
+  /** Looked at when somebody leaves; another view of the same page is no leaving. */
+  readonly isDirty: RefObject<boolean>
+  /** What was changed, such as `this agent`. */
+  readonly what: string
+}
+
+export function LeaveGuard({ isDirty, what }: LeaveGuardProps) {
   const blocker = useBlocker({
     shouldBlockFn: ({ current, next }) => isDirty.current && current.pathname !== next.pathname,
     enableBeforeUnload: () => isDirty.current,
@@ -18,7 +24,7 @@ export function LeaveGuard({ isDirty }: { readonly isDirty: RefObject<boolean> }
       onClose={() => blocker.reset?.()}
     >
       <Stack gap="md">
-        <Text size="sm">Your changes to this agent are not saved, and would be lost.</Text>
+        <Text size="sm">Your changes to {what} are not saved, and would be lost.</Text>
         <Group justify="flex-end" gap="xs">
           <Button variant="default" data-autofocus onClick={() => blocker.reset?.()}>
             Stay

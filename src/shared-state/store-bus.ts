@@ -1,0 +1,77 @@
+/** A bus through a store: gathers what is to be told while the last message is on its way, and hears what the others tell. */
+import { z } from 'zod'
+import type { Bus, Topic } from './bus.ts'
+import type { Hearing } from './common-store.ts'
+
+/** PostgreSQL takes no longer message than 8,000 bytes. */
+const MESSAGE_BYTES = 7_000
+
+/** Who speaks, and each topic with its text. */
+const Message = z.tuple([z.string(), z.array(z.tuple([z.string(), z.string()]))])
+
+/** A bus, and what the store calls with what it hears. */
+export interface StoreBus extends Bus {
+  readonly hearing: Hearing
+}
+
+/** `speaker` is nobody else's name; `send` resolves when a text is on its way, or lost. */
+export function createStoreBus(speaker: string, send: (text: string) => Promise<unknown>): StoreBus {
+  const listeners = new Map<string, ((text: string) => void)[]>()
+  const gapListeners: (() => void)[] = []
+  /** The same twice is told once. */
+  const untold = new Set<string>()
+  let isTelling = false
+
+  async function tell(): Promise<void> {
+    isTelling = true
+    while (untold.size > 0) await send(`["${speaker}",[${takeSome(untold).join()}]]`)
+    isTelling = false
+  }
+
+  return {
+    reachesOthers: true,
+    publish(topic: Topic, text = '') {
+      untold.add(JSON.stringify([topic, text]))
+      // Whatever else is published in this turn goes with it.
+      if (!isTelling) queueMicrotask(() => isTelling || void tell())
+    },
+    subscribe(topic, listener) {
+      listeners.set(topic, [...(listeners.get(topic) ?? []), listener])
+    },
+    onGap: (listener) => void gapListeners.push(listener),
+    hearing: {
+      onMessage(text) {
+        const message = parseMessage(text)
+        if (message === undefined || message[0] === speaker) return
+        for (const [topic, content] of message[1]) {
+          for (const listener of listeners.get(topic) ?? []) listener(content)
+        }
+      },
+      onGap() {
+        for (const listener of gapListeners) listener()
+      },
+    },
+  }
+}
+
+/** Takes out as many as fit into one message; one that does not fit alone goes alone, and is lost. */
+function takeSome(untold: Set<string>): string[] {
+  const some: string[] = []
+  let sizeBytes = 0
+  for (const one of untold) {
+    sizeBytes += Buffer.byteLength(one) + 1
+    if (some.length > 0 && sizeBytes > MESSAGE_BYTES) break
+    some.push(one)
+    untold.delete(one)
+  }
+  return some
+}
+
+/** Whatever else somebody says there is not for us. */
+function parseMessage(text: string): z.infer<typeof Message> | undefined {
+  try {
+    return Message.safeParse(JSON.parse(text)).data
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,172 @@
+/** A small installation that has been used for four weeks: agents, chats, keys, uploads and files, all through the service's own doors. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { templates } from '../../client/agents/templates.ts'
+import { findCommand, testPrograms } from '../../scripts/programs.mjs'
+import { serviceActor } from '../../src/audit/actor.ts'
+import type { Clock } from '../../src/deps.ts'
+import { createParentKey } from '../../src/keys/keys.ts'
+import { systemClock } from '../../src/system-clock.ts'
+import { openApp, type TestApp } from './app.ts'
+import { ffmpeg, h264, makeVideo } from './conversion.ts'
+import { tool } from './tools.ts'
+import { uploadWhole } from './uploads.ts'
+import { ask } from './usage.ts'
+
+export interface Installation {
+  readonly app: TestApp
+  /** The agent with tools, versions and an embed. */
+  readonly support: { readonly agent_id: string; readonly agent_key: string }
+  /** The upload to look at: a video, or captions where ffmpeg is missing. */
+  readonly artifactId: string
+  close(): Promise<void>
+}
+
+const DAYS = 28
+const DAY_MS = 86_400_000
+
+/** The machine's clock, some days late until they have been caught up with. */
+interface LateClock extends Clock {
+  passDay(): void
+}
+
+function createLateClock(days: number): LateClock {
+  let left = days
+  return {
+    now: () => systemClock.now() - left * DAY_MS,
+    monotonic: () => systemClock.monotonic() + (days - left) * DAY_MS,
+    wait: systemClock.wait,
+    passDay() {
+      left -= 1
+    },
+  }
+}
+
+/** What the agent's tool knows. */
+const orders = tool(() => [{ order: 'A-1042', state: 'on its way', arrives: 'Tuesday' }], {
+  description: 'The orders of the customer who asks.',
+})
+
+/** Starts the service and lets it be used; whoever asks for it closes it. */
+export async function openInstallation(): Promise<Installation> {
+  const folder = await mkdtemp(join(tmpdir(), 'parley-installation-'))
+  const clock = createLateClock(DAYS)
+  const app = await openApp({ PARLEY_DATA_DIR: join(folder, 'data') }, { clock, tools: { orders } })
+  const close = async () => {
+    await app.close()
+    await rm(folder, { recursive: true })
+  }
+  try {
+    const { support, callers } = await createAgents(app)
+    for (let day = 0; day < DAYS; day++) {
+      await chatForDay(app, callers, day)
+      clock.passDay()
+    }
+    await chatForDay(app, callers, DAYS)
+    await app.service.deps.usage.flush()
+    await createFiles(app)
+    return { app, support, artifactId: await createUploads(app, folder), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+interface Caller {
+  readonly key: string
+  /** Calls on an ordinary day. */
+  readonly calls: number
+  readonly words: number
+}
+
+async function createAgents(app: TestApp) {
+  const yamlOf = (id: string) => templates.find((template) => template.id === id)?.yaml ?? ''
+  const support = await app.createAgent(yamlOf('support'))
+  const edits = [
+    (yaml: string) => yaml.replace('temperature: 0.3\n', 'temperature: 0.2\n\ntools:\n  - orders\n'),
+    (yaml: string) => yaml.replace('below 120 words', 'below 80 words'),
+  ]
+  let yaml = yamlOf('support')
+  for (const edit of edits) {
+    yaml = edit(yaml)
+    const { status, text } = await app.call('PUT', `/v1/agents/${support.agent_id}`, { body: { yaml } })
+    if (status !== 200) throw new Error(text)
+  }
+  const guide = await app.createAgent(yamlOf('site-guide'))
+  const analyst = await app.createAgent(yamlOf('analyst'))
+  await app.createAgent(yamlOf('editor'))
+  const { text: nightKey } = await createParentKey(app.service.deps, serviceActor, 'Night jobs')
+  const callers: Caller[] = [
+    { key: support.agent_key, calls: 7, words: 90 },
+    { key: guide.agent_key, calls: 4, words: 40 },
+    { key: analyst.agent_key, calls: 2, words: 160 },
+    { key: nightKey, calls: 3, words: 220 },
+  ]
+  return { support, callers }
+}
+
+const questions = [
+  'Where is my parcel? I was told that it would be here on Friday, and it is not.',
+  'How do I return a pair of shoes that is too small, and who pays for the parcel?',
+  'Can I change the address of a delivery that has not been sent yet?',
+  'Which of the two sizes fits somebody who is 182 cm tall?',
+]
+
+/** More from week to week, less at the weekend; now and then one fails. */
+async function chatForDay(app: TestApp, callers: readonly Caller[], day: number): Promise<void> {
+  const isWeekend = new Date(app.service.deps.clock.now()).getUTCDay() % 6 === 0
+  const growth = (isWeekend ? 0.4 : 1) * (0.6 + (0.6 * day) / DAYS)
+  await Promise.all(
+    callers.flatMap(({ key, calls, words }, place) =>
+      Array.from({ length: Math.round((calls + ((day * 5 + place) % 3)) * growth) }, (_, turn) => {
+        const question = questions[(day + turn) % questions.length]
+        // A stream is late with every word, so that it has fewer.
+        const stream = turn % 3 === 0
+        const tokens = stream ? 12 : words + ((day * 13 + turn * 7) % 60)
+        const delayMs = (stream ? 8 : 30) + ((day * 11 + turn * 17 + place * 29) % (stream ? 12 : 90))
+        const failure = day % 6 === 2 && turn === 1 ? '[[error:400]]' : ''
+        return ask(app, `${question} [[delay:${delayMs}]] [[tokens:${tokens}]]${failure}`, { stream }, key)
+      }),
+    ),
+  )
+}
+
+/** The page of captions is there without any program. */
+const captions = `WEBVTT
+
+00:00.000 --> 00:02.000
+Welcome to the tour of our workshop.
+`
+
+async function createUploads(app: TestApp, folder: string): Promise<string> {
+  const spoken = await uploadWhole(app, Buffer.from(captions), {
+    metadata: { filename: 'tour.vtt', name: 'Captions of the tour', kind: 'captions' },
+  })
+  if (findCommand(testPrograms.ffmpeg.commands) === undefined) return spoken.id
+  const picture = join(folder, 'bench.jpg')
+  await ffmpeg('-f', 'lavfi', '-i', 'mandelbrot=size=1280x720', '-frames:v', '1', picture)
+  await uploadWhole(app, await readFile(picture), {
+    metadata: { filename: 'bench.jpg', name: 'The long bench', kind: 'thumbnail' },
+  })
+  const video = join(folder, 'tour.mp4')
+  await makeVideo(video, [...h264, '-t', '2'], 'mandelbrot=size=640x360:rate=10')
+  const { id } = await uploadWhole(app, await readFile(video), {
+    metadata: { filename: 'tour.mp4', name: 'Tour of the workshop', kind: 'video' },
+  })
+  return id
+}
+
+async function createFiles(app: TestApp): Promise<void> {
+  for (const [filename, content] of [
+    ['returns.txt', 'Whatever was not worn can come back within 30 days.\n'],
+    ['prices.csv', 'article,price\nshoe,80\nlace,2\n'],
+  ] as const) {
+    const form = new FormData()
+    form.append('purpose', 'assistants')
+    form.append('file', new Blob([content]), filename)
+    const headers = { Authorization: `Bearer ${app.key}` }
+    const { status } = await app.fetch(`${app.url}/v1/files`, { method: 'POST', headers, body: form })
+    if (status !== 200) throw new Error(`the file was not created: ${status}`)
+  }
+}

@@ -1,0 +1,74 @@
+/** Every view of the console: its address, and what is there when it is complete. */
+import type { Locator, Page } from 'playwright-core'
+import type { Installation } from './console-installation.ts'
+
+export interface View {
+  readonly name: string
+  /** Below `/console`. */
+  readonly path: string
+  /** What comes last. */
+  readonly ready: (page: Page) => Locator
+}
+
+/** The views of an installation, in the order somebody would walk through them. */
+export function listViews({ support: { agent_id: id }, artifactId }: Installation): View[] {
+  const agent = `/agents/${id}`
+  const text = (said: string | RegExp) => (page: Page) => page.getByText(said).first()
+  const table = (name: string) => (page: Page) =>
+    page.getByRole('table', { name }).locator('tbody tr').first()
+  const editor = (page: Page) => page.locator('.cm-content')
+  const charts = (page: Page) => page.locator('.recharts-surface').nth(3)
+  const widget = (page: Page) => page.frameLocator('iframe').getByText('Hello! What can I help you with?')
+  return [
+    { name: 'agents', path: '/agents', ready: (page) => page.getByRole('link', { name: 'Support' }) },
+    { name: 'agents-not-found', path: '/agents?q=nobody', ready: text('Nothing found') },
+    { name: 'templates', path: '/agents/new', ready: (page) => page.getByRole('link', { name: /Blank/ }) },
+    { name: 'create', path: '/agents/new?template=analyst&view=form', ready: text('Instructions') },
+    { name: 'edit', path: `${agent}?view=form`, ready: (page) => page.getByLabel('Instructions') },
+    { name: 'edit-text', path: `${agent}?view=yaml`, ready: editor },
+    { name: 'edit-try', path: `${agent}?view=try&try=true`, ready: text('Write to the agent as it stands') },
+    { name: 'embed', path: `${agent}/embed`, ready: widget },
+    { name: 'embed-react', path: `${agent}/embed?as=react`, ready: widget },
+    { name: 'embed-api', path: `${agent}/embed?as=api`, ready: widget },
+    { name: 'models', path: `${agent}/models`, ready: text('In effect now') },
+    { name: 'history', path: `${agent}/history`, ready: editor },
+    { name: 'history-first', path: `${agent}/history?version=1&against=current`, ready: editor },
+    { name: 'keys', path: '/keys', ready: (page) => page.getByRole('cell', { name: /^first/ }) },
+    {
+      name: 'keys-agent',
+      path: '/keys?tab=agent',
+      ready: (page) => page.getByRole('cell', { name: 'Support', exact: true }),
+    },
+    { name: 'usage', path: '/usage', ready: charts },
+    { name: 'usage-agent', path: '/usage?by=agent', ready: table('Usage by agent') },
+    { name: 'usage-model', path: '/usage?by=model&range=7', ready: table('Usage by model') },
+    { name: 'usage-key', path: '/usage?by=key&whose=all', ready: table('Usage by key') },
+    { name: 'uploads', path: '/uploads', ready: text('Tour of the workshop') },
+    {
+      name: 'upload',
+      path: `/uploads?artifact=${artifactId}`,
+      ready: (page) => page.locator('[role=dialog] video'),
+    },
+    { name: 'files', path: '/files', ready: text('prices.csv') },
+    { name: 'admin-users', path: '/admin', ready: text('Administrator') },
+    { name: 'admin-keys', path: '/admin?tab=keys', ready: text('Night jobs') },
+    { name: 'admin-usage', path: '/admin?tab=usage&by=key', ready: table('Usage by key') },
+    { name: 'admin-audit', path: '/admin?tab=audit', ready: table('Audit log') },
+    { name: 'unknown', path: '/nothing', ready: text('There is nothing at this address') },
+  ]
+}
+
+/** Charts and editors come in several steps, on a machine that others use too. */
+const WAIT_MS = 60_000
+
+/** Goes to a view and waits until it is complete: nothing is loading any more, and what was read is painted. */
+export async function openView(page: Page, url: string, { path, ready }: View): Promise<void> {
+  await page.goto(`${url}/console${path}`, { timeout: WAIT_MS })
+  await ready(page).waitFor({ timeout: WAIT_MS })
+  await page.waitForFunction(
+    () => document.querySelector('[aria-busy=true], .mantine-Skeleton-root') === null,
+  )
+  await page.evaluate(
+    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+  )
+}

@@ -1,0 +1,60 @@
+/** A proxy that has signed somebody in and says so in headers, as docs/console-identity.md has nginx do it. */
+import { createServer, type IncomingHttpHeaders, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+export interface IdentityProxy {
+  readonly url: string
+  /** From now on everything goes there. */
+  leadTo(url: string): void
+}
+
+export interface IdentityProxyOptions {
+  /** The headers it sets on every request, whatever the browser sent under their names. */
+  readonly headers: Readonly<Record<string, string>>
+  /** This machine's address that it calls from. */
+  readonly from: string
+}
+
+/** What no browser may say. */
+const identityNames = [
+  'x-email',
+  'x-user',
+  'x-preferred-username',
+  'x-user-first-name',
+  'x-user-last-name',
+  'x-groups',
+  'x-proxy-secret',
+  'authorization',
+]
+
+/** Starts a proxy that stops with the test. */
+export async function startIdentityProxy({ headers, from }: IdentityProxyOptions): Promise<IdentityProxy> {
+  let target: string
+  const server = createServer((incoming, outgoing) => {
+    const options = { method: incoming.method, headers: replace(incoming.headers), localAddress: from }
+    const asking = request(target + incoming.url, options, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.rawHeaders)
+      answer.pipe(outgoing)
+      answer.on('error', () => outgoing.destroy())
+    })
+    asking.on('error', () => outgoing.destroy())
+    outgoing.on('close', () => asking.destroy())
+    incoming.pipe(asking)
+  })
+  const replace = (sent: IncomingHttpHeaders) => ({
+    ...Object.fromEntries(Object.entries(sent).filter(([name]) => !identityNames.includes(name))),
+    ...headers,
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    leadTo(url) {
+      target = url
+    },
+  }
+}

@@ -85,10 +85,8 @@ export async function applyPostgresMigrations<T>(
       await migrations[name]?.up(trx).catch((error: unknown) => {
         throw failed(name, error)
       })
-      const row = sql`(${name}, ${new Date().toISOString()})`
-      await sql`insert into ${sql.table(DEFAULT_MIGRATION_TABLE)} (name, timestamp) values ${row}`.execute(
-        trx,
-      )
+      const table = sql.table(DEFAULT_MIGRATION_TABLE)
+      await sql`insert into ${table} (name, timestamp) values (${name}, now()::text)`.execute(trx)
     }
   })
 }

@@ -29,6 +29,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'postgres',
+          // The same services again and again: to load them once a worker saves a minute.
+          isolate: false,
           include: [...onPostgres, ...onBothDatabases],
           globalSetup: ['test/support/build-web.ts', 'test/support/start-postgres.ts'],
           provide: { database: 'postgres' },

@@ -42,6 +42,21 @@ describe.each(sharedStores)('through %s', (store) => {
     }
   })
 
+  test('hits that come all at the same moment are each counted once', async () => {
+    const apps = await startReplicas(await makeInstallation(store))
+    const limiters = apps.map(({ service }) => service.deps.shared.limiter)
+    const quota = { key: 'crowded', limit: 100 }
+    const hits = await Promise.all(
+      Array.from({ length: 300 }, (_, turn) =>
+        limiters[turn % 2]?.hit([quota, { key: `own ${turn % 30}`, limit: 1000 }]),
+      ),
+    )
+    const remaining = hits.filter((hit) => hit?.isLimited === false).map((hit) => hit?.remaining)
+    expect(remaining.toSorted((one = 0, other = 0) => one - other)).toEqual(
+      Array.from({ length: 100 }, (_, left) => left),
+    )
+  })
+
   test('a request that one limit refuses counts against none of the others', async () => {
     const env = {
       ...(await makeInstallation(store)),

@@ -3,10 +3,11 @@ import type { PostgresAccess } from '../../db/postgres.ts'
 import type { Database } from '../../deps.ts'
 import type { CommonStore } from '../common-store.ts'
 import { within } from '../within.ts'
+import { gatherHits } from './crowd.ts'
 import { Listener } from './listener.ts'
 import {
   addSlots,
-  countHit,
+  countHits,
   countReplicas,
   deleteReplica,
   deleteUnused,
@@ -28,6 +29,11 @@ const TRIES = 5
 /** The counts are rows of `db`; what is told needs a connection of its own. */
 export function openPostgresStore(db: Database, postgres: PostgresAccess): CommonStore {
   const listener = new Listener(postgres, CHANNEL)
+  const hit = gatherHits(async (quotas, hits) => {
+    const count = () => countHits(db, quotas, hits)
+    const windows = await inRows(quotas, count, (missing) => insertWindows(db, missing))
+    return { windows, counted: windows[0]?.counted ?? 0 }
+  })
   let beats = 0
 
   function sweepNowAndThen(): void {
@@ -37,13 +43,7 @@ export function openPostgresStore(db: Database, postgres: PostgresAccess): Commo
 
   return {
     name: undefined,
-    hit(quotas) {
-      const count = () => countHit(db, quotas)
-      return within(
-        ANSWER_WITHIN_MS,
-        inRows(quotas, count, (missing) => insertWindows(db, missing)),
-      )
-    },
+    hit: (quotas) => within(ANSWER_WITHIN_MS, hit(quotas)),
     async takeSlots(replica, owners) {
       const take = () => takeSlot(db, replica, owners)
       const counts = await within(

@@ -5,7 +5,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../deps.ts'
 import { LIVE_FOR_MS } from '../common-store.ts'
-import { type Quota, WINDOW_MS, type WindowCount } from '../limiter.ts'
+import { type Quota, WINDOW_MS } from '../limiter.ts'
 import type { SlotOwner } from '../stream-slots.ts'
 
 /** What has been of no use for so long is deleted. */
@@ -23,31 +23,45 @@ function toKeys(bounds: readonly { readonly key: string }[]): RawBuilder<unknown
   return sql.join(bounds.map(({ key }) => key))
 }
 
-/** Counts a hit in all windows, or in none when one is full; those that are not there are not among the answer, and then none is changed. */
-export async function countHit(
+/** A window before the hits, and how many of them were counted in it, which is the same for all that were asked for. */
+export interface CountedWindow {
+  readonly key: string
+  readonly before: number
+  readonly leftMs: number
+  readonly counted: number
+}
+
+/**
+ * Counts so many hits, as far as all windows have room for them: each in every window or in none. Windows that are not there are not
+ * among the answer, and then nothing is counted.
+ */
+export async function countHits(
   db: Database,
   quotas: readonly Quota[],
-): Promise<(WindowCount & { readonly key: string })[]> {
-  const { rows } = await sql<WindowCount & { readonly key: string }>`
+  hits: number,
+): Promise<CountedWindow[]> {
+  const { rows } = await sql<CountedWindow>`
     with moment as materialized (select ${now} as now_ms),
     held as materialized (
       select key, count, ends_at_ms from rate_windows where key in (${toKeys(quotas)}) order by key for update
     ),
-    hit as materialized (
+    open as materialized (
       select key,
-        case when ends_at_ms <= now_ms then 1 else count + 1 end as count,
+        case when ends_at_ms <= now_ms then 0 else count end as count,
         case when ends_at_ms <= now_ms then now_ms + ${WINDOW_MS} else ends_at_ms end as ends_at_ms
       from held, moment
     ),
-    refusals as materialized (
-      select 1 from (values ${toLimits(quotas)}) as limits (key, most) left join hit using (key)
-      where hit.count is null or hit.count > limits.most
+    room as materialized (
+      select greatest(0, least(${hits}::bigint, min(coalesce(limits.most - open.count, 0)))) as hits
+      from (values ${toLimits(quotas)}) as limits (key, most) left join open using (key)
     ),
     changed as (
-      update rate_windows set count = hit.count, ends_at_ms = hit.ends_at_ms from hit
-      where rate_windows.key = hit.key and not exists (select from refusals)
+      update rate_windows set count = open.count + room.hits, ends_at_ms = open.ends_at_ms from open, room
+      where rate_windows.key = open.key and room.hits > 0
     )
-    select key, count, ends_at_ms - now_ms as "leftMs" from hit, moment`.execute(db)
+    select key, count as before, ends_at_ms - now_ms as "leftMs", room.hits as counted from open, moment, room`.execute(
+    db,
+  )
   return rows
 }
 

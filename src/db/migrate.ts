@@ -85,7 +85,7 @@ export async function applyPostgresMigrations<T>(
       await migrations[name]?.up(trx).catch((error: unknown) => {
         throw failed(name, error)
       })
-      const row = sql`(${name}, ${new Date().toISOString()})`
+      const row = sql`(${name}, cast(current_timestamp as text))`
       await sql`insert into ${sql.table(DEFAULT_MIGRATION_TABLE)} (name, timestamp) values ${row}`.execute(
         trx,
       )

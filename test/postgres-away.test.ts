@@ -74,7 +74,7 @@ describe('while the database is away', () => {
       'service_unavailable',
     ])
     const typed = await callProcedure(app, 'agents.list')
-    expect([typed.status, typed.body.error.json.data.code]).toEqual([503, 'SERVICE_UNAVAILABLE'])
+    expect([typed.status, typed.body.error.json.data.code]).toEqual([503, 'service_unavailable'])
     const head = await headUpload(app, upload)
     expect([head.status, head.headers.get('retry-after'), head.headers.get('tus-resumable')]).toEqual([
       503,

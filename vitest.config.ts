@@ -20,7 +20,18 @@ export default defineConfig({
         test: {
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
-          exclude: onPostgres,
+          exclude: [...onPostgres, ...onBothDatabases],
+          globalSetup: ['test/support/build-web.ts'],
+          provide: { database: 'sqlite' },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'rooms',
+          // The same services again and again: to load them once a worker saves a minute, here and on PostgreSQL.
+          isolate: false,
+          include: onBothDatabases,
           globalSetup: ['test/support/build-web.ts'],
           provide: { database: 'sqlite' },
         },
@@ -29,7 +40,6 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'postgres',
-          // The same services again and again: to load them once a worker saves a minute.
           isolate: false,
           include: [...onPostgres, ...onBothDatabases],
           globalSetup: ['test/support/build-web.ts', 'test/support/start-postgres.ts'],

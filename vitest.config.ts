@@ -1,4 +1,4 @@
-/** How the tests run: every `.test.ts` file below test/, two at a time, each in a process of its own. */
+/** How the tests run: every `.test.ts` file below test/, three at a time, each in a process of its own. */
 import { defineConfig } from 'vitest/config'
 import { onBothDatabases, onPostgres } from './test/support/databases.ts'
 import { CountReporter } from './test/support/reporter.ts'
@@ -9,7 +9,8 @@ export default defineConfig({
     setupFiles: ['test/support/setup.ts'],
     reporters: ['default', new CountReporter()],
     pool: 'forks',
-    maxWorkers: 2,
+    // They wait more than they compute: on two cores two of them leave a third of the processor idle.
+    maxWorkers: 3,
     testTimeout: 20_000,
     hookTimeout: 30_000,
     // A condition is waited for, however busy the machine is.

@@ -1,7 +1,7 @@
 /** One writer at a time: who gets an upload, who loses it, and that nobody writes without it. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { leaseUpload } from '../src/artifacts/lease.ts'
+import { leaseUpload, takeOverUpload } from '../src/artifacts/lease.ts'
 import { acquireLease, completeLeased, findUploadRow, updateReceived } from '../src/artifacts/store.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { eventually } from './support/process.ts'
@@ -196,4 +196,12 @@ test('a server that stops keeps what has arrived, and says that it goes', async 
   await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
   expect(await changed).toBe(5)
   await closing
+})
+
+test('whoever comes to write a moment after the upload was removed is told that it is gone', async () => {
+  const app = await startApp()
+  const begun = await beginUpload(app, { size: 10 })
+  const row = await rowOf(app)
+  expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
+  await expect(takeOverUpload(app.service.deps, row)).rejects.toMatchObject({ status: 404 })
 })

@@ -5,7 +5,7 @@ import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { assertWithinQuota, countFreeBytes, quotaExceeded } from '../storage/quota.ts'
 import { completeUpload } from './completion.ts'
-import { takenOver, takeOverUpload } from './lease.ts'
+import { removedMeanwhile, takenOver, takeOverUpload } from './lease.ts'
 import { receive } from './receiving.ts'
 import { findUploadRow, type Upload, type UploadRow, updateLeased, updateReceived } from './store.ts'
 import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
@@ -149,7 +149,5 @@ async function findLimit(
 
 /** Why what is written under a lease is not taken any more. */
 async function lost({ db }: Pick<Deps, 'db'>, upload: Upload): Promise<ServiceError> {
-  if ((await findUploadRow(db, upload)) === undefined)
-    return new ServiceError('not_found', 'The upload was removed meanwhile.')
-  return takenOver()
+  return (await findUploadRow(db, upload)) === undefined ? removedMeanwhile() : takenOver()
 }

@@ -7,7 +7,7 @@ import { passing } from '../passing.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { deleteBytes } from './artifacts.ts'
 import { insertJob } from './jobs/store.ts'
-import { takenOver } from './lease.ts'
+import { removedMeanwhile, takenOver } from './lease.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
 export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
@@ -78,5 +78,5 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
   if ((await findUploadRow(deps.db, row)) !== undefined) throw takenOver()
   await deleteBytes(deps, row)
-  throw new ServiceError('not_found', 'The upload was removed meanwhile.')
+  throw removedMeanwhile()
 }

@@ -29,7 +29,8 @@ export interface HeldLease {
 /**
  * Takes the lease from whoever has it: a client that comes back is not kept waiting by the connection it has lost, whichever replica
  * that leads to.
- * @throws ServiceError `locked` when whoever is writing does not stop, or there is nothing to write any more.
+ * @throws ServiceError `not_found` when the upload was removed meanwhile, `locked` when whoever is writing does not stop, or there is
+ * nothing to write any more.
  */
 export async function takeOverUpload(
   deps: LeaseDeps,
@@ -40,9 +41,10 @@ export async function takeOverUpload(
   const lease = await takeLease(deps, upload)
   if (lease !== undefined) return lease
   const seen = await findUploadRow(deps.db, upload)
+  if (seen === undefined) throw removedMeanwhile()
   const isGone = await underWay.stopElsewhere(upload.id, 'taken-over')
   // Its replica is, or cannot be heard: then the fence shuts it out, should it come back.
-  if (isGone && seen !== undefined) {
+  if (isGone) {
     const row = await breakLease(deps.db, seen, leaseEnd(deps))
     if (row !== undefined) return hold(deps, row)
   }
@@ -109,6 +111,11 @@ function freeLater(free: () => Promise<unknown>): void {
 /** What somebody is told who was writing until another client, or the same one again, went on. */
 export function takenOver(): ServiceError {
   return locked('Another request goes on with this upload.')
+}
+
+/** What somebody is told who wanted to write into what is gone by now. */
+export function removedMeanwhile(): ServiceError {
+  return new ServiceError('not_found', 'The upload was removed meanwhile.')
 }
 
 export function locked(message: string): ServiceError {

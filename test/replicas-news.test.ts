@@ -1,11 +1,12 @@
 /** What one replica does, the others know at once: that a key was revoked, an artifact has changed, an upload goes on elsewhere. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { acquireLease, findUploadRow, updateReceived } from '../src/artifacts/store.ts'
 import { parseKey } from '../src/keys/format.ts'
 import { asAdmin, root } from './support/admin.ts'
 import { createTenant } from './support/agents.ts'
-import type { TestApp } from './support/app.ts'
+import { startApp, type TestApp } from './support/app.ts'
 import { proxied } from './support/console.ts'
+import { CuttingProxy } from './support/cutting-proxy.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 import { startRedis } from './support/redis.ts'
 import { makeInstallation, sharedStores, stallPatch, startReplicas } from './support/replicas.ts'
@@ -158,4 +159,23 @@ test('with nobody to tell of it a revoked key is refused after two seconds, and 
   expect(await statusFor(other, keys[1])).toBe(200)
   await redis.start()
   await expect.poll(() => statusFor(other, keys[1])).toBe(401)
+})
+
+test('what one could not tell the others, while they heard each other, they take for missed once it can', async () => {
+  const redis = await startRedis()
+  const way = await CuttingProxy.open(redis.url)
+  onTestFinished(() => way.close())
+  const clock = createFakeClock()
+  const env = { ...(await makeInstallation('PostgreSQL')), ...proxied, PARLEY_ADMIN_EMAILS: root }
+  const one = await startApp({ ...env, REDIS_URL: way.url.replace('http', 'redis') }, { clock })
+  const other = await startApp({ ...env, REDIS_URL: redis.url }, { clock })
+  const key = await createTenant(one)
+  expect(await statusFor(other, key)).toBe(200)
+  const { promise: mended, resolve: mend } = Promise.withResolvers<string>()
+  way.leadTo(mended)
+  way.cut('reset')
+  await revoke(one, key)
+  expect(await statusFor(other, key)).toBe(200)
+  mend(redis.url)
+  await expect.poll(() => statusFor(other, key)).toBe(401)
 })

@@ -35,10 +35,10 @@ export async function openSharedState(
 
 async function shareThrough(store: CommonStore, deps: ShareDeps): Promise<SharedState> {
   const presence = new Presence(store, deps)
-  const bus = createStoreBus(newId('', NAME_LENGTH, deps.random), (text) =>
-    presence.ask(() => store.send(text)),
-  )
-  await Promise.all([presence.start(), store.listen(bus.hearing)])
+  const bus = createStoreBus(newId('', NAME_LENGTH, deps.random), async (text) => {
+    return (await presence.ask(() => store.send(text))) !== undefined
+  })
+  await Promise.all([presence.start(bus.makeUpForLost), store.listen(bus.hearing)])
   return {
     bus,
     limiter: createSharedLimiter(presence, deps.clock),

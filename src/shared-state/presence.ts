@@ -21,6 +21,7 @@ export class Presence {
   private name: string
   private state: 'unknown' | 'reached' | 'away' = 'unknown'
   private replicas = 1
+  private onReached = () => {}
   private beating: Promise<void> | undefined
   private timer: NodeJS.Timeout | undefined
   private isClosed = false
@@ -31,8 +32,9 @@ export class Presence {
     this.name = this.newName()
   }
 
-  /** Resolves when the store has been asked, whatever it said. */
-  start(): Promise<void> {
+  /** Resolves when the store has been asked, whatever it said; `onReached` is called whenever it is reached after it was not. */
+  start(onReached: () => void): Promise<void> {
+    this.onReached = onReached
     this.timer = setInterval(() => void this.beat(), BEAT_EVERY_MS).unref()
     return this.beat()
   }
@@ -74,8 +76,10 @@ export class Presence {
   }
 
   async close(): Promise<void> {
-    this.isClosed = true
     clearInterval(this.timer)
+    // What was said last may have been lost: there is no later.
+    if (this.isAway) await this.beat()
+    this.isClosed = true
     await this.beating
     await this.ask((store) => store.leave(this.name))
   }
@@ -100,6 +104,7 @@ export class Presence {
       const by = (now.get(key) ?? 0) - (arrival.open.get(key) ?? 0)
       if (by !== 0) void this.ask((store) => store.addSlots(arrival.replica, key, by))
     }
+    this.onReached()
   }
 
   private lose(error: unknown): void {

@@ -3,6 +3,9 @@ import { z } from 'zod'
 import type { Bus, Topic } from './bus.ts'
 import type { Hearing } from './common-store.ts'
 
+/** Says that whoever speaks has said something before that nobody heard. */
+const LOST = 'lost'
+
 /** PostgreSQL takes no longer message than 8,000 bytes. */
 const MESSAGE_BYTES = 7_000
 
@@ -12,44 +15,60 @@ const Message = z.tuple([z.string(), z.array(z.tuple([z.string(), z.string()]))]
 /** A bus, and what the store calls with what it hears. */
 export interface StoreBus extends Bus {
   readonly hearing: Hearing
+  /** The store is reached again: if anything was lost, the others take it that they have missed something. */
+  makeUpForLost(): void
 }
 
-/** `speaker` is nobody else's name; `send` resolves when a text is on its way, or lost. */
-export function createStoreBus(speaker: string, send: (text: string) => Promise<unknown>): StoreBus {
+/** `speaker` is nobody else's name; `send` resolves with whether a text is on its way: else it is lost. */
+export function createStoreBus(speaker: string, send: (text: string) => Promise<boolean>): StoreBus {
   const listeners = new Map<string, ((text: string) => void)[]>()
   const gapListeners: (() => void)[] = []
   /** The same twice is told once. */
   const untold = new Set<string>()
   let isTelling = false
+  let hasLost = false
 
   async function tell(): Promise<void> {
     isTelling = true
-    while (untold.size > 0) await send(`["${speaker}",[${takeSome(untold).join()}]]`)
+    while (untold.size > 0) {
+      const isSent = await send(`["${speaker}",[${takeSome(untold).join()}]]`)
+      hasLost ||= !isSent
+    }
     isTelling = false
+  }
+
+  function publish(topic: Topic | typeof LOST, text = ''): void {
+    untold.add(JSON.stringify([topic, text]))
+    // Whatever else is published in this turn goes with it.
+    if (!isTelling) queueMicrotask(() => isTelling || void tell())
+  }
+
+  function missed(): void {
+    for (const listener of gapListeners) listener()
   }
 
   return {
     reachesOthers: true,
-    publish(topic: Topic, text = '') {
-      untold.add(JSON.stringify([topic, text]))
-      // Whatever else is published in this turn goes with it.
-      if (!isTelling) queueMicrotask(() => isTelling || void tell())
-    },
+    publish,
     subscribe(topic, listener) {
       listeners.set(topic, [...(listeners.get(topic) ?? []), listener])
     },
     onGap: (listener) => void gapListeners.push(listener),
+    makeUpForLost() {
+      if (!hasLost) return
+      hasLost = false
+      publish(LOST)
+    },
     hearing: {
       onMessage(text) {
         const message = parseMessage(text)
         if (message === undefined || message[0] === speaker) return
         for (const [topic, content] of message[1]) {
+          if (topic === LOST) missed()
           for (const listener of listeners.get(topic) ?? []) listener(content)
         }
       },
-      onGap() {
-        for (const listener of gapListeners) listener()
-      },
+      onGap: missed,
     },
   }
 }

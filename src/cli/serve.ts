@@ -19,12 +19,10 @@ export async function serve(workers: number): Promise<void> {
   const starting = createService({ config })
   stopOnSignal(starting)
   const service = await starting
-  print(`listening on ${service.url}`)
   const welcome = describeBeginning(service)
-  if (welcome !== undefined) {
-    print(welcome.key)
-    await welcome.link.then((text) => text && print(text))
-  }
+  // At once: whoever waits for the first line finds the key behind it.
+  print([`listening on ${service.url}`, welcome?.key].filter((text) => text !== undefined).join('\n'))
+  await welcome?.link.then((text) => text && print(text))
   stopOnCrash(service, service.deps.log)
 }
 

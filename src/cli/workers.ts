@@ -26,10 +26,11 @@ export async function serveWithWorkers(config: Config, count: number): Promise<v
   const others =
     first === undefined ? [] : await Promise.all(Array.from({ length: count - 1 }, () => crew.add()))
   const all = [first, ...others]
-  if (first !== undefined && !all.includes(undefined)) print(`listening on ${first.url}`)
-  // Whatever became of the others: it would be lost.
-  for (const text of first?.welcome ?? []) print(text)
-  if (all.includes(undefined)) return crew.giveUp()
+  const isWhole = !all.includes(undefined)
+  // What it has made is told whatever became of the others: it would be lost.
+  const lines = [...(isWhole ? [`listening on ${first?.url}`] : []), ...(first?.welcome ?? [])]
+  if (lines.length > 0) print(lines.join('\n'))
+  if (!isWhole) return crew.giveUp()
   crew.keep()
 }
 

@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http'
 import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer, resealAgentKeys } from './agents/sealer.ts'
-import { createApp } from './app.ts'
+import { type AppOptions, createApp } from './app.ts'
 import { createArtifactDesk } from './artifacts/desk.ts'
 import { completeLeftOver, recoverUploads } from './artifacts/recovery.ts'
 import { createArtifactSweeper } from './artifacts/sweep.ts'
@@ -100,6 +100,19 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   }
 }
 
+let pages: Promise<Pick<AppOptions, 'widget' | 'console'>> | undefined
+
+/** What browsers load, read once however many services this process starts. */
+function loadPages(): NonNullable<typeof pages> {
+  pages ??= Promise.all([loadWidget(), loadConsole()])
+    .then(([widget, console]) => ({ widget, console }))
+    .catch((error) => {
+      pages = undefined
+      throw error
+    })
+  return pages
+}
+
 async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service> {
   const { server: address, timings } = deps.config
   let isDraining = false
@@ -107,8 +120,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   const readHealth = createHealth(deps)
   const app = createApp({
     deps,
-    widget: await loadWidget(),
-    console: await loadConsole(),
+    ...(await loadPages()),
     // Rendered for whoever asks first: a start has no use for it.
     get openapi() {
       openapi ??= Buffer.from(JSON.stringify(renderOpenapi()))

@@ -9,6 +9,8 @@ export default defineConfig({
     setupFiles: ['test/support/setup.ts'],
     reporters: ['default', new CountReporter()],
     pool: 'forks',
+    // The same services again and again: to load them once a worker saves minutes. No file changes what others see.
+    isolate: false,
     // They wait more than they compute: on two cores two of them leave a third of the processor idle.
     maxWorkers: 3,
     testTimeout: 20_000,
@@ -21,18 +23,7 @@ export default defineConfig({
         test: {
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
-          exclude: [...onPostgres, ...onBothDatabases],
-          globalSetup: ['test/support/build-web.ts'],
-          provide: { database: 'sqlite' },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'rooms',
-          // The same services again and again: to load them once a worker saves a minute, here and on PostgreSQL.
-          isolate: false,
-          include: onBothDatabases,
+          exclude: [...onPostgres],
           globalSetup: ['test/support/build-web.ts'],
           provide: { database: 'sqlite' },
         },
@@ -41,7 +32,6 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'postgres',
-          isolate: false,
           include: [...onPostgres, ...onBothDatabases],
           globalSetup: ['test/support/build-web.ts', 'test/support/start-postgres.ts'],
           provide: { database: 'postgres' },

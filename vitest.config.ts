@@ -1,13 +1,15 @@
-/** How the tests run: every `.test.ts` file below test/, three at a time, each in a process of its own. */
+/** How the tests run: every `.test.ts` file below test/, by three processes, the slow ones first. */
 import { defineConfig } from 'vitest/config'
 import { onBothDatabases, onPostgres } from './test/support/databases.ts'
 import { CountReporter } from './test/support/reporter.ts'
+import { SlowFirst } from './test/support/slow-first.ts'
 
 // biome-ignore lint/style/noDefaultExport: vitest reads its configuration from there.
 export default defineConfig({
   test: {
     setupFiles: ['test/support/setup.ts'],
     reporters: ['default', new CountReporter()],
+    sequence: { sequencer: SlowFirst },
     pool: 'forks',
     // The same services again and again: to load them once a worker saves minutes. No file changes what others see.
     isolate: false,

@@ -87,13 +87,18 @@ export async function openApp(
   return { ...app, close }
 }
 
+/** What rows are kept in; benchmarks and the pictures of the README are made without vitest. */
+function nameDatabase(): 'sqlite' | 'postgres' {
+  return process.env.VITEST === undefined ? 'sqlite' : inject('database')
+}
+
 /** The databases of data directories: a service that starts there again finds its rows. */
 const databaseUrls = new Map<string, string>()
 
 /** The settings of the database that this run's services keep their rows in. */
 async function chooseDatabase(env: Readonly<Record<string, string>>) {
   const { PARLEY_DATA_DIR: dataDir = ':memory:' } = env
-  if (inject('database') === 'sqlite' || env.DATABASE_URL !== undefined) return { env: {}, giveBack() {} }
+  if (nameDatabase() === 'sqlite' || env.DATABASE_URL !== undefined) return { env: {}, giveBack() {} }
   if (dataDir === ':memory:') {
     const { url, giveBack } = await borrowDatabase()
     return { env: { DATABASE_URL: url }, giveBack }
@@ -103,7 +108,7 @@ async function chooseDatabase(env: Readonly<Record<string, string>>) {
 
 /** What a process needs besides the data directory to find the rows of the services there. */
 export async function databaseEnvironmentOf(dataDir: string): Promise<Record<string, string>> {
-  if (inject('database') === 'sqlite') return {}
+  if (nameDatabase() === 'sqlite') return {}
   const url = databaseUrls.get(dataDir) ?? (await borrowDatabase()).url
   databaseUrls.set(dataDir, url)
   return { DATABASE_URL: url }

@@ -1,5 +1,5 @@
 /** The system programs the tests drive: what each is called, and the Debian package that brings it. */
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /** Any one of `commands` will do; tests of an optional one are left out where it is missing. */
@@ -10,7 +10,13 @@ export const testPrograms = {
   },
   ffmpeg: { commands: ['ffmpeg'], debianPackage: 'ffmpeg' },
   bubblewrap: { commands: ['bwrap'], debianPackage: 'bubblewrap', isOptional: true },
+  postgres: { commands: ['postgres'], debianPackage: 'postgresql' },
+  initdb: { commands: ['initdb'], debianPackage: 'postgresql' },
+  redis: { commands: ['redis-server'], debianPackage: 'redis-server' },
 }
+
+/** Debian keeps the programs of each version of PostgreSQL in a folder of its own, off PATH. */
+const postgresVersions = '/usr/lib/postgresql'
 
 /** Whether a file may be executed. */
 export function canRun(path) {
@@ -22,8 +28,18 @@ export function canRun(path) {
   }
 }
 
-/** The path of the first of these commands that is on PATH, or undefined. */
+/** The path of the first of these commands that is on PATH, or where Debian puts PostgreSQL; or undefined. */
 export function findCommand(commands) {
-  const folders = (process.env.PATH ?? '').split(delimiter)
+  const folders = [...(process.env.PATH ?? '').split(delimiter), ...listPostgresFolders()]
   return commands.flatMap((command) => folders.map((folder) => join(folder, command))).find(canRun)
+}
+
+/** Newest first. */
+function listPostgresFolders() {
+  try {
+    const versions = readdirSync(postgresVersions).sort((one, other) => Number(other) - Number(one))
+    return versions.map((version) => join(postgresVersions, version, 'bin'))
+  } catch {
+    return []
+  }
 }

@@ -94,13 +94,14 @@ function listMissingPrograms() {
 /** Runs apt-get without questions; true when it succeeded. */
 function runAptGet(...options) {
   const quiet = ['-qq', '-o', 'DPkg::Lock::Timeout=300']
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  // The run level keeps packages from starting the servers they bring.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   return spawnSync('apt-get', [...quiet, ...options], { stdio: ['ignore', 'ignore', 2], env }).status === 0
 }
 
 /** Installs missing test programs where nobody has to be asked; names the others, whose tests will fail saying the same. */
 function installPrograms() {
-  const packages = listMissingPrograms().map(({ debianPackage }) => debianPackage)
+  const packages = [...new Set(listMissingPrograms().map(({ debianPackage }) => debianPackage))]
   if (packages.length > 0 && process.getuid?.() === 0 && findCommand(['apt-get'])) {
     say(`installing ${packages.join(', ')} (apt-get)`)
     const install = ['install', '-y', '--no-install-recommends', ...packages]

@@ -20,11 +20,6 @@ export function orMissing(rule: string): z.core.$ZodErrorMap {
   return ({ input }) => (input === undefined ? 'is missing' : rule)
 }
 
-/** A variable no value of which can be used yet; the reason may depend on the value. */
-export function refused(reason: (text: string) => string) {
-  return value<never>(reason, () => undefined)
-}
-
 export function integer(from: number, to: number) {
   return value(`must be a whole number from ${from} to ${to}`, (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
@@ -90,6 +85,26 @@ export function localThreads() {
 /** Tokens of context of a model that runs in this process. */
 export function localContext() {
   return integer(256, 1_048_576)
+}
+
+/** Where a PostgreSQL database is, and who uses it there. */
+export function postgresUrl() {
+  const rule =
+    'must be a URL such as postgres://parley:password@127.0.0.1:5432/parley, with % and two hexadecimal digits for each special character of the password; unset means SQLite in PARLEY_DATA_DIR'
+  return value(rule, (text) => {
+    const url = /^postgres(ql)?:\/\//.test(text) && !/[\s#]/.test(text) ? URL.parse(text) : null
+    return url !== null && /^\/[^/]/.test(url.pathname) ? text : undefined
+  })
+}
+
+/** Where Redis is, with the name and password it wants and the number of a database in it. */
+export function redisUrl() {
+  const rule =
+    'must be a URL such as redis://127.0.0.1:6379/0 or rediss://user:password@redis.example.org, without query or fragment'
+  return value(rule, (text) => {
+    const url = /^rediss?:\/\//.test(text) && !/[\s?#]/.test(text) ? URL.parse(text) : null
+    return url !== null && url.hostname !== '' && /^(\/\d{0,3})?$/.test(url.pathname) ? text : undefined
+  })
 }
 
 /** What other services accept as a key. */

@@ -67,6 +67,10 @@ export interface Config {
   readonly logLevel: Environment['LOG_LEVEL']
   /** An absolute path, or `:memory:` to keep nothing. */
   readonly dataDir: string
+  /** The PostgreSQL database that the rows are kept in, with its password; undefined = SQLite in the data directory. */
+  readonly databaseUrl: string | undefined
+  /** What replicas count in and talk through, with its password; undefined = the PostgreSQL database, where there is one. */
+  readonly redisUrl: string | undefined
   /** The bucket that the bytes of files are kept in; undefined = the data directory. */
   readonly s3: S3Config | undefined
   /** The master key, 32 bytes or more; undefined = the one in the data directory. */
@@ -324,8 +328,12 @@ function unusedNames(given: Given): Notice[] {
 
 /** Bytes whose rows go with the process would be nobody's afterwards. */
 function keptNowhere(given: Given): Notice[] {
-  if (given.PARLEY_DATA_DIR !== ':memory:' || given.S3_BUCKET === undefined) return []
+  if (keepsRows(given) || given.S3_BUCKET === undefined) return []
   return [{ name: 'S3_BUCKET', notice: 'S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.' }]
+}
+
+function keepsRows({ DATABASE_URL: url, PARLEY_DATA_DIR: dataDir }: Given | Environment): boolean {
+  return url !== undefined || dataDir !== ':memory:'
 }
 
 /** Where programs lie on most machines. */
@@ -351,7 +359,9 @@ function toConfig(
     adminEmails: given.PARLEY_ADMIN_EMAILS ?? [],
     logLevel: given.LOG_LEVEL,
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
-    s3: given.PARLEY_DATA_DIR === ':memory:' ? undefined : toS3Config(given),
+    databaseUrl: given.DATABASE_URL,
+    redisUrl: given.REDIS_URL,
+    s3: keepsRows(given) ? toS3Config(given) : undefined,
     secret: given.PARLEY_SECRET,
     formerSecrets: given.PARLEY_SECRET_PREVIOUS ?? [],
     parentKey: given.PARLEY_PARENT_KEY,

@@ -13,8 +13,7 @@ import type { Tables } from './db/tables.ts'
 import type { KeyDirectory } from './keys/directory.ts'
 import type { Sealer } from './keys/seal.ts'
 import type { ModelCatalogue } from './models/catalogue.ts'
-import type { RateLimiter } from './rpc/rate-limit.ts'
-import type { StreamSlots } from './rpc/stream-slots.ts'
+import type { SharedState } from './shared-state/shared-state.ts'
 import type { Blobs } from './storage/blobs.ts'
 import type { OnUploadComplete } from './tools/host.ts'
 import type { Toolbox } from './tools/tool.ts'
@@ -51,8 +50,8 @@ export interface Deps {
   readonly backends: readonly ChatBackend[]
   readonly models: ModelCatalogue
   readonly breakers: Breakers
-  readonly limiter: RateLimiter
-  readonly streams: StreamSlots
+  /** What all replicas count together and tell each other. */
+  readonly shared: SharedState
   /** The bytes of files. */
   readonly fileBlobs: Blobs
   /** Makes uploaded files fit for the web. */

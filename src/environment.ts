@@ -17,7 +17,8 @@ import {
   oneOf,
   originList,
   parentKeyText,
-  refused,
+  postgresUrl,
+  redisUrl,
   seconds,
   secretList,
   secretText,
@@ -34,11 +35,8 @@ export const Environment = z.object({
   PORT: integer(0, 65_535).default(3000),
   HOST: matching(/^[\w.:%-]+$/, 'must be an address or host name to listen on').default('127.0.0.1'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
-  DATABASE_URL: refused((text) =>
-    /^postgres(ql)?:/.test(text)
-      ? 'names a PostgreSQL database, which this version cannot use; leave it unset to use SQLite in PARLEY_DATA_DIR'
-      : 'must be left unset, which means SQLite in PARLEY_DATA_DIR',
-  ).optional(),
+  DATABASE_URL: postgresUrl().optional(),
+  REDIS_URL: redisUrl().optional(),
   PARLEY_DATA_DIR: z.string().default('./data'),
   S3_BUCKET: matching(
     /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/i,
@@ -131,6 +129,8 @@ export type Environment = z.infer<typeof Environment>
 
 /** The variables whose value can stand in a file instead, named by the same variable with `_FILE` at its end. */
 export const secretNames = [
+  'DATABASE_URL',
+  'REDIS_URL',
   'PARLEY_SECRET',
   'PARLEY_SECRET_PREVIOUS',
   'PARLEY_PARENT_KEY',

@@ -80,15 +80,44 @@ const storageFaults: Readonly<Record<string, Reason>> = {
   SQLITE_FULL: 'storage_full',
   SQLITE_BUSY: 'service_unavailable',
   SQLITE_LOCKED: 'service_unavailable',
+  DATABASE_AWAY: 'service_unavailable',
 }
+
+/** PostgreSQL's codes, the longer ones first: a code that is not here goes by its first two characters, its class. */
+const postgresFaults: Readonly<Record<string, Reason>> = {
+  // The character U+0000, which it does not keep.
+  '22021': 'invalid_value',
+  '53100': 'storage_full',
+  // Writing is not possible (a change of roles), a time limit or a deadlock: the same call may succeed the next time.
+  '25006': 'service_unavailable',
+  '25P03': 'service_unavailable',
+  '55P03': 'service_unavailable',
+  '08': 'service_unavailable',
+  '40': 'service_unavailable',
+  '53': 'service_unavailable',
+  '57': 'service_unavailable',
+}
+
+/** Whole seconds after which a call is worth another try. */
+const RETRY_AFTER_SECONDS = 1
 
 /** Turns whatever was thrown into a ServiceError; an unknown error says nothing of itself to the caller. */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown
-  const fault = storageFaults[String((thrown as { code?: unknown } | null)?.code)]
+  const fault = findFault(thrown)
   if (fault === 'storage_full')
     return new ServiceError(fault, 'There is no room to store this.', { cause: thrown })
-  if (fault !== undefined)
-    return new ServiceError(fault, 'The data store is busy; try again.', { cause: thrown })
+  if (fault === 'invalid_value')
+    return new ServiceError(fault, 'The request holds the character U+0000.', { cause: thrown })
+  if (fault !== undefined) {
+    const details = { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: thrown }
+    return new ServiceError(fault, 'The data store is busy or away; try again.', details)
+  }
   return new ServiceError('internal_error', 'Something went wrong on our side.', { cause: thrown })
+}
+
+function findFault(thrown: unknown): Reason | undefined {
+  const code = String((thrown as { code?: unknown } | null)?.code)
+  if (!/^[0-9A-Z]{5}$/.test(code)) return storageFaults[code]
+  return postgresFaults[code] ?? postgresFaults[code.slice(0, 2)]
 }

@@ -15,12 +15,12 @@ type StorageState = 'up' | 'full' | 'down'
 
 /**
  * Reads the health of a service. A database or a storage that is down ends it; one without room for more files, or a backend that
- * is down, degrades it. Decision: 3.
+ * is down, or a Redis that is, degrades it. Decision: 3.
  */
 export function createHealth(
-  deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock'>,
+  deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared'>,
 ): (isDraining: boolean) => ReturnType<Health['read']> {
-  const { db, models } = deps
+  const { db, models, shared } = deps
   const readStorage = createStorageReader(deps)
   return async (isDraining) => {
     const isFound = hasParentKey(db).then(() => true)
@@ -32,11 +32,13 @@ export function createHealth(
       readStorage(),
     ])
     const backends = models.health()
-    const isDegraded = storage === 'full' || Object.values(backends).includes('down')
+    const shares = shared.health()
+    const isDegraded =
+      storage === 'full' || shares.redis === 'down' || Object.values(backends).includes('down')
     const isReady = isDatabaseUp && storage !== 'down' && !isDraining
     const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
     const database = isDatabaseUp ? 'up' : 'down'
-    return { isReady, report: { status, checks: { database, storage, backends } } }
+    return { isReady, report: { status, checks: { database, ...shares, storage, backends } } }
   }
 }
 

@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http'
 import { type Logger, pino } from 'pino'
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer, resealAgentKeys } from './agents/sealer.ts'
-import { createApp } from './app.ts'
+import { type AppOptions, createApp } from './app.ts'
 import { createArtifactDesk } from './artifacts/desk.ts'
 import { completeLeftOver, recoverUploads } from './artifacts/recovery.ts'
 import { createArtifactSweeper } from './artifacts/sweep.ts'
@@ -23,16 +23,18 @@ import { createFileSweeper } from './files/sweep.ts'
 import { createHealth } from './health.ts'
 import { createDrain, listen, urlOf } from './http-server.ts'
 import { createKeyDirectory } from './keys/directory.ts'
-import { createParentKey, registerParentKey } from './keys/keys.ts'
+import { insertFirstKey, registerParentKey } from './keys/keys.ts'
 import { hasParentKey } from './keys/store.ts'
 import { createModelCatalogue } from './models/catalogue.ts'
 import { renderOpenapi } from './rest/openapi.ts'
-import { createMemoryRateLimiter } from './rpc/rate-limit.ts'
-import { createStreamSlots } from './rpc/stream-slots.ts'
+import { shareForgetting } from './shared-state/bus.ts'
+import { openSharedState } from './shared-state/open.ts'
 import type { Blobs } from './storage/blobs.ts'
 import { openStoreFolder } from './storage/folder.ts'
 import type { GrowingStore } from './storage/growing.ts'
-import { openBlobs, openUploadStore } from './storage/open.ts'
+import { getInstallationId, shareSecret } from './storage/installation.ts'
+import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from './storage/open.ts'
+import { lockInstallation } from './storage/store.ts'
 import { startSweeper } from './storage/sweeping.ts'
 import { systemClock } from './system-clock.ts'
 import { type HostTools, joinHooks, type OnUploadComplete, type ReadHooks, readHooks } from './tools/host.ts'
@@ -81,18 +83,34 @@ const RECORD_USE_EVERY_MS = 10_000
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const hooks = await gatherHooks(options)
-  const opened = await openDatabase({ dataDir: options.config.dataDir, role: 'server' })
+  const { config, log = createLog(config) } = options
+  const opened = await openDatabase({ ...config, role: 'server', log })
   let deps: Deps | undefined
   try {
-    deps = await createDeps(options, opened, hooks)
+    deps = await createDeps({ ...options, log }, opened, hooks)
     return await startService(deps, opened)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
-    if (deps !== undefined)
+    if (deps !== undefined) {
       await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
+      await deps.shared.close()
+    }
     await opened.close()
     throw error
   }
+}
+
+let pages: Promise<Pick<AppOptions, 'widget' | 'console'>> | undefined
+
+/** What browsers load, read once however many services this process starts. */
+function loadPages(): NonNullable<typeof pages> {
+  pages ??= Promise.all([loadWidget(), loadConsole()])
+    .then(([widget, console]) => ({ widget, console }))
+    .catch((error) => {
+      pages = undefined
+      throw error
+    })
+  return pages
 }
 
 async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service> {
@@ -102,8 +120,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
   const readHealth = createHealth(deps)
   const app = createApp({
     deps,
-    widget: await loadWidget(),
-    console: await loadConsole(),
+    ...(await loadPages()),
     // Rendered for whoever asks first: a start has no use for it.
     get openapi() {
       openapi ??= Buffer.from(JSON.stringify(renderOpenapi()))
@@ -116,7 +133,8 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     if (isDraining) response.shouldKeepAlive = false
     app.listener(request, response)
   }
-  await recoverUploads(deps)
+  // Beside other servers, what one leaves behind becomes free when its leases run out.
+  if (opened.isOnlyServer) await recoverUploads(deps)
   const server = await listen(listener, address.host, address.port)
   const drain = createDrain(server)
   sayWhatIsMissing(deps)
@@ -146,6 +164,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     await stopped
     await deps.artifacts.close()
     await deps.fileBlobs.close()
+    await deps.shared.close()
     await opened.close()
   }
   let stopping: Promise<void> | undefined
@@ -179,17 +198,25 @@ async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions):
   return joinHooks(given, await loadHostModule(config.hooks))
 }
 
-async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks: ReadHooks): Promise<Deps> {
-  const { config, clock = systemClock, random = randomBytes, log = createLog(config) } = options
+async function createDeps(
+  options: ServiceOptions & { readonly log: Logger },
+  { db, postgres, isOnlyServer }: OpenedDatabase,
+  hooks: ReadHooks,
+): Promise<Deps> {
+  const { config, clock = systemClock, random = randomBytes, log } = options
   const sealer = await loadSealer(config, { db, random })
+  if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
   // Before anything that goes on by itself: it may refuse to.
-  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log })
-  const keys = createKeyDirectory(db, clock)
+  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
+  const shared = await openSharedState(config, postgres, { db, clock, random, log })
+  const { bus } = shared
+  const keys = shareForgetting(bus, 'keys', createKeyDirectory(db, clock))
+  const users = createUserDirectory({ config, db, clock, random, nextPosition, keys })
   return {
     config,
     db,
@@ -199,20 +226,19 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
     nextPosition,
     sealer,
     keys,
-    agents: createAgentDirectory(db, clock),
-    users: createUserDirectory({ config, db, clock, random, nextPosition, keys }),
+    agents: shareForgetting(bus, 'agents', createAgentDirectory(db, clock)),
+    users: shareForgetting(bus, 'users', users),
     backends,
     models: createModelCatalogue(backends, { config, log }),
     breakers: new Breakers(config.breaker, clock),
-    limiter: createMemoryRateLimiter(clock),
-    streams: createStreamSlots(),
-    usage: createUsageBooks({ config, db, clock, random, log }),
+    shared,
+    usage: shareForgetting(bus, 'budgets', createUsageBooks({ config, db, clock, random, log })),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
     converter,
     fileBlobs,
     artifacts: createArtifactDesk({
-      ...{ config, db, clock, random, log, store, workFolder, converter },
+      ...{ config, db, clock, random, log, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
     }),
     tokens: createTokens({ sealer, clock, keys }),
@@ -220,11 +246,11 @@ async function createDeps(options: ServiceOptions, { db }: OpenedDatabase, hooks
 }
 
 /** Opens every place that bytes are kept in, or none. */
-async function openStores(options: ServiceOptions, deps: Pick<Deps, 'db' | 'clock' | 'log'>) {
+async function openStores(options: ServiceOptions, deps: StoreDeps) {
   const { config } = options
   const opened: { close(): Promise<void> }[] = []
   try {
-    const workFolder = await openStoreFolder(config.dataDir, 'conversions')
+    const workFolder = await openStoreFolder(config.dataDir, 'conversions', abandonedBefore(deps))
     opened.push(workFolder)
     const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', deps))
     opened.push(fileBlobs)
@@ -248,7 +274,14 @@ function startMcp(
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
   if (await hasParentKey(deps.db)) return undefined
-  return (await createParentKey(deps, serviceActor, 'first')).text
+  await getInstallationId(deps)
+  const key = await deps.db.transaction().execute(async (trx) => {
+    // Of servers that start at the same time one makes it.
+    await lockInstallation(trx)
+    return (await hasParentKey(trx)) ? undefined : insertFirstKey({ ...deps, db: trx }, serviceActor)
+  })
+  deps.keys.forget()
+  return key?.text
 }
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {
@@ -256,6 +289,6 @@ async function recordKeyUse({ keys, log }: Deps): Promise<void> {
 }
 
 /** Lines go to standard error: standard output is for what a person or a script asked for. */
-function createLog({ logLevel }: Config): Logger {
+export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Logger {
   return pino({ level: logLevel, base: null }, pino.destination(2))
 }

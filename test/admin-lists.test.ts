@@ -1,14 +1,12 @@
 /** What administrators read of the past: what was done, and what was used, by all. */
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { asAdmin, listInPages, root, startAdminApp } from './support/admin.ts'
 import { createTenant } from './support/agents.ts'
 import { type Answer, startApp, type TestApp } from './support/app.ts'
 import { auditOf, expectNoSecrets, listAuditRows, publicIdOf, refuseAudit } from './support/audit.ts'
 import { as, proxied } from './support/console.ts'
-import { raw } from './support/database.ts'
+import { readTables } from './support/database.ts'
 import { createFakeClock } from './support/fake-clock.ts'
-import { makeFolder } from './support/process.ts'
 import { callProcedure } from './support/rpc.ts'
 import { ask } from './support/usage.ts'
 
@@ -80,20 +78,18 @@ describe('users leave rows under their own name', () => {
 })
 
 test('where the row cannot be written nobody is made at home, and nothing is claimed', async () => {
-  const dataDir = join(await makeFolder(), 'data')
-  const app = await startApp({ ...proxied, PARLEY_DATA_DIR: dataDir })
+  const app = await startApp(proxied)
   await app.call('GET', '/v1/manager/me', as(ada))
-  refuseAudit(dataDir)
-  const tables = ['users', 'parent_keys', 'credentials']
-  const look = () => tables.map((table) => raw(dataDir).prepare(`select * from ${table}`).all())
-  const before = look()
+  await refuseAudit(app)
+  const look = () => readTables(app.service.deps.db, ['users', 'parent_keys', 'credentials'])
+  const before = await look()
   const body = { parent_key: app.key }
   const answers = [
     await app.call('GET', '/v1/manager/me', as('eve@example.org')),
     await app.call('POST', '/v1/manager/claim-key', as(ada, { body })),
   ]
   expect(answers.map(({ status }) => status)).toEqual([500, 500])
-  expect(look()).toEqual(before)
+  expect(await look()).toEqual(before)
 })
 
 describe('the list of what was done', () => {

@@ -1,13 +1,13 @@
 /** Agents through the REST door: created, read, kept, deleted. */
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { mintKey } from '../src/keys/format.ts'
 import { FULL, listIds, sendDefinition } from './support/agents.ts'
 import { GREETER, startApp, type TestApp } from './support/app.ts'
+import { failAt, readTables } from './support/database.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 
 const chat = (app: TestApp, key: string) =>
@@ -44,13 +44,11 @@ describe('creating an agent', () => {
     const app = await startApp()
     const { db } = app.service.deps
     await app.createAgent()
-    await sql`create trigger fail before insert on credentials begin select raise(abort, 'disk on fire'); end`.execute(
-      db,
-    )
+    const stopFailing = await failAt(db, 'insert on credentials', 'disk on fire')
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', GREETER)
     expect(status).toBe(500)
     expect(body).toEqual({ error: expect.not.stringContaining('fire'), code: 'internal_error' })
-    await sql`drop trigger fail`.execute(db)
+    await stopFailing()
     expect(await listIds(app)).toHaveLength(1)
     expect(await db.selectFrom('agents').select('id').execute()).toHaveLength(1)
     expect(
@@ -158,12 +156,10 @@ describe('keeping agents', () => {
   })
 
   test('their keys stand nowhere in the data as they are', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'parley-agents-'))
-    onTestFinished(() => rm(folder, { recursive: true }))
-    const app = await startApp({ PARLEY_DATA_DIR: join(folder, 'data') })
+    const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
-    await app.close()
-    const stored = await readFile(join(folder, 'data', 'parley.db'), 'latin1')
+    const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const
+    const stored = JSON.stringify(await readTables(app.service.deps.db, tables))
     expect(stored).toContain(agent_id)
     const secret = agent_key.slice('agnt_key-'.length + 12)
     for (const part of [secret, secret.slice(0, 16), Buffer.from(agent_key).toString('base64').slice(0, 24)])

@@ -7,7 +7,7 @@ import { setBudget } from '../src/usage/budgets.ts'
 import { createTenant } from './support/agents.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { auditOf, expectNoSecrets, listAuditRows, publicIdOf, refuseAudit } from './support/audit.ts'
-import { raw } from './support/database.ts'
+import { readTables } from './support/database.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 import { upload } from './support/files.ts'
 import { makeFolder } from './support/process.ts'
@@ -215,21 +215,20 @@ test('no row holds a secret, whatever callers put into names and request ids', a
 describe('where the row cannot be written', () => {
   /** A service whose every audited action fails from now on, and how it looks in its database. */
   async function startRefusing() {
-    const dataDir = join(await makeFolder(), 'data')
-    const app = await startApp({ PARLEY_DATA_DIR: dataDir })
+    const app = await startApp()
     const agent = await app.createAgent()
     const file = (await upload(app)).body.id as string
     await setBudget(app.service.deps, serviceActor, parentOf(app), { day: 1_000_000 })
-    refuseAudit(dataDir)
-    const tables = ['parent_keys', 'credentials', 'agents', 'files', 'budgets', 'audit_events']
-    const look = () => tables.map((table) => raw(dataDir).prepare(`select * from ${table}`).all())
+    await refuseAudit(app)
+    const tables = ['parent_keys', 'credentials', 'agents', 'files', 'budgets', 'audit_events'] as const
+    const look = () => readTables(app.service.deps.db, tables)
     return { app, agent, file, look }
   }
 
   test('nothing changes', async () => {
     const { app, agent, file, look } = await startRefusing()
     const { deps } = app.service
-    const before = look()
+    const before = await look()
     const answers = [
       await app.call('POST', '/v1/keys/rotate'),
       await app.call('POST', `/v1/agents/${agent.agent_id}/rotate-key`),
@@ -243,7 +242,7 @@ describe('where the row cannot be written', () => {
       () => setBudget(deps, serviceActor, parentOf(app), { month: 1 }),
     ]
     for (const act of acts) await expect(act()).rejects.toThrow('refused')
-    expect(look()).toEqual(before)
+    expect(await look()).toEqual(before)
   })
 
   test('the key still lets its owner in, and the file can still be read', async () => {

@@ -3,7 +3,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { AuditRow } from '../src/audit/audit.ts'
-import { expectNoSecrets, publicIdOf, refuseAudit } from './support/audit.ts'
+import { expectNoSecrets, publicIdOf } from './support/audit.ts'
 import { raw } from './support/database.ts'
 import { callServer, makeFolder, runParley, startServer } from './support/process.ts'
 
@@ -77,7 +77,9 @@ test('a command that fails leaves none', async () => {
 test('a command whose row cannot be written changes nothing', async () => {
   const folder = await makeFolder()
   const key = await parley(folder, 'keys', 'create', '--name', 'ci')
-  refuseAudit(join(folder, 'data'))
+  raw(join(folder, 'data')).exec(
+    `create trigger fail_at before insert on audit_events begin select raise(abort, 'refused'); end`,
+  )
   const { code, stderr } = await runParley(['keys', 'revoke', key], { folder })
   expect([code, stderr]).toEqual([1, 'parley: The database cannot be used now (refused).\n'])
   expect(JSON.parse(await parley(folder, 'keys', 'list', '--json'))).toMatchObject([{ revoked_at: null }])

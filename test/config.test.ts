@@ -217,20 +217,34 @@ describe('a wrong value', () => {
 })
 
 describe('DATABASE_URL', () => {
-  test.each(['postgres://u:hidden@db/parley', 'postgresql://u:hidden@db/parley'])(
-    '%s is refused because PostgreSQL is not in this version',
-    async (url) => {
-      const [problem, ...others] = await problemsOf({ DATABASE_URL: url })
-      expect(problem).toContain('PostgreSQL database, which this version cannot use')
-      expect(problem).not.toContain('hidden')
-      expect(others).toEqual([])
-    },
-  )
+  test.each([
+    'postgres://u:hidden@db/parley',
+    'postgresql://u@[::1]:5433/parley?sslmode=verify-full',
+    'postgres:///parley?host=/var/run/postgresql',
+  ])('%s is taken as it is', async (url) => {
+    expect((await configOf({ DATABASE_URL: url })).databaseUrl).toBe(url)
+  })
 
-  test('of any other kind is refused', async () => {
-    expect(await problemsOf({ DATABASE_URL: 'mysql://db' })).toEqual([
-      expect.stringContaining('must be left unset'),
-    ])
+  test.each([
+    'mysql://u:hidden@db/parley',
+    'postgres://u:hidden@db',
+    'postgres://u:hid den@db/parley',
+    'parley',
+  ])('%s is refused, and not repeated', async (url) => {
+    const [problem, ...others] = await problemsOf({ DATABASE_URL: url })
+    expect(problem).toContain('DATABASE_URL must be a URL such as postgres://')
+    expect(problem).not.toMatch(/hid|mysql/)
+    expect(others).toEqual([])
+  })
+
+  test('lets a bucket keep bytes where the data directory keeps nothing', async () => {
+    const given = {
+      DATABASE_URL: 'postgres://u@db/parley',
+      PARLEY_DATA_DIR: ':memory:',
+      S3_BUCKET: 'parley',
+      S3_REGION: 'x',
+    }
+    expect((await configOf(given)).s3?.bucket).toBe('parley')
   })
 })
 

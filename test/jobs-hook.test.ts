@@ -1,9 +1,9 @@
 /** The host is told of each complete upload until its handler returns, and what it records is kept. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { sql } from 'kysely'
 import { describe, expect, test, vi } from 'vitest'
 import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../src/service.ts'
 import { startApp } from './support/app.ts'
+import { failAt } from './support/database.ts'
 import { createMovedClock, getRow, listJobs, startJobs, until } from './support/jobs.ts'
 import { createLineLog } from './support/log-lines.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from './support/uploads.ts'
@@ -156,12 +156,11 @@ describe('a handler that fails', () => {
     const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { db } = app.service.deps
-    await sql`create trigger stop before update of outcome on artifacts
-      begin select raise(abort, 'the disk is full'); end`.execute(db)
+    const stopFailing = await failAt(db, 'update of outcome on artifacts', 'the disk is full')
     const { id } = await beginUpload(app, captions)
     await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
     expect((await readStatus(app, id)).acknowledged).toBe(false)
-    await sql`drop trigger stop`.execute(db)
+    await stopFailing()
     advance(1)
     await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
     expect((await readStatus(app, id)).outcome).toBe('kept')

@@ -2,6 +2,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { digestOf } from '../src/keys/format.ts'
 import { listParentKeys } from '../src/keys/keys.ts'
@@ -24,6 +25,14 @@ async function readAll(directory: string): Promise<string> {
   return texts.join('\n')
 }
 
+/** Every row of every table, as text; on PostgreSQL they lie in no file of ours. */
+async function readRows({ service }: TestApp): Promise<string> {
+  const { db } = service.deps
+  const tables = await db.introspection.getTables()
+  const rows = tables.map(({ name }) => sql`select * from ${sql.table(name)}`.execute(db))
+  return JSON.stringify(await Promise.all(rows))
+}
+
 /** The part of a key that must never be found anywhere. */
 const secretOf = (key: string) => key.slice(-49, -6)
 
@@ -41,19 +50,18 @@ async function useKeys(app: TestApp): Promise<string[]> {
   return keys
 }
 
-describe('the data directory', () => {
+describe('what is kept', () => {
   test('holds no secret of any key, running or stopped, but the digest of each', async () => {
     const dataDir = await makeDataDir()
     const app = await startApp({ PARLEY_DATA_DIR: dataDir })
     const keys = await useKeys(app)
     const running = await readAll(dataDir)
+    const rows = await readRows(app)
     await app.close()
     const stopped = await readAll(dataDir)
     for (const key of keys) {
-      for (const bytes of [running, stopped]) {
-        expect(bytes).not.toContain(secretOf(key))
-        expect(bytes).toContain(digestOf(key))
-      }
+      for (const text of [running, rows, stopped]) expect(text).not.toContain(secretOf(key))
+      expect(running + rows).toContain(digestOf(key))
     }
   })
 

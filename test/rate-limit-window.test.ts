@@ -6,7 +6,7 @@ import {
   type Hit,
   type Quota,
   type Window,
-} from '../src/rpc/rate-limit.ts'
+} from '../src/shared-state/limiter.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 
 const MINUTE_MS = 60_000

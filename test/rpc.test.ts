@@ -217,7 +217,11 @@ test('an answer of ours that does not fit its schema says nothing of itself', as
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const { agent_id: id } = await app.createAgent()
-  await app.service.deps.db.updateTable('agents').set({ created_at: 0.5 }).where('id', '=', id).execute()
+  await app.service.deps.db
+    .updateTable('agents')
+    .set({ created_at: 2 ** 60 })
+    .where('id', '=', id)
+    .execute()
   app.service.deps.agents.forget()
   const answer = await callProcedure(app, 'models.get', { model_id: `agent/${id}` })
   expect(answer.status).toBe(500)

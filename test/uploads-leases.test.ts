@@ -1,7 +1,7 @@
 /** One writer at a time: who gets an upload, who loses it, and that nobody writes without it. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { locked } from '../src/artifacts/lease.ts'
+import { leaseUpload, takeOverUpload } from '../src/artifacts/lease.ts'
 import { acquireLease, completeLeased, findUploadRow, updateReceived } from '../src/artifacts/store.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { eventually } from './support/process.ts'
@@ -107,15 +107,16 @@ test('of many that go on at once, each byte is one client’s', async () => {
 })
 
 describe('a lease', () => {
-  test('that somebody else holds is 423, until its time is over', async () => {
+  test('that somebody else holds is locked, until its time is over', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     const begun = await beginUpload(app, { size: 5 })
     // Another process, which nobody here can ask to stop.
     const now = Math.floor(Date.now() / 1000)
     const other = await acquireLease(db, await rowOf(app), now, now + 30)
-    const answer = await patchUpload(app, begun, 0, Buffer.from('hello'))
-    expect([answer.status, answer.headers.get('retry-after')]).toEqual([423, '1'])
+    const refusal = { reason: 'locked', details: { retryAfterSeconds: 1 } }
+    const upload = { ...(await rowOf(app)), id: begun.id }
+    await expect(leaseUpload(app.service.deps, upload)).rejects.toMatchObject(refusal)
     expect((await headUpload(app, begun)).status).toBe(200)
 
     await db
@@ -161,7 +162,7 @@ test('an upload that is taken over at the moment its last byte is safe is comple
   const begun = await beginUpload(app, { size: 5 })
   const stopListening = artifacts.changes.listen(begun.id, () => {
     stopListening()
-    void artifacts.underWay.stop(begun.id, locked('Another request goes on with this upload.'))
+    void artifacts.underWay.stop(begun.id, 'taken-over')
   })
   expect([204, 423]).toContain((await patchUpload(app, begun, 0, Buffer.from('hello'))).status)
   await untilState(app, begun.id, 'ready')
@@ -195,4 +196,12 @@ test('a server that stops keeps what has arrived, and says that it goes', async 
   await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
   expect(await changed).toBe(5)
   await closing
+})
+
+test('whoever comes to write a moment after the upload was removed is told that it is gone', async () => {
+  const app = await startApp()
+  const begun = await beginUpload(app, { size: 10 })
+  const row = await rowOf(app)
+  expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
+  await expect(takeOverUpload(app.service.deps, row)).rejects.toMatchObject({ status: 404 })
 })

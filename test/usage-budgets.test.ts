@@ -9,7 +9,7 @@ import { serviceActor } from '../src/audit/actor.ts'
 import type { Caller } from '../src/keys/schema.ts'
 import { getBudget, setBudget } from '../src/usage/budgets.ts'
 import { createTenant } from './support/agents.ts'
-import { startApp, type TestApp } from './support/app.ts'
+import { databaseEnvironmentOf, startApp, type TestApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 import { ask, totalUsage } from './support/usage.ts'
 
@@ -154,7 +154,9 @@ describe('calls side by side', () => {
   test('of two processes on one database share a budget', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
-    const app = await startApp({ PARLEY_DATA_DIR: join(folder, 'data') })
+    const dataDir = join(folder, 'data')
+    const env = { PARLEY_DATA_DIR: dataDir, ...(await databaseEnvironmentOf(dataDir)) }
+    const app = await startApp(env)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 100_000 })
     const wins = await Promise.all([reserveElsewhere(), reserveElsewhere()])
     expect(wins[0] + wins[1]).toBe(10)
@@ -172,8 +174,8 @@ describe('calls side by side', () => {
         import { systemClock } from ${source('system-clock.ts')}
         import { randomBytes } from 'node:crypto'
         import { createBudgetKeeper } from ${source('usage/budget-keeper.ts')}
-        const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(join(folder, 'data'))} })
-        const opened = await openDatabase({ dataDir: config.dataDir, role: 'command' })
+        const { config } = await parseConfig(${JSON.stringify(env)})
+        const opened = await openDatabase({ ...config, role: 'command' })
         const keeper = createBudgetKeeper({ config, db: opened.db, clock: systemClock, random: randomBytes })
         const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
         const reserve = () => keeper.reserve(call, () => 100)

@@ -24,6 +24,7 @@ const rooms = [
   'tools',
   'embed',
   'console-page',
+  'shared-state',
 ]
 const imports = listImports()
 const files = listSourceFiles()
@@ -122,6 +123,7 @@ describe('a package stays where it belongs', () => {
     sharp: (path) => path === 'conversion/pictures.ts',
     yauzl: (path) => path.startsWith('conversion/archive'),
     '@aws-sdk/client-s3': (path) => path.startsWith('storage/s3/'),
+    ioredis: (path) => path.startsWith('shared-state/redis/'),
   }
   test.each(Object.entries(homes))('%s', (name, isHome) => {
     expect(offences((one) => packageOf(one) === name && !isHome(one.from))).toEqual([])

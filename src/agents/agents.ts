@@ -18,6 +18,7 @@ import {
   insertVersion,
   listAgentRows,
   listVersionRows,
+  type Place,
   updateAgent,
   updateAgentKey,
 } from './store.ts'
@@ -93,8 +94,8 @@ export async function listAgents(
   request: ListRequest,
 ): Promise<AgentPage> {
   const { limit, order = 'desc' } = request
-  const after = await positionOf(deps, tenantId, 'after', request.after)
-  const before = await positionOf(deps, tenantId, 'before', request.before)
+  const after = await findPlace(deps, tenantId, 'after', request.after)
+  const before = await findPlace(deps, tenantId, 'before', request.before)
   const isBackwards = before !== undefined && after === undefined
   const [olderThan, newerThan] = order === 'desc' ? [after, before] : [before, after]
   const rows = await listAgentRows(deps.db, tenantId, {
@@ -207,7 +208,8 @@ export async function rotateAgentKey(
     const within = { ...deps, db: trx }
     const row = await getRow(within, tenantId, id)
     const key = mintKey('agent', deps.random, row.key_id)
-    await updateAgentKey(trx, tenantId, id, deps.sealer.seal(key.text, id), key.hint)
+    const sealed = deps.sealer.seal(key.text, id)
+    if (!(await updateAgentKey(trx, tenantId, id, sealed, key.hint))) throw agentNotFound()
     const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
     const target = { kind: 'agent', id } as const
     await recordAudit(within, actor, { action: 'agent_key.rotate', target, tenantId, details })
@@ -252,17 +254,17 @@ async function writeOver(
   })
 }
 
-async function positionOf(
+async function findPlace(
   deps: Pick<Deps, 'db'>,
   tenantId: string,
   param: 'after' | 'before',
   id: string | undefined,
-): Promise<number | undefined> {
+): Promise<Place | undefined> {
   if (id === undefined) return undefined
   const row = await findAgent(deps.db, tenantId, id)
   if (row === undefined)
     throw new ServiceError('invalid_value', `${param}: names no agent of this key`, { param })
-  return row.position
+  return row
 }
 
 /** Protocol: RFC 9110, 13.1.1: `*`, or a list of strong tags of which one matches. */

@@ -3,6 +3,7 @@ import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { lockTenant } from '../keys/keys.ts'
 import { isAllowed, type ModelPolicy } from '../models/policy.ts'
 import { getBudget, writeBudget } from '../usage/budgets.ts'
 import { agentNotFound, getAgent } from './agents.ts'
@@ -49,6 +50,7 @@ export async function replaceModelPolicy(
   await deps.usage.flush()
   await deps.db.transaction().execute(async (trx) => {
     const within = { ...deps, db: trx }
+    await lockTenant(within, tenantId)
     const before = (await getAgent(within, tenantId, agentId)).policy
     const budgetBefore = await getBudget(within, owner)
     const isThere = await updateModelPolicy(trx, tenantId, agentId, {

@@ -4,6 +4,7 @@ import { hasSecret, loadOrCreateSecret } from '../db/data-directory.ts'
 import type { Deps } from '../deps.ts'
 import { createSealer, type Sealer, sealedPrefix } from '../keys/seal.ts'
 import { StartupError } from '../startup-error.ts'
+import { assertSharedSecret } from '../storage/installation.ts'
 import { findSealedKey, listSealedKeys, type SealedKey, updateSealedKey } from './store.ts'
 
 type SecretConfig = Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>
@@ -19,15 +20,16 @@ export async function loadSealer(
   const sealed = await findSealedKey(db)
   if (sealed !== undefined && given === undefined && !(await hasSecret(dataDir))) {
     throw new StartupError(
-      `The file ${dataDir}/secret is missing, and the agent keys in the database were sealed with it; put it back, or set PARLEY_SECRET if the secret stood there.`,
+      `The file ${dataDir}/secret is missing, and the agent keys in the database were sealed with it; put it back, or set PARLEY_SECRET if the secret stood there, or stands there for other servers.`,
     )
   }
   const sealer = createSealer(given ?? (await loadOrCreateSecret(dataDir, random)), random, formerSecrets)
+  await assertSharedSecret({ db }, sealer)
   const known = [sealer.keyId, ...sealer.formerKeyIds].map(sealedPrefix)
   if ((await findSealedKey(db, known)) === undefined) return sealer
   const source = given === undefined ? `the file ${dataDir}/secret` : 'PARLEY_SECRET'
   throw new StartupError(
-    `The agent keys in ${dataDir} were sealed with another secret than the one in ${source}; put the former secret back, or name it in PARLEY_SECRET_PREVIOUS.`,
+    `The agent keys in the database were sealed with another secret than the one in ${source}; put the former secret back, or name it in PARLEY_SECRET_PREVIOUS.`,
   )
 }
 

@@ -1,16 +1,19 @@
 /** Rows of agents and of their earlier versions; every statement is scoped to the owner, or to one key. */
-import type { Insertable, Selectable, Updateable } from 'kysely'
-import type { AgentTable, AgentVersionTable } from '../db/tables.ts'
+import type { ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
+import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
 import type { Database } from '../deps.ts'
 
 export type AgentRow = Selectable<AgentTable>
 export type AgentVersionRow = Selectable<AgentVersionTable>
 
-/** Which part of a list is wanted, and which end of it comes first. Positions are exclusive. */
+/** Where an agent stands in the order of creation; two processes may make one at the same microsecond. */
+export type Place = Pick<AgentRow, 'position' | 'id'>
+
+/** Which part of a list is wanted, and which end of it comes first. Places are exclusive. */
 export interface Page {
   readonly first: 'newest' | 'oldest'
-  readonly newerThan?: number | undefined
-  readonly olderThan?: number | undefined
+  readonly newerThan?: Place | undefined
+  readonly olderThan?: Place | undefined
   readonly limit?: number | undefined
 }
 
@@ -29,9 +32,10 @@ export async function findAgentByKey(db: Database, keyId: string): Promise<Agent
 
 export async function listAgentRows(db: Database, tenantId: string, page: Page): Promise<AgentRow[]> {
   const { first, newerThan, olderThan, limit } = page
-  let query = ownAgents(db, tenantId).orderBy('position', first === 'newest' ? 'desc' : 'asc')
-  if (newerThan !== undefined) query = query.where('position', '>', newerThan)
-  if (olderThan !== undefined) query = query.where('position', '<', olderThan)
+  const order = first === 'newest' ? 'desc' : 'asc'
+  let query = ownAgents(db, tenantId).orderBy('position', order).orderBy('id', order)
+  if (newerThan !== undefined) query = query.where(isBeyond('>', newerThan))
+  if (olderThan !== undefined) query = query.where(isBeyond('<', olderThan))
   if (limit !== undefined) query = query.limit(limit)
   return query.execute()
 }
@@ -151,19 +155,21 @@ export async function updateAgentOwners(
   return Number(result.numUpdatedRows)
 }
 
+/** False when the tenant has no such agent. */
 export async function updateAgentKey(
   db: Database,
   tenantId: string,
   id: string,
   sealed: string,
   hint: string,
-): Promise<void> {
-  await db
+): Promise<boolean> {
+  const result = await db
     .updateTable('agents')
     .set({ key_sealed: sealed, key_hint: hint })
     .where('id', '=', id)
     .where('parent_key_id', '=', tenantId)
-    .execute()
+    .executeTakeFirst()
+  return result.numUpdatedRows > 0n
 }
 
 /** Deletes the agent and returns it as it was; undefined when the tenant has no such agent. Its credentials and versions go with it. */
@@ -201,6 +207,11 @@ export async function findVersion(
   version: number,
 ): Promise<AgentVersionRow | undefined> {
   return ownVersions(db, tenantId, id).where('version', '=', version).executeTakeFirst()
+}
+
+function isBeyond(side: '<' | '>', { position, id }: Place) {
+  return (row: ExpressionBuilder<Tables, 'agents'>) =>
+    row(row.refTuple('position', 'id'), side, row.tuple(position, id))
 }
 
 function ownAgents(db: Database, tenantId: string) {

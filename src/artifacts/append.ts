@@ -5,7 +5,7 @@ import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { assertWithinQuota, countFreeBytes, quotaExceeded } from '../storage/quota.ts'
 import { completeUpload } from './completion.ts'
-import { leaseUpload, locked } from './lease.ts'
+import { removedMeanwhile, takenOver, takeOverUpload } from './lease.ts'
 import { receive } from './receiving.ts'
 import { findUploadRow, type Upload, type UploadRow, updateLeased, updateReceived } from './store.ts'
 import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
@@ -44,9 +44,7 @@ export async function appendBytes(
 ): Promise<Progress> {
   assertFits(deps, row, part)
   if (row.state !== 'uploading') return { receivedBytes: row.received_bytes, expiresAt: null }
-  // A client that comes back is not kept waiting by the connection it has lost.
-  await deps.artifacts.underWay.stop(row.id, locked('Another request goes on with this upload.'))
-  const lease = await leaseUpload(deps, row)
+  const lease = await takeOverUpload(deps, row)
   try {
     // Until the lease was ours somebody else may have added to it.
     assertFits(deps, lease.row, part)
@@ -151,7 +149,5 @@ async function findLimit(
 
 /** Why what is written under a lease is not taken any more. */
 async function lost({ db }: Pick<Deps, 'db'>, upload: Upload): Promise<ServiceError> {
-  if ((await findUploadRow(db, upload)) === undefined)
-    return new ServiceError('not_found', 'The upload was removed meanwhile.')
-  return locked('Another request goes on with this upload.')
+  return (await findUploadRow(db, upload)) === undefined ? removedMeanwhile() : takenOver()
 }

@@ -5,28 +5,31 @@ import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import { deleteJobs } from './jobs/store.ts'
-import { findArtifact, isUpload, removeArtifact, type UploadRow } from './store.ts'
+import { findArtifact, findUploadRow, isUpload, removeArtifact, type UploadRow } from './store.ts'
 
 /**
  * Removes an artifact, be it under way or ready; whoever is still sending its bytes is told, whoever is downloading them gets the rest.
  * @throws ServiceError `not_found` when somebody else was first.
  */
 export async function removeUpload(
-  deps: AuditDeps & Pick<Deps, 'artifacts' | 'log'>,
+  deps: AuditDeps & Pick<Deps, 'clock' | 'artifacts' | 'log'>,
   actor: Actor,
   row: UploadRow,
 ): Promise<void> {
   const { id, kind, parent_key_id: tenantId, received_bytes: bytes } = row
-  await deps.db.transaction().execute(async (trx) => {
+  const isLeased = await deps.db.transaction().execute(async (trx) => {
+    const lease = (await findUploadRow(trx, row))?.lease_until ?? 0
     await deleteJobs(trx, row.blob)
     if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
     // Not its names: the row is kept for good, and the owner wants them gone.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
+    return lease > unixSeconds(deps.clock)
   })
   const { underWay, processing, changes } = deps.artifacts
   changes.announce(id)
-  await underWay.stop(id, artifactNotFound())
+  const wasHere = await underWay.stop(id, 'removed')
+  if (isLeased && !wasHere) await underWay.stopElsewhere(id, 'removed')
   await processing.stop(row.blob)
   await deleteBytes(deps, row)
 }
@@ -36,7 +39,7 @@ export async function removeUpload(
  * @throws ServiceError `not_found`, `insufficient_permissions`.
  */
 export async function deleteArtifact(
-  deps: AuditDeps & Pick<Deps, 'clock' | 'artifacts' | 'log'>,
+  deps: Parameters<typeof removeUpload>[0],
   actor: Actor,
   caller: ArtifactCaller,
   id: string,

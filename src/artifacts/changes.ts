@@ -1,5 +1,6 @@
-/** Tells within this process that an artifact has changed; the interface is what a shared store will fill too. */
+/** Tells, here and on all replicas, that an artifact has changed. */
 import { EventEmitter } from 'node:events'
+import type { Bus } from '../shared-state/bus.ts'
 
 export interface ArtifactChanges {
   /** Says that what can be known of the artifact may be another now. */
@@ -8,11 +9,15 @@ export interface ArtifactChanges {
   listen(id: string, listener: () => void): () => void
 }
 
-export function createArtifactChanges(): ArtifactChanges {
+export function createArtifactChanges(bus: Bus): ArtifactChanges {
   // Any number of pages may wait for the same artifact.
   const emitter = new EventEmitter().setMaxListeners(0)
+  bus.subscribe('artifact', (id) => emitter.emit(id))
   return {
-    announce: (id) => void emitter.emit(id),
+    announce(id) {
+      emitter.emit(id)
+      bus.publish('artifact', id)
+    },
     listen(id, listener) {
       emitter.on(id, listener)
       return () => void emitter.off(id, listener)

@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto'
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import { assertTenantLives } from '../keys/keys.ts'
+import { assertTenantLives, lockTenant } from '../keys/keys.ts'
 import { passing } from '../passing.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { deleteBytes } from './artifacts.ts'
 import { insertJob } from './jobs/store.ts'
-import { locked } from './lease.ts'
+import { removedMeanwhile, takenOver } from './lease.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
 export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
@@ -28,10 +28,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
     return rejectUpload(deps, row)
   const isComplete = await db.transaction().execute(async (trx) => {
-    // Its owner may be another one than when it began.
-    const owner = (await findUploadRow(trx, row))?.parent_key_id
-    if (owner === undefined) return false
-    await assertTenantLives({ db: trx }, owner)
+    if (!(await assertOwnerLives(trx, row))) return false
     const now = unixSeconds(clock)
     // Where there is no host to tell of it, it is acknowledged. Decision: 9 (Host hooks).
     const acknowledged = onUploadComplete === undefined ? 1 : 0
@@ -44,6 +41,20 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   if (!isComplete) return forget(deps, row)
   artifacts.changes.announce(id)
   artifacts.processing.wake()
+}
+
+/** False when the upload is gone. Its owner may be another one than when it began, or than a moment ago. */
+async function assertOwnerLives(trx: Deps['db'], row: UploadRow): Promise<boolean> {
+  for (let known: string | undefined; ; ) {
+    const owner = (await findUploadRow(trx, row))?.parent_key_id
+    if (owner === undefined) return false
+    if (owner === known) {
+      await assertTenantLives({ db: trx }, owner)
+      return true
+    }
+    await lockTenant({ db: trx }, owner)
+    known = owner
+  }
 }
 
 async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<string> {
@@ -65,8 +76,7 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
 
 /** Somebody removed the upload while its bytes were being moved, or has taken it over: then they are what that one completes. */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
-  if ((await findUploadRow(deps.db, row)) !== undefined)
-    throw locked('Another request goes on with this upload.')
+  if ((await findUploadRow(deps.db, row)) !== undefined) throw takenOver()
   await deleteBytes(deps, row)
-  throw new ServiceError('not_found', 'The upload was removed meanwhile.')
+  throw removedMeanwhile()
 }

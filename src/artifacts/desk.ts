@@ -15,13 +15,13 @@ export interface ArtifactDesk {
 }
 
 export function createArtifactDesk(deps: Omit<ProcessingDeps, 'changes'>): ArtifactDesk {
-  const { store, workFolder } = deps
-  const changes = createArtifactChanges()
+  const { store, workFolder, bus } = deps
+  const changes = createArtifactChanges(bus)
   const processing = createProcessing({ ...deps, changes })
   return {
     store,
     changes,
-    underWay: createUploadsUnderWay(),
+    underWay: createUploadsUnderWay(bus),
     processing,
     async close() {
       await processing.close()

@@ -1,11 +1,14 @@
 /** Does what is left to do once an upload is complete: makes the artifact ready, and tells the host of it. */
 import type { Deps } from '../deps.ts'
+import type { Bus } from '../shared-state/bus.ts'
 import { type ConversionDeps, createConversionWork } from './jobs/conversion.ts'
 import { createDeliveryWork } from './jobs/delivery.ts'
 import { createRunner, type RunnerOptions } from './jobs/runner.ts'
 import { countJobs } from './jobs/store.ts'
 
-export type ProcessingDeps = ConversionDeps & Pick<Deps, 'onUploadComplete'>
+export interface ProcessingDeps extends ConversionDeps, Pick<Deps, 'onUploadComplete'> {
+  readonly bus: Bus
+}
 
 /** Security: 2.5. */
 const CONVERSIONS_AT_ONCE = 2
@@ -13,11 +16,11 @@ const DELIVERIES_AT_ONCE = 4
 /** A host that fails would fill the log otherwise. */
 const TELL_FAILURES_EVERY_MS = 5_000
 
-/** The jobs of complete uploads, in this process. They are rows, so that a start goes on with them. */
+/** The jobs of complete uploads, in this process. They are rows, so that a start goes on with them, and any replica. */
 export interface Processing {
   /** Begins with what is waiting. */
   start(): Promise<void>
-  /** Looks for new jobs. */
+  /** Looks for new jobs, here and on all replicas. */
   wake(): void
   /** Ends the jobs of an upload that was removed; resolves when nothing is done for it any more. */
   stop(blob: string): Promise<void>
@@ -26,7 +29,7 @@ export interface Processing {
 }
 
 export function createProcessing(deps: ProcessingDeps): Processing {
-  const { db, log, onUploadComplete } = deps
+  const { db, log, bus, onUploadComplete } = deps
   const conversions = createRunner(deps, {
     kind: 'convert',
     atOnce: CONVERSIONS_AT_ONCE,
@@ -49,22 +52,29 @@ export function createProcessing(deps: ProcessingDeps): Processing {
       }),
     )
   }
-  const wake = () => {
+  const wakeHere = () => {
     for (const runner of runners) runner.wake()
   }
+  bus.subscribe('jobs', wakeHere)
+  bus.onGap(wakeHere)
   return {
     async start() {
-      wake()
+      wakeHere()
       if (onUploadComplete !== undefined) return
       const waiting = await countJobs(db, 'hook')
       if (waiting > 0) log.warn({ waiting }, 'uploads wait for an onUploadComplete that is not configured')
     },
-    wake,
+    wake() {
+      wakeHere()
+      bus.publish('jobs')
+    },
     async stop(blob) {
       await Promise.all(runners.map((runner) => runner.stop(blob)))
     },
     async close() {
       await Promise.all(runners.map((runner) => runner.close()))
+      // What was given back is somebody else's to go on with.
+      bus.publish('jobs')
     },
   }
 }

@@ -4,7 +4,7 @@ import { EventStream } from '../rpc/answer.ts'
 import { addressGroup } from '../rpc/authorize.ts'
 import type { CallContext } from '../rpc/context.ts'
 import type { Call } from '../rpc/op.ts'
-import type { SlotOwner } from '../rpc/stream-slots.ts'
+import type { SlotOwner } from '../shared-state/stream-slots.ts'
 import type { ArtifactCaller } from './access.ts'
 import type { ArtifactStatus, ArtifactStatusQuery } from './schema.ts'
 import { awaitStatus, MAX_WAIT_SECONDS, readStatus, watchStatus } from './status.ts'
@@ -25,21 +25,13 @@ export function answerStatus(
 }
 
 /** Watches, as one of the streams the caller may have open at once. @throws ServiceError `rate_limit_exceeded` */
-export function watchInSlot(
+export async function* watchInSlot(
   { context, signal }: Pick<Call<ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
 ): AsyncGenerator<ArtifactStatus, void, void> {
-  const giveBack = context.deps.streams.take(slotOwners(context))
-  const statuses = watchStatus(context.deps, context.caller, id, signal)
-  return watching(statuses, giveBack)
-}
-
-async function* watching(
-  statuses: AsyncGenerator<ArtifactStatus, void, void>,
-  giveBack: () => void,
-): AsyncGenerator<ArtifactStatus, void, void> {
+  const giveBack = await context.deps.shared.streams.take(slotOwners(context))
   try {
-    yield* statuses
+    yield* watchStatus(context.deps, context.caller, id, signal)
   } finally {
     giveBack()
   }

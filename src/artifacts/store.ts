@@ -123,11 +123,8 @@ export async function acquireLease(
   now: number,
   until: number,
 ): Promise<UploadRow | undefined> {
-  const row = await db
-    .updateTable('artifacts')
-    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until }))
+  const row = await newLeases(db, until)
     .where('blob', '=', blob)
-    .where('state', 'in', listStatesBefore('complete'))
     .where((where) => where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]))
     .returningAll()
     .executeTakeFirst()
@@ -136,6 +133,27 @@ export async function acquireLease(
 
 /** A lease somebody holds. */
 export type Lease = Pick<UploadRow, 'blob' | 'fence'>
+
+/** Takes the lease of an upload from whoever had it under that fence, which shuts them out; undefined when it is another's by now. */
+export async function breakLease(
+  db: Database,
+  { blob, fence }: Lease,
+  until: number,
+): Promise<UploadRow | undefined> {
+  const row = await newLeases(db, until)
+    .where('blob', '=', blob)
+    .where('fence', '=', fence)
+    .returningAll()
+    .executeTakeFirst()
+  return row as UploadRow | undefined
+}
+
+function newLeases(db: Database, until: number) {
+  return db
+    .updateTable('artifacts')
+    .set((current) => ({ fence: current('fence', '+', 1), lease_until: until }))
+    .where('state', 'in', listStatesBefore('complete'))
+}
 
 /** Writes what the holder of a lease has found out; false when the lease is another's by now, or the upload is gone. */
 export async function updateLeased(

@@ -1,4 +1,6 @@
 /** What the service itself asks of the rows of artifacts, of all tenants: at its start, and to clear away what nobody needs. */
+import type { ExpressionBuilder } from 'kysely'
+import type { Tables } from '../db/tables.ts'
 import type { Database } from '../deps.ts'
 import { listStatesBefore, stateAfter } from './state.ts'
 import type { ArtifactRow, Upload, UploadRow } from './store.ts'
@@ -52,20 +54,35 @@ export async function deleteExpiredArtifacts(
   now: number,
   limit: number,
 ): Promise<Pick<ArtifactRow, 'id' | 'blob'>[]> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .select('id')
+    .where(isExpired(now))
+    .orderBy('expires_at')
+    .limit(limit)
+    .execute()
+  if (rows.length === 0) return []
+  // Asked once more of each row as it is then: somebody may have gone on with an upload meanwhile.
   return db
     .deleteFrom('artifacts')
-    .where('id', 'in', (query) =>
-      query
-        .selectFrom('artifacts')
-        .select('id')
-        .where('expires_at', '<=', now)
-        .where('state', 'in', [...listStatesBefore('create'), ...listStatesBefore('expire')])
-        .where((where) => where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]))
-        .orderBy('expires_at')
-        .limit(limit),
+    .where(
+      'id',
+      'in',
+      rows.map(({ id }) => id),
     )
+    .where(isExpired(now))
     .returning(['id', 'blob'])
     .execute()
+}
+
+function isExpired(now: number) {
+  const states = [...listStatesBefore('create'), ...listStatesBefore('expire')]
+  return (where: ExpressionBuilder<Tables, 'artifacts'>) =>
+    where.and([
+      where('expires_at', '<=', now),
+      where('state', 'in', states),
+      where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]),
+    ])
 }
 
 /** Those of the blobs that some artifact, of whatever tenant, is made of, or will be. */

@@ -3,7 +3,7 @@ import { AGENT_PREFIX } from '../models/schema.ts'
 import { EventStream, JsonBytes } from '../rpc/answer.ts'
 import { addressGroup } from '../rpc/authorize.ts'
 import type { CallContext } from '../rpc/context.ts'
-import type { SlotOwner } from '../rpc/stream-slots.ts'
+import type { SlotOwner } from '../shared-state/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
 import { completeTurn } from './complete.ts'
 import type { OnAnswering } from './rounds.ts'
@@ -40,7 +40,7 @@ export async function chat(
     const complete = () => completeTurn(context.deps, turn, signal, booking, onAnswering)
     return new JsonBytes(await bookCompletion(booking, signal, complete))
   }
-  const takeSlots = () => context.deps.streams.take(slotOwners(context))
+  const takeSlots = () => context.deps.shared.streams.take(slotOwners(context))
   return new EventStream(streamTurn(context.deps, turn, signal, { onAnswering, takeSlots, begin }))
 }
 

@@ -2,6 +2,7 @@
 import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
+import type { GiveBack } from '../shared-state/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
 import { type AnswerNames, newNames, noUsage } from './answer-parts.ts'
 import { type AttemptDeps, Attempts } from './attempts.ts'
@@ -18,7 +19,7 @@ type StreamDeps = Pick<Deps, 'config' | 'clock' | 'random'> & AttemptDeps
 export interface StreamHooks {
   readonly onAnswering: OnAnswering
   /** Takes what an open stream counts against, and returns what gives it back; throws when there is none left. */
-  readonly takeSlots: () => () => void
+  readonly takeSlots: () => Promise<GiveBack> | GiveBack
   /** Opens the booking of the call, once it has its slots; throws when a budget is spent. */
   readonly begin: () => Promise<Booking>
 }
@@ -33,7 +34,7 @@ export async function* streamTurn(
   caller: AbortSignal,
   { onAnswering, takeSlots, begin }: StreamHooks,
 ): AsyncGenerator<Uint8Array, void, void> {
-  const giveBackSlots = takeSlots()
+  const giveBackSlots = await takeSlots()
   const { timings } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
   const attempts = new Attempts(deps, turn.routes)

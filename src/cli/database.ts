@@ -15,12 +15,11 @@ export async function withDatabase(
   ifNone?: 'create',
 ): Promise<void> {
   const config = await readSettings()
-  const { dataDir } = config
-  if (dataDir === ':memory:') {
+  if (config.dataDir === ':memory:' && config.databaseUrl === undefined) {
     throw new StartupError('PARLEY_DATA_DIR is :memory:, and no command sees what is in a server’s memory.')
   }
   const opening =
-    ifNone === 'create' ? openOrCreateDatabase(dataDir) : openDatabase({ dataDir, role: 'command' })
+    ifNone === 'create' ? openOrCreateDatabase(config) : openDatabase({ ...config, role: 'command' })
   const { db, close } = await opening
   try {
     await run(db, config)

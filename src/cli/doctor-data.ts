@@ -1,15 +1,14 @@
 /** The checks of `parley doctor` that look at the data directory; none of them makes or changes anything. */
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { loadSealer } from '../agents/sealer.ts'
 import type { Config } from '../config.ts'
-import { databaseName, hasSecret, prepareDataDirectory } from '../db/data-directory.ts'
+import { databaseName, makeDataDirectory, prepareDataDirectory } from '../db/data-directory.ts'
 import { acquireLock, lockName } from '../db/lock.ts'
 import { listPendingMigrations } from '../db/migrate.ts'
 import { migrations } from '../db/migrations/index.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../db/sqlite.ts'
-import type { Database } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
+import { checkSecret } from './doctor-secret.ts'
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts'
 
 const GIBIBYTE = 1024 ** 3
@@ -18,13 +17,15 @@ const LEAST_FREE_BYTES = 2 * GIBIBYTE
 const LEAST_FREE_SHARE = 0.05
 
 const OTHERS_WRITE = 0o022
-const OTHERS_USE = 0o077
 
-export async function checkDataDirectory(dataDir: string): Promise<Finding> {
+export async function checkDataDirectory({
+  dataDir,
+  databaseUrl,
+}: Pick<Config, 'dataDir' | 'databaseUrl'>): Promise<Finding> {
   const check = 'data directory'
   if (!(await exists(dataDir))) return checkParent(check, dataDir)
   try {
-    await prepareDataDirectory(dataDir)
+    await (databaseUrl === undefined ? prepareDataDirectory : makeDataDirectory)(dataDir)
   } catch (error) {
     return fail(check, reasonOf(error))
   }
@@ -96,42 +97,6 @@ function sentenceOf(error: unknown, path: string): string {
   if (isDamage) return damaged(path, error.message).message
   if (error instanceof StartupError) return error.message
   return `${path} cannot be used (${reasonOf(error)}); give this user the right to read and write it`
-}
-
-/** Loading a secret makes one where there is none, so that is looked at first. */
-async function checkSecret(config: Config, db: Database | undefined): Promise<Finding> {
-  const check = 'secret'
-  const { dataDir, secret } = config
-  const path = join(dataDir, 'secret')
-  const isThere = await hasSecret(dataDir)
-  try {
-    const hasAgents = db !== undefined && (await findAnyAgent(db))
-    if (secret === undefined && !isThere && !hasAgents) {
-      return ok(check, 'there is none yet; the first start makes it')
-    }
-    if (db !== undefined) await loadSealer(config, { db, random: refuseChance })
-  } catch (error) {
-    return fail(check, reasonOf(error))
-  }
-  const found = db === undefined ? 'is there' : 'fits the stored agent keys'
-  if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}${tellFormer(config)}`)
-  const mode = (await stat(path)).mode & 0o777
-  if ((mode & OTHERS_USE) === 0) return ok(check, `${path} ${found}${tellFormer(config)}`)
-  return warn(check, `${path} is open to other users (mode ${mode.toString(8)}); run \`chmod 600\` on it`)
-}
-
-function tellFormer({ formerSecrets }: Config): string {
-  return formerSecrets.length === 0
-    ? ''
-    : '; PARLEY_SECRET_PREVIOUS counts too: take it out once the server has started with it and 30 days have passed'
-}
-
-async function findAnyAgent(db: Database): Promise<boolean> {
-  return (await db.selectFrom('agents').select('id').limit(1).executeTakeFirst()) !== undefined
-}
-
-function refuseChance(): never {
-  throw new StartupError('The secret has gone missing meanwhile; run this again.')
 }
 
 /** Whether a server runs on the directory: taking its lock for a moment is the only way to know. */

@@ -3,17 +3,20 @@ import type { Config } from '../config.ts'
 import { openDatabase } from '../db/open.ts'
 import { StartupError } from '../startup-error.ts'
 import { assertNothingLeft } from '../storage/open.ts'
-import { findInstallationId } from '../storage/store.ts'
+import { findInstallation } from '../storage/store.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 
+type BucketConfig = Pick<Config, 's3' | 'dataDir' | 'databaseUrl'>
+
 /** Nothing where there is no bucket. */
-export async function checkBucket({ s3, dataDir }: Pick<Config, 's3' | 'dataDir'>): Promise<Finding[]> {
+export async function checkBucket(config: BucketConfig): Promise<Finding[]> {
+  const { s3, dataDir } = config
   if (s3 === undefined) return []
   const check = 'bucket'
   const where = `${s3.bucket} at ${s3.endpoint ?? `AWS (${s3.region})`}`
   try {
     const { examineS3 } = await import('../storage/s3/examine.ts')
-    const installationId = await findInstallation(dataDir)
+    const installationId = await findInstallationId(config)
     let canListUnfinished = true
     for (const store of ['files', 'artifacts']) {
       await assertNothingLeft(dataDir, store, s3)
@@ -29,10 +32,10 @@ export async function checkBucket({ s3, dataDir }: Pick<Config, 's3' | 'dataDir'
 }
 
 /** Undefined before the first start, and where the database cannot be used, of which another check tells. */
-async function findInstallation(dataDir: string): Promise<string | undefined> {
-  const opened = await openDatabase({ dataDir, role: 'command' }).catch(() => undefined)
+async function findInstallationId(config: BucketConfig): Promise<string | undefined> {
+  const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
   try {
-    return opened && (await findInstallationId(opened.db))
+    return opened && (await findInstallation(opened.db))?.id
   } finally {
     await opened?.close()
   }

@@ -3,6 +3,7 @@ import { type Config, ConfigError, loadConfig, type ParsedConfig } from '../conf
 import { StartupError } from '../startup-error.ts'
 import { checkConversion } from './doctor-conversion.ts'
 import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from './doctor-data.ts'
+import { checkPostgres } from './doctor-postgres.ts'
 import { checkBucket } from './doctor-storage.ts'
 import { checkBackends, checkNode, checkPort } from './doctor-surroundings.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
@@ -47,19 +48,20 @@ async function readConfiguration(): Promise<ParsedConfig | Finding[]> {
 }
 
 async function checkData(config: Config): Promise<Finding[]> {
-  const { dataDir } = config
+  const { dataDir, databaseUrl, s3, secret } = config
+  const rows = databaseUrl === undefined ? [] : await checkPostgres(config, databaseUrl)
   if (dataDir === ':memory:') {
-    return [
-      warn('data directory', 'PARLEY_DATA_DIR is :memory:, so everything is gone when the server stops'),
-    ]
+    const isKept = databaseUrl !== undefined && s3 !== undefined && secret !== undefined
+    const what = databaseUrl === undefined ? 'everything is' : 'what is kept outside the database is'
+    const lost = warn('data directory', `PARLEY_DATA_DIR is :memory:, so ${what} gone when the server stops`)
+    return [...(isKept ? [] : [lost]), ...rows, ...(await checkBucket(config))]
   }
-  const directory = await checkDataDirectory(dataDir)
-  if (directory.state === 'fail') return [directory]
+  const directory = await checkDataDirectory(config)
+  if (directory.state === 'fail') return [directory, ...rows]
   return [
     directory,
     await checkFreeSpace(dataDir),
-    ...(await checkDatabase(config)),
-    await checkLock(dataDir),
+    ...(databaseUrl === undefined ? [...(await checkDatabase(config)), await checkLock(dataDir)] : rows),
     ...(await checkBucket(config)),
   ]
 }

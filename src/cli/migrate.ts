@@ -3,9 +3,11 @@ import { openOrCreateDatabase } from '../db/open.ts'
 import { printResult } from './output.ts'
 import { readSettings } from './settings.ts'
 
-/** Beside a running server there is nothing to do, or that server is another version's and has to stop first. */
+/** Beside a running server on SQLite there is nothing to do, or that server is another version's and has to stop first. */
 export async function migrate(isJson: boolean): Promise<void> {
-  const { dataDir } = await readSettings()
-  await (await openOrCreateDatabase(dataDir)).close()
-  printResult(isJson, { data_dir: dataDir, up_to_date: true }, `${dataDir} is up to date`)
+  const config = await readSettings()
+  const { dataDir, databaseUrl } = config
+  await (await openOrCreateDatabase(config)).close()
+  const what = databaseUrl === undefined ? dataDir : 'the database in DATABASE_URL'
+  printResult(isJson, { data_dir: dataDir, up_to_date: true }, `${what} is up to date`)
 }

@@ -1,11 +1,14 @@
 /** The words of the `parley` command, and how it ends when something goes wrong. */
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError } from '../errors.ts'
 import { StartupError } from '../startup-error.ts'
 import { addAgentsCommands } from './agents.ts'
 import { addKeysCommands } from './keys.ts'
 import { printNotice, printResult } from './output.ts'
+
+/** Each has 20 connections to the database. */
+const MOST_WORKERS = 64
 
 /** Runs what the words name; what goes wrong is told on standard error and in the process's exit code. */
 export async function runCommand(words: readonly string[]): Promise<void> {
@@ -31,7 +34,8 @@ function createProgram(): Command {
   program
     .command('serve')
     .description('run the service')
-    .action(async () => (await import('./serve.ts')).serve())
+    .option('--workers <count>', 'how many processes answer, on PostgreSQL only', parseWorkers, 1)
+    .action(async ({ workers }) => (await import('./serve.ts')).serve(workers))
   program
     .command('sign-in')
     .description('print a link that signs in to the console, once and within 15 minutes')
@@ -60,6 +64,12 @@ function createProgram(): Command {
     .option('--json', 'print JSON')
     .action(({ json }) => printResult(json, { version: packageJson.version }, packageJson.version))
   return program
+}
+
+function parseWorkers(text: string): number {
+  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (count < 1 || count > MOST_WORKERS) throw new InvalidArgumentError(`it takes 1 to ${MOST_WORKERS}`)
+  return count
 }
 
 /** Says what went wrong in a sentence where it is the operator's to mend, and gives the exit code. */

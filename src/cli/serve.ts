@@ -1,42 +1,43 @@
-/** The `serve` command: runs the service until it is told to stop. */
-import type { Logger } from 'pino'
-import { serviceActor } from '../audit/actor.ts'
-import { createSignInLink, renderSignInUrl } from '../console/sessions.ts'
+/** The `serve` command: runs the service, in one process or in several, until it is told to stop. */
+import cluster from 'node:cluster'
+import type { Config } from '../config.ts'
 import { createService, type Service } from '../service.ts'
+import { StartupError } from '../startup-error.ts'
 import { print, printNotice } from './output.ts'
+import { describeBeginning, noticeOf, stopOnCrash } from './running.ts'
 import { readSettings } from './settings.ts'
 import { takeStopSignals } from './stop-signals.ts'
 
-/** After a crash, so long for answers under way. Security: 2.4. */
-const CRASH_DRAIN_MS = 5_000
-
-/** Starts, prints where the service answers and, the first time, how to begin; stops on SIGTERM or SIGINT. */
-export async function serve(): Promise<void> {
+/** Starts, prints where the service answers and, the first time, how to begin; stops on SIGTERM or SIGINT. Decision: 2. */
+export async function serve(workers: number): Promise<void> {
+  if (cluster.isWorker) return (await import('./worker.ts')).serveAsWorker()
   const config = await readSettings()
+  if (workers > 1) {
+    assertShared(config)
+    return (await import('./workers.ts')).serveWithWorkers(config, workers)
+  }
   const starting = createService({ config })
   stopOnSignal(starting)
   const service = await starting
-  print(`listening on ${service.url}`)
-  if (service.firstParentKey !== undefined) await printFirstKey(service)
+  const welcome = describeBeginning(service)
+  // At once: whoever waits for the first line finds the key behind it.
+  print([`listening on ${service.url}`, welcome?.key].filter((text) => text !== undefined).join('\n'))
+  await welcome?.link.then((text) => text && print(text))
   stopOnCrash(service, service.deps.log)
 }
 
-async function printFirstKey({ firstParentKey, url, deps }: Service): Promise<void> {
-  print(`
-Your first parent key, shown this once; keep it on servers only:
-
-  ${firstParentKey}
-
-API reference: ${url}/docs`)
-  if (deps.config.forwardedAuth !== undefined) return
-  const signInUrl = renderSignInUrl(
-    deps.config.server.publicUrl ?? url,
-    await createSignInLink(deps, serviceActor),
-  )
-  print(`
-Sign in to the console, once and within 15 minutes (later: npm run parley -- sign-in):
-
-  ${signInUrl}`)
+/** Refuses what only one process can use. */
+function assertShared({ databaseUrl, dataDir, s3 }: Config): void {
+  if (databaseUrl === undefined) {
+    throw new StartupError(
+      'SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or leave out --workers.',
+    )
+  }
+  if (dataDir === ':memory:' && s3 === undefined) {
+    throw new StartupError(
+      'PARLEY_DATA_DIR is :memory:, where no worker finds the files of another; name a directory, set S3_BUCKET, or leave out --workers.',
+    )
+  }
 }
 
 /**
@@ -52,19 +53,8 @@ function stopOnSignal(starting: Promise<Service>): void {
     // The command says why there is none, and ends.
     if (service === undefined) return
     const closing = service.close()
-    printNotice(`${signal}: stopping; running answers may end first (once more to stop at once)`)
+    printNotice(noticeOf(signal))
     await closing
     process.exit(0)
   })
-}
-
-/** After an error nobody caught nothing is certain: let answers end, then have the supervisor start afresh. */
-function stopOnCrash(service: Service, log: Logger): void {
-  const crash = (error: unknown) => {
-    log.fatal({ err: error }, 'an error was not caught; stopping')
-    setTimeout(() => process.exit(1), CRASH_DRAIN_MS).unref()
-    service.close().finally(() => process.exit(1))
-  }
-  process.once('uncaughtException', crash)
-  process.once('unhandledRejection', crash)
 }

@@ -1,9 +1,11 @@
 /** The signals that tell a server to stop, heard before there is one: its supervisor may change its mind at any moment. */
 
+import cluster from 'node:cluster'
+
 type OnStop = (signal: NodeJS.Signals) => void
 
-/** Nothing has begun yet that would have to be brought to an end. */
-let onStop: OnStop = () => process.exit(0)
+/** Nothing has begun yet that would have to be brought to an end. A worker leaves it to the first process, which heard the same. */
+let onStop: OnStop = cluster.isWorker ? () => {} : () => process.exit(0)
 
 /** Begins to hear the signals; until somebody else takes them the process ends in order. Decision: 2 (`serve`). */
 export function hearStopSignals(): void {

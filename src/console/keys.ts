@@ -7,7 +7,7 @@ import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { moveFiles } from '../files/files.ts'
 import { assertParentKey, claimParentKey, retireParentKey } from '../keys/claims.ts'
-import { listKeysOfUser } from '../keys/keys.ts'
+import { listKeysOfUser, lockTenant } from '../keys/keys.ts'
 import { moveUsage } from '../usage/move.ts'
 import { renderMoved } from './schema.ts'
 import { lockUser, updateUser } from './store.ts'
@@ -125,6 +125,8 @@ async function moveAutomatic(
   const keys = await listKeysOfUser(deps, userId)
   const automatic = keys.find((key) => key.is_automatic === 1)
   if (automatic === undefined) return { moved: nothing, retired: null }
+  // What is being added to it at the moment goes along.
+  await lockTenant(deps, automatic.id)
   const moved = await moveEverything(deps.db, automatic.id, toTenantId)
   await retireParentKey(deps, automatic.id)
   return { moved, retired: automatic.id }

@@ -19,18 +19,42 @@ const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)
  * @throws StartupError when it cannot be written, or holds something else than Parley's data.
  */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
+  await makeDataDirectory(dataDir)
+  const entries = await readdir(dataDir)
+  const foreign = entries.find(isForeign)
+  if (foreign !== undefined && !entries.includes(databaseName)) {
+    throw new StartupError(
+      `The data directory ${dataDir} holds other files (such as ${foreign}) but no Parley database, so none is created there; set PARLEY_DATA_DIR to an empty directory, or put ${databaseName} back.`,
+    )
+  }
+}
+
+/**
+ * Keeps a new database elsewhere away from a directory that is in use: to it, the files of another one would look like rubbish.
+ * @throws StartupError when the directory holds any.
+ */
+export async function assertUnused(dataDir: string): Promise<void> {
+  const foreign = (await readdir(dataDir)).find(isForeign)
+  if (foreign === undefined) return
+  throw new StartupError(
+    `The database in DATABASE_URL is empty, but the data directory ${dataDir} holds files (such as ${foreign}) that belong to another one; set PARLEY_DATA_DIR to an empty directory, or correct DATABASE_URL.`,
+  )
+}
+
+function isForeign(entry: string): boolean {
+  return !harmless.test(entry)
+}
+
+/**
+ * Makes sure a server can keep something there, with its rows elsewhere.
+ * @throws StartupError when it cannot be written.
+ */
+export async function makeDataDirectory(dataDir: string): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
     throw cannotUse('data directory', dataDir, cause)
-  }
-  const entries = await readdir(dataDir)
-  const foreign = entries.find((entry) => !harmless.test(entry))
-  if (foreign !== undefined && !entries.includes(databaseName)) {
-    throw new StartupError(
-      `The data directory ${dataDir} holds other files (such as ${foreign}) but no Parley database, so none is created there; set PARLEY_DATA_DIR to an empty directory, or put ${databaseName} back.`,
-    )
   }
 }
 

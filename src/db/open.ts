@@ -1,65 +1,66 @@
-/** Opens the database: for the server, which owns its directory, or for a command beside it. */
-import { accessSync, constants } from 'node:fs'
-import { join } from 'node:path'
-import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
+/** Opens the database: for a server, or for a command beside it. */
 import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
 import { StartupError } from '../startup-error.ts'
-import {
-  assertDatabaseExists,
-  cannotUse,
-  createPrivateFile,
-  databaseName,
-  prepareDataDirectory,
-} from './data-directory.ts'
-import { acquireLock } from './lock.ts'
-import { applyMigrations, listPendingMigrations } from './migrate.ts'
-import { migrations } from './migrations/index.ts'
-import { assertSound, damaged, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
+import type { PostgresAccess } from './postgres.ts'
 import type { Tables } from './tables.ts'
+
+/**
+ * What the database is opened for. A `server` creates it if there is none and migrates it; with SQLite it takes the directory's lock.
+ * A `command` works beside a server on a database that is there and up to date.
+ */
+export type Role = 'server' | 'command'
 
 /** Where the database is, and what it is opened for. */
 export interface OpenOptions {
-  /** The data directory, or `:memory:` for a database that ends with its process. */
+  /** The data directory, or `:memory:` for one that ends with its process; without `databaseUrl` the database lies there. */
   readonly dataDir: string
-  /**
-   * `server` takes the directory's lock, creates the database if there is none and migrates it; `command` works beside a server on
-   * a database that is there and up to date.
-   */
-  readonly role: 'server' | 'command'
+  /** A PostgreSQL database; undefined = SQLite. */
+  readonly databaseUrl?: string | undefined
+  readonly role: Role
+  /** Told of connections that are lost. */
+  readonly log?: Pick<Logger, 'warn'>
 }
 
 /** An open database. */
 export interface OpenedDatabase {
   readonly db: Kysely<Tables>
-  /** Writes everything into the database file, closes it and gives the directory back; safe to call twice. */
+  /** Whether no other server can be at work on it: then whatever a former one has left under way is nobody's. */
+  readonly isOnlyServer: boolean
+  /** Undefined where the rows lie in SQLite. */
+  readonly postgres: PostgresAccess | undefined
+  /** Writes everything down, closes the database and gives the directory back; safe to call twice. */
   close(): Promise<void>
 }
 
 /**
- * Opens the database of a data directory. Decision: 2. Security: 2.12.
+ * Opens the database. Decision: 2. Security: 2.12.
  * @throws StartupError, in a sentence for the operator, when it cannot be used as it is.
  */
-export async function openDatabase({ dataDir, role }: OpenOptions): Promise<OpenedDatabase> {
-  if (dataDir === ':memory:') return openChecked(dataDir, 'server', () => {})
-  if (role === 'command') {
-    await assertDatabaseExists(dataDir)
-    return openChecked(join(dataDir, databaseName), role, () => {})
+export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {
+  const { dataDir, databaseUrl, role } = options
+  if (databaseUrl === undefined) {
+    const { openSqliteDatabase } = await import('./open-sqlite.ts')
+    return openSqliteDatabase(dataDir, role)
   }
-  await prepareDataDirectory(dataDir)
-  const lock = acquireLock(dataDir)
-  return openChecked(join(dataDir, databaseName), role, () => lock.release())
+  const { openPostgresDatabase } = await import('./open-postgres.ts')
+  return openPostgresDatabase({ ...options, databaseUrl })
 }
 
 /**
  * Opens the database for a command that may be the first to use it: beside a server, else alone, and then it is made and migrated.
  * @throws StartupError
  */
-export async function openOrCreateDatabase(dataDir: string): Promise<OpenedDatabase> {
+export async function openOrCreateDatabase(
+  options: Pick<OpenOptions, 'dataDir' | 'databaseUrl'>,
+): Promise<OpenedDatabase> {
+  // Any number of servers may be at work on PostgreSQL.
+  if (options.databaseUrl !== undefined) return openDatabase({ ...options, role: 'server' })
   try {
-    return await openDatabase({ dataDir, role: 'command' })
+    return await openDatabase({ ...options, role: 'command' })
   } catch (error) {
     if (!(error instanceof StartupError)) throw error
-    return openDatabase({ dataDir, role: 'server' })
+    return openDatabase({ ...options, role: 'server' })
   }
 }
 
@@ -77,69 +78,4 @@ const constraintCodes: Readonly<Record<string, 'unique' | 'foreign_key' | undefi
   SQLITE_CONSTRAINT_FOREIGNKEY: 'foreign_key',
   '23505': 'unique',
   '23503': 'foreign_key',
-}
-
-async function openChecked(
-  path: string,
-  role: OpenOptions['role'],
-  release: () => void,
-): Promise<OpenedDatabase> {
-  let connection: SqliteDatabase | undefined
-  try {
-    if (path !== ':memory:') assertUsable(path, role)
-    const wasLeftOpen = role === 'server' && hasLeftoverLog(path)
-    connection = openSqlite(path)
-    if (wasLeftOpen) assertSound(connection, path)
-    const db = toKysely(connection)
-    await bringUpToDate(connection, db, role)
-    return { db, close: closeOnce(connection, db, release) }
-  } catch (error) {
-    connection?.close()
-    release()
-    throw toStartupError(error, path)
-  }
-}
-
-/** SQLite would open a file it may not write all the same, and fail at the first change. */
-function assertUsable(path: string, role: OpenOptions['role']): void {
-  try {
-    if (role === 'server') createPrivateFile(path)
-    accessSync(path, constants.R_OK | constants.W_OK)
-  } catch (cause) {
-    throw cannotUse('database', path, cause)
-  }
-}
-
-async function bringUpToDate(
-  connection: SqliteDatabase,
-  db: Kysely<Tables>,
-  role: OpenOptions['role'],
-): Promise<void> {
-  const pending = await listPendingMigrations(db, migrations)
-  if (pending.length === 0) return
-  if (role === 'server') return applyMigrations(connection, db, migrations)
-  throw new StartupError(
-    `The database is older than this version of Parley (it lacks ${pending.join(', ')}); start this version's server once.`,
-  )
-}
-
-/** Closing the last connection moves the log into the database file. */
-function closeOnce(connection: SqliteDatabase, db: Kysely<Tables>, release: () => void) {
-  let closing: Promise<void> | undefined
-  const close = async () => {
-    await db.destroy()
-    connection.close()
-    release()
-  }
-  return () => {
-    closing ??= close()
-    return closing
-  }
-}
-
-function toStartupError(error: unknown, path: string): unknown {
-  if (!(error instanceof Sqlite.SqliteError)) return error
-  if (/^SQLITE_(NOTADB|CORRUPT)/.test(error.code)) return damaged(path, error.message)
-  if (/^SQLITE_(CANTOPEN|READONLY|PERM)/.test(error.code)) return cannotUse('database', path, error)
-  return new StartupError(`The database ${path} cannot be opened (${error.message}).`, { cause: error })
 }

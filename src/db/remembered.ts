@@ -14,7 +14,11 @@ export function createRemembered<V>(
   clock: Pick<Clock, 'monotonic'>,
   { max, keepMs }: { max: number; keepMs: (value: V) => number },
 ): Remembered<V> {
-  const entries = new LRUCache<string, { value: V; untilMs: number }>({ max })
+  const entries = new LRUCache<string, { value: V; untilMs: number }>({
+    // With a number alone it would take the room for all of them now.
+    maxSize: max,
+    sizeCalculation: () => 1,
+  })
   let generation = 0
   return {
     async get(key, load) {

@@ -300,6 +300,28 @@ export interface InstallationTable {
   /** A UUID. */
   id: string
   created_at: number
+  /** The name of the key that follows from the secret its servers share; null where there is one server. */
+  secret_key_id: Generated<string | null>
+}
+
+/** The requests that counted against one limit in a minute. Used on PostgreSQL alone, as the next two. */
+export interface RateWindowTable {
+  key: string
+  count: number
+  ends_at_ms: number
+}
+
+/** The streams that are open for one owner. */
+export interface StreamSlotTable {
+  key: string
+  /** JSON: how many each replica has, by its id. */
+  open: string
+}
+
+/** A replica, and when it was seen last. */
+export interface ReplicaTable {
+  id: string
+  seen_at_ms: number
 }
 
 /** Every table by its name. */
@@ -323,4 +345,7 @@ export interface Tables {
   sessions: SecretTable
   audit_events: AuditEventTable
   installation: InstallationTable
+  rate_windows: RateWindowTable
+  stream_slots: StreamSlotTable
+  replicas: ReplicaTable
 }

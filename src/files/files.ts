@@ -72,7 +72,7 @@ export async function listFiles(
   // One more than wanted tells whether there are more.
   const rows = await listFileRows(deps.db, tenantId, unixSeconds(deps.clock), {
     limit: limit + 1,
-    after: after === undefined ? undefined : positionOf(after),
+    after: after === undefined ? undefined : { position: positionOf(after), id: after },
     order,
     purpose,
   })

@@ -5,10 +5,10 @@ import type { Database } from '../deps.ts'
 
 export type FileRow = Selectable<FileTable>
 
-/** Which rows of a tenant, in which order; `after` is a position. */
+/** Which rows of a tenant, in which order; two processes may keep a file at the same microsecond. */
 export interface Page {
   readonly limit: number
-  readonly after: number | undefined
+  readonly after: Pick<FileRow, 'position' | 'id'> | undefined
   readonly order: 'asc' | 'desc'
   readonly purpose: string | undefined
 }
@@ -33,8 +33,13 @@ export async function listFileRows(
   now: number,
   { limit, after, order, purpose }: Page,
 ): Promise<FileRow[]> {
-  let query = ownFiles(db, tenantId, now).orderBy('position', order).limit(limit)
-  if (after !== undefined) query = query.where('position', order === 'desc' ? '<' : '>', after)
+  let query = ownFiles(db, tenantId, now).orderBy('position', order).orderBy('id', order).limit(limit)
+  if (after !== undefined) {
+    const side = order === 'desc' ? '<' : '>'
+    query = query.where((row) =>
+      row(row.refTuple('position', 'id'), side, row.tuple(after.position, after.id)),
+    )
+  }
   if (purpose !== undefined) query = query.where('purpose', '=', purpose)
   return query.execute()
 }

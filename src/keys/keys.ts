@@ -17,6 +17,7 @@ import {
   insertParentKey,
   listLiveKeysOf,
   listParentKeyRows,
+  lockParentKey,
   markRevoked,
   markRotated,
   type ParentKeyRow,
@@ -42,6 +43,16 @@ export async function createParentKey(
 ): Promise<MintedKey> {
   const key = mintKey('parent', deps.random)
   await insertParentKeyAndCredential(deps, actor, { action: 'key.create', name, key, user_id: userId })
+  return key
+}
+
+/** Creates a parent key in the caller's transaction; `deps.keys.forget()` follows it. The text is returned this once. */
+export async function insertFirstKey(
+  deps: AuditDeps & Pick<Deps, 'clock'>,
+  actor: Actor,
+): Promise<MintedKey> {
+  const key = mintKey('parent', deps.random)
+  await insertKeyRows(deps, actor, { action: 'key.create', name: 'first', key })
   return key
 }
 
@@ -117,7 +128,8 @@ export async function rotateParentKey(
   overlapSeconds: number,
 ): Promise<Rotation> {
   const rotation = await deps.db.transaction().execute(async (trx) => {
-    const row = await findParentKey(trx, tenantId)
+    // Of two rotations at once both would leave a secret in force.
+    const row = await lockParentKey(trx, tenantId)
     if (row === undefined || row.revoked_at !== null) throw keyNotFound(tenantId)
     const key = mintKey('parent', deps.random, tenantId)
     const within = { ...deps, db: trx }
@@ -131,13 +143,18 @@ export async function rotateParentKey(
   return rotation
 }
 
+/** Lets one transaction at a time change what the tenant is or has: the others wait here until it is over. */
+export async function lockTenant({ db }: Pick<Deps, 'db'>, tenantId: string): Promise<void> {
+  await lockParentKey(db, tenantId)
+}
+
 /**
  * Refuses to add something to a tenant whose key was revoked since the caller was let in: nobody would find it again. Runs in the
- * transaction that adds it.
+ * transaction that adds it, and like `lockTenant`.
  * @throws ServiceError `invalid_api_key`
  */
 export async function assertTenantLives({ db }: Pick<Deps, 'db'>, tenantId: string): Promise<void> {
-  const row = await findParentKey(db, tenantId)
+  const row = await lockParentKey(db, tenantId)
   if (row === undefined || row.revoked_at !== null) {
     throw new ServiceError('invalid_api_key', 'The key was revoked meanwhile.')
   }

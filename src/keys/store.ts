@@ -42,6 +42,16 @@ export async function findParentKey(db: Database, id: string): Promise<ParentKey
   return db.selectFrom('parent_keys').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
+/** The key, which nobody else changes until the transaction is over, nor adds anything to its tenant that looks at it like this. */
+export async function lockParentKey(trx: Database, id: string): Promise<ParentKeyRow | undefined> {
+  return trx
+    .updateTable('parent_keys')
+    .set((row) => ({ name: row.ref('name') }))
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+}
+
 /** Newest first. */
 export async function listParentKeyRows(db: Database): Promise<ParentKeyRow[]> {
   return db

@@ -3,9 +3,9 @@ import ipaddr from 'ipaddr.js'
 import { isToken } from '../artifacts/tokens.ts'
 import { ServiceError } from '../errors.ts'
 import type { AnyCaller, CallerKind } from '../keys/schema.ts'
+import type { Hit, Quota } from '../shared-state/limiter.ts'
 import type { CallContext } from './context.ts'
 import { assertOwnPage } from './own-page.ts'
-import type { Hit, Quota } from './rate-limit.ts'
 
 /** What an operation asks of its caller. */
 export interface Admission {
@@ -63,7 +63,7 @@ async function refuseUnknown(context: CallContext<AnyCaller>): Promise<never> {
   const { deps, arrival } = context
   const limit = deps.config.limits.authFailures
   if (limit > 0) {
-    const hit = await deps.limiter.hit([{ key: `auth:${addressGroup(arrival.clientAddress)}`, limit }])
+    const hit = await deps.shared.limiter.hit([{ key: `auth:${addressGroup(arrival.clientAddress)}`, limit }])
     if (hit.isLimited) {
       setLimitHeaders(context, hit)
       throw new ServiceError('rate_limit_exceeded', 'Too many calls without a valid key from this address.', {
@@ -82,7 +82,7 @@ async function refuseUnknown(context: CallContext<AnyCaller>): Promise<never> {
 async function countRequest(context: CallContext<AnyCaller>, caller: AnyCaller): Promise<void> {
   const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
   if (quota === undefined) return
-  const hit = await context.deps.limiter.hit([quota, ...others])
+  const hit = await context.deps.shared.limiter.hit([quota, ...others])
   setLimitHeaders(context, hit)
   if (hit.isLimited) {
     throw new ServiceError(

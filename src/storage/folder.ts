@@ -1,5 +1,5 @@
 /** The folder of a store on this machine: made for this user alone, and changed so that a power failure loses nothing. */
-import { mkdir, mkdtemp, open, opendir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, opendir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { cannotUse } from '../db/data-directory.ts'
@@ -20,18 +20,27 @@ export interface StoreFolder {
 }
 
 /** The folder of that name in a data directory; for `:memory:` one that goes with the process. */
-export async function openStoreFolder(dataDir: string, name: string): Promise<StoreFolder> {
-  return dataDir === ':memory:' ? createTemporaryFolder() : openFolder(join(dataDir, name))
+export async function openStoreFolder(
+  dataDir: string,
+  name: string,
+  abandonedBeforeMs?: number,
+): Promise<StoreFolder> {
+  if (dataDir === ':memory:') return createTemporaryFolder()
+  return openFolder(join(dataDir, name), readSpaceOf, abandonedBeforeMs)
 }
 
 /**
- * Makes the folder if it is not there. What a process that was killed had not finished is removed, so nobody else may be using it.
- * Security: 2.8.
+ * Makes the folder if it is not there. What a process that was killed had not finished is removed, as far as nobody has touched it since
+ * that moment (Unix milliseconds); without one nobody else may be using the folder. Security: 2.8.
  * @throws StartupError when the folder cannot be used.
  */
-export async function openFolder(root: string, readSpace: ReadSpace = readSpaceOf): Promise<StoreFolder> {
+export async function openFolder(
+  root: string,
+  readSpace: ReadSpace = readSpaceOf,
+  abandonedBeforeMs = Number.POSITIVE_INFINITY,
+): Promise<StoreFolder> {
   try {
-    await prepare(root)
+    await prepare(root, abandonedBeforeMs)
   } catch (cause) {
     throw cannotUse('folder', root, cause)
   }
@@ -43,7 +52,7 @@ function createTemporaryFolder(): StoreFolder {
   let making: Promise<string> | undefined
   const make = async () => {
     const root = await mkdtemp(join(tmpdir(), 'parley-files-'))
-    await prepare(root)
+    await prepare(root, Number.POSITIVE_INFINITY)
     return root
   }
   return {
@@ -58,9 +67,15 @@ function createTemporaryFolder(): StoreFolder {
   }
 }
 
-async function prepare(root: string): Promise<void> {
-  await rm(join(root, INCOMING), { recursive: true, force: true })
-  await makeFolder(join(root, INCOMING))
+async function prepare(root: string, abandonedBeforeMs: number): Promise<void> {
+  const incoming = join(root, INCOMING)
+  await makeFolder(incoming)
+  for (const name of await readdir(incoming)) {
+    const path = join(incoming, name)
+    const found = await stat(path).catch(ignoreMissing)
+    if (found !== undefined && found.mtimeMs < abandonedBeforeMs)
+      await rm(path, { recursive: true, force: true })
+  }
   await syncFolder(dirname(root))
 }
 

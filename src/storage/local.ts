@@ -22,8 +22,8 @@ import { assertRoom, hasRoom, isFull, type ReadSpace, rethrow } from './space.ts
 const READ_BYTES = 256 * 1024
 
 /** Opens the store of that name in a data directory; for `:memory:` one that goes with the process. */
-export async function openBlobsIn(dataDir: string, name: string): Promise<Blobs> {
-  return new LocalBlobs(await openStoreFolder(dataDir, name))
+export async function openBlobsIn(dataDir: string, name: string, abandonedBeforeMs?: number): Promise<Blobs> {
+  return new LocalBlobs(await openStoreFolder(dataDir, name, abandonedBeforeMs))
 }
 
 /**
@@ -39,8 +39,9 @@ export async function openGrowingStore(
   dataDir: string,
   name: string,
   isSynced: boolean,
+  abandonedBeforeMs?: number,
 ): Promise<GrowingStore> {
-  return toGrowingStore(await openStoreFolder(dataDir, name), isSynced)
+  return toGrowingStore(await openStoreFolder(dataDir, name, abandonedBeforeMs), isSynced)
 }
 
 /** A store in that folder, with what grows beside it. */
@@ -113,7 +114,7 @@ class LocalBlobs implements Blobs {
   }
 
   async discardAbandoned(): Promise<void> {
-    // Opening the folder has done it: no other process uses it.
+    // Opening the folder has done it.
   }
 
   close(): Promise<void> {

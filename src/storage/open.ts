@@ -1,15 +1,23 @@
 /** Opens the stores of bytes where the settings say: in a bucket, in the data directory, or nowhere that lasts. */
-import { randomUUID } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { S3Config } from '../config-s3.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
+import type { Deps } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
 import { type Blobs, isBlobName } from './blobs.ts'
 import type { GrowingStore } from './growing.ts'
+import { getInstallationId } from './installation.ts'
 import { openBlobsIn, openGrowingStore } from './local.ts'
-import { findInstallationId, insertInstallation } from './store.ts'
+
+/** Longer than any request or conversion takes. */
+const ABANDONED_AFTER_MS = 2 * 86_400_000
+
+/** What opening a store takes besides the settings. */
+export interface StoreDeps extends Pick<Deps, 'db' | 'clock' | 'log'> {
+  /** Whether no other server keeps bytes in the same place. */
+  readonly isOnlyServer: boolean
+}
 
 /**
  * Opens the store of that name.
@@ -18,9 +26,9 @@ import { findInstallationId, insertInstallation } from './store.ts'
 export async function openBlobs(
   { dataDir, s3 }: Pick<Config, 'dataDir' | 's3'>,
   name: string,
-  deps: Pick<Deps, 'db' | 'clock' | 'log'>,
+  deps: StoreDeps,
 ): Promise<Blobs> {
-  if (s3 === undefined) return openBlobsIn(dataDir, name)
+  if (s3 === undefined) return openBlobsIn(dataDir, name, abandonedBefore(deps))
   // Loaded only where it is used.
   const { openS3Blobs } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
@@ -45,9 +53,9 @@ async function assertNothingLeftBehind(blobs: Blobs, ...place: Parameters<typeof
 export async function openUploadStore(
   { dataDir, s3, uploads, limits }: Pick<Config, 'dataDir' | 's3' | 'uploads' | 'limits'>,
   name: string,
-  deps: Pick<Deps, 'db' | 'clock' | 'log'>,
+  deps: StoreDeps,
 ): Promise<GrowingStore> {
-  if (s3 === undefined) return openGrowingStore(dataDir, name, uploads.isSynced)
+  if (s3 === undefined) return openGrowingStore(dataDir, name, uploads.isSynced, abandonedBefore(deps))
   const { openS3GrowingStore } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
   const maxBytes = limits.maxUploadBytes
@@ -56,9 +64,9 @@ export async function openUploadStore(
   return store
 }
 
-async function getInstallationId({ db, clock }: Pick<Deps, 'db' | 'clock'>): Promise<string> {
-  await insertInstallation(db, randomUUID(), unixSeconds(clock))
-  return (await findInstallationId(db)) as string
+/** From when on what lies in a folder unfinished may be somebody else's who is at it; undefined where there is nobody else. */
+export function abandonedBefore({ isOnlyServer, clock }: StoreDeps): number | undefined {
+  return isOnlyServer ? undefined : clock.now() - ABANDONED_AFTER_MS
 }
 
 /** What was kept in the folder before there was a bucket would not be found any more. @throws StartupError */

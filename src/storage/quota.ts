@@ -1,7 +1,8 @@
 /** Bounds what a tenant keeps in all stores together. Security: 2.5 (per-tenant byte quota). */
 import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import { lockTenant, sumKeptBytes } from './store.ts'
+import { lockTenant } from '../keys/keys.ts'
+import { sumKeptBytes } from './store.ts'
 
 type QuotaDeps = Pick<Deps, 'config' | 'db' | 'clock'>
 
@@ -20,7 +21,7 @@ export async function countFreeBytes({ config, db, clock }: QuotaDeps, tenantId:
 export async function assertWithinQuota(deps: QuotaDeps, tenantId: string, sizeBytes: number): Promise<void> {
   const { storageQuotaBytes } = deps.config.limits
   if (storageQuotaBytes === 0) return
-  await lockTenant(deps.db, tenantId)
+  await lockTenant(deps, tenantId)
   if (sizeBytes > (await countFreeBytes(deps, tenantId))) throw quotaExceeded(storageQuotaBytes)
 }
 

@@ -1,15 +1,6 @@
 /** What tenants keep, counted over the rows of all rooms that keep bytes; and whose bytes these are. */
 import type { Database } from '../deps.ts'
 
-/** Lets one transaction at a time add to what the tenant keeps: the others wait here until it is over. */
-export async function lockTenant(trx: Database, tenantId: string): Promise<void> {
-  await trx
-    .updateTable('parent_keys')
-    .set((row) => ({ name: row.ref('name') }))
-    .where('id', '=', tenantId)
-    .execute()
-}
-
 /** What has expired by `now` (Unix seconds) is not counted any more, whether it was swept or not. */
 export async function sumKeptBytes(db: Database, tenantId: string, now: number): Promise<number> {
   const files = db.selectFrom('files').select(({ fn }) => fn.sum<number>('size_bytes').as('bytes'))
@@ -25,10 +16,29 @@ export async function sumKeptBytes(db: Database, tenantId: string, now: number):
   return Number(ofFiles.bytes ?? 0) + Number(ofArtifacts.bytes ?? 0)
 }
 
-/** The installation's id; undefined while nobody has asked for one. */
-export async function findInstallationId(db: Database): Promise<string | undefined> {
-  const row = await db.selectFrom('installation').select('id').executeTakeFirst()
-  return row?.id
+/** The installation; undefined while nobody has asked for its id. */
+export async function findInstallation(
+  db: Database,
+): Promise<{ readonly id: string; readonly secret_key_id: string | null } | undefined> {
+  return db.selectFrom('installation').select(['id', 'secret_key_id']).executeTakeFirst()
+}
+
+/** Names the key of the secret that is shared, where none is named yet or one of these. */
+export async function updateSecret(
+  db: Database,
+  keyId: string,
+  formerKeyIds: readonly string[],
+): Promise<void> {
+  await db
+    .updateTable('installation')
+    .set({ secret_key_id: keyId })
+    .where((where) =>
+      where.or([
+        where('secret_key_id', 'is', null),
+        ...formerKeyIds.map((former) => where('secret_key_id', '=', former)),
+      ]),
+    )
+    .execute()
 }
 
 /** Gives the installation an id, unless it has one. */
@@ -37,5 +47,13 @@ export async function insertInstallation(db: Database, id: string, now: number):
     .insertInto('installation')
     .values({ only: 1, id, created_at: now })
     .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
+
+/** Lets one transaction at a time do what is done once in the life of an installation; there is a row of it by then. */
+export async function lockInstallation(trx: Database): Promise<void> {
+  await trx
+    .updateTable('installation')
+    .set((row) => ({ id: row.ref('id') }))
     .execute()
 }

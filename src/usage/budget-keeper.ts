@@ -14,6 +14,7 @@ import {
   insertReservations,
   listBudgets,
   listExpired,
+  lockCounter,
 } from './budget-store.ts'
 import { counterOf, toBudgetKey, toOwnerKey } from './budgets.ts'
 import { secondsLeft } from './days.ts'
@@ -51,7 +52,11 @@ const LONGEST_RETRY_AFTER_SECONDS = 86_400
 export async function sweepReservations({ db, clock }: Pick<Deps, 'db' | 'clock'>): Promise<number> {
   return db.transaction().execute(async (trx) => {
     const expired = await listExpired(trx, unixSeconds(clock), SWEPT_AT_ONCE)
-    for (const row of expired) await giveBack(trx, row.id, toCounterKey(row))
+    // In the order in which calls lock the same counters.
+    for (const row of expired.toSorted(byCounter)) {
+      await lockCounter(trx, toCounterKey(row))
+      await giveBack(trx, row.id, toCounterKey(row))
+    }
     return expired.length
   })
 }
@@ -85,8 +90,8 @@ export function createBudgetKeeper(deps: KeeperDeps): BudgetKeeper {
   async function settle(id: string, counters: readonly CounterKey[], used: number): Promise<void> {
     await db.transaction().execute(async (trx) => {
       for (const counter of counters) {
-        await giveBack(trx, id, counter)
         await addToCounter(trx, counter, { used, reserved: 0 })
+        await giveBack(trx, id, counter)
       }
     })
   }
@@ -132,6 +137,14 @@ async function spent(
 function ownersOf(tenantId: string, agentId: string | undefined) {
   const parent = toOwnerKey({ kind: 'parent', tenantId })
   return agentId === undefined ? [parent] : [parent, toOwnerKey({ kind: 'agent', tenantId, agentId })]
+}
+
+function byCounter(one: CounterKey, other: CounterKey): number {
+  const [first, second] = [one, other].map((key) => Object.values(toCounterKey(key)).join(' ')) as [
+    string,
+    string,
+  ]
+  return first < second ? -1 : 1
 }
 
 function toCounterKey({ owner_kind, owner_id, period, starts_on }: CounterKey): CounterKey {

@@ -111,7 +111,15 @@ export async function insertReservations(db: Database, rows: readonly Reservatio
   await db.insertInto('budget_reservations').values(rows).execute()
 }
 
-/** Takes the call's reservation out of the counter; nothing happens when it has expired before. */
+/** Nobody else changes the counter until the transaction is over. */
+export function lockCounter(trx: Database, key: CounterKey): Promise<void> {
+  return addToCounter(trx, key, { used: 0, reserved: 0 })
+}
+
+/**
+ * Takes the call's reservation out of the counter; nothing happens when it has expired before. The counter is locked first: whoever
+ * took the reservation first, and another the counter, would wait for each other.
+ */
 export async function giveBack(db: Database, id: string, key: CounterKey): Promise<void> {
   const gone = await db
     .deleteFrom('budget_reservations')

@@ -2,6 +2,7 @@
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import type { Deps } from '../deps.ts'
+import { lockTenant } from '../keys/keys.ts'
 import type { Caller } from '../keys/schema.ts'
 import {
   type BudgetKey,
@@ -11,6 +12,7 @@ import {
   findUsed,
   insertCounter,
   listBudgets,
+  lockCounter,
   setUsed,
   upsertBudget,
 } from './budget-store.ts'
@@ -51,6 +53,7 @@ export async function writeBudget(
   budget: Budget,
 ): Promise<void> {
   const key = toOwnerKey(owner)
+  await lockTenant(deps, owner.tenantId)
   const known = await listBudgets(deps.db, [key])
   for (const period of periods) {
     const isNew = !known.some((row) => row.period === period)
@@ -78,6 +81,7 @@ async function writeBound(
   const counter = counterOf(key, clock.now())
   const target = { kind: key.owner_kind, id: key.owner_id }
   await insertCounter(db, counter)
+  await lockCounter(db, counter)
   await setUsed(db, counter, await sumTokensSince(db, target, owner.tenantId, counter.starts_on))
 }
 

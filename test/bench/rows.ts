@@ -13,6 +13,7 @@ import {
   modelsRequest,
 } from './requests.ts'
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
+import { measureScale } from './scale.ts'
 import { limitMs, model, type Stand, withBoth } from './stand.ts'
 import { measureStatus } from './status.ts'
 import { measureFiles } from './transfers.ts'
@@ -34,6 +35,7 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   start: measureStart,
   widget: measureWidget,
   console: measureConsole,
+  scale: measureScale,
 }
 
 type Key = 'parentKey' | 'agentKey'

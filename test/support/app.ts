@@ -1,9 +1,10 @@
 /** Starts a real service for a test: in memory, on a free port, with every answer checked against its own schema. */
 import OpenAI from 'openai'
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import { parseConfig } from '../../src/config.ts'
 import { createService, type Service, type ServiceOptions } from '../../src/service.ts'
 import { AnswerChecker } from './answer-checker.ts'
+import { borrowDatabase } from './postgres.ts'
 
 /** The agent most tests talk to. */
 export const GREETER = 'name: Greeter\ninstructions: Greet people.\n'
@@ -75,9 +76,42 @@ export async function openApp(
   env: Readonly<Record<string, string>> = {},
   options: Omit<ServiceOptions, 'config'> = {},
 ): Promise<TestApp> {
-  const { config } = await parseConfig({ ...testEnvironment, ...env })
+  const database = await chooseDatabase(env)
+  const { config } = await parseConfig({ ...testEnvironment, ...env, ...database.env })
   const service = await createService({ config, ...options })
-  return createTestApp(service, env.PARLEY_PARENT_KEY ?? (service.firstParentKey as string))
+  const app = createTestApp(service, env.PARLEY_PARENT_KEY ?? (service.firstParentKey as string))
+  const close = async () => {
+    await app.close()
+    database.giveBack()
+  }
+  return { ...app, close }
+}
+
+/** What rows are kept in; benchmarks and the pictures of the README are made without vitest. */
+function nameDatabase(): 'sqlite' | 'postgres' {
+  return process.env.VITEST === undefined ? 'sqlite' : inject('database')
+}
+
+/** The databases of data directories: a service that starts there again finds its rows. */
+const databaseUrls = new Map<string, string>()
+
+/** The settings of the database that this run's services keep their rows in. */
+async function chooseDatabase(env: Readonly<Record<string, string>>) {
+  const { PARLEY_DATA_DIR: dataDir = ':memory:' } = env
+  if (nameDatabase() === 'sqlite' || env.DATABASE_URL !== undefined) return { env: {}, giveBack() {} }
+  if (dataDir === ':memory:') {
+    const { url, giveBack } = await borrowDatabase()
+    return { env: { DATABASE_URL: url }, giveBack }
+  }
+  return { env: await databaseEnvironmentOf(dataDir), giveBack() {} }
+}
+
+/** What a process needs besides the data directory to find the rows of the services there. */
+export async function databaseEnvironmentOf(dataDir: string): Promise<Record<string, string>> {
+  if (nameDatabase() === 'sqlite') return {}
+  const url = databaseUrls.get(dataDir) ?? (await borrowDatabase()).url
+  databaseUrls.set(dataDir, url)
+  return { DATABASE_URL: url }
 }
 
 function createTestApp(service: Service, parentKey: string): TestApp {

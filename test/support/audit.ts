@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import type { AuditRow } from '../../src/audit/audit.ts'
 import type { TestApp } from './app.ts'
-import { raw } from './database.ts'
+import { failAt } from './database.ts'
 
 /** Every row, oldest first. */
 export function listAuditRows(app: TestApp): Promise<AuditRow[]> {
@@ -20,10 +20,8 @@ export async function auditOf(app: TestApp, act: () => Promise<unknown>): Promis
 export const publicIdOf = (key: string) => key.slice(4, 16)
 
 /** Has the database refuse every further row: what belongs to it must then fail as a whole. */
-export function refuseAudit(dataDir: string): void {
-  raw(dataDir).exec(
-    `create trigger refuse_audit before insert on audit_events begin select raise(abort, 'refused'); end`,
-  )
+export async function refuseAudit(app: TestApp): Promise<void> {
+  await failAt(app.service.deps.db, 'insert on audit_events', 'refused')
 }
 
 /** No text in any column of any row is more of a key than its public part. */

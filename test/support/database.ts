@@ -1,8 +1,11 @@
 /** What tests of the database share: opening it for one test, its rows, and the reason for a refused start. */
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { expect, onTestFinished } from 'vitest'
+import { sql } from 'kysely'
+import { expect, inject, onTestFinished } from 'vitest'
 import { type OpenedDatabase, openDatabase } from '../../src/db/open.ts'
+import type { Tables } from '../../src/db/tables.ts'
+import type { Database } from '../../src/deps.ts'
 import { StartupError } from '../../src/startup-error.ts'
 
 /** Opens a data directory, or `:memory:`, until the test ends. */
@@ -36,4 +39,44 @@ export const parentKey = (id: string) => ({ id, name: 'test', hint: 'svc_…0000
 export async function listIds(database: OpenedDatabase): Promise<string[]> {
   const rows = await database.db.selectFrom('parent_keys').select('id').orderBy('id').execute()
   return rows.map((row) => row.id)
+}
+
+/** Has the database, whichever it is, fail with that message at every such change; the answer ends it. */
+export async function failAt(
+  db: Database,
+  change: 'insert on audit_events' | 'insert on credentials' | 'update of outcome on artifacts',
+  message: string,
+): Promise<() => Promise<void>> {
+  const [begin, end] =
+    inject('database') === 'sqlite' ? toSqliteTrigger(change, message) : toPostgresTrigger(change, message)
+  for (const statement of begin) await sql.raw(statement).execute(db)
+  return async () => {
+    for (const statement of end) await sql.raw(statement).execute(db)
+  }
+}
+
+function toSqliteTrigger(change: string, message: string): [begin: string[], end: string[]] {
+  const body = `begin select raise(abort, '${message}'); end`
+  return [[`create trigger fail_at before ${change} ${body}`], ['drop trigger fail_at']]
+}
+
+function toPostgresTrigger(change: string, message: string): [begin: string[], end: string[]] {
+  const body = `begin raise exception '${message}'; end`
+  return [
+    [
+      `create function fail_at() returns trigger language plpgsql as $$ ${body} $$`,
+      `create trigger fail_at before ${change} for each row execute function fail_at()`,
+    ],
+    ['drop function fail_at() cascade'],
+  ]
+}
+
+/** Every row of these tables, as it lies there. */
+export async function readTables(db: Database, tables: readonly (keyof Tables)[]): Promise<unknown[]> {
+  const found: unknown[] = []
+  for (const table of tables) {
+    const rows = await db.selectFrom(table).selectAll().execute()
+    found.push(rows.map((row) => JSON.stringify(row)).sort())
+  }
+  return found
 }

@@ -1,5 +1,5 @@
 /** Looks at the jobs of uploads, and holds conversions back until a test lets them go. */
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Service } from '../../src/service.ts'
 import { type Answer, startApp, type TestApp } from './app.ts'
@@ -59,6 +59,12 @@ export async function makeGate(before = '') {
   const ffmpeg = `${waits}\n${before}\nexec ${getProgram('ffmpeg')} "$@"`
   const path = await makePath(folder, { ffprobe: true, ffmpeg, setpriv: true })
   return { env: { PATH: path }, folder, open: () => writeFile(isOpen, '') }
+}
+
+/** How often a video was begun to be converted behind that gate: by one ffmpeg for its pictures and sound, and one for its poster. */
+export async function countTries({ folder }: { readonly folder: string }): Promise<number> {
+  const text = await readFile(join(folder, 'started'), 'utf8').catch(() => '')
+  return (text.split('\n').length - 1) / 2
 }
 
 /** The answer to a GET of an artifact, its bytes as well. */

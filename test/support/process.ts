@@ -131,8 +131,6 @@ export const printedLink = /(http:\S+\/console\/sign-in#[\w-]{43})\n/
 export async function startServer(options: RunOptions): Promise<RunningServer> {
   const running = startParley(['serve'], { ...options, env: { PORT: '0', ...options.env } })
   const [, url = ''] = await running.prints(/listening on (http:\S+)\n/)
-  // The key follows in the same turn of the process, so it is printed once the service answers.
-  await fetch(`${url}/healthz`)
   const end = (signal: NodeJS.Signals) => {
     running.kill(signal)
     return running.ended

@@ -1,6 +1,6 @@
 /** Makes an artifact ready: converts its bytes, or finds that they are served as they came. Decision: 9 (Conversion). */
 import { createReadStream, createWriteStream } from 'node:fs'
-import { rm, stat } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
@@ -41,9 +41,7 @@ export function createConversionWork(deps: ConversionDeps): Work {
   return async (job, signal) => {
     const row = await findUploadRow(deps.db, job)
     if (row === undefined) return
-    const folder = join(await deps.workFolder.root(), INCOMING, row.blob)
-    await rm(folder, { recursive: true, force: true })
-    await makeFolder(folder)
+    const folder = await makeWorkFolder(deps.workFolder, job)
     const conversion = { job, row, folder, signal }
     try {
       await keepResult(deps, conversion, await convert(deps, conversion))
@@ -54,6 +52,19 @@ export function createConversionWork(deps: ConversionDeps): Work {
       await rm(folder, { recursive: true, force: true })
     }
   }
+}
+
+/**
+ * A folder of this try's own: whoever had the job before may be slow to find out, and clears away what is theirs. What they leave when
+ * they were killed goes now.
+ */
+async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): Promise<string> {
+  const incoming = join(await root(), INCOMING)
+  const former = (await readdir(incoming)).filter((name) => name.startsWith(blob))
+  for (const name of former) await rm(join(incoming, name), { recursive: true, force: true })
+  const folder = join(incoming, `${blob}-${fence}`)
+  await makeFolder(folder)
+  return folder
 }
 
 async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Converted> {

@@ -22,11 +22,15 @@ export async function takeJob(
 ): Promise<JobRow | undefined> {
   // Of those that look for one at the same time a single one gets it; the others look again.
   for (;;) {
-    const due = await waiting(db, kind, underWay).select(['blob', 'fence', 'next_at']).executeTakeFirst()
+    const due = await waiting(db, kind, underWay)
+      .select(['blob', 'fence', 'next_at', 'failures', 'is_taken'])
+      .executeTakeFirst()
     if (due === undefined || due.next_at > now) return undefined
+    // Whoever had it and let its time run out is gone, and may be gone because of it.
+    const failures = due.failures + due.is_taken
     const taken = await db
       .updateTable('jobs')
-      .set({ fence: due.fence + 1, is_taken: 1, next_at: until })
+      .set({ fence: due.fence + 1, is_taken: 1, next_at: until, failures })
       .where('kind', '=', kind)
       .where('blob', '=', due.blob)
       .where('fence', '=', due.fence)

@@ -12,6 +12,8 @@ import * as createInstallation from './0009_create_installation.ts'
 import * as createJobs from './0010_create_jobs.ts'
 import * as createSessions from './0011_create_sessions.ts'
 import * as indexArtifactsByCreation from './0012_index_artifacts_by_creation.ts'
+import * as addInstallationSecret from './0013_add_installation_secret.ts'
+import * as createSharedCounts from './0014_create_shared_counts.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -26,4 +28,6 @@ export const migrations: Record<string, Migration> = {
   '0010_create_jobs': createJobs,
   '0011_create_sessions': createSessions,
   '0012_index_artifacts_by_creation': indexArtifactsByCreation,
+  '0013_add_installation_secret': addInstallationSecret,
+  '0014_create_shared_counts': createSharedCounts,
 }

@@ -1,7 +1,7 @@
-/** Counts requests in fixed windows of a minute, in memory; the interface is what a shared store will fill too. */
+/** Counts requests in fixed windows of a minute; here in memory, for the only replica or for one whose shared store is away. */
 import type { Clock } from '../deps.ts'
 
-const WINDOW_MS = 60_000
+export const WINDOW_MS = 60_000
 /** Half of the windows kept at most: invented addresses must not fill the memory. */
 const GENERATION = 50_000
 
@@ -23,10 +23,9 @@ export interface Hit {
   readonly retryAfterSeconds: number
 }
 
-/** Counts one request. */
 export interface RateLimiter {
   /**
-   * Counts it against every quota, or, when one of them is used up, against none: a call that was refused must not use up what
+   * Counts one request against every quota, or, when one of them is used up, against none: a call that was refused must not use up what
    * the caller is told to wait for.
    */
   hit(quotas: readonly [Quota, ...Quota[]]): Promise<Hit> | Hit
@@ -57,30 +56,40 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
     newer = new Map()
   }
 
-  function toHit({ count, endsAtMs }: Window, limit: number, nowMs: number): Hit {
-    const leftMs = endsAtMs - nowMs
-    return {
-      limit,
-      remaining: Math.max(0, limit - count),
-      resetAt: Math.ceil((clock.now() + leftMs) / 1000),
-      isLimited: count > limit,
-      retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
-    }
-  }
-
   return {
     hit(quotas) {
       // Whole milliseconds: fractions would now and then add up to a second more to wait.
       const nowMs = Math.floor(clock.monotonic())
       const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs))
-      const hits = quotas.map(({ limit }, index) => toHit(after[index] as Window, limit, nowMs))
-      const tightest = hits.reduce(tighterOf)
+      const counts = after.map(({ count, endsAtMs }) => ({ count, leftMs: endsAtMs - nowMs }))
+      const tightest = toHit(quotas, counts, clock.now())
       if (!tightest.isLimited) {
         for (const [index, { key }] of quotas.entries()) keep(key, after[index] as Window)
       }
       return tightest
     },
   }
+}
+
+/** How many hits a window would have with this one, and how long it lasts yet. */
+export interface WindowCount {
+  readonly count: number
+  readonly leftMs: number
+}
+
+/** What a hit came to in windows of these quotas, in their order, at `nowMs` of the wall clock. */
+export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], nowMs: number): Hit {
+  const hits = quotas.map(({ limit }, index): Hit => {
+    const { count, leftMs } = counts[index] as WindowCount
+    return {
+      limit,
+      remaining: Math.max(0, limit - count),
+      resetAt: Math.ceil((nowMs + leftMs) / 1000),
+      isLimited: count > limit,
+      retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
+    }
+  })
+  return hits.reduce(tighterOf)
 }
 
 /** Of two windows that are both used up, the one that opens later decides. */

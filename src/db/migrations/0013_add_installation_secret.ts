@@ -1,0 +1,10 @@
+/** Lets the installation say which secret its servers share, by the name of the key that follows from it. */
+import type { Kysely } from 'kysely'
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('installation').addColumn('secret_key_id', 'text').execute()
+}
+
+export async function down(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('installation').dropColumn('secret_key_id').execute()
+}

@@ -1,0 +1,175 @@
+/** Opens a PostgreSQL database, which any number of servers and commands share. */
+import { type Kysely, PostgresDialect, PostgresQueryCompiler } from 'kysely'
+import { Client, type Pool } from 'pg'
+import type { Logger } from 'pino'
+import { StartupError } from '../startup-error.ts'
+import { assertUnused, makeDataDirectory } from './data-directory.ts'
+import { applyPostgresMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
+import { migrations } from './migrations/index.ts'
+import type { OpenedDatabase, OpenOptions } from './open.ts'
+import { createMigrationPool, createPool, endPool, toClientConfig, toPostgresKysely } from './postgres.ts'
+import { DatabaseAway, toDatabaseError } from './postgres-errors.ts'
+import type { Tables } from './tables.ts'
+
+/** As `server_version_num` counts. */
+const OLDEST_POSTGRES = 140_000
+
+type PostgresOptions = OpenOptions & { readonly databaseUrl: string }
+
+/**
+ * Opens the database that the URL names, for a server with the schema brought up to date. Design: 5. Security: 2.12.
+ * @throws StartupError, in a sentence that never holds the password, when it cannot be used as it is.
+ */
+export async function openPostgresDatabase(options: PostgresOptions): Promise<OpenedDatabase> {
+  const { dataDir, databaseUrl, role, log = quiet } = options
+  if (role === 'server' && dataDir !== ':memory:') await makeDataDirectory(dataDir)
+  const { db, pending, target, close } = await examinePostgres(databaseUrl, log)
+  try {
+    if (role === 'command') assertNonePending(pending)
+    const isNew = pending.length === Object.keys(migrations).length
+    if (isNew && dataDir !== ':memory:') await assertUnused(dataDir)
+    if (pending.length > 0) await migrate(databaseUrl, log)
+    const createClient = () => new Client(toClientConfig(databaseUrl))
+    return { db, isOnlyServer: false, postgres: { createClient }, close }
+  } catch (error) {
+    await close()
+    throw toStartupError(error, target)
+  }
+}
+
+/** A database as it was found. */
+export interface ExaminedPostgres {
+  readonly db: Kysely<Tables>
+  /** Such as 15.4. */
+  readonly version: string
+  readonly isEncrypted: boolean
+  /** The migrations it has not had. */
+  readonly pending: readonly string[]
+  readonly target: Target
+  close(): Promise<void>
+}
+
+/**
+ * Opens the database that the URL names, and changes nothing.
+ * @throws StartupError as `openPostgresDatabase`.
+ */
+export async function examinePostgres(
+  databaseUrl: string,
+  log: Pick<Logger, 'warn'> = quiet,
+): Promise<ExaminedPostgres> {
+  const target = readTarget(databaseUrl)
+  const pool = createPool(databaseUrl, log)
+  const close = () => endPool(pool)
+  try {
+    const { version, is_encrypted: isEncrypted } = await readTraits(pool, target)
+    const db = toPostgresKysely(pool)
+    return { db, version, isEncrypted, pending: await listPendingMigrations(db, migrations), target, close }
+  } catch (error) {
+    await close()
+    throw toStartupError(error, target)
+  }
+}
+
+const quiet = { warn() {} }
+
+/** Where a URL leads, for sentences. */
+export interface Target {
+  readonly server: string
+  readonly database: string
+  readonly user: string
+}
+
+function readTarget(databaseUrl: string): Target {
+  try {
+    const { host, port, database, user } = new Client(toClientConfig(databaseUrl))
+    const server = host.startsWith('/') ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`
+    return { server, database: database ?? '', user: user ?? '' }
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new StartupError(`DATABASE_URL cannot be used (${reason}).`, { cause: error })
+  }
+}
+
+interface Traits {
+  readonly version: string
+  readonly version_number: number
+  readonly encoding: string
+  readonly is_standby: boolean
+  readonly is_encrypted: boolean
+}
+
+const traits = `select split_part(current_setting('server_version'), ' ', 1) as version,
+  current_setting('server_version_num')::int as version_number, current_setting('server_encoding') as encoding,
+  pg_is_in_recovery() as is_standby, (select ssl from pg_stat_ssl where pid = pg_backend_pid()) as is_encrypted`
+
+/** @throws StartupError for a server that rows could not be kept in as they are, or not at all. */
+async function readTraits(pool: Pool, { server, database }: Target): Promise<Traits> {
+  const { rows } = await pool.query<Traits>(traits).catch((error: unknown) => {
+    throw toDatabaseError(error)
+  })
+  const found = rows[0] as Traits
+  const name = `PostgreSQL at ${server}`
+  if (found.version_number < OLDEST_POSTGRES)
+    throw new StartupError(`${name} is too old (${found.version}): ${OLDEST_POSTGRES / 10_000} is needed.`)
+  if (found.encoding !== 'UTF8') {
+    throw new StartupError(
+      `The database ${database} of ${name} keeps text as ${found.encoding}; make one with \`createdb --encoding=UTF8 --template=template0\`.`,
+    )
+  }
+  if (found.is_standby)
+    throw new StartupError(`${name} is a standby, which cannot be written to; name the primary.`)
+  return found
+}
+
+async function migrate(databaseUrl: string, log: Pick<Logger, 'warn'>): Promise<void> {
+  const db = toPostgresKysely(
+    createMigrationPool(databaseUrl, log),
+    (pool) => new BinaryTextDialect({ pool }),
+  )
+  try {
+    await applyPostgresMigrations(db, migrations)
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** Columns of text sort by their bytes, as in SQLite, whatever language the database was made for. */
+class BinaryTextDialect extends PostgresDialect {
+  override createQueryCompiler() {
+    return new BinaryTextCompiler()
+  }
+}
+
+class BinaryTextCompiler extends PostgresQueryCompiler {
+  protected override visitDataType(node: Parameters<PostgresQueryCompiler['visitDataType']>[0]): void {
+    super.visitDataType(node)
+    if (node.dataType === 'text') this.append(' collate "C"')
+  }
+}
+
+function toStartupError(error: unknown, { server, database, user }: Target): unknown {
+  if (error instanceof StartupError || !(error instanceof Error)) return error
+  const code = 'code' in error ? String(error.code) : ''
+  const say = (sentence: string) => new StartupError(sentence, { cause: error })
+  if (code.startsWith('28')) {
+    return say(
+      `PostgreSQL at ${server} does not let ${user} use the database ${database} with the password in DATABASE_URL (${error.message}).`,
+    )
+  }
+  if (code === '3D000') {
+    return say(
+      `PostgreSQL at ${server} has no database ${database}; make it with \`createdb\`, or name another in DATABASE_URL.`,
+    )
+  }
+  if (code === '55P03') {
+    return say(
+      `The database ${database} at ${server} could not be brought up to date, because others were using it for a minute; try again.`,
+    )
+  }
+  if (error instanceof DatabaseAway) {
+    return say(
+      `The database ${database} at ${server} cannot be reached (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`,
+    )
+  }
+  return say(`The database ${database} at ${server} cannot be used (${error.message}).`)
+}

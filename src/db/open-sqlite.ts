@@ -1,0 +1,89 @@
+/** Opens the SQLite database of a data directory: for the server, which owns its directory, or for a command beside it. */
+import { accessSync, constants } from 'node:fs'
+import { join } from 'node:path'
+import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
+import type { Kysely } from 'kysely'
+import { StartupError } from '../startup-error.ts'
+import {
+  assertDatabaseExists,
+  cannotUse,
+  createPrivateFile,
+  databaseName,
+  prepareDataDirectory,
+} from './data-directory.ts'
+import { acquireLock } from './lock.ts'
+import { applyMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
+import { migrations } from './migrations/index.ts'
+import type { OpenedDatabase, Role } from './open.ts'
+import { assertSound, damaged, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
+import type { Tables } from './tables.ts'
+
+/**
+ * Opens the database of a data directory, or for `:memory:` one that ends with its process. Security: 2.12.
+ * @throws StartupError, in a sentence for the operator, when it cannot be used as it is.
+ */
+export async function openSqliteDatabase(dataDir: string, role: Role): Promise<OpenedDatabase> {
+  if (dataDir === ':memory:') return openChecked(dataDir, 'server', () => {})
+  if (role === 'command') {
+    await assertDatabaseExists(dataDir)
+    return openChecked(join(dataDir, databaseName), role, () => {})
+  }
+  await prepareDataDirectory(dataDir)
+  const lock = acquireLock(dataDir)
+  return openChecked(join(dataDir, databaseName), role, () => lock.release())
+}
+
+async function openChecked(path: string, role: Role, release: () => void): Promise<OpenedDatabase> {
+  let connection: SqliteDatabase | undefined
+  try {
+    if (path !== ':memory:') assertUsable(path, role)
+    const wasLeftOpen = role === 'server' && hasLeftoverLog(path)
+    connection = openSqlite(path)
+    if (wasLeftOpen) assertSound(connection, path)
+    const db = toKysely(connection)
+    await bringUpToDate(connection, db, role)
+    return { db, isOnlyServer: true, postgres: undefined, close: closeOnce(connection, db, release) }
+  } catch (error) {
+    connection?.close()
+    release()
+    throw toStartupError(error, path)
+  }
+}
+
+/** SQLite would open a file it may not write all the same, and fail at the first change. */
+function assertUsable(path: string, role: Role): void {
+  try {
+    if (role === 'server') createPrivateFile(path)
+    accessSync(path, constants.R_OK | constants.W_OK)
+  } catch (cause) {
+    throw cannotUse('database', path, cause)
+  }
+}
+
+async function bringUpToDate(connection: SqliteDatabase, db: Kysely<Tables>, role: Role): Promise<void> {
+  const pending = await listPendingMigrations(db, migrations)
+  if (pending.length === 0) return
+  if (role === 'command') assertNonePending(pending)
+  return applyMigrations(connection, db, migrations)
+}
+
+/** Closing the last connection moves the log into the database file. */
+function closeOnce(connection: SqliteDatabase, db: Kysely<Tables>, release: () => void) {
+  let closing: Promise<void> | undefined
+  const close = async () => {
+    await db.destroy()
+    connection.close()
+    release()
+  }
+  return () => {
+    closing ??= close()
+    return closing
+  }
+}
+
+function toStartupError(error: unknown, path: string): unknown {
+  if (!(error instanceof Sqlite.SqliteError)) return error
+  if (/^SQLITE_(NOTADB|CORRUPT)/.test(error.code)) return damaged(path, error.message)
+  if (/^SQLITE_(CANTOPEN|READONLY|PERM)/.test(error.code)) return cannotUse('database', path, error)
+  return new StartupError(`The database ${path} cannot be opened (${error.message}).`, { cause: error })
+}

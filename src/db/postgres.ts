@@ -1,0 +1,135 @@
+/** Connections to PostgreSQL with the settings every one of ours has, and Kysely over them. */
+import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
+import { type Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
+import type { Logger } from 'pino'
+import { isFromServer, toDatabaseError } from './postgres-errors.ts'
+import { createPulse, type Pulse } from './postgres-pulse.ts'
+import type { Tables } from './tables.ts'
+
+const POOL_CONNECTIONS = 20
+/** Whoever gets no connection by then is told that the database is away. */
+const CONNECT_WITHIN_MS = 2_000
+const IDLE_CONNECTION_MS = 30_000
+/** Longer than any statement may take there: past it nobody is at the other end. */
+const ANSWER_WITHIN_MS = 12_000
+
+/** Security: 2.12. */
+const sessionSettings = {
+  statement_timeout: '10s',
+  lock_timeout: '5s',
+  idle_in_transaction_session_timeout: '15s',
+  synchronous_commit: 'on',
+}
+
+/** For whoever brings the schema up to date: that may take its time, and so may another server's turn at it. */
+const migrationSettings = { lock_timeout: '60s', idle_in_transaction_session_timeout: '15s' }
+
+/** What SQLite gives as numbers arrives as numbers: counts and times (int8), and sums of them (numeric). */
+const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.builtins.NUMERIC])
+
+const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
+  numberTypes.has(oid) ? Number : types.getTypeParser(oid, format as 'text')
+
+/** A PostgreSQL database beside its rows: for whoever is to hear what other processes say there. */
+export interface PostgresAccess {
+  /** A connection outside the pool, not yet made; whoever asks for it hears its errors and ends it. */
+  createClient(): Client
+}
+
+/** What a connection is made with. @throws Error for a URL that names a certificate that cannot be read. */
+export function toClientConfig(
+  databaseUrl: string,
+  settings: Readonly<Record<string, string>> = sessionSettings,
+): ClientConfig {
+  const url = new URL(databaseUrl)
+  const given = url.searchParams.get('options')
+  const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
+  url.searchParams.set('options', [...(given === null ? [] : [given]), ...options].join(' '))
+  // What the library does with these anyway, after a warning; the weaker meaning is had by `uselibpqcompat`.
+  const isStrict = /^(prefer|require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
+  if (isStrict && !url.searchParams.has('uselibpqcompat')) url.searchParams.set('sslmode', 'verify-full')
+  return {
+    connectionString: url.href,
+    fallback_application_name: 'parley',
+    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    keepAlive: true,
+    types: { getTypeParser },
+  }
+}
+
+/** A pool whose lost connections are told to the log, and made anew when they are needed. Security: 2.12. */
+export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
+  const pool = new Pool({
+    ...toClientConfig(databaseUrl),
+    max: POOL_CONNECTIONS,
+    idleTimeoutMillis: IDLE_CONNECTION_MS,
+    query_timeout: ANSWER_WITHIN_MS,
+  })
+  return withListeners(pool, log)
+}
+
+/** One connection for one migration after another, without a bound on what a statement takes. */
+export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
+  return withListeners(new Pool({ ...toClientConfig(databaseUrl, migrationSettings), max: 1 }), log)
+}
+
+/** Without them a connection that is lost would end the process. */
+function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
+  pool.on('connect', (client) => client.on('error', () => {}))
+  // The error itself holds the whole connection.
+  pool.on('error', ({ message }) =>
+    log.warn({ reason: message }, 'an idle connection to the database was lost'),
+  )
+  return pool
+}
+
+/** Kysely over a pool, which is closed with it. */
+export function toPostgresKysely(
+  pool: Pool,
+  toDialect = (on: PostgresPool): Dialect => new PostgresDialect({ pool: on }),
+): Kysely<Tables> {
+  return new Kysely<Tables>({ dialect: toDialect(toKyselyPool(pool)) })
+}
+
+/** Closes it, once. */
+export async function endPool(pool: Pool): Promise<void> {
+  if (!pool.ending) await pool.end()
+}
+
+function toKyselyPool(pool: Pool): PostgresPool {
+  const pulse = createPulse(pool.options)
+  return {
+    async connect() {
+      const client = await pool.connect().catch((error: unknown) => {
+        throw toDatabaseError(error)
+      })
+      return toKyselyClient(client, pulse)
+    },
+    end: () => endPool(pool),
+  }
+}
+
+/** The character U+0000 is in no row here: who looks for it finds nothing, and who would write it is refused by the server. */
+function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
+  if (!/^(select|delete)/.test(text)) return [...parameters]
+  return parameters.map((value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value))
+}
+
+/** A connection that has failed is not used again: an answer that comes late must not be taken for the next one's. */
+function toKyselyClient(client: PoolClient, pulse: Pulse): PostgresPoolClient {
+  let isBroken = false
+  async function query(text: string, parameters: readonly unknown[]) {
+    // There is nothing left to roll back, and why is known already.
+    if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
+    const endWatch = pulse.watch(client)
+    try {
+      return await client.query(text, toStorable(text, parameters))
+    } catch (error) {
+      isBroken ||= !isFromServer(error)
+      throw toDatabaseError(error)
+    } finally {
+      endWatch()
+    }
+  }
+  return { query, release: () => client.release(isBroken) } as unknown as PostgresPoolClient
+}

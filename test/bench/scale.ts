@@ -1,0 +1,119 @@
+/** The rows of a large installation: what is looked up in every call, among 100 agents and among 100,000, on both databases. */
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Kysely, sql } from 'kysely'
+import { findAgent, listAgentRows } from '../../src/agents/store.ts'
+import { type OpenedDatabase, openDatabase } from '../../src/db/open.ts'
+import type { Tables } from '../../src/db/tables.ts'
+import { findCredential } from '../../src/keys/store.ts'
+import type { ModelPolicy } from '../../src/models/policy.ts'
+import { crowdNames, insertCrowd } from '../support/crowd.ts'
+import { query, startPostgres } from '../support/postgres.ts'
+import { BenchFailure } from './connection.ts'
+import { type Row, toRow } from './report.ts'
+import type { Stand } from './stand.ts'
+
+/** An installation: so many parent keys, and their agents, 100 each. */
+interface Crowd {
+  readonly keys: number
+  readonly agents: number
+  readonly db: Kysely<Tables>
+}
+
+const sizes = { few: { keys: 1, agents: 100 }, many: { keys: 1_000, agents: 100_000 } } as const
+const goal = { ratio: 1.5 }
+
+/** One look-up of the agent of that number; the number of rows it found. */
+type LookUp = (crowd: Crowd, agent: number) => Promise<number>
+
+const lookUps: Readonly<Record<string, { readonly count: number; readonly run: LookUp }>> = {
+  'key look-up': {
+    count: 200,
+    run: async ({ db }, agent) =>
+      (await findCredential(db, crowdNames.digest(agent))) === undefined ? 0 : 1,
+  },
+  "list of one key's agents": {
+    count: 20,
+    run: async ({ db, keys }, agent) =>
+      (await listAgentRows(db, crowdNames.tenant(agent % keys), { first: 'newest' })).length / 100,
+  },
+  'policy resolution': {
+    count: 200,
+    run: async ({ db, keys }, agent) => {
+      const found = await findAgent(db, crowdNames.tenant(agent % keys), crowdNames.agent(agent))
+      const policy: ModelPolicy = JSON.parse(found?.model_policy ?? '{}')
+      return policy.max_output_tokens === 500 ? 1 : 0
+    },
+  },
+}
+
+/** Measures both databases one after the other. */
+export async function measureScale(stand: Stand): Promise<Row[]> {
+  const onSqlite = await measureOn('SQLite', stand, async () =>
+    openDatabase({ dataDir: mkdtempSync(join(stand.folder, 'crowd-')), role: 'server' }),
+  )
+  const server = await startPostgres()
+  try {
+    const onPostgres = await measureOn('PostgreSQL', stand, async (name) => {
+      await query(server.urlOf('postgres'), `create database ${name}`)
+      return openDatabase({ dataDir: ':memory:', databaseUrl: server.urlOf(name), role: 'server' })
+    })
+    return [...onSqlite, ...onPostgres]
+  } finally {
+    await server.remove()
+  }
+}
+
+async function measureOn(
+  database: string,
+  stand: Stand,
+  open: (name: string) => Promise<OpenedDatabase>,
+): Promise<Row[]> {
+  const opened = { few: await open('few'), many: await open('many') }
+  try {
+    const few = await fill(opened.few, sizes.few)
+    const many = await fill(opened.many, sizes.many)
+    const rows: Row[] = []
+    for (const [name, lookUp] of Object.entries(lookUps)) {
+      const [ofFew, ofMany] = await compareCrowds([few, many], lookUp, stand.effort)
+      rows.push(toRow(`${name} of 100,000 agents (bare: of 100), ${database}: µs`, ofFew, ofMany, goal))
+    }
+    return rows
+  } finally {
+    await opened.few.close()
+    await opened.many.close()
+  }
+}
+
+async function fill({ db }: OpenedDatabase, size: Omit<Crowd, 'db'>): Promise<Crowd> {
+  await insertCrowd(db, size.keys, size.agents)
+  await sql`analyze`.execute(db)
+  return { ...size, db }
+}
+
+/** Lets both take turns; what one look-up took in each, in microseconds of wall time: the database is another process. */
+async function compareCrowds(
+  [few, many]: readonly [Crowd, Crowd],
+  { count, run }: { readonly count: number; readonly run: LookUp },
+  { warmUps, rounds, limitMs }: Stand['effort'],
+): Promise<[number[], number[]]> {
+  const takeTurn = async (crowd: Crowd, turn: number): Promise<number> => {
+    const startedMs = performance.now()
+    for (let index = 0; index < count; index++) {
+      // Far from each other, and never the same ones.
+      const agent = ((turn * count + index) * 7_919) % crowd.agents
+      if ((await run(crowd, agent)) !== 1) throw new BenchFailure(`agent ${agent} was not found as it is`)
+    }
+    return ((performance.now() - startedMs) * 1e3) / count
+  }
+  const [ofFew, ofMany]: [number[], number[]] = [[], []]
+  const endMs = performance.now() + limitMs
+  for (let turn = 0; turn < warmUps + rounds; turn++) {
+    if (ofFew.length >= 3 && performance.now() > endMs) break
+    const [one, other] = [await takeTurn(few, turn), await takeTurn(many, turn)]
+    if (turn < warmUps) continue
+    ofFew.push(one)
+    ofMany.push(other)
+  }
+  return [ofFew, ofMany]
+}

@@ -1,0 +1,60 @@
+/** A small load balancer: replicas in turn, one that cannot be reached is out at once, and only what is safe is tried again. */
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pipeline } from 'node:stream'
+import { onTestFinished } from 'vitest'
+
+/** Starts it in front of these addresses; it ends with the test. */
+export async function startBalancer(urls: readonly string[]): Promise<{ readonly url: string }> {
+  const live = new Set(urls)
+  let turn = 0
+
+  function next(): string | undefined {
+    const choice = [...live]
+    return choice[turn++ % choice.length]
+  }
+
+  function pass(incoming: IncomingMessage, response: ServerResponse): void {
+    const target = next()
+    if (target === undefined) return void refuse(response, 503)
+    const { method, url = '/', headers } = incoming
+    const isSafe = method === 'GET' || method === 'HEAD'
+    let [isSent, hasLeft] = [false, false]
+    const outgoing = request(target + url, { method, headers, agent: false })
+    outgoing.once('socket', (socket) =>
+      socket.once('connect', () => {
+        isSent = true
+        // Not a byte of it is read before: until then any request can go to another one.
+        if (isSafe) outgoing.end()
+        else pipeline(incoming, outgoing, () => {})
+      }),
+    )
+    outgoing.once('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      pipeline(answer, response, (error) => error && response.destroy())
+    })
+    outgoing.on('error', () => {
+      if (hasLeft) return
+      live.delete(target)
+      if (response.headersSent) response.destroy()
+      else if (!isSent || isSafe) pass(incoming, response)
+      else refuse(response, 502)
+    })
+    response.once('close', () => {
+      hasLeft = true
+      outgoing.destroy()
+    })
+  }
+
+  const server = createServer(pass).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+function refuse(response: ServerResponse, status: number): void {
+  response.writeHead(status, { Connection: 'close' }).end()
+}

@@ -1,0 +1,79 @@
+/** Fills a database with as many parent keys and agents as a large installation has. */
+import type { Kysely } from 'kysely'
+import type { Tables } from '../../src/db/tables.ts'
+
+const ROWS_AT_ONCE = 200
+const CREATED_AT = 1_700_000_000
+
+/** The names that a crowd's keys and agents have, by their number. */
+export const crowdNames = {
+  tenant: (key: number) => `tenant${String(key).padStart(6, '0')}`,
+  agent: (agent: number) => `agent-${String(agent).padStart(20, '0')}`,
+  digest: (agent: number) => String(agent).padStart(64, 'f'),
+}
+
+const policy = JSON.stringify({
+  default_model: { provider: 'mock', model: 'mock' },
+  allowed_models: [{ provider: 'mock', model: null }],
+  fallback_models: [],
+  max_output_tokens: 500,
+})
+
+/** Inserts so many keys, among which the agents are dealt out in turn, each with the key it is called with. */
+export async function insertCrowd(db: Kysely<Tables>, keys: number, agents: number): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    for (const numbers of inBatches(keys)) {
+      await trx.insertInto('parent_keys').values(numbers.map(toParentKey)).execute()
+    }
+    for (const numbers of inBatches(agents)) {
+      const dealt = numbers.map((agent) => ({ agent, tenant: crowdNames.tenant(agent % keys) }))
+      await trx.insertInto('agents').values(dealt.map(toAgent)).execute()
+      await trx.insertInto('credentials').values(dealt.map(toCredential)).execute()
+    }
+  })
+}
+
+function toParentKey(key: number) {
+  const id = crowdNames.tenant(key)
+  return { id, name: `Key ${key}`, hint: 'svc_…0000', created_at: CREATED_AT + key }
+}
+
+interface Dealt {
+  readonly agent: number
+  readonly tenant: string
+}
+
+function toAgent({ agent, tenant }: Dealt) {
+  return {
+    id: crowdNames.agent(agent),
+    parent_key_id: tenant,
+    version: 1,
+    name: `Agent ${agent}`,
+    source: `name: Agent ${agent}\ninstructions: ${'Greet people kindly. '.repeat(10)}\n`,
+    format: 'yaml' as const,
+    key_id: String(agent).padStart(12, '0'),
+    key_sealed: `v1.${'k'.repeat(120)}`,
+    key_hint: 'agnt_key-…0000',
+    position: agent,
+    created_at: CREATED_AT + agent,
+    updated_at: CREATED_AT + agent,
+    model_policy: policy,
+    model_policy_updated_at: CREATED_AT,
+  }
+}
+
+function toCredential({ agent, tenant }: Dealt) {
+  return {
+    digest: crowdNames.digest(agent),
+    kind: 'agent' as const,
+    parent_key_id: tenant,
+    agent_id: crowdNames.agent(agent),
+    created_at: CREATED_AT,
+  }
+}
+
+function* inBatches(count: number): Iterable<number[]> {
+  for (let from = 0; from < count; from += ROWS_AT_ONCE) {
+    yield Array.from({ length: Math.min(ROWS_AT_ONCE, count - from) }, (_, index) => from + index)
+  }
+}

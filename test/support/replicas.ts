@@ -1,0 +1,64 @@
+/** Replicas of one installation: services on one database, with one secret and whatever else they are to share. */
+import { randomBytes } from 'node:crypto'
+import type { ServiceOptions } from '../../src/service.ts'
+import { startApp, type TestApp } from './app.ts'
+import { forgeKey } from './forge-key.ts'
+import { createTestDatabase } from './postgres.ts'
+import { RawConnection, toRequest } from './raw-connection.ts'
+import { startRedis } from './redis.ts'
+import { type Begun, BODY_TYPE } from './uploads.ts'
+
+/** What replicas can count in and talk through. */
+export const sharedStores = ['Redis', 'PostgreSQL'] as const
+export type SharedStore = (typeof sharedStores)[number]
+
+/** The settings of all replicas of a new installation. */
+export async function makeInstallation(store: SharedStore): Promise<Record<string, string>> {
+  return {
+    DATABASE_URL: await createTestDatabase(),
+    PARLEY_SECRET: 'a secret that all replicas have alike',
+    PARLEY_PARENT_KEY: forgeKey('svc_', randomBytes(55).toString('hex').slice(0, 55)),
+    ...(store === 'Redis' ? { REDIS_URL: (await startRedis()).url } : {}),
+  }
+}
+
+/** Starts two replicas. */
+export async function startReplicas(
+  env: Readonly<Record<string, string>>,
+  options: Omit<ServiceOptions, 'config'> = {},
+): Promise<[TestApp, TestApp]> {
+  const first = await startApp(env, options)
+  return [first, await startApp(env, options)]
+}
+
+/** The statuses of so many calls at once, taken by the replicas in turn, and how often each came. */
+export async function callInTurn(
+  apps: readonly TestApp[],
+  calls: number,
+  call: (app: TestApp) => Promise<{ readonly status: number }>,
+): Promise<Record<number, number>> {
+  const answers = await Promise.all(
+    Array.from({ length: calls }, (_, turn) => call(apps[turn % apps.length] as TestApp)),
+  )
+  return countStatuses(answers)
+}
+
+export function countStatuses(answers: readonly { readonly status: number }[]): Record<number, number> {
+  const counts: Record<number, number> = {}
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+/** A PATCH that has sent some bytes, and then falls silent. */
+export async function stallPatch(
+  { url, key }: Pick<TestApp, 'url' | 'key'>,
+  { location }: Begun,
+  bytes: Buffer,
+): Promise<RawConnection> {
+  const connection = await RawConnection.open({ url })
+  const head = ['Host: x', `Authorization: Bearer ${key}`, 'Tus-Resumable: 1.0.0', 'Upload-Offset: 0']
+  const body = [`Content-Type: ${BODY_TYPE}`, 'Content-Length: 1000']
+  connection.send(toRequest(`PATCH ${location}`, [...head, ...body]))
+  connection.send(bytes)
+  return connection
+}

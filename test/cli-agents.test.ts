@@ -3,7 +3,8 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { FULL } from './support/agents.ts'
-import { callServer, eventually, makeFolder, runParley, startServer } from './support/process.ts'
+import { runCommandHere } from './support/command.ts'
+import { callServer, eventually, makeFolder, startServer } from './support/process.ts'
 
 // These start processes, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -13,7 +14,7 @@ const MARKDOWN = '---\nname: Wörk Über\n---\n\nHelp people.\n'
 
 /** Runs `parley …` that has nothing to complain about; its standard output. */
 async function parley(folder: string, ...words: string[]): Promise<string> {
-  const { stdout, ...end } = await runParley(words, { folder })
+  const { stdout, ...end } = await runCommandHere(words, { folder })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
   return stdout
 }
@@ -23,7 +24,7 @@ const listAgents = async (folder: string, ...words: string[]) =>
 
 /** What an `agents` command complains about when it fails. */
 async function complaint(folder: string, ...words: string[]): Promise<string> {
-  const { stderr, ...end } = await runParley(['agents', ...words], { folder })
+  const { stderr, ...end } = await runCommandHere(['agents', ...words], { folder })
   expect(end).toEqual({ code: 1, signal: null, stdout: '' })
   expect(stderr).toMatch(/^parley: /)
   expect(stderr).not.toMatch(/^\s+at /m)

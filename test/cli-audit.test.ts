@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { AuditRow } from '../src/audit/audit.ts'
 import { expectNoSecrets, publicIdOf } from './support/audit.ts'
+import { runCommandHere } from './support/command.ts'
 import { raw } from './support/database.ts'
-import { callServer, makeFolder, runParley, startServer } from './support/process.ts'
+import { callServer, makeFolder, startServer } from './support/process.ts'
 
 // These start processes, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -15,7 +16,7 @@ const rowsOf = (folder: string) =>
 
 /** What a command prints. */
 async function parley(folder: string, ...words: string[]): Promise<string> {
-  const { stdout, code } = await runParley(words, { folder })
+  const { stdout, code } = await runCommandHere(words, { folder })
   expect(code).toBe(0)
   return stdout.trim()
 }
@@ -69,7 +70,7 @@ test('a command that fails leaves none', async () => {
     ['keys', 'revoke', 'zzzzzzzzzzzz'],
     ['agents', 'delete', 'agent-00000000000000000000', '--yes'],
   ]) {
-    expect((await runParley(words, { folder })).code).toBe(1)
+    expect((await runCommandHere(words, { folder })).code).toBe(1)
   }
   expect(rowsOf(folder)).toEqual(before)
 })
@@ -80,7 +81,7 @@ test('a command whose row cannot be written changes nothing', async () => {
   raw(join(folder, 'data')).exec(
     `create trigger fail_at before insert on audit_events begin select raise(abort, 'refused'); end`,
   )
-  const { code, stderr } = await runParley(['keys', 'revoke', key], { folder })
+  const { code, stderr } = await runCommandHere(['keys', 'revoke', key], { folder })
   expect([code, stderr]).toEqual([1, 'parley: The database cannot be used now (refused).\n'])
   expect(JSON.parse(await parley(folder, 'keys', 'list', '--json'))).toMatchObject([{ revoked_at: null }])
 })

@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { parseKey } from '../src/keys/format.ts'
+import { runCommandHere } from './support/command.ts'
 import {
   callServer,
   eventually,
@@ -18,14 +19,14 @@ vi.setConfig({ testTimeout: 60_000 })
 
 /** Runs `parley keys …` that has nothing to complain about; its standard output. */
 async function keys(folder: string, ...words: string[]): Promise<string> {
-  const { stdout, ...end } = await runParley(['keys', ...words], { folder })
+  const { stdout, ...end } = await runCommandHere(['keys', ...words], { folder })
   expect(end).toEqual({ code: 0, signal: null, stderr: '' })
   return stdout
 }
 
 /** What a `keys` command complains about when it fails. */
 async function complaint(options: RunOptions, ...words: string[]): Promise<string> {
-  const { stderr, ...end } = await runParley(['keys', ...words], options)
+  const { stderr, ...end } = await runCommandHere(['keys', ...words], options)
   expect(end).toEqual({ code: 1, signal: null, stdout: '' })
   expect(stderr).toMatch(/^parley: [^\n]*\.\n$/)
   return stderr
@@ -56,7 +57,8 @@ describe('keys create at the moment of the first start', () => {
   test('works, however many do it, and so does the start', async () => {
     const folder = await makeFolder()
     const starting = startServer({ folder })
-    const created = await Promise.all(['a', 'b', 'c'].map((name) => createKey(folder, name)))
+    const create = (name: string) => runParley(['keys', 'create', '--name', name], { folder })
+    const created = (await Promise.all(['a', 'b', 'c'].map(create))).map(({ stdout }) => stdout.trim())
     const { url } = await starting
     expect(await Promise.all(created.map((key) => validate(url, key)))).toEqual([200, 200, 200])
   })
@@ -66,7 +68,7 @@ describe('keys generate', () => {
   test('prints a well-formed key, another each time, and touches neither settings nor disk', async () => {
     const folder = await makeFolder()
     const env = { PORT: 'http', PARLEY_DATA_DIR: '/proc/nowhere' }
-    const first = (await runParley(['keys', 'generate'], { folder, env })).stdout.trim()
+    const first = (await runCommandHere(['keys', 'generate'], { folder, env })).stdout.trim()
     const second = JSON.parse(await keys(folder, 'generate', '--json'))
     expect(parseKey(first)?.kind).toBe('parent')
     expect(second).toEqual({ id: publicIdOf(second.key), key: second.key })

@@ -1,7 +1,8 @@
 /** The links that the first start and the `sign-in` command print. */
 import { expect, test, vi } from 'vitest'
+import { runCommandHere } from './support/command.ts'
 import { proxied } from './support/console.ts'
-import { makeFolder, printedLink, runParley, startServer } from './support/process.ts'
+import { makeFolder, printedLink, startServer } from './support/process.ts'
 
 // These start processes, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -32,10 +33,10 @@ test('the first start prints one, and the command others', async () => {
   expect([await follow(first), await follow(first)]).toEqual([200, 401])
 
   const { port } = new URL(server.url)
-  const command = await runParley(['sign-in'], { folder, env: { PORT: port } })
+  const command = await runCommandHere(['sign-in'], { folder, env: { PORT: port } })
   expect(command).toMatchObject({ code: 0, stderr: '' })
   expect(await follow(command.stdout.trim())).toBe(200)
-  const json = await runParley(['sign-in', '--json'], {
+  const json = await runCommandHere(['sign-in', '--json'], {
     folder,
     env: { PARLEY_PUBLIC_URL: 'https://chat.example.org/' },
   })
@@ -54,7 +55,7 @@ test('where a proxy signs people in there are none', async () => {
   const server = await startServer({ folder, env: proxied })
   expect(server.key).toMatch(/^svc_/)
   expect(server.stdout).not.toContain('sign-in#')
-  expect(await runParley(['sign-in'], { folder, env: proxied })).toMatchObject({
+  expect(await runCommandHere(['sign-in'], { folder, env: proxied })).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringContaining('A proxy signs people in here'),

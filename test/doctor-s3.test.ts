@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { runCommandHere } from './support/command.ts'
 import { makeFolder, runParley, startServer } from './support/process.ts'
 import { credentials, S3Server } from './support/s3-server.ts'
 
@@ -11,7 +12,10 @@ vi.setConfig({ testTimeout: 60_000 })
 
 /** What it says of the bucket. */
 async function examine(folder: string, server: S3Server): Promise<string | undefined> {
-  const end = await runParley(['doctor', '--json'], { folder, env: { PORT: '0', ...server.environment } })
+  const end = await runCommandHere(['doctor', '--json'], {
+    folder,
+    env: { PORT: '0', ...server.environment },
+  })
   expect(end.stdout + end.stderr).not.toContain(credentials.secretAccessKey)
   const { checks } = JSON.parse(end.stdout) as { checks: { check: string; state: string; message: string }[] }
   const found = checks.find(({ check }) => check === 'bucket')

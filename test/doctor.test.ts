@@ -4,7 +4,9 @@ import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { callServer, makeFolder, runParley, startServer } from './support/process.ts'
+import { openApp } from './support/app.ts'
+import { runCommandHere } from './support/command.ts'
+import { makeFolder, startServer } from './support/process.ts'
 import { startUpstream } from './support/start-upstream.ts'
 
 // These start processes, which takes its time on a busy machine.
@@ -18,7 +20,7 @@ interface Check {
 
 /** Runs it; every check by its name, and the exit code. */
 async function examine(folder: string, env: Record<string, string> = {}) {
-  const end = await runParley(['doctor', '--json'], { folder, env: { PORT: '0', ...env } })
+  const end = await runCommandHere(['doctor', '--json'], { folder, env: { PORT: '0', ...env } })
   expect(end.stderr).toBe('')
   const { ok, checks }: { ok: boolean; checks: Check[] } = JSON.parse(end.stdout)
   expect({ ok, code: end.code }).toEqual({ ok: end.code === 0, code: ok ? 0 : 1 })
@@ -29,10 +31,9 @@ async function examine(folder: string, env: Record<string, string> = {}) {
 /** A folder where a server ran and made an agent. */
 async function makeInstallation(): Promise<string> {
   const folder = await makeFolder()
-  const server = await startServer({ folder })
-  const yaml = 'name: Greeter\ninstructions: Greet people.\n'
-  expect((await callServer(server.url, 'POST', '/v1/agents', server.key, { yaml })).status).toBe(201)
-  await server.stop()
+  const app = await openApp({ PARLEY_DATA_DIR: join(folder, 'data') })
+  await app.createAgent()
+  await app.close()
   return folder
 }
 
@@ -47,7 +48,7 @@ async function takePort(): Promise<number> {
 
 describe('on a machine that is well', () => {
   test('every line begins with ok, whatever room and rights this machine gives', async () => {
-    const { code, stdout, stderr } = await runParley(['doctor'], {
+    const { code, stdout, stderr } = await runCommandHere(['doctor'], {
       folder: await makeInstallation(),
       env: { PORT: '0' },
     })
@@ -76,7 +77,7 @@ describe('on a machine that is well', () => {
   })
 
   test('help says how it is used', async () => {
-    const { stdout } = await runParley(['doctor', '--help'], { folder: await makeFolder() })
+    const { stdout } = await runCommandHere(['doctor', '--help'], { folder: await makeFolder() })
     expect(stdout).toMatch(/^Usage: parley doctor \[options\]\n\n\w/)
   })
 })

@@ -1,0 +1,60 @@
+/** Runs the `parley` command in the test's own process: of what a start takes, nearly all is the loading of what the test has loaded. */
+import { runCommand } from '../../src/cli/program.ts'
+import type { Ended, RunOptions } from './process.ts'
+
+/** One at a time: a process has one working directory, one environment and one standard output. */
+let last: Promise<unknown> = Promise.resolve()
+
+/** As `runParley`, for commands that come to their end by themselves. */
+export function runCommandHere(
+  words: readonly string[],
+  options: Pick<RunOptions, 'folder' | 'env'>,
+): Promise<Ended> {
+  const running = last.then(() => run(words, options))
+  last = running.catch(() => {})
+  return running
+}
+
+async function run(
+  words: readonly string[],
+  { folder, env = {} }: Pick<RunOptions, 'folder' | 'env'>,
+): Promise<Ended> {
+  const before = { folder: process.cwd(), env: process.env, exitCode: process.exitCode }
+  const captured = [capture(process.stdout), capture(process.stderr)] as const
+  process.chdir(folder)
+  process.env = { PATH: before.env.PATH, LOG_LEVEL: 'warn', ...env }
+  process.exitCode = undefined
+  try {
+    await runCommand(['node', 'parley', ...words])
+    const code = Number(process.exitCode ?? 0)
+    const [stdout, stderr] = captured.map(({ text }) => text()) as [string, string]
+    return { code, signal: null, stdout, stderr }
+  } finally {
+    for (const { restore } of captured) restore()
+    process.chdir(before.folder)
+    process.env = before.env
+    process.exitCode = before.exitCode
+  }
+}
+
+/** Keeps what is written to the stream, until it is restored. */
+function capture(stream: NodeJS.WriteStream) {
+  let text = ''
+  const { write } = stream
+  const listeners = stream.listeners('error')
+  stream.write = (chunk: string | Uint8Array, ...rest: unknown[]) => {
+    text += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString()
+    const written = rest.at(-1)
+    if (typeof written === 'function') written()
+    return true
+  }
+  return {
+    text: () => text,
+    restore() {
+      stream.write = write
+      for (const listener of stream.listeners('error')) {
+        if (!listeners.includes(listener)) stream.off('error', listener as () => void)
+      }
+    },
+  }
+}

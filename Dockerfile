@@ -48,5 +48,5 @@ VOLUME /data
 EXPOSE 3000
 # The first one lets what is under way end, for 25 seconds at most. The words of CMD are no shell's, so that Node gets it itself.
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --start-interval=2s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
 CMD ["node", "src/main.ts", "serve"]

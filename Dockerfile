@@ -2,13 +2,12 @@
 #
 #   docker build -t parley . && docker run --read-only --tmpfs /tmp --init -p 3000:3000 -v parley:/data parley
 #
-# The base image is pinned by version. To pin its content too, put the digest behind it that
+# The base image is pinned by version, the same three times. To pin its content too, put the digest behind it that
 # `docker buildx imagetools inspect node:24.19.0-bookworm-slim` prints, as in node:24.19.0-bookworm-slim@sha256:…
 # test/dockerfile.test.ts runs these commands without Docker, in clean folders.
-ARG NODE_IMAGE=node:24.19.0-bookworm-slim
 
 # What the server loads. The packages that bring Node itself stay out, for the base image has it, and TypeScript, whose types alone are asked for.
-FROM ${NODE_IMAGE} AS packages
+FROM node:24.19.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts \
@@ -16,7 +15,7 @@ RUN npm ci --omit=dev --ignore-scripts \
     node_modules/.bin/tsc node_modules/typescript node_modules/@typescript
 
 # What browsers load.
-FROM ${NODE_IMAGE} AS pages
+FROM node:24.19.0-bookworm-slim AS pages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
@@ -27,7 +26,7 @@ COPY widget widget
 COPY client client
 RUN node scripts/build-widget.ts && node scripts/build-console.ts
 
-FROM ${NODE_IMAGE}
+FROM node:24.19.0-bookworm-slim
 LABEL org.opencontainers.image.title="Parley" \
   org.opencontainers.image.description="Self-hosted service for conversational agents and resumable uploads." \
   org.opencontainers.image.licenses="Apache-2.0"

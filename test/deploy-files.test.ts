@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { promisify } from 'node:util'
+import { parseEnv, promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { findCommand } from '../scripts/programs.mjs'
@@ -22,18 +22,17 @@ const parentKey = forgeKey('svc_', '5'.repeat(55))
 /** Names that are not ours, and that the image is meant to have all the same. */
 const others = ['NODE_ENV']
 
-/** The configuration a container gets; it is whole, and gives nobody anything to say. */
+/** The configuration that these make; it is whole, and gives nobody anything to say. */
 async function configOf(variables: Readonly<Record<string, string>>) {
-  const all = { ...built, ...variables }
-  for (const name of Object.keys(all)) expect([...knownNames, ...others]).toContain(name)
-  const { config, warnings } = await parseConfig(all)
+  for (const name of Object.keys(variables)) expect([...knownNames, ...others]).toContain(name)
+  const { config, warnings } = await parseConfig(variables)
   expect(warnings).toEqual([])
   return config
 }
 
 /** Files as containers find them, in a folder of the test's own. */
-function moveFiles(variables: Readonly<Record<string, string>>, from: string, to: string) {
-  const moved = Object.entries(variables).map(([name, value]) => [name, value.replace(from, `${to}/`)])
+function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
+  const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
   return Object.fromEntries(moved) as Record<string, string>
 }
 
@@ -59,7 +58,8 @@ describe('compose.yaml', () => {
     const files = Object.values(secrets as Record<string, { file: string }>).map(({ file }) => basename(file))
     expect((await readdir(folder)).sort()).toEqual(files.sort())
     for (const name of ['parley-1', 'parley-2']) {
-      const config = await configOf(moveFiles(services[name].environment, '/run/secrets/', folder))
+      const moved = moveFiles(services[name].environment, '/run/secrets/', folder)
+      const config = await configOf({ ...built, ...moved })
       const password = (await readFile(join(folder, 'postgres_password'), 'utf8')).trim()
       expect(config.databaseUrl).toBe(`postgres://parley:${password}@postgres:5432/parley`)
       expect(config.redisUrl).toMatch(/^redis:\/\/:[0-9a-f]{64}@redis:6379\/0$/)
@@ -159,7 +159,8 @@ describe('deploy/kubernetes.yaml', () => {
     const { mountPath } = container.volumeMounts.find((one: { name: string }) => one.name === 'secrets')
     const volume = pod.spec.volumes.find((one: { name: string }) => one.name === 'secrets')
     expect(volume.secret.secretName).toBe(find('Secret').metadata.name)
-    const config = await configOf(moveFiles(find('ConfigMap').data, `${mountPath}/`, folder))
+    const moved = moveFiles(find('ConfigMap').data, `${mountPath}/`, folder)
+    const config = await configOf({ ...built, ...moved })
     expect(config).toMatchObject({ databaseUrl: secret['database-url'], redisUrl: secret['redis-url'] })
     expect(config.server.publicUrl).toBe(`https://${find('Ingress').spec.rules[0].host}`)
   })
@@ -226,16 +227,17 @@ describe('deploy/kubernetes.yaml', () => {
 })
 
 describe('deploy/parley.service', () => {
-  test('names settings there are, and waits for what is under way', async () => {
+  test('goes with the settings that docs/deploy.md begins with, and waits for what is under way', async () => {
     const unit = await read('deploy/parley.service')
-    const valuesOf = (key: string) =>
-      [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value)
-    const names = valuesOf('Environment').map((pair) => pair?.split('=')[0])
-    for (const name of names) expect([...knownNames, ...others]).toContain(name)
-    const { config } = await parseConfig({})
-    expect(secondsOf(valuesOf('TimeoutStopSec')[0] ?? '')).toBeGreaterThan(
-      config.timings.shutdownMs / 1000 + 2,
-    )
+    const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
+    const [, folder = '', settings = ''] =
+      /install .* (\/.*)\/\.env <<'END'\n([\s\S]*?)END\n/.exec(await read('docs/deploy.md')) ?? []
+    expect(settingOf('WorkingDirectory')).toBe(folder)
+    const secrets = await makeFolder()
+    await writeFile(join(secrets, 'secret'), parentKey)
+    const config = await configOf(moveFiles(parseEnv(settings), `${folder}/`, secrets))
+    expect(config).toMatchObject({ secret: parentKey, dataDir: `/var/lib/${settingOf('StateDirectory')}` })
+    expect(secondsOf(settingOf('TimeoutStopSec'))).toBeGreaterThan(config.timings.shutdownMs / 1000 + 2)
   })
 
   test.runIf(findCommand(['systemd-analyze']))('is one that systemd understands', async () => {

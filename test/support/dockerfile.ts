@@ -19,22 +19,13 @@ export interface Stage {
   readonly steps: readonly Instruction[]
 }
 
-/** The stages of a Dockerfile in order, with what `ARG` gives before the first of them put in. */
+/** The stages of a Dockerfile in order. */
 export function parseDockerfile(text: string): Stage[] {
-  const given = new Map<string, string>()
   const stages: (Stage & { steps: Instruction[] })[] = []
   for (const { verb, text: words } of listInstructions(text)) {
-    if (verb === 'FROM') {
-      const [image = '', , name] = words.split(' ')
-      stages.push({
-        image: image.replaceAll(/\$\{(\w+)\}/g, (_, key) => given.get(key) ?? ''),
-        name,
-        steps: [],
-      })
-    } else if (stages.length === 0) {
-      const [, key = '', value = ''] = /^(\w+)=(.*)$/.exec(words) ?? []
-      given.set(key, value)
-    } else stages.at(-1)?.steps.push({ verb, text: words })
+    const [image = '', , name] = words.split(' ')
+    if (verb === 'FROM') stages.push({ image, name, steps: [] })
+    else stages.at(-1)?.steps.push({ verb, text: words })
   }
   return stages
 }

@@ -93,6 +93,9 @@ async function startIn(
       if (ready.test(said)) resolve()
     })
     child.once('exit', () => reject(new Error(`${command[0]} did not start:\n${said}`)))
+  }).catch(async (error) => {
+    await rm(folder, { recursive: true, force: true })
+    throw error
   })
   return { child, said: () => said }
 }

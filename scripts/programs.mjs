@@ -13,10 +13,15 @@ export const testPrograms = {
   postgres: { commands: ['postgres'], debianPackage: 'postgresql' },
   initdb: { commands: ['initdb'], debianPackage: 'postgresql' },
   redis: { commands: ['redis-server'], debianPackage: 'redis-server' },
+  nginx: { commands: ['nginx'], debianPackage: 'nginx' },
+  caddy: { commands: ['caddy'], debianPackage: 'caddy' },
+  openssl: { commands: ['openssl'], debianPackage: 'openssl' },
 }
 
 /** Debian keeps the programs of each version of PostgreSQL in a folder of its own, off PATH. */
 const postgresVersions = '/usr/lib/postgresql'
+/** And servers here, which is on root's PATH only. */
+const systemPrograms = '/usr/sbin'
 
 /** Whether a file may be executed. */
 export function canRun(path) {
@@ -28,9 +33,9 @@ export function canRun(path) {
   }
 }
 
-/** The path of the first of these commands that is on PATH, or where Debian puts PostgreSQL; or undefined. */
+/** The path of the first of these commands that is on PATH, or where Debian puts servers; or undefined. */
 export function findCommand(commands) {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), ...listPostgresFolders()]
+  const folders = [...(process.env.PATH ?? '').split(delimiter), systemPrograms, ...listPostgresFolders()]
   return commands.flatMap((command) => folders.map((folder) => join(folder, command))).find(canRun)
 }
 

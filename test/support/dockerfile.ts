@@ -1,0 +1,131 @@
+/** Reads a Dockerfile, and does what it says with folders in the place of images. */
+import { execFile } from 'node:child_process'
+import { cp, mkdir, readFile } from 'node:fs/promises'
+import { basename, isAbsolute, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** One instruction; its lines are joined. */
+export interface Instruction {
+  readonly verb: string
+  readonly text: string
+}
+
+/** What stands between two `FROM`. */
+export interface Stage {
+  readonly name: string | undefined
+  readonly image: string
+  readonly steps: readonly Instruction[]
+}
+
+/** The stages of a Dockerfile in order. */
+export function parseDockerfile(text: string): Stage[] {
+  const stages: (Stage & { steps: Instruction[] })[] = []
+  for (const { verb, text: words } of listInstructions(text)) {
+    const [image = '', , name] = words.split(' ')
+    if (verb === 'FROM') stages.push({ image, name, steps: [] })
+    else stages.at(-1)?.steps.push({ verb, text: words })
+  }
+  return stages
+}
+
+function listInstructions(text: string): Instruction[] {
+  const lines = text.replaceAll(/^#.*\n/gm, '').replaceAll(/\s*\\\n\s*/g, ' ')
+  return lines
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const [, verb = '', rest = ''] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? []
+      if (verb === '') throw new Error(`this line is no instruction: ${line}`)
+      return { verb, text: rest }
+    })
+}
+
+/** The text of the last instruction of that kind. */
+export function getText({ steps }: Stage, verb: string): string {
+  const found = steps.findLast((step) => step.verb === verb)
+  if (found === undefined) throw new Error(`there is no ${verb}`)
+  return found.text
+}
+
+/** The words of an instruction that is written as a list, which no shell reads. */
+export function readWords(text: string): [string, ...string[]] {
+  return JSON.parse(text.slice(text.indexOf('[')))
+}
+
+/** What `ENV` sets. */
+export function readEnvironment({ steps }: Stage): Record<string, string> {
+  const pairs = steps.filter(({ verb }) => verb === 'ENV').flatMap(({ text }) => text.split(/\s+/))
+  return Object.fromEntries(pairs.map((pair) => pair.split('=', 2)))
+}
+
+/** The names a `.dockerignore` lets in, of one that keeps out everything else. */
+export function listAllowed(text: string): string[] {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  const [first, ...rest] = lines
+  if (first !== '*' || rest.some((line) => !/^![\w.-]+$/.test(line))) {
+    throw new Error('it is to be a * and the names of what is let in all the same')
+  }
+  return rest.map((line) => line.slice(1))
+}
+
+/** Where images are built, and from what. */
+export interface Workshop {
+  /** The repository. */
+  readonly context: string
+  /** A folder for each stage is made in it. */
+  readonly folder: string
+  /** What commands find in their environment, the search path included. */
+  readonly env: Readonly<Record<string, string>>
+  /** What is done in the place of a command that this returns something for. */
+  insteadOf(command: string): ((folder: string) => Promise<void>) | undefined
+}
+
+/** Builds every stage; answers with the folder that is `/` in the last one. */
+export async function buildStages(stages: readonly Stage[], workshop: Workshop): Promise<string> {
+  const allowed = listAllowed(await readFile(join(workshop.context, '.dockerignore'), 'utf8'))
+  let last = ''
+  for (const [index, { name, steps }] of stages.entries()) {
+    last = join(workshop.folder, name ?? String(index))
+    await mkdir(last)
+    let workFolder = '/'
+    for (const { verb, text } of steps) {
+      if (verb === 'WORKDIR') workFolder = resolve(workFolder, text)
+      await mkdir(join(last, workFolder), { recursive: true })
+      if (verb === 'COPY') await copy(text, { workshop, allowed, into: join(last, workFolder) })
+      if (verb === 'RUN') await runIn(last, workFolder, text, workshop)
+    }
+  }
+  return last
+}
+
+async function copy(
+  text: string,
+  { workshop, allowed, into }: { workshop: Workshop; allowed: readonly string[]; into: string },
+): Promise<void> {
+  const words = text.split(' ')
+  const stage = words[0]?.startsWith('--from=') ? words.shift()?.slice(7) : undefined
+  const target = words.pop() ?? ''
+  if (isAbsolute(target)) throw new Error(`${target} is not below WORKDIR`)
+  for (const source of words) {
+    if (stage === undefined && !allowed.includes(source.split('/')[0] as string)) {
+      throw new Error(`${source} is kept out by .dockerignore`)
+    }
+    const from = join(stage === undefined ? workshop.context : join(workshop.folder, stage), source)
+    const to = target.endsWith('/') ? join(into, target, basename(source)) : join(into, target)
+    // As links: what is copied is not written afterwards, and node_modules is large.
+    await mkdir(join(to, '..'), { recursive: true })
+    await (stage === undefined ? cp(from, to, { recursive: true }) : run('cp', ['-al', from, to]))
+  }
+}
+
+/** A command sees the real disk: the paths it names are those of the stage. */
+async function runIn(root: string, workFolder: string, text: string, workshop: Workshop): Promise<void> {
+  const folder = join(root, workFolder)
+  const instead = workshop.insteadOf(text)
+  if (instead !== undefined) return instead(folder)
+  const command = text.replaceAll(/(?<=^|[\s=])\/(?=\w)/g, `${root}/`)
+  const { env } = workshop
+  await run('sh', ['-ec', command], { cwd: folder, env, maxBuffer: 10_000_000 })
+}

@@ -1,0 +1,181 @@
+/** Two replicas for proxies to stand in front of, and clients that speak to those over TLS. */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { connect, constants } from 'node:http2'
+import { request } from 'node:https'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Agent, fetch as undiciFetch } from 'undici'
+import { onTestFinished } from 'vitest'
+import { openApp, type TestApp } from './app.ts'
+import { forgeKey } from './forge-key.ts'
+import { borrowDatabase } from './postgres.ts'
+import { type Certificate, makeCertificate } from './proxies.ts'
+import { startUpstream, type Upstream } from './start-upstream.ts'
+
+/** What is behind the proxies of a file. */
+export interface ProxyStand {
+  readonly certificate: Certificate
+  readonly upstream: Upstream
+  readonly apps: readonly [TestApp, TestApp]
+  /** The addresses of both, without `http://`. */
+  readonly replicas: readonly [string, string]
+  /** The parent key. */
+  readonly key: string
+  stop(): Promise<void>
+}
+
+/** Starts replicas that believe proxies of this machine, and get their answers from the scripted upstream. */
+export async function startProxyStand(more: Readonly<Record<string, string>>): Promise<ProxyStand> {
+  const folder = await mkdtemp(join(tmpdir(), 'parley-proxied-'))
+  const database = await borrowDatabase()
+  const upstream = await startUpstream()
+  const env = {
+    DATABASE_URL: database.url,
+    PARLEY_DATA_DIR: join(folder, 'data'),
+    PARLEY_SECRET: 'a secret that all replicas have alike',
+    PARLEY_PARENT_KEY: forgeKey('svc_', randomBytes(55).toString('hex').slice(0, 55)),
+    PARLEY_BACKEND: 'gateway',
+    PARLEY_GATEWAY_URL: upstream.url,
+    PARLEY_TRUSTED_PROXIES: '127.0.0.1',
+    PARLEY_TRUST_FORWARDED_AUTH: 'true',
+    ...more,
+  }
+  const apps = [await openApp(env), await openApp(env)] as const
+  return {
+    certificate: await makeCertificate(),
+    upstream,
+    apps,
+    replicas: [new URL(apps[0].url).host, new URL(apps[1].url).host],
+    key: env.PARLEY_PARENT_KEY,
+    async stop() {
+      for (const app of apps) await app.close()
+      await upstream.stop()
+      database.giveBack()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** `fetch` that knows the certificate, and calls from that address of this machine. */
+export function makeFetch({ cert }: Certificate, localAddress = '127.0.0.1'): typeof fetch {
+  const dispatcher = new Agent({ connect: { ca: cert }, localAddress })
+  onTestFinished(() => dispatcher.destroy())
+  const call = (input: string, init: object) => undiciFetch(input, { ...init, dispatcher })
+  return call as unknown as typeof fetch
+}
+
+/** A request on a connection of its own. */
+export interface Asked {
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly localAddress?: string
+}
+
+/** Begins a request whose body the caller writes; closed with the test. */
+export function openRequest(url: string, { cert }: Certificate, asked: Asked): ClientRequest {
+  const { path, ...options } = asked
+  const outgoing = request(url + path, { ...options, ca: cert, agent: false })
+  onTestFinished(() => void outgoing.destroy())
+  return outgoing
+}
+
+/** Its status, however much of the body has been sent by then. */
+export async function statusOf(outgoing: ClientRequest): Promise<number> {
+  // Whoever refuses a body does not read it to its end.
+  outgoing.on('error', () => {})
+  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
+  answer.resume()
+  return answer.statusCode as number
+}
+
+/** An answer that is being read. */
+export interface Reading {
+  /** Waits until the text holds it. */
+  receives(pattern: RegExp): Promise<void>
+  /** Goes away, as a closed page does. */
+  leave(): void
+}
+
+export const httpVersions = ['HTTP/1.1', 'HTTP/2'] as const
+export type HttpVersion = (typeof httpVersions)[number]
+
+/** Posts JSON, and reads what comes. */
+export function postJson(
+  version: HttpVersion,
+  url: string,
+  certificate: Certificate,
+  { path, key, body }: { readonly path: string; readonly key: string; readonly body: object },
+): Reading {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const text = JSON.stringify(body)
+  if (version === 'HTTP/1.1') {
+    const outgoing = openRequest(url, certificate, { method: 'POST', path, headers })
+    outgoing.end(text)
+    const answer = once(outgoing, 'response').then(([stream]) => stream as IncomingMessage)
+    return readFrom(answer, () => outgoing.destroy())
+  }
+  const session = connect(url, { ca: certificate.cert })
+  onTestFinished(() => session.destroy())
+  const stream = session.request({ ':method': 'POST', ':path': path, ...headers })
+  stream.end(text)
+  return readFrom(Promise.resolve(stream), () => stream.close(constants.NGHTTP2_CANCEL))
+}
+
+function readFrom(opening: Promise<NodeJS.ReadableStream>, leave: () => void): Reading {
+  let received = ''
+  let wake = () => {}
+  const listen = (stream: NodeJS.ReadableStream) => {
+    stream.setEncoding('utf8').on('error', () => {})
+    stream.on('data', (text) => {
+      received += text
+      wake()
+    })
+  }
+  // Who leaves first gets no answer.
+  opening.then(listen, () => {})
+  return {
+    async receives(pattern) {
+      while (!pattern.test(received)) {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    },
+    leave,
+  }
+}
+
+/** A body that is written bit by bit. */
+export function makeBody(): { body: ReadableStream; push(bytes: Uint8Array): void; end(): void } {
+  let writer: ReadableStreamDefaultController
+  const body = new ReadableStream({
+    start(controller) {
+      writer = controller
+    },
+  })
+  return { body, push: (bytes) => writer.enqueue(bytes), end: () => writer.close() }
+}
+
+/** A replica that is well when it is asked, and drops whatever else it is sent; answers with the request lines it saw. */
+export async function startFalseReplica(): Promise<{ address: string; seen: readonly string[] }> {
+  const seen: string[] = []
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', (bytes) => {
+      const [line = ''] = bytes.toString('latin1').split('\r\n')
+      if (line.startsWith('GET /readyz')) {
+        return void socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}')
+      }
+      seen.push(line)
+      socket.destroy()
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return { address: `127.0.0.1:${(server.address() as { port: number }).port}`, seen }
+}

@@ -3,7 +3,7 @@ import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
 import { databaseName, makeDataDirectory, prepareDataDirectory } from '../db/data-directory.ts'
-import { acquireLock, lockName } from '../db/lock.ts'
+import { acquireLock, isLockTaken, lockName } from '../db/lock.ts'
 import { listPendingMigrations } from '../db/migrate.ts'
 import { migrations } from '../db/migrations/index.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../db/sqlite.ts'
@@ -109,14 +109,9 @@ export async function checkLock(dataDir: string): Promise<Finding> {
     return none
   } catch (error) {
     const [, pid] = /\(process (\d+)\)/.exec(reasonOf(error)) ?? []
-    if (!isTaken(error)) return fail(check, reasonOf(error))
+    if (!isLockTaken(error)) return fail(check, reasonOf(error))
     return ok(check, `${pid === undefined ? 'one' : `process ${pid}`} is running on ${dataDir}`)
   }
-}
-
-function isTaken(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined
-  return cause instanceof Error && 'code' in cause && String(cause.code).startsWith('SQLITE_BUSY')
 }
 
 async function findExisting(path: string): Promise<string> {

@@ -1,6 +1,6 @@
 /** Brings a database to the newest schema, or says why it cannot be used as it is. */
 import type { Database as SqliteDatabase } from 'better-sqlite3'
-import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, Migrator, sql } from 'kysely'
+import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, Migrator, sql, type Transaction } from 'kysely'
 import { StartupError } from '../startup-error.ts'
 
 /**
@@ -73,22 +73,28 @@ export async function applyPostgresMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
 ): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(trx)
-    await trx.schema
-      .createTable(DEFAULT_MIGRATION_TABLE)
-      .ifNotExists()
-      .addColumn('name', 'varchar(255)', (column) => column.primaryKey())
-      .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
-      .execute()
-    for (const name of await listPendingMigrations(trx, migrations)) {
-      await migrations[name]?.up(trx).catch((error: unknown) => {
-        throw failed(name, error)
-      })
-      const table = sql.table(DEFAULT_MIGRATION_TABLE)
-      await sql`insert into ${table} (name, timestamp) values (${name}, now()::text)`.execute(trx)
-    }
-  })
+  await db.transaction().execute((trx) => applyWithin(trx, migrations))
+}
+
+/** As `applyPostgresMigrations`, as a part of a transaction that goes on: until its end nobody sees anything of it. */
+export async function applyWithin<T>(
+  trx: Transaction<T>,
+  migrations: Readonly<Record<string, Migration>>,
+): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(trx)
+  await trx.schema
+    .createTable(DEFAULT_MIGRATION_TABLE)
+    .ifNotExists()
+    .addColumn('name', 'varchar(255)', (column) => column.primaryKey())
+    .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
+    .execute()
+  for (const name of await listPendingMigrations(trx, migrations)) {
+    await migrations[name]?.up(trx).catch((error: unknown) => {
+      throw failed(name, error)
+    })
+    const table = sql.table(DEFAULT_MIGRATION_TABLE)
+    await sql`insert into ${table} (name, timestamp) values (${name}, now()::text)`.execute(trx)
+  }
 }
 
 function failed(name: string | undefined, cause: unknown): StartupError {

@@ -29,6 +29,8 @@ import {
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
+/** More than comes in while the backup runs. */
+const GROWN_BYTES = 16 * MIB
 const env = { PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_CONVERSION_TRIES: '1' }
 const captions = { kind: 'captions', filename: 'a.vtt' }
 const toTarget = ({ url }: RunningServer, key: string): Target => ({ url, key, fetch })
@@ -53,7 +55,7 @@ async function uploadCaptions(target: Target, index: number): Promise<Kept> {
 
 /** An upload that goes on, piece by piece, and how far the server says it has got. */
 class Growing {
-  readonly bytes = randomBytes(64 * MIB)
+  readonly bytes = randomBytes(GROWN_BYTES)
   readonly begun: Begun
   acknowledged = 0
 
@@ -62,10 +64,10 @@ class Growing {
   }
 
   static async begin(target: Target): Promise<Growing> {
-    return new Growing(await beginUpload(target, { size: 64 * MIB, metadata: captions }))
+    return new Growing(await beginUpload(target, { size: GROWN_BYTES, metadata: captions }))
   }
 
-  async grow(target: Target, by = 100_000): Promise<void> {
+  async grow(target: Target, by = 20_000): Promise<void> {
     const piece = this.bytes.subarray(this.acknowledged, this.acknowledged + by)
     const { status, headers } = await patchUpload(target, this.begun, this.acknowledged, piece)
     expect(status).toBe(204)
@@ -78,13 +80,13 @@ class Load {
   private isOver = false
   private readonly running: Promise<void>[] = []
 
-  /** Begins, and resolves when it has been done a few times. */
-  async begin(work: (turn: number) => Promise<unknown>): Promise<void> {
+  /** Begins, and resolves when it has been done so often. */
+  async begin(work: (turn: number) => Promise<unknown>, turns = 4): Promise<void> {
     const { promise: isUnderWay, resolve } = Promise.withResolvers<void>()
     const run = async () => {
       for (let turn = 0; !this.isOver; turn++) {
         await work(turn)
-        if (turn === 3) resolve()
+        if (turn + 1 === turns) resolve()
       }
     }
     const running = run()
@@ -116,7 +118,11 @@ test('holds all that was acknowledged before it began, and no row without its by
       const { id } = await uploadFile(target, randomBytes(size))
       expect((await call('DELETE', `/v1/files/${id}`)).status).toBe(200)
     })
-  await load.begin(async (turn) => artifacts.push(await uploadCaptions(target, turn)))
+  await load.begin(async (turn) => {
+    artifacts.push(await uploadCaptions(target, turn))
+    // One conversion after another, while the rest goes on.
+    await untilState(target, artifacts.at(-1)?.id as string, 'ready')
+  }, 2)
   await load.begin(async () => {
     const begun = await beginUpload(target, { size: 100, metadata: captions })
     await patchUpload(target, begun, 0, randomBytes(50))
@@ -152,8 +158,9 @@ test('holds all that was acknowledged before it began, and no row without its by
   const restored = await startServer(restoring)
   const again = toTarget(restored, key)
 
-  for (const { id, bytes } of before.files)
+  const expectFile = async ({ id, bytes }: Kept) =>
     expect(Buffer.from(await (await download(again, id)).arrayBuffer())).toEqual(bytes)
+  await Promise.all(before.files.map(expectFile))
   for (const { id, bytes } of before.artifacts) {
     await untilState(again, id, 'ready')
     expect(await readArtifact(again, id)).toEqual(bytes)
@@ -162,12 +169,13 @@ test('holds all that was acknowledged before it began, and no row without its by
     expect((await callServer(again.url, 'GET', `/v1/agents/${id}`, key)).status).toBe(200)
   // Also what came while it ran.
   expect(rows.length).toBeGreaterThanOrEqual(before.files.length)
-  for (const { id, size_bytes: sizeBytes } of rows)
+  const expectSize = async ({ id, size_bytes: sizeBytes }: (typeof rows)[0]) =>
     expect((await (await download(again, id)).arrayBuffer()).byteLength).toBe(sizeBytes)
+  await Promise.all(rows.map(expectSize))
   for (const [index, one] of growing.entries()) {
     one.acknowledged = await readOffset(again, one.begun)
     expect(one.acknowledged).toBeGreaterThanOrEqual(before.offsets[index] as number)
-    await one.grow(again, 64 * MIB)
+    await one.grow(again, GROWN_BYTES)
     await untilState(again, one.begun.id, 'ready')
     expect((await readArtifact(again, one.begun.id)).equals(one.bytes)).toBe(true)
   }

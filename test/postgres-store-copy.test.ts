@@ -118,8 +118,10 @@ async function openPostgres(databaseUrl: string) {
 }
 
 describe('the command', () => {
-  test('moves an installation: keys, tokens, bytes and uploads under way go on', async () => {
+  test('moves an installation, its bytes into a bucket: keys, files and uploads under way go on', async () => {
+    const s3 = await S3Server.start()
     const DATABASE_URL = await createTestDatabase('empty')
+    const env = { DATABASE_URL, ...s3.environment }
     const sqlite = await startServer({ folder })
     const key = sqlite.key as string
     const from = { url: sqlite.url, key, fetch }
@@ -131,18 +133,20 @@ describe('the command', () => {
     await patchUpload(from, growing, 0, half)
 
     const words = ['store', 'copy', '--json']
-    const beside = await runParley(words, { folder, env: { DATABASE_URL } })
+    const beside = await runParley(words, { folder, env })
     expect([beside.code, beside.stderr]).toEqual([
       1,
       expect.stringContaining(`(process ${sqlite.pid}) is using`),
     ])
-    expect(await listTables(DATABASE_URL)).toEqual([])
+    expect([await listTables(DATABASE_URL), s3.listBlobs()]).toEqual([[], []])
     await sqlite.stop()
-    const copied = await runParley(words, { folder, env: { DATABASE_URL } })
+    const copied = await runParley(words, { folder, env })
     expect(copied).toMatchObject({ code: 0, stderr: expect.stringContaining('The rows are in PostgreSQL') })
-    expect(JSON.parse(copied.stdout).tables).toMatchObject({ agents: 1, artifacts: 2 })
+    const { tables, bucket } = JSON.parse(copied.stdout)
+    expect(tables).toMatchObject({ agents: 1, artifacts: 2 })
+    expect(bucket).toEqual({ copied: 2, copiedBytes: captions.length + half.length, lost: [] })
 
-    const postgres = await startServer({ folder, env: { DATABASE_URL } })
+    const postgres = await startServer({ folder, env })
     expect(postgres.key).toBeUndefined()
     const to = { url: postgres.url, key, fetch }
     expect((await callServer(to.url, 'GET', '/v1/agents/me', agent.agent_key)).status).toBe(200)
@@ -154,8 +158,6 @@ describe('the command', () => {
     // Nobody finds the old rows by mistake.
     const back = await runParley(['serve'], { folder })
     expect([back.code, back.stderr]).toEqual([1, expect.stringContaining('no Parley database')])
-    const again = await runParley(words, { folder, env: { DATABASE_URL } })
-    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('There is no Parley database')])
   })
 
   test('that is killed leaves nothing in PostgreSQL, and no server takes that for the installation', async () => {
@@ -181,23 +183,9 @@ describe('the command', () => {
     const migrated = await runParley(['serve'], { folder, env: { DATABASE_URL } })
     expect([migrated.code, migrated.stderr]).toEqual([1, expect.stringContaining('run `parley store copy`')])
     expect((await runParley(['store', 'copy'], { folder, env: { DATABASE_URL } })).code).toBe(0)
-  })
-
-  test('moves the bytes into a bucket where there is one', async () => {
-    const s3 = await S3Server.start()
-    const env = { DATABASE_URL: await createTestDatabase('empty'), ...s3.environment }
-    const sqlite = await startServer({ folder })
-    const key = sqlite.key as string
-    const bytes = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n')
-    const metadata = { kind: 'captions', filename: 'a.vtt' }
-    const { id } = await uploadWhole({ url: sqlite.url, key, fetch }, bytes, { metadata })
-    await sqlite.stop()
-    const { code, stdout } = await runParley(['store', 'copy', '--json'], { folder, env })
-    expect(code).toBe(0)
-    expect(JSON.parse(stdout).bucket).toEqual({ copied: 1, copiedBytes: bytes.length, lost: [] })
-    expect(s3.listBlobs()).toHaveLength(1)
-    const postgres = await startServer({ folder, env })
-    expect(await readArtifact({ url: postgres.url, key, fetch }, id)).toEqual(bytes)
-    await postgres.stop()
+    const left = (await readdir(dataDir)).filter((name) => name !== '.lock')
+    expect(left).toEqual([expect.stringMatching(/^parley\.db\.copied-\d+$/)])
+    const again = await runParley(['store', 'copy'], { folder, env: { DATABASE_URL } })
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('There is no Parley database')])
   })
 })

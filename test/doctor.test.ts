@@ -60,6 +60,7 @@ describe('on a machine that is well', () => {
       'backend',
       'ffmpeg',
       'isolation',
+      'clock',
       'port',
     ])
     for (const line of lines) expect(line).toMatch(/^ok {4}\w|^warn {2}(free space|isolation)/)

@@ -25,6 +25,7 @@ const rooms = [
   'embed',
   'console-page',
   'shared-state',
+  'backup',
 ]
 const imports = listImports()
 const files = listSourceFiles()
@@ -123,6 +124,7 @@ describe('a package stays where it belongs', () => {
     sharp: (path) => path === 'conversion/pictures.ts',
     yauzl: (path) => path.startsWith('conversion/archive'),
     '@aws-sdk/client-s3': (path) => path.startsWith('storage/s3/'),
+    tar: (path) => path.startsWith('backup/tar-'),
     ioredis: (path) => path.startsWith('shared-state/redis/'),
   }
   test.each(Object.entries(homes))('%s', (name, isHome) => {

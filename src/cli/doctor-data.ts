@@ -3,7 +3,7 @@ import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
 import { databaseName, makeDataDirectory, prepareDataDirectory } from '../db/data-directory.ts'
-import { acquireLock, lockName } from '../db/lock.ts'
+import { acquireLock, isLockTaken, lockName } from '../db/lock.ts'
 import { listPendingMigrations } from '../db/migrate.ts'
 import { migrations } from '../db/migrations/index.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../db/sqlite.ts'
@@ -50,11 +50,24 @@ async function checkParent(check: string, dataDir: string): Promise<Finding> {
   }
 }
 
-export async function checkFreeSpace(dataDir: string): Promise<Finding> {
+/** The room on the disk, and whether a single key may take all of it. */
+export async function checkFreeSpace({
+  dataDir,
+  s3,
+  limits,
+}: Pick<Config, 'dataDir' | 's3' | 'limits'>): Promise<Finding> {
   const { bavail, blocks, bsize } = await statfs(await findExisting(dataDir))
   const [freeBytes, share] = [bavail * bsize, blocks === 0 ? 1 : bavail / blocks]
   const found = `${(freeBytes / GIBIBYTE).toFixed(1)} GiB (${Math.floor(share * 100)} %) of the disk are free`
-  if (freeBytes >= LEAST_FREE_BYTES && share >= LEAST_FREE_SHARE) return ok('free space', found)
+  const { storageQuotaBytes: quotaBytes } = limits
+  if (freeBytes >= LEAST_FREE_BYTES && share >= LEAST_FREE_SHARE) {
+    if (s3 !== undefined || (quotaBytes > 0 && quotaBytes <= freeBytes)) return ok('free space', found)
+    const most = quotaBytes === 0 ? 'without bound' : `${(quotaBytes / GIBIBYTE).toFixed(1)} GiB`
+    return warn(
+      'free space',
+      `${found}, and each key may keep ${most}; lower PARLEY_STORAGE_QUOTA_BYTES, or make room`,
+    )
+  }
   return warn('free space', `only ${found}; make room until it is 2 GiB and 5 %`)
 }
 
@@ -109,14 +122,9 @@ export async function checkLock(dataDir: string): Promise<Finding> {
     return none
   } catch (error) {
     const [, pid] = /\(process (\d+)\)/.exec(reasonOf(error)) ?? []
-    if (!isTaken(error)) return fail(check, reasonOf(error))
+    if (!isLockTaken(error)) return fail(check, reasonOf(error))
     return ok(check, `${pid === undefined ? 'one' : `process ${pid}`} is running on ${dataDir}`)
   }
-}
-
-function isTaken(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined
-  return cause instanceof Error && 'code' in cause && String(cause.code).startsWith('SQLITE_BUSY')
 }
 
 async function findExisting(path: string): Promise<string> {

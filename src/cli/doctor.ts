@@ -1,11 +1,13 @@
 /** The `doctor` command: looks at everything a server needs, and says of each whether it is well and what to do. */
 import { type Config, ConfigError, loadConfig, type ParsedConfig } from '../config.ts'
 import { StartupError } from '../startup-error.ts'
+import { checkRedisAndClock } from './doctor-clock.ts'
 import { checkConversion } from './doctor-conversion.ts'
 import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from './doctor-data.ts'
 import { checkPostgres } from './doctor-postgres.ts'
 import { checkBucket } from './doctor-storage.ts'
 import { checkBackends, checkNode, checkPort } from './doctor-surroundings.ts'
+import { checkHostModule, checkMcpServers } from './doctor-tools.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 import { print, renderTable } from './output.ts'
 
@@ -16,6 +18,8 @@ export async function doctor(isJson = false): Promise<void> {
   if (isJson) print(JSON.stringify({ ok: isWell, checks: findings }))
   else print(renderFindings(findings))
   if (!isWell) process.exitCode = 1
+  // A host's module may have begun something that goes on.
+  process.stdout.write('', () => process.exit())
 }
 
 async function listFindings(): Promise<Finding[]> {
@@ -31,7 +35,10 @@ async function listFindings(): Promise<Finding[]> {
     ...configuration,
     ...(await checkData(config)),
     ...(await checkBackends(config)),
+    ...(await checkHostModule(config)),
+    ...(await checkMcpServers(config)),
     ...(await checkConversion(config)),
+    ...(await checkRedisAndClock(config)),
     await checkPort(config.server),
   ]
 }
@@ -60,7 +67,7 @@ async function checkData(config: Config): Promise<Finding[]> {
   if (directory.state === 'fail') return [directory, ...rows]
   return [
     directory,
-    await checkFreeSpace(dataDir),
+    await checkFreeSpace(config),
     ...(databaseUrl === undefined ? [...(await checkDatabase(config)), await checkLock(dataDir)] : rows),
     ...(await checkBucket(config)),
   ]

@@ -54,6 +54,25 @@ function createProgram(): Command {
     .option('--json', 'print JSON')
     .action(async ({ json }) => (await import('./migrate.ts')).migrate(json))
   program
+    .command('backup <archive>')
+    .description('write all rows and files into one archive (.tar, .tar.gz, .tar.zst; - for standard output)')
+    .option('--json', 'print JSON')
+    .action(async (archive, { json }) => (await import('./backup.ts')).backup(archive, json))
+  program
+    .command('restore <archive>')
+    .description('fill an empty data directory from an archive (- for standard input)')
+    .option('--json', 'print JSON')
+    .action(async (archive, { json }) => (await import('./restore.ts')).restore(archive, json))
+  program
+    .command('store')
+    .description('move the rows to another database')
+    .command('copy')
+    .description(
+      'copy the data directory’s rows into the empty PostgreSQL database of DATABASE_URL, and compare',
+    )
+    .option('--json', 'print JSON')
+    .action(async ({ json }) => (await import('./store-copy.ts')).storeCopy(json))
+  program
     .command('openapi')
     .description('print the OpenAPI document')
     .option('--check', 'compare it with openapi.json instead; fails when they differ')

@@ -34,11 +34,27 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
  * @throws StartupError when the directory holds any.
  */
 export async function assertUnused(dataDir: string): Promise<void> {
-  const foreign = (await readdir(dataDir)).find(isForeign)
+  const [foreign] = await listForeign(dataDir)
   if (foreign === undefined) return
   throw new StartupError(
     `The database in DATABASE_URL is empty, but the data directory ${dataDir} holds files (such as ${foreign}) that belong to another one; set PARLEY_DATA_DIR to an empty directory, or correct DATABASE_URL.`,
   )
+}
+
+/**
+ * Keeps a database elsewhere that has no rows yet away from a directory with rows of its own: their files would look like rubbish to it.
+ * @throws StartupError
+ */
+export async function assertNothingToCopy(dataDir: string): Promise<void> {
+  if (!(await readdir(dataDir)).includes(databaseName)) return
+  throw new StartupError(
+    `The data directory ${dataDir} holds ${databaseName}, and the database in DATABASE_URL is empty; run \`parley store copy\` to move the rows there, or set PARLEY_DATA_DIR to another directory.`,
+  )
+}
+
+/** What lies in the directory that no empty one holds. */
+export async function listForeign(dataDir: string): Promise<string[]> {
+  return (await readdir(dataDir)).filter(isForeign)
 }
 
 function isForeign(entry: string): boolean {

@@ -57,6 +57,12 @@ function toRefusal(cause: unknown, connection: SqliteDatabase | undefined, dataD
   )
 }
 
+/** Whether `acquireLock` has thrown that because somebody else has the lock. */
+export function isLockTaken(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined
+  return cause instanceof Error && 'code' in cause && String(cause.code).startsWith('SQLITE_BUSY')
+}
+
 /** The process that wrote itself down last; undefined before the first, and while that cannot be read. */
 function ownerOf(connection: SqliteDatabase): number | undefined {
   try {

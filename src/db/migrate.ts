@@ -1,6 +1,6 @@
 /** Brings a database to the newest schema, or says why it cannot be used as it is. */
 import type { Database as SqliteDatabase } from 'better-sqlite3'
-import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, sql } from 'kysely'
+import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, sql, type Transaction } from 'kysely'
 import { StartupError } from '../startup-error.ts'
 
 /**
@@ -70,10 +70,16 @@ export async function applyPostgresMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
 ): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(trx)
-    await applyPending(trx, migrations)
-  })
+  await db.transaction().execute((trx) => applyWithin(trx, migrations))
+}
+
+/** As `applyPostgresMigrations`, as a part of a transaction that goes on: until its end nobody sees anything of it. */
+export async function applyWithin<T>(
+  trx: Transaction<T>,
+  migrations: Readonly<Record<string, Migration>>,
+): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(trx)
+  await applyPending(trx, migrations)
 }
 
 /** Within a transaction. The table is Kysely's, which made the first ones; its own migrator looks through all tables several times. */

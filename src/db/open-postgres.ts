@@ -1,10 +1,10 @@
 /** Opens a PostgreSQL database, which any number of servers and commands share. */
-import { type Kysely, PostgresDialect, PostgresQueryCompiler } from 'kysely'
+import { type Kysely, PostgresDialect, PostgresQueryCompiler, type Transaction } from 'kysely'
 import { Client, type Pool } from 'pg'
 import type { Logger } from 'pino'
 import { StartupError } from '../startup-error.ts'
-import { assertUnused, makeDataDirectory } from './data-directory.ts'
-import { applyPostgresMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
+import { assertNothingToCopy, assertUnused, makeDataDirectory } from './data-directory.ts'
+import { applyPostgresMigrations, applyWithin, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import type { OpenedDatabase, OpenOptions } from './open.ts'
 import { createMigrationPool, createPool, endPool, toClientConfig, toPostgresKysely } from './postgres.ts'
@@ -27,7 +27,10 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Op
   try {
     if (role === 'command') assertNonePending(pending)
     const isNew = pending.length === Object.keys(migrations).length
-    if (isNew && dataDir !== ':memory:') await assertUnused(dataDir)
+    if (dataDir !== ':memory:') {
+      if (isNew) await assertUnused(dataDir)
+      else if (role === 'server' && !(await hasKeys(db))) await assertNothingToCopy(dataDir)
+    }
     if (pending.length > 0) await migrate(databaseUrl, log)
     const createClient = () => new Client(toClientConfig(databaseUrl))
     return { db, isOnlyServer: false, postgres: { createClient }, close }
@@ -35,6 +38,11 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Op
     await close()
     throw toStartupError(error, target)
   }
+}
+
+/** Every installation has a parent key, from its first start on. */
+async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
+  return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
 /** A database as it was found. */
@@ -122,12 +130,39 @@ async function readTraits(pool: Pool, { server, database }: Target): Promise<Tra
 }
 
 async function migrate(databaseUrl: string, log: Pick<Logger, 'warn'>): Promise<void> {
-  const db = toPostgresKysely(
-    createMigrationPool(databaseUrl, log),
-    (pool) => new BinaryTextDialect({ pool }),
-  )
+  const db = openMigrator(databaseUrl, log)
   try {
     await applyPostgresMigrations(db, migrations)
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** One connection that makes tables, and whose statements may take their time. */
+function openMigrator(databaseUrl: string, log: Pick<Logger, 'warn'>): Kysely<Tables> {
+  const pool = createMigrationPool(databaseUrl, log)
+  return toPostgresKysely(pool, (on) => new BinaryTextDialect({ pool: on }))
+}
+
+/**
+ * Runs one long transaction that begins by bringing the schema up to date: after a failure or a crash the database is as it was, and
+ * until its end every server that would start there waits, or finds nothing.
+ * @throws StartupError as `openPostgresDatabase`.
+ */
+export async function fillPostgres<T>(
+  databaseUrl: string,
+  run: (trx: Transaction<Tables>) => Promise<T>,
+): Promise<T> {
+  const { target, close } = await examinePostgres(databaseUrl)
+  await close()
+  const db = openMigrator(databaseUrl, quiet)
+  try {
+    return await db.transaction().execute(async (trx) => {
+      await applyWithin(trx, migrations)
+      return run(trx)
+    })
+  } catch (error) {
+    throw toStartupError(error, target)
   } finally {
     await db.destroy()
   }

@@ -48,10 +48,10 @@ export function isBlobName(name: string): boolean {
 export interface Blobs {
   /**
    * Takes in a stream to its end; when it fails, or `bytes` does, nothing stays behind. `expectedBytes` is what the sender
-   * announced.
+   * announced. Bytes that had a name elsewhere may keep it.
    * @throws ServiceError `storage_full`, or what `bytes` failed with.
    */
-  stage(bytes: AsyncIterable<Uint8Array>, expectedBytes?: number): Promise<StagedBlob>
+  stage(bytes: AsyncIterable<Uint8Array>, expectedBytes?: number, name?: string): Promise<StagedBlob>
   /** A kept blob, or the part of it that lies in `range`, as a stream; rejects when it is not there in full. */
   open(name: string, range?: ByteRange): Promise<Readable>
   /** Where a kept blob lies, for programs that only read it; only a store of files on this machine can tell. */

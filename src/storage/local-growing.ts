@@ -15,7 +15,7 @@ import type { GrowingBlob, GrowingBlobs } from './growing.ts'
 import { assertRoom, rethrow } from './space.ts'
 
 /** The folder, inside the store's own, of what is not whole yet. A start leaves it alone. */
-const GROWING = 'growing'
+export const GROWING = 'growing'
 
 export class LocalGrowingBlobs implements GrowingBlobs {
   /** Nothing may be synced, and a disk may be put back from a copy. */

@@ -56,9 +56,12 @@ class LocalBlobs implements Blobs {
     this.folder = folder
   }
 
-  async stage(bytes: AsyncIterable<Uint8Array>, expectedBytes = 0): Promise<StagedBlob> {
+  async stage(
+    bytes: AsyncIterable<Uint8Array>,
+    expectedBytes = 0,
+    name: string = randomUUID(),
+  ): Promise<StagedBlob> {
     const root = await this.folder.root()
-    const name = randomUUID()
     const path = join(root, INCOMING, name)
     const discard = () => rm(path, { force: true })
     const assertSpace = async (plannedBytes: number) =>

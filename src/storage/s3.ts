@@ -112,8 +112,11 @@ class S3Blobs implements Blobs {
     return this.closing.signal
   }
 
-  async stage(bytes: AsyncIterable<Uint8Array>, expectedBytes = 0): Promise<StagedBlob> {
-    const name = randomUUID()
+  async stage(
+    bytes: AsyncIterable<Uint8Array>,
+    expectedBytes = 0,
+    name: string = randomUUID(),
+  ): Promise<StagedBlob> {
     const { bucket, spare, closing } = this
     const key = this.prefix + name
     const upload = new Upload({ bucket, key, expectedBytes, spare, closing: closing.signal })

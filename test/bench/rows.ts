@@ -1,6 +1,7 @@
 /** The rows of the bench: what each one asks of both servers, and its goal. */
 import { BenchFailure } from './connection.ts'
 import { measureConsole } from './console.ts'
+import { measureCopy } from './copy.ts'
 import { measureSlowStreams, measureStart } from './footprint.ts'
 import { runRequests, runStreams } from './load.ts'
 import { type Row, toRow } from './report.ts'
@@ -36,6 +37,7 @@ export const groups: Readonly<Record<string, (stand: Stand) => Promise<Row[]>>> 
   widget: measureWidget,
   console: measureConsole,
   scale: measureScale,
+  copy: measureCopy,
 }
 
 type Key = 'parentKey' | 'agentKey'

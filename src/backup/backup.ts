@@ -1,0 +1,184 @@
+/** Writes a whole installation into one archive, while a server is at work on it. */
+import { createReadStream } from 'node:fs'
+import { readFile, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import packageJson from '../../package.json' with { type: 'json' }
+import type { Config } from '../config.ts'
+import { acquireLock, isLockTaken } from '../db/lock.ts'
+import { countRows, examineCopy, openSnapshotSource, type SnapshotSource } from '../db/snapshot.ts'
+import { type Deps, unixSeconds } from '../deps.ts'
+import { StartupError } from '../startup-error.ts'
+import { ignoreMissing, makeFolder } from '../storage/folder.ts'
+import { type Collected, collect } from './collecting.ts'
+import {
+  DATABASE,
+  type EntryRecord,
+  FORMAT,
+  HEAD,
+  type Head,
+  MANIFEST,
+  type Manifest,
+  SEAL,
+  SECRET,
+  toEntryName,
+} from './manifest.ts'
+import type { Output } from './output.ts'
+import { type ByteSource, openByteSource } from './sources.ts'
+import { type Entry, renderTar, toEntry } from './tar-writing.ts'
+
+/** The folder, inside the data directory, of the copy of the database while it is written into the archive. */
+export const BACKUP_FOLDER = '.backup'
+
+/** What a backup came to. */
+export type BackupReport = Omit<Manifest, 'entries' | 'format'> & {
+  readonly blobs: number
+  readonly bytes: number
+}
+
+type BackupDeps = Pick<Deps, 'clock' | 'log'> & { readonly config: Config }
+
+interface Job {
+  readonly database: SnapshotSource
+  readonly source: ByteSource
+  readonly config: Config
+  readonly head: Head
+  /** What the archive holds so far. */
+  readonly records: EntryRecord[]
+}
+
+/**
+ * Writes the archive, beside a server or without one. Decision: 2 (`backup`). See docs/adr/0033.
+ * @throws StartupError when there is nothing to back up here, another backup is under way, or the rows are damaged.
+ */
+export async function createBackup(
+  deps: BackupDeps,
+  output: Output,
+  signal?: AbortSignal,
+): Promise<BackupReport> {
+  const { config, clock } = deps
+  assertSqlite(config)
+  const database = await openSnapshotSource(config.dataDir)
+  try {
+    const lock = await lockFolder(config.dataDir)
+    try {
+      const source = await openByteSource({ ...deps, db: database.db })
+      const head = toHead(database.schema, unixSeconds(clock))
+      try {
+        return await writeArchive({ database, source, config, head, records: [] }, output, signal)
+      } finally {
+        await source.close()
+        await clearFolder(config.dataDir)
+      }
+    } finally {
+      lock.release()
+    }
+  } finally {
+    database.close()
+  }
+}
+
+function assertSqlite({ databaseUrl, dataDir }: Config): void {
+  if (databaseUrl !== undefined) {
+    throw new StartupError(
+      'The rows lie in PostgreSQL, which has a tool of its own for this: run pg_dump, then copy the bytes and the secret, as docs/backup.md says.',
+    )
+  }
+  if (dataDir === ':memory:')
+    throw new StartupError('PARLEY_DATA_DIR is :memory:, and no command sees what is in a server’s memory.')
+}
+
+function toHead(schema: string, createdAt: number): Head {
+  return { format: FORMAT, parley_version: packageJson.version, schema, created_at: createdAt }
+}
+
+/** One at a time, so that whatever lies there is of one that was killed. */
+async function lockFolder(dataDir: string) {
+  const folder = join(dataDir, BACKUP_FOLDER)
+  await makeFolder(folder)
+  try {
+    const lock = acquireLock(folder)
+    await clearFolder(dataDir)
+    return lock
+  } catch (error) {
+    if (!isLockTaken(error)) throw error
+    throw new StartupError(`Another backup of ${dataDir} is under way; wait for its end.`, { cause: error })
+  }
+}
+
+async function clearFolder(dataDir: string): Promise<void> {
+  for (const name of [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, `${DATABASE}-journal`])
+    await rm(join(dataDir, BACKUP_FOLDER, name), { force: true })
+}
+
+async function writeArchive(
+  job: Job,
+  output: Output,
+  signal: AbortSignal | undefined,
+): Promise<BackupReport> {
+  const { head, records } = job
+  let manifest: Manifest | undefined
+  const entries = listEntries(job, (written) => {
+    manifest = written
+  })
+  await output.write(
+    renderTar(entries, head.created_at, (record) => records.push(record)),
+    signal,
+  )
+  if (manifest === undefined) throw new Error('an archive without a manifest')
+  const blobs = manifest.entries.filter(({ name }) => name.includes('/'))
+  const { entries: _entries, format: _format, ...report } = manifest
+  return { ...report, blobs: blobs.length, bytes: blobs.reduce((sum, { size }) => sum + size, 0) }
+}
+
+/** What is written first is what others may delete; the rows come when all their bytes are safe. */
+async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void): AsyncGenerator<Entry> {
+  const { database, source, config, head, records } = job
+  yield toEntry(HEAD, renderJson(head))
+  const collected = yield* collect(database, source)
+  const path = join(config.dataDir, BACKUP_FOLDER, DATABASE)
+  await database.copyTo(path)
+  database.release()
+  const rows = await countRowsOf(path)
+  yield { name: DATABASE, sizeBytes: (await stat(path)).size, bytes: createReadStream(path) }
+  const { secret, isInEnvironment } = await readSecret(config)
+  if (secret !== undefined) yield toEntry(SECRET, secret)
+  for (const blob of collected.held)
+    yield { name: toEntryName(blob), sizeBytes: blob.sizeBytes, bytes: source.open(blob) }
+  const manifest = {
+    ...head,
+    ...toLeftOut(collected),
+    secret: isInEnvironment
+      ? ('environment' as const)
+      : secret === undefined
+        ? ('none' as const)
+        : ('included' as const),
+    rows,
+    entries: [...records],
+  }
+  onManifest(manifest)
+  yield toEntry(MANIFEST, renderJson(manifest))
+  yield toEntry(SEAL, `${records.at(-1)?.sha256}  ${MANIFEST}\n`)
+}
+
+function toLeftOut({ lost, unfinished }: Collected): Pick<Manifest, 'lost' | 'unfinished'> {
+  return { lost: [...lost], unfinished: [...unfinished] }
+}
+
+/** Of a copy that is sound: nobody is helped by one that is not. */
+async function countRowsOf(path: string): Promise<Record<string, number>> {
+  const { db, close } = await examineCopy(path)
+  try {
+    return await countRows(db)
+  } finally {
+    close()
+  }
+}
+
+async function readSecret({ dataDir, secret }: Config) {
+  if (secret !== undefined) return { secret: undefined, isInEnvironment: true }
+  return { secret: await readFile(join(dataDir, SECRET)).catch(ignoreMissing), isInEnvironment: false }
+}
+
+function renderJson(value: unknown): string {
+  return `${JSON.stringify(value, null, 1)}\n`
+}

@@ -1,0 +1,69 @@
+/** Where an archive goes: into a file that appears when it is whole, or to whoever reads standard output. */
+import { createWriteStream } from 'node:fs'
+import { rename, rm, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { Readable, type Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip, createZstdCompress } from 'node:zlib'
+import { StartupError } from '../startup-error.ts'
+import { ignoreMissing, syncFolder } from '../storage/folder.ts'
+
+export interface Output {
+  /** Takes all bytes; once it resolves they survive a power failure, as far as that is in its hands. */
+  write(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): Promise<void>
+}
+
+/** Hands the bytes on to a stream, and leaves it open. */
+export function toStream(stream: Writable): Output {
+  return {
+    write: (bytes, signal) => pipeline(Readable.from(bytes), stream, { end: false, ...toOptions(signal) }),
+  }
+}
+
+/**
+ * Writes a file that only this user can read, packed as its name says (`.gz`, `.zst`). Until it is whole it is called `<name>.part`.
+ * @throws StartupError when the name is taken.
+ */
+export function toFile(name: string): Output {
+  const path = resolve(name)
+  const part = `${path}.part`
+  return {
+    async write(bytes, signal) {
+      if ((await stat(path).catch(ignoreMissing)) !== undefined)
+        throw new StartupError(`The file ${name} is there already; choose another name.`)
+      // Of one that was killed.
+      await rm(part, { force: true })
+      try {
+        await writeDurably(part, bytes, { packer: findPacker(path), signal })
+        await rename(part, path)
+        await syncFolder(dirname(path))
+      } catch (error) {
+        await rm(part, { force: true })
+        throw error
+      }
+    },
+  }
+}
+
+type Packer = ReturnType<typeof createGzip>
+
+function findPacker(path: string): Packer | undefined {
+  if (/\.t?gz$/.test(path)) return createGzip()
+  return /\.(zst|tzst)$/.test(path) ? createZstdCompress() : undefined
+}
+
+/** Synced before it is closed. */
+async function writeDurably(
+  path: string,
+  bytes: AsyncIterable<Uint8Array>,
+  { packer, signal }: { readonly packer: Packer | undefined; readonly signal: AbortSignal | undefined },
+): Promise<void> {
+  const target = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
+  const options = toOptions(signal)
+  if (packer === undefined) await pipeline(Readable.from(bytes), target, options)
+  else await pipeline(Readable.from(bytes), packer, target, options)
+}
+
+function toOptions(signal: AbortSignal | undefined) {
+  return signal === undefined ? {} : { signal }
+}

@@ -1,0 +1,134 @@
+/** Makes an installation out of an archive: all of it, looked at from end to end, or nothing. */
+import { readdir, readFile, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import type { Config } from '../config.ts'
+import { countRows, type ExaminedCopy, examineCopy } from '../db/snapshot.ts'
+import type { Deps } from '../deps.ts'
+import { StartupError } from '../startup-error.ts'
+import { ignoreMissing, syncFolder } from '../storage/folder.ts'
+import { type CopiedBytes, copyIntoBucket } from './bucket-stores.ts'
+import { claimEmptyDirectory } from './empty-directory.ts'
+import { extract } from './extracting.ts'
+import { DATABASE, type Manifest, SECRET } from './manifest.ts'
+import { findBytes } from './on-disk.ts'
+import { listNeeded } from './store.ts'
+import { damaged } from './tar-reading.ts'
+
+/** What a restore came to. */
+export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {
+  readonly blobs: number
+  readonly bytes: number
+  /** What was put into the bucket; undefined where the bytes lie in the data directory. */
+  readonly bucket: CopiedBytes | undefined
+}
+
+type RestoreDeps = Pick<Deps, 'clock' | 'log'> & { readonly config: Config }
+
+/**
+ * Fills the data directory, which must be empty. Decision: 2 (`restore`). See docs/adr/0033.
+ * @throws StartupError when the directory is in use, or the archive is damaged, from a newer version, or none of ours.
+ */
+export async function restoreBackup(
+  deps: RestoreDeps,
+  archive: Readable,
+  signal?: AbortSignal,
+): Promise<RestoreReport> {
+  const { dataDir } = deps.config
+  assertSqlite(deps.config)
+  // Whoever reads from it hears of it, which may be later than it happens.
+  archive.on('error', () => {})
+  const directory = await claimEmptyDirectory(dataDir)
+  try {
+    signal?.addEventListener('abort', () => void archive.destroy(signal.reason), { once: true })
+    const manifest = await extract(archive, directory.folder)
+    await assertSameSecret(directory.folder, dataDir)
+    const bucket = await checkAndPlaceBytes(deps, directory.folder, manifest)
+    signal?.throwIfAborted()
+    await moveIntoPlace(directory.folder, dataDir)
+    return toReport(manifest, bucket)
+  } catch (error) {
+    await directory.giveUp()
+    throw error
+  } finally {
+    directory.release()
+  }
+}
+
+function assertSqlite({ databaseUrl, dataDir }: Config): void {
+  if (databaseUrl !== undefined) {
+    throw new StartupError(
+      'A backup is restored into a data directory, and DATABASE_URL names a PostgreSQL database; unset it, restore, set it again, and run `parley store copy`.',
+    )
+  }
+  if (dataDir === ':memory:')
+    throw new StartupError('PARLEY_DATA_DIR is :memory:, where nothing can be restored; name a directory.')
+}
+
+/** A directory may hold a secret before there is a database. @throws StartupError when it is another one than the archive's. */
+async function assertSameSecret(folder: string, dataDir: string): Promise<void> {
+  const [archived, there] = await Promise.all(
+    [folder, dataDir].map((one) => readFile(join(one, SECRET), 'utf8').catch(ignoreMissing)),
+  )
+  if (archived === undefined || there === undefined || archived.trim() === there.trim()) return
+  throw new StartupError(
+    `The file ${join(dataDir, SECRET)} holds another secret than the archive; move it away, so that the right one can take its place.`,
+  )
+}
+
+/** Looks at the rows and at all bytes they speak of; with a bucket these go there once all is well. */
+async function checkAndPlaceBytes(
+  deps: RestoreDeps,
+  folder: string,
+  manifest: Manifest,
+): Promise<CopiedBytes | undefined> {
+  const copy = await examineCopy(join(folder, DATABASE))
+  try {
+    await assertComplete(copy, folder, manifest)
+    if (deps.config.s3 === undefined) return undefined
+    const copied = await copyIntoBucket({ ...deps, db: copy.db }, folder)
+    for (const store of ['files', 'artifacts'])
+      await rm(join(folder, store), { recursive: true, force: true })
+    return copied
+  } finally {
+    copy.close()
+    await syncFolder(folder)
+  }
+}
+
+async function assertComplete(
+  { db, schema }: ExaminedCopy,
+  folder: string,
+  manifest: Manifest,
+): Promise<void> {
+  if (schema !== manifest.schema) throw damaged(`its database is at ${schema}, not at ${manifest.schema}`)
+  const rows = await countRows(db)
+  for (const table of new Set([...Object.keys(rows), ...Object.keys(manifest.rows)])) {
+    if (rows[table] !== manifest.rows[table])
+      throw damaged(`the table ${table} has ${rows[table]} rows, not ${manifest.rows[table]}`)
+  }
+  const leftOut = new Set([...manifest.lost, ...manifest.unfinished])
+  for await (const blob of listNeeded(db)) {
+    if (!leftOut.has(blob.name) && (await findBytes(folder, blob)) === undefined)
+      throw damaged(`a row speaks of the bytes ${blob.name}, which it does not hold in full`)
+  }
+}
+
+/** The database comes last: until it is there no server starts on the directory, and a restore may begin again. */
+async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => name !== DATABASE)
+  for (const name of names.sort()) await rename(join(folder, name), join(dataDir, name))
+  await syncFolder(dataDir)
+  await rename(join(folder, DATABASE), join(dataDir, DATABASE))
+  await syncFolder(dataDir)
+  await rm(folder, { recursive: true, force: true })
+  await syncFolder(dataDir)
+}
+
+function toReport(
+  { entries, format: _format, ...rest }: Manifest,
+  bucket: CopiedBytes | undefined,
+): RestoreReport {
+  const blobs = entries.filter(({ name }) => name.includes('/'))
+  return { ...rest, blobs: blobs.length, bytes: blobs.reduce((sum, { size }) => sum + size, 0), bucket }
+}

@@ -1,0 +1,145 @@
+/** Copies all rows of an SQLite database into an empty PostgreSQL one, and compares them one by one, in one transaction. */
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { StartupError } from '../startup-error.ts'
+import { listShapes, readInOrder, type TableShape } from './copy-shape.ts'
+import { fillPostgres } from './open-postgres.ts'
+import type { Tables } from './tables.ts'
+
+/** PostgreSQL's name for text it cannot hold, such as the character U+0000. */
+const UNTRANSLATABLE = '22P05'
+
+/** How far it is, a few times a second. */
+export type OnCopied = (step: 'copied' | 'compared', table: string, rows: number) => void
+
+/**
+ * Copies every table and answers how many rows each has. Unless all of them are there and the same, the database is as it was before.
+ * Tables and columns are those the database itself names. See docs/adr/0033.
+ * @throws StartupError when the PostgreSQL database holds rows, or a row would not be the same there.
+ */
+export async function copyToPostgres(
+  source: Kysely<Tables>,
+  databaseUrl: string,
+  onCopied: OnCopied = () => {},
+): Promise<Record<string, number>> {
+  return fillPostgres(databaseUrl, async (trx) => {
+    const shapes = await listShapes(source, trx)
+    await lockTables(trx, shapes)
+    await assertNoRows(trx, shapes)
+    const endDeferral = await deferReferences(trx)
+    const counts: Record<string, number> = {}
+    for (const shape of shapes) counts[shape.name] = await copyTable(source, trx, shape, onCopied)
+    await endDeferral()
+    await sql`analyze`.execute(trx)
+    for (const shape of shapes) await compareTable(source, trx, shape, onCopied)
+    return counts
+  })
+}
+
+/** Servers that run on the database already write nothing until the end of this. */
+async function lockTables(trx: Transaction<Tables>, shapes: readonly TableShape[]): Promise<void> {
+  const tables = sql.join(shapes.map(({ name }) => sql.table(name)))
+  await sql`lock table ${tables} in share row exclusive mode`.execute(trx)
+}
+
+async function assertNoRows(trx: Transaction<Tables>, shapes: readonly TableShape[]): Promise<void> {
+  for (const { name } of shapes) {
+    const { rows } = await sql`select 1 from ${sql.table(name)} limit 1`.execute(trx)
+    if (rows.length === 0) continue
+    throw new StartupError(
+      `The database in DATABASE_URL holds rows already (in ${name}), so nothing is copied into it; name an empty one.`,
+    )
+  }
+}
+
+interface Reference {
+  readonly table: string
+  readonly name: string
+}
+
+/**
+ * Has references looked at when all rows are there, for there is no order that fits them: users and parent keys name each other. The
+ * answer looks at them, and makes them as strict as they were.
+ */
+async function deferReferences(trx: Transaction<Tables>): Promise<() => Promise<void>> {
+  const { rows: references } = await sql<Reference>`
+    select conrelid::regclass::text as "table", conname as name from pg_constraint
+    where contype = 'f' and connamespace = current_schema()::regnamespace and not condeferrable`.execute(trx)
+  const alter = async (how: string) => {
+    for (const { table, name } of references)
+      await sql`alter table ${sql.raw(table)} alter constraint ${sql.ref(name)} ${sql.raw(how)}`.execute(trx)
+  }
+  await alter('deferrable initially deferred')
+  return async () => {
+    await sql`set constraints all immediate`.execute(trx)
+    await alter('not deferrable')
+  }
+}
+
+async function copyTable(
+  source: Kysely<Tables>,
+  trx: Transaction<Tables>,
+  shape: TableShape,
+  onCopied: OnCopied,
+): Promise<number> {
+  const { name } = shape
+  const columns = sql.join(shape.columns.map((column) => sql.ref(column)))
+  let count = 0
+  for await (const rows of readInOrder(source, shape)) {
+    const json = JSON.stringify(rows)
+    const records = sql`json_populate_recordset(null::${sql.table(name)}, ${json}::json)`
+    await sql`insert into ${sql.table(name)} (${columns}) select ${columns} from ${records}`
+      .execute(trx)
+      .catch((error: unknown) => {
+        throw isUntranslatable(error) ? notStorable(name) : error
+      })
+    count += rows.length
+    onCopied('copied', name, count)
+  }
+  return count
+}
+
+function isUntranslatable(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === UNTRANSLATABLE
+}
+
+function notStorable(table: string): StartupError {
+  return new StartupError(
+    `A row of ${table} holds the character U+0000, which PostgreSQL cannot keep; change or delete it, and copy again.`,
+  )
+}
+
+/** @throws StartupError naming the first row that is not the same on both sides. */
+async function compareTable(
+  source: Kysely<Tables>,
+  trx: Transaction<Tables>,
+  shape: TableShape,
+  onCopied: OnCopied,
+): Promise<void> {
+  const copies = readInOrder(trx, shape)[Symbol.asyncIterator]()
+  let count = 0
+  for await (const rows of readInOrder(source, shape)) {
+    const { value: copied = [] } = await copies.next()
+    for (const [at, row] of rows.entries()) {
+      const copy = copied[at]
+      const column = shape.columns.find((one) => copy?.[one] !== row[one])
+      if (copy === undefined || column !== undefined) throw different(shape, row, column)
+    }
+    if (copied.length > rows.length) throw different(shape, copied[rows.length])
+    count += rows.length
+    onCopied('compared', shape.name, count)
+  }
+  const { value: more = [] } = await copies.next()
+  if (more.length > 0) throw different(shape, more[0])
+}
+
+function different(
+  { name, key }: TableShape,
+  row: Readonly<Record<string, unknown>> = {},
+  column?: string,
+): StartupError {
+  const which = key.map((one) => `${one} ${JSON.stringify(row[one])}`).join(', ')
+  const what = column === undefined ? 'is on one side only' : `has another ${column}`
+  return new StartupError(
+    `The row of ${name} with ${which} ${what} in PostgreSQL; nothing was copied, and the database there is as it was.`,
+  )
+}

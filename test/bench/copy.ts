@@ -1,0 +1,45 @@
+/** How long `store copy` takes for a large installation, and whether that grows with the number of its rows. */
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { copyToPostgres } from '../../src/db/copy.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { insertInstallation } from '../support/copy.ts'
+import { type PostgresServer, query, startPostgres } from '../support/postgres.ts'
+import { BenchFailure } from './connection.ts'
+import { type Row, toRow } from './report.ts'
+import type { Stand } from './stand.ts'
+
+const MANY = 100_000
+const GOAL_SECONDS = 300
+
+/** Copies both once: what is waited for is the copy itself. */
+export async function measureCopy(stand: Stand): Promise<Row[]> {
+  const server = await startPostgres()
+  try {
+    const few = await copyOnce(stand, server, MANY / 10)
+    const many = await copyOnce(stand, server, MANY)
+    const name = `store copy of ${MANY} agents, calls and artifacts, each row compared (bare: a tenth, times 10): s`
+    return [toRow(name, [few * 10], [many], { value: GOAL_SECONDS })]
+  } finally {
+    await server.remove()
+  }
+}
+
+/** In seconds. */
+async function copyOnce(stand: Stand, server: PostgresServer, count: number): Promise<number> {
+  const name = `copy_${count}`
+  await query(server.urlOf('postgres'), `create database ${name}`)
+  const dataDir = mkdtempSync(join(stand.folder, 'copy-'))
+  const { db, close } = await openDatabase({ dataDir, role: 'server' })
+  try {
+    await insertInstallation(db, count)
+    const startedMs = performance.now()
+    const counts = await copyToPostgres(db, server.urlOf(name))
+    const seconds = (performance.now() - startedMs) / 1_000
+    for (const table of ['agents', 'usage_calls', 'artifacts'])
+      if (counts[table] !== count) throw new BenchFailure(`${counts[table]} rows of ${table} were copied`)
+    return seconds
+  } finally {
+    await close()
+  }
+}

@@ -1,0 +1,64 @@
+/** Backs installations up and puts them back in this process, the way the commands do. */
+import { createReadStream } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { pino } from 'pino'
+import { type BackupReport, createBackup } from '../../src/backup/backup.ts'
+import { toFile } from '../../src/backup/output.ts'
+import { type RestoreReport, restoreBackup } from '../../src/backup/restore.ts'
+import { readTar } from '../../src/backup/tar-reading.ts'
+import { type Entry, renderTar, toEntry } from '../../src/backup/tar-writing.ts'
+import { parseConfig } from '../../src/config.ts'
+import { systemClock } from '../../src/system-clock.ts'
+import { testEnvironment } from './app.ts'
+
+type Environment = Readonly<Record<string, string>>
+
+async function toDeps(dataDir: string, env: Environment) {
+  const { config } = await parseConfig({ ...testEnvironment, PARLEY_DATA_DIR: dataDir, ...env })
+  return { config, clock: systemClock, log: pino({ level: 'silent' }) }
+}
+
+/** `parley backup`. */
+export async function backUp(dataDir: string, archive: string, env: Environment = {}): Promise<BackupReport> {
+  return createBackup(await toDeps(dataDir, env), toFile(archive))
+}
+
+/** `parley restore`. */
+export async function putBack(
+  archive: string | Readable,
+  dataDir: string,
+  env: Environment = {},
+): Promise<RestoreReport> {
+  const source = typeof archive === 'string' ? createReadStream(archive) : archive
+  return restoreBackup(await toDeps(dataDir, env), source)
+}
+
+/** An archive, unpacked. */
+export async function readUnpacked(archive: string): Promise<Buffer> {
+  const bytes = await readFile(archive)
+  if (bytes.readUInt16BE() === 0x1f8b) return gunzipSync(bytes)
+  return bytes.readUInt32LE() === 0xfd2fb528 ? zstdDecompressSync(bytes) : bytes
+}
+
+/** The entries of an archive by their names, in its order. */
+export async function readEntries(archive: string): Promise<Map<string, Buffer>> {
+  const entries = new Map<string, Buffer>()
+  for await (const { name, bytes } of readTar(createReadStream(archive)))
+    entries.set(name, await buffer(bytes))
+  return entries
+}
+
+/** Writes an archive with these entries, as nobody but a test does. */
+export async function writeArchive(
+  path: string,
+  entries: readonly (readonly [string, Buffer])[],
+): Promise<void> {
+  async function* list(): AsyncIterable<Entry> {
+    for (const [name, bytes] of entries) yield toEntry(name, bytes)
+  }
+  const bytes = Readable.from(renderTar(list(), 0, () => {}))
+  await writeFile(path, Buffer.concat(await bytes.toArray()))
+}

@@ -3,7 +3,7 @@
 import { QueryClient } from '@tanstack/react-query'
 import { createTRPCClient, type TRPCLink } from '@trpc/client'
 import { tap } from '@trpc/server/observable'
-import { createDoorLink } from '../rpc-client/link.ts'
+import { createDoorLink } from './rpc/link.ts'
 import type { AppRouter } from '../src/rpc/router.ts'
 import { isSignedOut, ProxyRefusal, toFailure } from './failure.ts'
 import { noticeSessionEnd } from './session.ts'

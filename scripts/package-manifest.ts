@@ -24,7 +24,7 @@ export function renderManifest(own: OwnManifest) {
     bin: { parley: './src/parley.js' },
     exports: {
       '.': entry('src/index'),
-      './client': entry('rpc-client/index'),
+      './client': entry('client/rpc/index'),
       './react': entry('dist/widget/react', 'dist/widget/types/react/index'),
       './openapi.json': './openapi.json',
       './package.json': './package.json',

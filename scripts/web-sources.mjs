@@ -18,7 +18,7 @@ export const webBuilds = {
     source: 'client',
     script: 'scripts/build-console.ts',
     target: 'dist/console',
-    others: ['scripts/web-folder.ts', 'rpc-client/link.ts', 'package-lock.json'],
+    others: ['scripts/web-folder.ts', 'package-lock.json'],
   },
 }
 

@@ -36,7 +36,7 @@ describe('the tarball', () => {
     /^(README|CHANGELOG)\.md$|^LICENSE$/,
     /^src\/([\w-]+\/)*[\w-]+\.(js|d\.ts)$/,
     /^src\/artifacts\/watch\/watch\.(css|svg)$/,
-    /^rpc-client\/(index|link)\.(js|d\.ts)$/,
+    /^client\/rpc\/(index|link)\.(js|d\.ts)$/,
     /^dist\/console\/[\w.-]+\.(js|css)(\.br)?$/,
     /^dist\/widget\/([\w-]+\.(js|css)|types\/([\w-]+\/)*[\w-]+\.d\.ts)$/,
     /^dist\/(console|widget)\/manifest\.json$/,
@@ -60,7 +60,7 @@ describe('the tarball', () => {
   test('asks for what its files import, and for nothing of the checkout', async () => {
     const wanted = new Set<string>()
     const imported = /(?:\bfrom |\bimport\(|^import )['"]([^.'"][^'"]*)['"](?:;|\)|$)/gm
-    for (const path of installed.files.filter((name) => /^(src|rpc-client)\/.*\.(js|d\.ts)$/.test(name))) {
+    for (const path of installed.files.filter((name) => /^(src|client)\/.*\.(js|d\.ts)$/.test(name))) {
       for (const [, name = ''] of (await readText(path)).matchAll(imported))
         wanted.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/'))
     }

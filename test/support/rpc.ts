@@ -1,5 +1,5 @@
 /** Speaks to the typed door: with the client an application would use, and by hand where that would refuse. */
-import { type Client, createClient } from '../../rpc-client/index.ts'
+import { type Client, createClient } from '../../client/rpc/index.ts'
 import { listOperations } from '../../src/rpc/router.ts'
 import type { Answer, CallOptions, TestApp } from './app.ts'
 

@@ -3,9 +3,9 @@
 import { QueryClient } from '@tanstack/react-query'
 import { createTRPCClient, type TRPCLink } from '@trpc/client'
 import { tap } from '@trpc/server/observable'
-import { createDoorLink } from './rpc/link.ts'
 import type { AppRouter } from '../src/rpc/router.ts'
 import { isSignedOut, ProxyRefusal, toFailure } from './failure.ts'
+import { createDoorLink } from './rpc/link.ts'
 import { noticeSessionEnd } from './session.ts'
 
 const door = createDoorLink({

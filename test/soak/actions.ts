@@ -88,7 +88,7 @@ export const actions: Readonly<Record<string, Action>> = {
     share: 4,
     async run({ connections, pagePaths }) {
       for (const path of pagePaths) {
-        await connections.exchange(toHead('GET', path, '', 'accept-encoding: br\r\n'), new BytesSink(100))
+        await connections.exchange(toHead('GET', path, '', 'accept-encoding: br\r\n'), new BytesSink(1))
       }
     },
   },

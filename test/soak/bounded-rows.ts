@@ -11,7 +11,7 @@ const AT_ONCE = 500
 /** Removes old calls and audit events beside the server, until it is told to stop. */
 export async function boundRows(options: {
   dataDir: string
-  databaseUrl?: string
+  databaseUrl: string | undefined
 }): Promise<() => Promise<void>> {
   const { db, close } = await openDatabase({ ...options, role: 'command' })
   const stopping = new AbortController()

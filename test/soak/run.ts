@@ -91,12 +91,12 @@ async function soak(server: SoakServer, minutes: number): Promise<Omit<Findings,
   }
 }
 
+/** Where the rows lie: nothing where they lie in the data directory. */
 async function openDatabaseServer(isWanted: boolean) {
-  if (!isWanted) return { env: {}, options: {}, remove: async () => {} }
+  if (!isWanted) return { databaseUrl: undefined, remove: async () => {} }
   const server = await startPostgres()
   await query(server.urlOf('postgres'), 'create database soak')
-  const databaseUrl = server.urlOf('soak')
-  return { env: { DATABASE_URL: databaseUrl }, options: { databaseUrl }, remove: () => server.remove() }
+  return { databaseUrl: server.urlOf('soak'), remove: () => server.remove() }
 }
 
 async function main(): Promise<void> {
@@ -115,19 +115,19 @@ async function main(): Promise<void> {
     rmSync(folder, { recursive: true, force: true })
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
-  const database = await openDatabaseServer(values.postgres ?? false)
+  const { databaseUrl, remove } = await openDatabaseServer(values.postgres ?? false)
   try {
     const dataDir = join(folder, 'data')
     const othersShare = watchOthers()
-    const server = await startSoakServer(dataDir, database.env)
-    const unbound = await boundRows({ dataDir, ...database.options })
+    const server = await startSoakServer(dataDir, databaseUrl)
+    const unbound = await boundRows({ dataDir, databaseUrl })
     const findings = await soak(server, minutes).finally(unbound)
     await server.stop()
     const whole = { ...findings, othersShare: othersShare() }
     process.stdout.write(renderFindings(whole))
     process.exitCode = isGood(whole) ? 0 : 1
   } finally {
-    await database.remove()
+    await remove()
   }
 }
 

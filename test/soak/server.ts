@@ -23,14 +23,15 @@ export interface SoakServer extends Server {
   forgetLateness(): void
 }
 
-/** Starts it on an empty data directory. */
-export async function startSoakServer(
-  dataDir: string,
-  env: Readonly<Record<string, string>>,
-): Promise<SoakServer> {
+/** Starts it on an empty data directory, and on an empty PostgreSQL database where one is named. */
+export async function startSoakServer(dataDir: string, databaseUrl: string | undefined): Promise<SoakServer> {
   const probe = join(import.meta.dirname, 'probe.ts')
   const words = ['--expose-gc', '--import', probe, 'src/main.ts', 'serve']
-  const settings = { PORT: '0', LOG_LEVEL: 'warn', PARLEY_DATA_DIR: dataDir, ...unreachedLimits, ...env }
+  const settings = {
+    ...{ PORT: '0', LOG_LEVEL: 'warn', PARLEY_DATA_DIR: dataDir },
+    ...unreachedLimits,
+    ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+  }
   const server = await startProcess(process.execPath, words, settings, true)
   const say = (word: Word) => void server.child.send(word)
   return {

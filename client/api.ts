@@ -1,16 +1,15 @@
 /** The console's way to its server: typed calls, several in one request, chats as streams. Decision: 10; measurements.md 4. */
 
 import { QueryClient } from '@tanstack/react-query'
-import { createTRPCClient, httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@trpc/client'
+import { createTRPCClient, type TRPCLink } from '@trpc/client'
 import { tap } from '@trpc/server/observable'
-import superjson from 'superjson'
 import type { AppRouter } from '../src/rpc/router.ts'
 import { isSignedOut, ProxyRefusal, toFailure } from './failure.ts'
+import { createDoorLink } from './rpc/link.ts'
 import { noticeSessionEnd } from './session.ts'
 
-const options = {
+const door = createDoorLink({
   url: '/trpc',
-  transformer: superjson,
   // What another site's form could not send. Security: 2.3.
   headers: { 'X-Requested-With': 'parley' },
   fetch: async (...request: Parameters<typeof fetch>) => {
@@ -19,10 +18,7 @@ const options = {
     if (answer.status === 401 && !isOurs) throw new ProxyRefusal()
     return answer
   },
-} as const
-
-/** Longer addresses are refused by some proxies. */
-const LONGEST_URL = 4_000
+})
 
 /** Whatever is refused because nobody is signed in says so; a link that signs nobody in says so itself. */
 const watchSession: TRPCLink<AppRouter> =
@@ -35,14 +31,7 @@ const watchSession: TRPCLink<AppRouter> =
   }
 
 export const api = createTRPCClient<AppRouter>({
-  links: [
-    watchSession,
-    splitLink({
-      condition: ({ path }) => path.startsWith('chat.'),
-      true: httpBatchStreamLink({ ...options, maxItems: 1 }),
-      false: httpBatchLink({ ...options, maxURLLength: LONGEST_URL }),
-    }),
-  ],
+  links: [watchSession, door],
 })
 
 const MOST_RETRIES = 2

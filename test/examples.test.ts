@@ -52,6 +52,10 @@ test('docs/uploads.md shows it', async () => {
   expect(await read('docs/uploads.md')).toContain(`\`\`\`js\n${await read('examples/uploads.mjs')}\`\`\`\n`)
 })
 
+test('docs/library.md shows the one that the tests of the package run', async () => {
+  expect(await read('docs/library.md')).toContain(`\`\`\`js\n${await read('examples/library.mjs')}\`\`\`\n`)
+})
+
 test('the README shows it', async () => {
   expect(await read('README.md')).toContain(`\`\`\`js\n${await read('examples/hooks.mjs')}\`\`\`\n`)
 })

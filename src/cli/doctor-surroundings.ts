@@ -6,16 +6,16 @@ import { BackendFailure } from '../chat/backend.ts'
 import { createRemote, type RemoteConfig } from '../chat/backends/create.ts'
 import type { Config, LocalModelConfig } from '../config.ts'
 import { listen } from '../http-server.ts'
+import { findNodeTrouble } from '../node-version.ts'
 import { StartupError } from '../startup-error.ts'
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts'
 
-const NODE_MAJOR = 24
 const MODEL_LIST_MS = 5_000
 const HEALTH_MS = 2_000
 
 export function checkNode(version: string): Finding {
-  if (Number.parseInt(version, 10) >= NODE_MAJOR) return ok('node', version)
-  return fail('node', `${version} is too old: ${NODE_MAJOR} is needed; \`npm run parley\` uses the right one`)
+  const trouble = findNodeTrouble(version)
+  return trouble === undefined ? ok('node', version) : fail('node', trouble)
 }
 
 /** Asks every provider for its model list, as a start does. */

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { serviceActor } from '../audit/actor.ts'
 import { createSignInLink, renderSignInUrl } from '../console/sessions.ts'
 import type { Service } from '../service.ts'
+import { commandName } from './command-name.ts'
 
 /** After a crash, so long for answers under way. Security: 2.4. */
 const CRASH_DRAIN_MS = 5_000
@@ -32,7 +33,7 @@ async function describeLink(deps: Service['deps'], url: string): Promise<string 
     await createSignInLink(deps, serviceActor),
   )
   return `
-Sign in to the console, once and within 15 minutes (later: npm run parley -- sign-in):
+Sign in to the console, once and within 15 minutes (later: ${commandName} sign-in):
 
   ${signInUrl}`
 }

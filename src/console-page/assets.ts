@@ -33,7 +33,7 @@ export interface ConsoleAssets {
   readonly styles: readonly string[]
 }
 
-/** Beside `src` as beside the compiled `dist`: two folders up from this file. */
+/** Beside `src`, here as in the package. */
 const builtFolder = new URL('../../dist/console/', import.meta.url)
 
 /**

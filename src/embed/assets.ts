@@ -30,7 +30,7 @@ export interface WidgetPart {
 
 export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
 
-/** Beside `src` as beside the compiled `dist`: two folders up from this file. */
+/** Beside `src`, here as in the package. */
 const builtFolder = new URL('../../dist/widget/', import.meta.url)
 
 /**

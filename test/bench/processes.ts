@@ -17,10 +17,13 @@ const running = new Set<ChildProcess>()
 /** A server process that accepts requests. */
 export interface Server {
   readonly port: number
+  readonly child: ChildProcess
   /** `performance.now()` when the process was spawned. */
   readonly spawnedMs: number
   /** The first parent key it prints. @throws BenchFailure when it prints none. */
   printedKey(): Promise<string>
+  /** The link of its first start, which signs in to the console. @throws BenchFailure when it prints none. */
+  printedLink(): Promise<string>
   /** CPU nanoseconds all its threads have used so far. */
   cpuNs(): number
   /** Resident memory, in KB. */
@@ -49,7 +52,7 @@ export function watchOthers(): () => number {
 
 /** Starts the scripted backend, on the bench's own core. */
 export function startUpstream(): Promise<Server> {
-  return start(process.execPath, ['test/bench/upstream.ts'], {})
+  return startProcess(process.execPath, ['test/bench/upstream.ts'], {})
 }
 
 /** Starts the bare pass-through, on the servers' core. */
@@ -58,13 +61,24 @@ export function startBare(upstreamPort: number, isPinned: boolean, folder: strin
   return startOnServerCore(isPinned, ['test/bench/bare.ts', url, folder], {})
 }
 
+const unreached = '1000000000'
+
+/** Limits that are on, and too high to be met. */
+export const unreachedLimits = {
+  PARLEY_RATE_LIMIT_PARENT: unreached,
+  PARLEY_RATE_LIMIT_AGENT: unreached,
+  PARLEY_RATE_LIMIT_AGENT_ADDRESS: unreached,
+  PARLEY_MAX_STREAMS_PARENT: unreached,
+  PARLEY_MAX_STREAMS_AGENT: unreached,
+  PARLEY_MAX_STREAMS_ADDRESS: unreached,
+} as const
+
 /** Starts the service as it is, on the servers' core, with limits on but too high to be met. */
 export async function startService(
   upstreamPort: number,
   isPinned: boolean,
   dataDir: string,
 ): Promise<Server> {
-  const unreached = '1000000000'
   return startOnServerCore(isPinned, ['src/main.ts', 'serve'], {
     PORT: String(await findFreePort()),
     HOST: '127.0.0.1',
@@ -75,12 +89,7 @@ export async function startService(
     PARLEY_BACKEND: 'gateway',
     PARLEY_GATEWAY_URL: `http://127.0.0.1:${upstreamPort}/v1`,
     PARLEY_GATEWAY_API_KEY: 'sk-bench',
-    PARLEY_RATE_LIMIT_PARENT: unreached,
-    PARLEY_RATE_LIMIT_AGENT: unreached,
-    PARLEY_RATE_LIMIT_AGENT_ADDRESS: unreached,
-    PARLEY_MAX_STREAMS_PARENT: unreached,
-    PARLEY_MAX_STREAMS_AGENT: unreached,
-    PARLEY_MAX_STREAMS_ADDRESS: unreached,
+    ...unreachedLimits,
   })
 }
 
@@ -92,27 +101,38 @@ export function killAll(): void {
 function startOnServerCore(isPinned: boolean, args: string[], env: Record<string, string>): Promise<Server> {
   // taskset replaces itself by the server, so the child's id is the server's.
   return isPinned
-    ? start('taskset', ['-c', '0', process.execPath, ...args], env)
-    : start(process.execPath, args, env)
+    ? startProcess('taskset', ['-c', '0', process.execPath, ...args], env)
+    : startProcess(process.execPath, args, env)
 }
 
-async function start(command: string, args: string[], env: Record<string, string>): Promise<Server> {
+/**
+ * Starts a program that prints where it listens. Nothing of the caller's environment reaches it but the search path. With a channel it
+ * can be sent messages.
+ */
+export async function startProcess(
+  command: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  hasChannel = false,
+): Promise<Server> {
   const spawnedMs = performance.now()
   const child = spawn(command, args, {
     cwd: root,
-    // Nothing of the caller's environment but the search path: no setting of theirs may change the figures.
+    // No setting of theirs may change the figures.
     env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(hasChannel ? (['ipc'] as const) : [])],
   })
   running.add(child)
   child.once('exit', () => running.delete(child))
-  const output = new Output(child, args.find((arg) => arg.endsWith('.ts')) ?? command)
+  const output = new Output(child, args.findLast((arg) => arg.endsWith('.ts')) ?? command)
   const port = Number(await output.find(/listening on http:\/\/\S*?:(\d+)\s/, startLimitMs))
   const pid = child.pid as number
   return {
     port,
     spawnedMs,
+    child,
     printedKey: () => output.find(/(svc_[0-9A-Za-z]+)[^0-9A-Za-z]/, keyLimitMs),
+    printedLink: () => output.find(/\/sign-in#([\w-]+)\s/, keyLimitMs),
     cpuNs: () => readCpuNs(pid),
     residentKb: () => readMemoryKb(pid, 'VmRSS'),
     highestKb() {

@@ -50,7 +50,8 @@ export function embeddingsRequest(key: string, model: string, encoding: 'float' 
   return post('/v1/embeddings', key, JSON.stringify({ model, input, encoding_format: encoding }))
 }
 
-function post(path: string, key: string, body: string): Buffer {
+/** A request with a JSON body. */
+export function post(path: string, key: string, body: string): Buffer {
   const head = [
     `POST ${path} HTTP/1.1`,
     'host: 127.0.0.1',

@@ -1,38 +1,17 @@
 /** Speaks to the typed door: with the client an application would use, and by hand where that would refuse. */
-import {
-  createTRPCClient,
-  httpBatchLink,
-  httpBatchStreamLink,
-  splitLink,
-  type TRPCClient,
-} from '@trpc/client'
-import superjson from 'superjson'
-import type { AppRouter } from '../../src/rpc/router.ts'
+import { type Client, createClient } from '../../client/rpc/index.ts'
 import { listOperations } from '../../src/rpc/router.ts'
 import type { Answer, CallOptions, TestApp } from './app.ts'
 
-/**
- * The typed client of the console and the widget: ordinary calls in batches, chat as a stream. It presents a key, or whatever headers
- * it is given.
- */
+/** The typed client. It presents a key, or whatever headers it is given. */
 export function createTypedClient(
   app: TestApp,
   credential: string | Readonly<Record<string, string>> = app.key,
-): TRPCClient<AppRouter> {
-  const options = {
-    url: `${app.url}/trpc`,
-    transformer: superjson,
-    headers: typeof credential === 'string' ? { Authorization: `Bearer ${credential}` } : credential,
-  }
-  return createTRPCClient<AppRouter>({
-    links: [
-      splitLink({
-        condition: ({ path }) => path === 'chat.stream',
-        true: httpBatchStreamLink({ ...options, maxItems: 1 }),
-        false: httpBatchLink(options),
-      }),
-    ],
-  })
+): Client {
+  const { url } = app
+  return createClient(
+    typeof credential === 'string' ? { url, key: credential } : { url, headers: credential },
+  )
 }
 
 const kinds = new Map(listOperations().map(({ name, operation }) => [name, operation.kind]))

@@ -1,0 +1,22 @@
+/** Runs the service inside a program of its own, and talks to it: node library.mjs, where the package `parley` is installed. */
+import { createService, parseConfig } from 'parley'
+import { createClient } from 'parley/client'
+
+const { config } = await parseConfig({ PORT: '0', PARLEY_DATA_DIR: ':memory:' })
+const service = await createService({
+  config,
+  tools: { greet: { description: 'Greets somebody.', handler: ({ name }) => `Welcome, ${name}!` } },
+  onUploadComplete: ({ filename }) => process.stdout.write(`${filename} has arrived\n`),
+})
+
+const owner = createClient({ url: service.url, key: service.firstParentKey })
+const yaml = 'name: Porter\ninstructions: Greet whoever comes in.\ntools: [greet]\n'
+const { agent_key: key } = await owner.agents.create.mutate({ yaml })
+
+const visitor = createClient({ url: service.url, key })
+const messages = [{ role: 'user', content: '[[tool:greet {"name":"Ada"}]]' }]
+for await (const chunks of await visitor.chat.stream.mutate({ messages })) {
+  for (const { choices } of chunks) process.stdout.write(choices[0]?.delta.content ?? '')
+}
+process.stdout.write('\n')
+await service.close()

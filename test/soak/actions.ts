@@ -1,0 +1,135 @@
+/** What the soak's clients do, each a short piece of what real ones do; every answer is looked at. */
+import { setTimeout as wait } from 'node:timers/promises'
+import { BenchFailure } from '../bench/connection.ts'
+import { JsonSink } from '../bench/load.ts'
+import { post } from '../bench/requests.ts'
+import { toHead } from '../bench/transfers.ts'
+import {
+  beginUpload,
+  callUpload,
+  patchUpload,
+  readArtifact,
+  readOffset,
+  uploadWhole,
+} from '../support/uploads.ts'
+import { BytesSink, TextSink } from './sinks.ts'
+import { agentYaml, removeArtifact, type World } from './world.ts'
+
+/** One thing to do; of a hundred in a row so many are of this kind. */
+export interface Action {
+  readonly share: number
+  run(world: World): Promise<void>
+}
+
+const CHAT = '/v1/chat/completions'
+const question = 'How often should I water thyme on a dry balcony?'
+/** A stream of the pace of a quick model. */
+const told = '[[tokens:40]][[delay:10]] Tell me about thyme.'
+const UPLOAD_BYTES = 256 * 1024
+/** A server notices a moment after a client that it has gone, and holds its upload until then. */
+const PATIENCE = { tries: 50, pauseMs: 20 }
+
+function toChat(world: World, content: string, stream: boolean): Buffer {
+  const body = { messages: [{ role: 'user', content }], ...(stream && { stream }) }
+  return post(CHAT, world.agentKey, JSON.stringify(body))
+}
+
+function isEcho(body: unknown): boolean {
+  const { choices } = body as { choices?: { message?: { content?: string } }[] }
+  return choices?.[0]?.message?.content === `You said: ${question}`
+}
+
+function isReady(body: unknown): boolean {
+  return (body as { state?: string }).state === 'ready'
+}
+
+export const actions: Readonly<Record<string, Action>> = {
+  chat: {
+    share: 40,
+    async run(world) {
+      await world.connections.exchange(toChat(world, question, false), new JsonSink(isEcho))
+    },
+  },
+  stream: {
+    share: 15,
+    async run(world) {
+      const { text } = await world.connections.exchange(toChat(world, told, true), new TextSink())
+      const isWhole = text.endsWith('data: [DONE]\n\n') && text.split('"content":"').length > 40
+      if (!isWhole) throw new BenchFailure(`The stream is not whole: …${text.slice(-200)}`)
+    },
+  },
+  'stream, broken off': {
+    share: 3,
+    run: (world) => world.connections.breakOff(toChat(world, told, true)),
+  },
+  'upload, interrupted and resumed': { share: 6, run: uploadInTwo },
+  status: {
+    share: 26,
+    async run(world) {
+      const request = toHead('GET', `/artifacts/${world.artifactId}/status`, world.target.key)
+      await world.connections.exchange(request, new JsonSink(isReady))
+    },
+  },
+  console: {
+    share: 6,
+    async run({ page, agentId }) {
+      const [me, { data }, agent] = await Promise.all([
+        page.manager.me.query(),
+        page.agents.list.query({ limit: 20 }),
+        page.agents.get.query({ agent_id: agentId }),
+        page.usage.lastDays.query(),
+      ])
+      const checked = await page.agents.check.mutate({ yaml: agentYaml })
+      const isRight = me.agents === 20 && data.length === 20 && agent.agent_id === agentId
+      if (!isRight || checked === undefined) throw new BenchFailure('The console was told something else.')
+    },
+  },
+  'page load': {
+    share: 4,
+    async run({ connections, pagePaths }) {
+      for (const path of pagePaths) {
+        await connections.exchange(toHead('GET', path, '', 'accept-encoding: br\r\n'), new BytesSink(1))
+      }
+    },
+  },
+}
+
+/** Sends half of an upload, goes away in the middle of a request, asks where to go on, sends the rest, and gives it up before its end. */
+async function uploadInTwo({ target }: World): Promise<void> {
+  const bytes = Buffer.alloc(UPLOAD_BYTES, 'parley ')
+  // One byte more is declared than is sent: what is whole would be converted.
+  const begun = await beginUpload(target, { size: bytes.length + 1, metadata: { filename: 'a.mp4' } })
+  const half = bytes.subarray(0, UPLOAD_BYTES / 2)
+  await patchUpload(target, begun, 0, breakingAfter(half)).catch(() => {})
+  let offset = await readOffset(target, begun)
+  for (let tries = 0; offset < bytes.length; tries++) {
+    const { status, headers } = await patchUpload(target, begun, offset, bytes.subarray(offset))
+    if (status === 204) offset = Number(headers.get('upload-offset'))
+    else if ((status === 423 || status === 409) && tries < PATIENCE.tries) {
+      await wait(PATIENCE.pauseMs)
+      offset = await readOffset(target, begun)
+    } else throw new BenchFailure(`The upload did not go on: ${status}.`)
+  }
+  const { status } = await callUpload(target, 'DELETE', begun.location)
+  if (status !== 204) throw new BenchFailure(`The upload was not given up: ${status}.`)
+}
+
+function breakingAfter(bytes: Buffer): ReadableStream {
+  let isSent = false
+  return new ReadableStream({
+    pull(controller) {
+      if (isSent) controller.error(new Error('the client went away'))
+      else controller.enqueue(bytes)
+      isSent = true
+    },
+  })
+}
+
+/** A picture goes in, is made anew in a process of its own, comes out, and is removed. */
+export async function convertPicture(world: World): Promise<void> {
+  const metadata = { filename: 'a.png', kind: 'thumbnail' }
+  const { id } = await uploadWhole(world.target, world.picture, { metadata })
+  const bytes = await readArtifact(world.target, id)
+  if (bytes.equals(world.picture)) throw new BenchFailure('The picture was not converted.')
+  await removeArtifact(world, id)
+}

@@ -1,0 +1,38 @@
+/** Keeps the rows of a soak few: what an installation keeps for weeks goes after seconds, so that memory is what is measured. */
+import { setTimeout as wait } from 'node:timers/promises'
+import { openDatabase } from '../../src/db/open.ts'
+import { callIdsFrom } from '../../src/usage/books.ts'
+import { deleteCallsBefore } from '../../src/usage/store.ts'
+
+const EVERY_MS = 2_000
+const KEPT_MS = 20_000
+const AT_ONCE = 500
+
+/** Removes old calls and audit events beside the server, until it is told to stop. */
+export async function boundRows(options: {
+  dataDir: string
+  databaseUrl: string | undefined
+}): Promise<() => Promise<void>> {
+  const { db, close } = await openDatabase({ ...options, role: 'command' })
+  const stopping = new AbortController()
+
+  async function trim(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const firstKeptMs = Date.now() - KEPT_MS
+      // In small pieces: while it writes, the server does not.
+      while ((await deleteCallsBefore(db, callIdsFrom(firstKeptMs), AT_ONCE)) === AT_ONCE);
+      await db
+        .deleteFrom('audit_events')
+        .where('created_at', '<', Math.floor(firstKeptMs / 1e3))
+        .execute()
+      await wait(EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  const trimming = trim()
+  return async () => {
+    stopping.abort()
+    await trimming
+    await close()
+  }
+}

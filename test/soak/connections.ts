@@ -1,0 +1,35 @@
+/** Keep-alive connections that are taken when they are needed and given back afterwards, the one that waited longest first. */
+import { Connection, type Sink } from '../bench/connection.ts'
+
+export class Connections {
+  private readonly port: number
+  private readonly waiting: Connection[] = []
+
+  constructor(port: number) {
+    this.port = port
+  }
+
+  /** Sends a request; resolves when its whole answer has gone into the sink. @throws BenchFailure */
+  async exchange<S extends Sink>(request: Buffer, sink: S): Promise<S> {
+    const connection = this.waiting.shift() ?? (await Connection.open(this.port))
+    await connection.exchange(request, sink)
+    this.waiting.push(connection)
+    return sink
+  }
+
+  /** Sends a request and leaves as soon as the first bytes of its answer are there. */
+  async breakOff(request: Buffer): Promise<void> {
+    const connection = await Connection.open(this.port)
+    await new Promise<void>((resolve, reject) => {
+      const onPayload = () => {
+        connection.close()
+        resolve()
+      }
+      connection.exchange(request, { onPayload, onEnd: () => resolve() }).catch(reject)
+    })
+  }
+
+  close(): void {
+    for (const connection of this.waiting.splice(0)) connection.close()
+  }
+}

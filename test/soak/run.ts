@@ -1,0 +1,140 @@
+/** `npm run soak`: the service at half of its capacity for ten minutes; does its memory grow, does it stay quick? How: docs/soak.md. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { BenchFailure } from '../bench/connection.ts'
+import { killAll, watchOthers } from '../bench/processes.ts'
+import { median } from '../bench/rounds.ts'
+import { query, startPostgres } from '../support/postgres.ts'
+import { boundRows } from './bounded-rows.ts'
+import { type Findings, isGood, renderFindings } from './report.ts'
+import { type Sample, type SoakServer, startSoakServer } from './server.ts'
+import { Traffic } from './traffic.ts'
+import { createWorld } from './world.ts'
+
+const usage = `npm run soak -- [options]
+
+  --minutes <n>    how long it is measured, 10 unless given; the first of them is what memory is compared with
+  --postgres       on a PostgreSQL server of its own instead of SQLite
+`
+
+/** How the pace is found: from this one on, each step goes by what the one before has cost. */
+const FIRST_PER_SECOND = 50
+const STEPS = 5
+const STEP_MS = 6_000
+/** A step may multiply the pace by this: code that has hardly run is slow. */
+const MOST_FASTER = 3
+const HALF_A_CORE = 0.5
+const MINUTE_MS = 60_000
+const PICTURE_EVERY_MS = 20_000
+/** Memory is what is in the middle of so many samples. */
+const SAMPLES = 5
+const BETWEEN_SAMPLES_MS = 1_000
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+/** The share of a core that the server takes for a while. */
+async function watchCpu(server: SoakServer, forMs: number): Promise<number> {
+  const before = { ns: server.cpuNs(), ms: performance.now() }
+  await wait(forMs)
+  return (server.cpuNs() - before.ns) / 1e6 / (performance.now() - before.ms)
+}
+
+/** Has the traffic take half of the core that the server's own code can run on. */
+async function findPace(server: SoakServer, traffic: Traffic): Promise<void> {
+  for (let step = 0; step < STEPS; step++) {
+    const share = await watchCpu(server, STEP_MS)
+    say(`${traffic.perSecond.toFixed(0)} actions a second take ${(share * 100).toFixed(0)} % of a core`)
+    traffic.perSecond *= Math.min(MOST_FASTER, HALF_A_CORE / share)
+  }
+}
+
+async function sampleMemory(server: SoakServer): Promise<Sample> {
+  const samples: Sample[] = []
+  for (let count = 0; count < SAMPLES; count++) {
+    samples.push(await server.sample())
+    await wait(BETWEEN_SAMPLES_MS)
+  }
+  const middle = (field: keyof Sample) => median(samples.map((sample) => sample[field]))
+  const sample = { residentMb: middle('residentMb'), liveMb: middle('liveMb') }
+  const { latenessP99Ms, latenessMaxMs } = samples[0] as Sample
+  say(
+    `in use ${sample.liveMb.toFixed(1)} MB, resident ${sample.residentMb.toFixed(1)} MB, lateness p99 ${latenessP99Ms.toFixed(1)} ms`,
+  )
+  return { ...sample, latenessP99Ms, latenessMaxMs }
+}
+
+async function soak(server: SoakServer, minutes: number): Promise<Omit<Findings, 'othersShare'>> {
+  const world = await createWorld(server)
+  const traffic = new Traffic(world, FIRST_PER_SECOND, PICTURE_EVERY_MS)
+  try {
+    await findPace(server, traffic)
+    await wait(MINUTE_MS)
+    const first = await sampleMemory(server)
+    server.forgetLateness()
+    const shares: number[] = []
+    let last = first
+    for (let minute = 1; minute < minutes; minute++) {
+      shares.push(await watchCpu(server, MINUTE_MS))
+      last = await sampleMemory(server)
+    }
+    const cpuShare = shares.reduce((sum, share) => sum + share, 0) / shares.length
+    const { perSecond, skipped, tallies } = traffic
+    return { minutes, perSecond, cpuShare, first, last, skipped, tallies }
+  } finally {
+    await traffic.stop()
+    world.connections.close()
+  }
+}
+
+/** Where the rows lie: nothing where they lie in the data directory. */
+async function openDatabaseServer(isWanted: boolean) {
+  if (!isWanted) return { databaseUrl: undefined, remove: async () => {} }
+  const server = await startPostgres()
+  await query(server.urlOf('postgres'), 'create database soak')
+  return { databaseUrl: server.urlOf('soak'), remove: () => server.remove() }
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { minutes: { type: 'string' }, postgres: { type: 'boolean' }, help: { type: 'boolean' } },
+  })
+  const minutes = Number(values.minutes ?? 10)
+  if (values.help || !Number.isInteger(minutes) || minutes < 2) {
+    process.stdout.write(usage)
+    process.exitCode = values.help ? 0 : 2
+    return
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'parley-soak-'))
+  process.once('exit', () => {
+    killAll()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+  const { databaseUrl, remove } = await openDatabaseServer(values.postgres ?? false)
+  try {
+    const dataDir = join(folder, 'data')
+    const othersShare = watchOthers()
+    const server = await startSoakServer(dataDir, databaseUrl)
+    const unbound = await boundRows({ dataDir, databaseUrl })
+    const findings = await soak(server, minutes).finally(unbound)
+    await server.stop()
+    const whole = { ...findings, othersShare: othersShare() }
+    process.stdout.write(renderFindings(whole))
+    process.exitCode = isGood(whole) ? 0 : 1
+  } finally {
+    await remove()
+  }
+}
+
+try {
+  await main()
+} catch (error) {
+  if (!(error instanceof BenchFailure)) throw error
+  say(error.message)
+  process.exit(1)
+}

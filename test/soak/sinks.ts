@@ -1,0 +1,36 @@
+/** Take in answers as the soak looks at them: right or wrong, and no figures. */
+import { BenchFailure, type Sink } from '../bench/connection.ts'
+
+/** Wants 200, and keeps the text. */
+export class TextSink implements Sink {
+  private readonly pieces: Buffer[] = []
+  text = ''
+
+  onPayload(piece: Buffer): void {
+    this.pieces.push(piece)
+  }
+
+  onEnd(status: number): void {
+    this.text = Buffer.concat(this.pieces).toString()
+    if (status !== 200) throw new BenchFailure(`Status ${status}: ${this.text.slice(0, 200)}`)
+  }
+}
+
+/** Wants 200 and at least so many bytes, and keeps none. */
+export class BytesSink implements Sink {
+  private readonly atLeast: number
+  private received = 0
+
+  constructor(atLeast: number) {
+    this.atLeast = atLeast
+  }
+
+  onPayload(piece: Buffer): void {
+    this.received += piece.length
+  }
+
+  onEnd(status: number): void {
+    if (status === 200 && this.received >= this.atLeast) return
+    throw new BenchFailure(`Status ${status}, ${this.received} bytes.`)
+  }
+}

@@ -25,6 +25,7 @@ const rooms = [
   'embed',
   'console-page',
   'shared-state',
+  'observability',
 ]
 const imports = listImports()
 const files = listSourceFiles()
@@ -124,6 +125,13 @@ describe('a package stays where it belongs', () => {
     yauzl: (path) => path.startsWith('conversion/archive'),
     '@aws-sdk/client-s3': (path) => path.startsWith('storage/s3/'),
     ioredis: (path) => path.startsWith('shared-state/redis/'),
+    'prom-client': (path) => path === 'observability/scrape.ts',
+    ...Object.fromEntries(
+      ['api', 'core', 'resources', 'sdk-trace', 'exporter-trace-otlp-http'].map((name) => [
+        `@opentelemetry/${name}`,
+        (path: string) => path.startsWith('observability/otel/'),
+      ]),
+    ),
   }
   test.each(Object.entries(homes))('%s', (name, isHome) => {
     expect(offences((one) => packageOf(one) === name && !isHome(one.from))).toEqual([])

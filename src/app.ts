@@ -23,7 +23,7 @@ import {
   toPairs,
 } from './rest/headers.ts'
 import { boundUnreadBody } from './rest/linger.ts'
-import { createMetricsPage } from './rest/metrics.ts'
+import { assertMayReadMetrics } from './rest/metrics.ts'
 import { type PageFile, watchPages } from './rest/pages.ts'
 import { listRestOperations } from './rest/routes.ts'
 import { createUploadDoor } from './rest/uploads/door.ts'
@@ -113,7 +113,11 @@ function createPages(options: AppOptions, arrivalOf: (request: IncomingMessage) 
     const { isReady, report } = await options.health.read()
     response.status(isReady ? 200 : 503).json(report)
   })
-  app.get('/metrics', setSecurityHeaders, createMetricsPage(deps, options.scrape, arrivalOf))
+  app.get('/metrics', setSecurityHeaders, async (request, response) => {
+    await assertMayReadMetrics(deps, request, arrivalOf(request))
+    const { mediaType, text } = await options.scrape()
+    response.type(mediaType).send(text)
+  })
   app.get('/openapi.json', setSecurityHeaders, (_request, response) => {
     response.type('application/json').send(options.openapi)
   })

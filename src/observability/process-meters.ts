@@ -1,10 +1,6 @@
 /** What this process takes: time, memory, files, and how long it keeps others waiting. Nothing is watched until somebody asks. */
 import { readdir } from 'node:fs/promises'
-import {
-  constants,
-  monitorEventLoopDelay,
-  PerformanceObserver,
-} from 'node:perf_hooks'
+import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import type { Clock } from '../deps.ts'
 import { pauseBounds } from './bounds.ts'
 import { type Looked, lookUp, type Meter, Spreads } from './meters.ts'

@@ -1,10 +1,8 @@
 /** `/metrics`, and who may read it. Decision: 3 (Doors). */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { RequestHandler } from 'express'
 import ipaddr from 'ipaddr.js'
 import type { Deps } from '../deps.ts'
-import type { Scraped } from '../observability/scrape.ts'
 import { refuseUnknown } from '../rpc/authorize.ts'
 import { type Arrival, CallContext } from '../rpc/context.ts'
 
@@ -12,34 +10,29 @@ import { type Arrival, CallContext } from '../rpc/context.ts'
 const forwardingHeader =
   /^(forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-forwarded-.+)$/
 
+const words = {
+  missing:
+    'The metrics are for programs on this machine, and for `Authorization: Bearer <PARLEY_METRICS_TOKEN>`.',
+  invalid: 'This is not the token of the metrics.',
+}
+
 /**
- * Answers with everything that is counted: to a program on this machine that nobody has forwarded, and to whoever presents the
- * operator's token. A token that is sent has to be that one, wherever it comes from.
+ * Lets pass a program on this machine that nobody has forwarded, and whoever presents the operator's token. A token that is sent has to be
+ * that one, wherever it comes from.
+ * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`.
  */
-export function createMetricsPage(
+export async function assertMayReadMetrics(
   deps: Deps,
-  scrape: () => Promise<Scraped>,
-  arrivalOf: (request: IncomingMessage) => Arrival,
-): RequestHandler {
+  request: IncomingMessage,
+  arrival: Arrival,
+): Promise<void> {
   const { metricsToken } = deps.config
-  const isAdmitted = (request: IncomingMessage, bearer: string | undefined) =>
+  const { bearer } = arrival
+  const isAdmitted =
     bearer === undefined
       ? isFromThisMachine(request)
       : metricsToken !== undefined && isSame(bearer, metricsToken)
-
-  return async (request, response) => {
-    const arrival = arrivalOf(request)
-    if (!isAdmitted(request, arrival.bearer)) {
-      const context = new CallContext(deps, arrival)
-      await refuseUnknown(
-        context,
-        'The metrics are for programs on this machine, and for `Authorization: Bearer <PARLEY_METRICS_TOKEN>`.',
-        'This is not the token of the metrics.',
-      )
-    }
-    const { mediaType, text } = await scrape()
-    response.type(mediaType).send(text)
-  }
+  if (!isAdmitted) await refuseUnknown(new CallContext(deps, arrival), words)
 }
 
 function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {

@@ -60,14 +60,10 @@ export function findCaller({
 
 /**
  * Refuses a call that came without a good credential. It counts against its address; a good key from there is never held back.
- * `missing` and `invalid` are what a caller without one, or with a wrong one, is told. Decision: 3.
+ * `words` are what a caller without one, or with a wrong one, is told. Decision: 3.
  * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`.
  */
-export async function refuseUnknown(
-  context: CallContext<AnyCaller>,
-  missing = 'No API key was sent: use the header `Authorization: Bearer <key>`.',
-  invalid = 'The API key is not valid.',
-): Promise<never> {
+export async function refuseUnknown(context: CallContext<AnyCaller>, words = aboutKeys): Promise<never> {
   const { deps, arrival } = context
   const limit = deps.config.limits.authFailures
   if (limit > 0) {
@@ -81,8 +77,13 @@ export async function refuseUnknown(
     }
   }
   throw arrival.bearer === undefined && arrival.token === undefined
-    ? new ServiceError('missing_api_key', missing)
-    : new ServiceError('invalid_api_key', invalid)
+    ? new ServiceError('missing_api_key', words.missing)
+    : new ServiceError('invalid_api_key', words.invalid)
+}
+
+const aboutKeys = {
+  missing: 'No API key was sent: use the header `Authorization: Bearer <key>`.',
+  invalid: 'The API key is not valid.',
 }
 
 async function countRequest(context: CallContext<AnyCaller>, caller: AnyCaller): Promise<void> {

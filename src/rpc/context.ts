@@ -42,6 +42,11 @@ export class CallContext<C extends AnyCaller = Caller> {
     this.arrival.watch.caller = caller
   }
 
+  /** The service's parts for verbs that may have to write a line: it says which request it belongs to. */
+  get tellingDeps(): Deps {
+    return { ...this.deps, log: this.deps.log.child(this.arrival.watch.line) }
+  }
+
   setHeader(name: string, value: string): void {
     this.headers.push(name, value)
   }

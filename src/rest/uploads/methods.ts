@@ -74,7 +74,7 @@ async function appendFirst(
   linkJobs(deps, context, row)
   try {
     const part = { offset: 0, declaredBytes: undefined, bodyBytes }
-    return await appendBytes(deps, row, part, request, signal)
+    return await appendBytes(context.tellingDeps, row, part, request, signal)
   } catch (error) {
     const isGone = error instanceof ServiceError && error.reason === 'checksum_mismatch'
     if (!isGone) context.setHeader('Location', locationOf(row))
@@ -110,7 +110,7 @@ export async function answerPatch(call: UploadCall, segment: string): Promise<vo
   }
   askForBody(request, response)
   linkJobs(deps, context, row)
-  const { receivedBytes, expiresAt } = await appendBytes(deps, row, part, request, signal)
+  const { receivedBytes, expiresAt } = await appendBytes(context.tellingDeps, row, part, request, signal)
   const headers = ['Upload-Offset', String(receivedBytes), ...expiryHeaders(expiresAt)]
   call.writeEmpty(204, [...headers, 'X-Artifact-Id', row.id])
 }
@@ -118,7 +118,7 @@ export async function answerPatch(call: UploadCall, segment: string): Promise<vo
 /** "When receiving a DELETE request for an existing upload the Server SHOULD free associated resources". */
 export async function answerDelete(call: UploadCall, segment: string): Promise<void> {
   const { deps, context } = call
-  await removeUpload(deps, actorOf(context), await getUpload(deps, context.caller, segment))
+  await removeUpload(context.tellingDeps, actorOf(context), await getUpload(deps, context.caller, segment))
   call.writeEmpty(204, [])
 }
 

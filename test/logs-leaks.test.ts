@@ -6,6 +6,7 @@ import { startApp, type TestApp } from './support/app.ts'
 import { forgeKey } from './support/forge-key.ts'
 import { checkLine, takeLeaks } from './support/log-leaks.ts'
 import { makeFolder, startServer } from './support/process.ts'
+import { tool } from './support/tools.ts'
 
 /** A log that lets everything through, and is watched like any other. */
 const careless = pino({ level: 'debug' }, { write: checkLine })
@@ -33,14 +34,17 @@ describe('a line that holds', () => {
 
   test('what was said to a model is seen, and what the model said', async () => {
     const told: string[] = []
-    const app = await startApp({}, {
-      tools: {
-        gossip: (args: object) => {
-          careless.info({ args }, 'a tool was called')
-          return 'the neighbours have a dog'
+    const app = await startApp(
+      {},
+      {
+        tools: {
+          gossip: tool((args) => {
+            careless.info({ args }, 'a tool was called')
+            return 'the neighbours have a dog'
+          },
         },
       },
-    })
+    )
     await chatWithCarelessTool(app, '[[tool:gossip {"about": "nothing"}]] Do tell me everything you know')
     expect(takeLeaks()).toEqual([])
     careless.info(`somebody said: Do tell me everything you know`)
@@ -92,7 +96,9 @@ test('an error is described without what it carries along', () => {
     }
   })()
   const error = Object.assign(new Error('it failed', { cause }), { said: { message: 'hello there' } })
-  expect(JSON.stringify([describeError(error), describeError(parsing), describeError('hello there')])).not.toContain('hello')
+  expect(
+    JSON.stringify([describeError(error), describeError(parsing), describeError('hello there')]),
+  ).not.toContain('hello')
   expect(describeError(error)).toMatchObject({
     type: 'Error',
     message: 'it failed',

@@ -6,9 +6,13 @@ import { listSecrets } from '../src/observability/redaction.ts'
 import { startApp } from './support/app.ts'
 import { forgeKey } from './support/forge-key.ts'
 import { createLineLog } from './support/log-lines.ts'
+import { tool } from './support/tools.ts'
 
 /** The lines that a log with these settings writes. */
-async function writeWith(env: Readonly<Record<string, string>>, write: (log: ReturnType<typeof createRedactedLog>) => void) {
+async function writeWith(
+  env: Readonly<Record<string, string>>,
+  write: (log: ReturnType<typeof createRedactedLog>) => void,
+) {
   const { config } = await parseConfig(env)
   const lines: string[] = []
   write(createRedactedLog('debug', listSecrets(config), { write: (line) => void lines.push(line) }))
@@ -23,7 +27,9 @@ describe('a request', () => {
     const body = { messages: [{ role: 'user', content: 'Is this written down?' }] }
     const { headers } = await app.call('POST', '/v1/chat/completions', { key, body })
     await expect.poll(() => lines.filter((line) => line.includes('chat.completions')).length).toBe(1)
-    const line = lines.map((text) => JSON.parse(text)).find(({ operation }) => operation === 'chat.completions')
+    const line = lines
+      .map((text) => JSON.parse(text))
+      .find(({ operation }) => operation === 'chat.completions')
     expect(line).toEqual({
       level: 20,
       time: expect.any(Number),
@@ -50,10 +56,10 @@ describe('a request', () => {
 
   test('is named on every line about it', async () => {
     const { log, lines } = createLineLog()
-    const fail = () => {
+    const fall = tool(() => {
       throw new Error('it fell')
-    }
-    const app = await startApp({ PARLEY_BACKEND_ATTEMPTS: '1' }, { log, tools: { fall: fail } })
+    })
+    const app = await startApp({ PARLEY_BACKEND_ATTEMPTS: '1' }, { log, tools: { fall } })
     const yaml = JSON.stringify({ name: 'A', instructions: 'B', tools: ['fall'] })
     const { agent_key: key } = await app.createAgent(yaml)
     const headers = { 'X-Request-Id': 'the-one' }
@@ -77,7 +83,10 @@ describe('a line keeps to itself', () => {
 
   test.each([
     ['a key in its message', (log) => log.info(`the key ${key} is wrong`)],
-    ['a key in an error, its cause and its stack', (log) => log.warn({ err: new Error(key, { cause: new Error(key) }) }, 'oh')],
+    [
+      'a key in an error, its cause and its stack',
+      (log) => log.warn({ err: new Error(key, { cause: new Error(key) }) }, 'oh'),
+    ],
     ['a key in a field, however deep', (log) => log.info({ a: { b: [{ c: key }] } }, 'oh')],
     ['a header', (log) => log.info({ headers: { authorization: key, cookie: key } }, 'oh')],
   ] satisfies [string, (log: ReturnType<typeof createRedactedLog>) => void][])('%s', async (_what, write) => {
@@ -104,7 +113,12 @@ describe('a line keeps to itself', () => {
       DATABASE_URL: 'postgres://parley:p%40ssw0rd-of-it@127.0.0.1/parley',
       REDIS_URL: 'redis://:word-of-redis@127.0.0.1',
     }
-    const all = [...Object.values(secrets).slice(0, 4), 'key-of-the-collector', 'p@ssw0rd-of-it', 'word-of-redis']
+    const all = [
+      ...Object.values(secrets).slice(0, 4),
+      'key-of-the-collector',
+      'p@ssw0rd-of-it',
+      'word-of-redis',
+    ]
     const lines = await writeWith(env, (log) => {
       for (const secret of all) log.info({ is: secret }, `what ${secret} is`)
     })
@@ -112,7 +126,9 @@ describe('a line keeps to itself', () => {
   })
 
   test('nothing else', async () => {
-    const [line] = await writeWith({}, (log) => log.info({ path: '/v1/models', hint: 'svc_…a1b2', n: 7 }, 'all is well'))
+    const [line] = await writeWith({}, (log) =>
+      log.info({ path: '/v1/models', hint: 'svc_…a1b2', n: 7 }, 'all is well'),
+    )
     expect(line).toMatchObject({ path: '/v1/models', hint: 'svc_…a1b2', n: 7, msg: 'all is well' })
   })
 })

@@ -8,7 +8,7 @@ const SHORTEST_SECRET = 8
 /** What looks like a secret, wherever it stands; `$1` is what may stay of it. */
 const shapes: readonly RegExp[] = [
   /(\bBearer\s+)[^\s"',;\\]{6,}/gi,
-  /(\bBasic\s+)[A-Za-z0-9+/=]{6,}/g,
+  /(\bBasic\s+)[A-Za-z0-9+/=]{12,}/g,
   /(\bsk-)[\w*.-]{6,}/g,
   // The password in an address.
   /(:\/\/[^\s:@/"\\]*:)[^\s@/"\\]+(?=@)/g,

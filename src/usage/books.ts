@@ -48,7 +48,9 @@ export function createUsageBooks(deps: BooksDeps): UsageBooks {
       // What is not settled expires; the answer must not fail for it.
       return reservation
         ?.settle(row.prompt_tokens + row.completion_tokens)
-        .catch((error) => log.warn({ err: error, requestId: row.request_id }, 'a budget could not be settled'))
+        .catch((error) =>
+          log.warn({ err: error, requestId: row.request_id }, 'a budget could not be settled'),
+        )
     }
     return new Booking(call, { clock, metrics, newId: nextId, book })
   }

@@ -5,6 +5,8 @@ import type { ConsoleAssets } from './console-page/assets.ts'
 import type { Deps } from './deps.ts'
 import type { WidgetAssets } from './embed/assets.ts'
 import { ServiceError, toServiceError } from './errors.ts'
+import type { Scraped } from './observability/scrape.ts'
+import { RequestWatch } from './observability/watch.ts'
 import { ambientOf } from './rest/ambient.ts'
 import { createConsoleFiles, createConsolePage } from './rest/console.ts'
 import { docsPages } from './rest/docs.ts'
@@ -21,6 +23,7 @@ import {
   toPairs,
 } from './rest/headers.ts'
 import { boundUnreadBody } from './rest/linger.ts'
+import { assertMayReadMetrics } from './rest/metrics.ts'
 import { type PageFile, watchPages } from './rest/pages.ts'
 import { listRestOperations } from './rest/routes.ts'
 import { createUploadDoor } from './rest/uploads/door.ts'
@@ -34,6 +37,8 @@ export interface AppOptions {
   /** The generated document, as JSON. */
   readonly openapi: Uint8Array
   readonly health: Health
+  /** What `/metrics` tells. */
+  readonly scrape: () => Promise<Scraped>
   readonly widget: WidgetAssets
   readonly console: ConsoleAssets
 }
@@ -65,8 +70,10 @@ export function createApp(options: AppOptions): App {
   function listener(request: IncomingMessage, response: ServerResponse): void {
     toOriginForm(request)
     const bearer = bearerOf(request)
+    const requestId = requestIdOf(request)
     const arrival: Arrival = {
-      requestId: requestIdOf(request),
+      requestId,
+      watch: new RequestWatch(options.deps, request, response, requestId),
       clientAddress: clientAddressOf(request, server.trustedProxies),
       bearer,
       token: bearer === undefined ? tokenOf(request) : undefined,
@@ -105,6 +112,11 @@ function createPages(options: AppOptions, arrivalOf: (request: IncomingMessage) 
   app.get('/readyz', setSecurityHeaders, async (_request, response) => {
     const { isReady, report } = await options.health.read()
     response.status(isReady ? 200 : 503).json(report)
+  })
+  app.get('/metrics', setSecurityHeaders, async (request, response) => {
+    await assertMayReadMetrics(deps, request, arrivalOf(request))
+    const { mediaType, text } = await options.scrape()
+    response.type(mediaType).send(text)
   })
   app.get('/openapi.json', setSecurityHeaders, (_request, response) => {
     response.type('application/json').send(options.openapi)
@@ -145,7 +157,15 @@ function setSecurityHeaders(_request: unknown, response: Response, next: () => v
 }
 
 const pageFiles = new Map([...docsPages, ...watchPages])
-const knownPaths = new Set(['/', '/healthz', '/health', '/readyz', '/openapi.json', ...pageFiles.keys()])
+const knownPaths = new Set([
+  '/',
+  '/healthz',
+  '/health',
+  '/readyz',
+  '/metrics',
+  '/openapi.json',
+  ...pageFiles.keys(),
+])
 
 function refuseUnknown(path: string): ServiceError {
   return new ServiceError('not_found', `There is nothing at ${path}.`)
@@ -169,12 +189,12 @@ function isAllowedHost(request: IncomingMessage, allowed: readonly string[]): bo
 }
 
 function createErrorHandler(
-  { log }: Deps,
+  deps: Deps,
   arrivalOf: (request: IncomingMessage) => Arrival,
 ): ErrorRequestHandler {
   return (thrown, request, response, _next) => {
     const failure = toFailure(thrown)
-    logFailure(log, { requestId: arrivalOf(request).requestId, path: request.path }, failure)
+    logFailure(deps, { ...arrivalOf(request).watch.line, path: request.path }, failure)
     if (response.headersSent) return void response.destroy()
     setSecurityHeaders(request, response, () => {})
     if (isAboutArtifacts(request.path)) response.setHeader('Protocol-Version', '2')

@@ -112,6 +112,41 @@ export function visibleText() {
   return matching(/^[!-~]+$/, 'must be visible ASCII characters only')
 }
 
+/** A part of a whole. */
+export function share() {
+  return value('must be a number from 0 to 1, such as 0.1', (text) => {
+    const number = /^\d(\.\d{1,12})?$/.test(text) ? Number(text) : Number.NaN
+    return number >= 0 && number <= 1 ? number : undefined
+  })
+}
+
+/** Headers as OpenTelemetry writes them, their values percent-encoded. */
+export function headerList() {
+  const rule = 'must be headers such as authorization=Bearer%20token,x-tenant=parley'
+  return value(rule, (text) => {
+    const headers = text.split(',').map((item) => parseHeader(item.trim()))
+    return headers.every((header) => header !== undefined) ? Object.fromEntries(headers) : undefined
+  })
+}
+
+function parseHeader(text: string): [name: string, value: string] | undefined {
+  const [, name = '', sent = ''] = /^([\w!#$%&'*+.^`|~-]{1,100})=(.+)$/.exec(text) ?? []
+  try {
+    const decoded = decodeURIComponent(sent)
+    return name !== '' && /^[\x20-\x7e]+$/.test(decoded) ? [name.toLowerCase(), decoded] : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What nobody guesses, as a header carries it. */
+export function visibleSecret(minimumLength: number) {
+  return value(
+    `must be at least ${minimumLength} visible ASCII characters; \`openssl rand -hex 24\` makes some`,
+    (text) => (/^[!-~]+$/.test(text) && text.length >= minimumLength ? text : undefined),
+  )
+}
+
 /** Where an MCP server is reached over HTTP. */
 export function mcpUrl() {
   return value('must be an http or https URL without credentials or fragment', (text) => {

@@ -6,6 +6,7 @@ import type { AddressBlock } from './address-blocks.ts'
 import type { ReadConfigFile } from './config-file.ts'
 import type { McpServerConfig } from './config-mcp.ts'
 import { listS3Problems, type S3Config, toS3Config } from './config-s3.ts'
+import { type TracingConfig, toTracingConfig } from './config-tracing.ts'
 import { Environment, knownNames, secretNames } from './environment.ts'
 import { nearestName } from './nearest-name.ts'
 import { StartupError } from './startup-error.ts'
@@ -62,6 +63,10 @@ export interface Config {
   }
   /** Undefined: no header says who is calling. */
   readonly forwardedAuth: ForwardedAuthConfig | undefined
+  /** Undefined = nothing is traced. */
+  readonly tracing: TracingConfig | undefined
+  /** What whoever reads the metrics from elsewhere presents; undefined = nobody can. */
+  readonly metricsToken: string | undefined
   /** Who may administrate, in the form addresses are compared in. */
   readonly adminEmails: readonly string[]
   readonly logLevel: Environment['LOG_LEVEL']
@@ -356,6 +361,8 @@ function toConfig(
     forwardedAuth: given.PARLEY_TRUST_FORWARDED_AUTH
       ? { proxySecret: given.PARLEY_PROXY_SECRET, headers: toForwardedHeaders(given) }
       : undefined,
+    tracing: toTracingConfig(given),
+    metricsToken: given.PARLEY_METRICS_TOKEN,
     adminEmails: given.PARLEY_ADMIN_EMAILS ?? [],
     logLevel: given.LOG_LEVEL,
     dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),

@@ -13,6 +13,8 @@ import type { Tables } from './db/tables.ts'
 import type { KeyDirectory } from './keys/directory.ts'
 import type { Sealer } from './keys/seal.ts'
 import type { ModelCatalogue } from './models/catalogue.ts'
+import type { Metrics } from './observability/metrics.ts'
+import type { Tracing } from './observability/tracing.ts'
 import type { SharedState } from './shared-state/shared-state.ts'
 import type { Blobs } from './storage/blobs.ts'
 import type { OnUploadComplete } from './tools/host.ts'
@@ -43,6 +45,9 @@ export interface Deps {
   readonly random: Random
   readonly nextPosition: () => number
   readonly log: Logger
+  readonly metrics: Metrics
+  /** Undefined where nobody traces. */
+  readonly tracing: Tracing | undefined
   readonly sealer: Sealer
   readonly keys: KeyDirectory
   readonly agents: AgentDirectory

@@ -5,6 +5,7 @@ import {
   emailList,
   flag,
   gatewayUrl,
+  headerList,
   headerName,
   hostList,
   httpUrl,
@@ -22,6 +23,8 @@ import {
   seconds,
   secretList,
   secretText,
+  share,
+  visibleSecret,
   visibleText,
 } from './config-values.ts'
 
@@ -93,6 +96,26 @@ export const Environment = z.object({
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1_125_899_906_842_624).default(53_687_091_200),
   PARLEY_UPLOAD_FSYNC: flag().default(true),
   PARLEY_UPLOAD_EXPIRY_SECONDS: integer(60, 31_536_000).default(86_400),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(
+    'must be an http or https URL without credentials, query or fragment, such as http://127.0.0.1:4318',
+  ).optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(
+    'must be an http or https URL without credentials, query or fragment, such as http://127.0.0.1:4318/v1/traces',
+  ).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: headerList().optional(),
+  OTEL_SERVICE_NAME: matching(/^\P{C}{1,200}$/u, 'must be a name of at most 200 characters').default(
+    'parley',
+  ),
+  OTEL_TRACES_SAMPLER: oneOf([
+    'always_on',
+    'always_off',
+    'traceidratio',
+    'parentbased_always_on',
+    'parentbased_always_off',
+    'parentbased_traceidratio',
+  ]).default('parentbased_always_on'),
+  OTEL_TRACES_SAMPLER_ARG: share().default(1),
+  PARLEY_METRICS_TOKEN: visibleSecret(16).optional(),
   PARLEY_USAGE_RETENTION_DAYS: integer(1, 36_500).default(30),
   PARLEY_HOOKS: z.string().optional(),
   PARLEY_TRUSTED_PROXIES: addressBlockList().optional(),
@@ -136,6 +159,8 @@ export const secretNames = [
   'PARLEY_PARENT_KEY',
   'PARLEY_GATEWAY_API_KEY',
   'PARLEY_PROXY_SECRET',
+  'PARLEY_METRICS_TOKEN',
+  'OTEL_EXPORTER_OTLP_HEADERS',
   'AWS_SECRET_ACCESS_KEY',
   'AWS_SESSION_TOKEN',
 ] as const

@@ -14,13 +14,13 @@ const STORAGE_BELIEVED_FOR_MS = 20_000
 type StorageState = 'up' | 'full' | 'down'
 
 /**
- * Reads the health of a service. A database or a storage that is down ends it; one without room for more files, or a backend that
- * is down, or a Redis that is, degrades it. Decision: 3.
+ * Reads the health of a service. A database or a storage that is down ends it; a storage without room for more files degrades it, and
+ * so does a backend, an MCP server or what replicas share when it is down. Decision: 3.
  */
 export function createHealth(
-  deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared'>,
+  deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools'>,
 ): (isDraining: boolean) => ReturnType<Health['read']> {
-  const { db, models, shared } = deps
+  const { db, models, shared, tools } = deps
   const readStorage = createStorageReader(deps)
   return async (isDraining) => {
     const isFound = hasParentKey(db).then(() => true)
@@ -33,12 +33,14 @@ export function createHealth(
     ])
     const backends = models.health()
     const shares = shared.health()
-    const isDegraded =
-      storage === 'full' || shares.redis === 'down' || Object.values(backends).includes('down')
+    const mcp = tools.health()
+    const lesser = [shares, backends, mcp].flatMap((states) => Object.values(states))
+    const isDegraded = storage === 'full' || lesser.includes('down')
     const isReady = isDatabaseUp && storage !== 'down' && !isDraining
     const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
     const database = isDatabaseUp ? 'up' : 'down'
-    return { isReady, report: { status, checks: { database, ...shares, storage, backends } } }
+    const ofMcp = Object.keys(mcp).length === 0 ? {} : { mcp }
+    return { isReady, report: { status, checks: { database, ...shares, storage, backends, ...ofMcp } } }
   }
 }
 

@@ -1,7 +1,8 @@
 /** Puts the service together for whoever runs it: the `serve` command, a test, or a host that embeds it. */
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
+import packageJson from '../package.json' with { type: 'json' }
 import { createAgentDirectory } from './agents/directory.ts'
 import { loadSealer, resealAgentKeys } from './agents/sealer.ts'
 import { type AppOptions, createApp } from './app.ts'
@@ -26,6 +27,13 @@ import { createKeyDirectory } from './keys/directory.ts'
 import { insertFirstKey, registerParentKey } from './keys/keys.ts'
 import { hasParentKey } from './keys/store.ts'
 import { createModelCatalogue } from './models/catalogue.ts'
+import { createCounting } from './observability/counting.ts'
+import { createLog } from './observability/log.ts'
+import type { Reading } from './observability/meters.ts'
+import { Metrics } from './observability/metrics.ts'
+import type { GatherReadings } from './observability/scrape.ts'
+import { countStreams } from './observability/streams.ts'
+import type { Tracing } from './observability/tracing.ts'
 import { renderOpenapi } from './rest/openapi.ts'
 import { shareForgetting } from './shared-state/bus.ts'
 import { openSharedState } from './shared-state/open.ts'
@@ -59,6 +67,8 @@ export interface ServiceOptions {
   readonly onUploadComplete?: OnUploadComplete
   /** Where the bytes of artifacts are kept; closed with the service. */
   readonly artifactStore?: GrowingStore
+  /** Asks all processes of this service what they have counted, where there are several: `/metrics` tells their sums. */
+  readonly gatherReadings?: GatherReadings
 }
 
 export type { CompletedUpload, UploadHooks } from './artifacts/completed-upload.ts'
@@ -71,6 +81,8 @@ export interface Service {
   /** The first parent key, when this start created it: shown this once. */
   readonly firstParentKey: string | undefined
   readonly deps: Deps
+  /** What this process has counted so far. */
+  readReadings(): Promise<Reading[]>
   /** Stops accepting, lets running answers end, then ends them. Safe to call twice. */
   close(): Promise<void>
 }
@@ -88,12 +100,13 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   let deps: Deps | undefined
   try {
     deps = await createDeps({ ...options, log }, opened, hooks)
-    return await startService(deps, opened)
+    return await startService(deps, opened, options.gatherReadings)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
     if (deps !== undefined) {
       await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
       await deps.shared.close()
+      await deps.tracing?.close()
     }
     await opened.close()
     throw error
@@ -113,11 +126,20 @@ function loadPages(): NonNullable<typeof pages> {
   return pages
 }
 
-async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service> {
+async function startService(
+  deps: Deps,
+  opened: OpenedDatabase,
+  gather: GatherReadings | undefined,
+): Promise<Service> {
   const { server: address, timings } = deps.config
   let isDraining = false
   let openapi: Buffer | undefined
   const readHealth = createHealth(deps)
+  const counting = createCounting(deps, {
+    version: packageJson.version,
+    readPool: opened.postgres?.readPool,
+    gather,
+  })
   const app = createApp({
     deps,
     ...(await loadPages()),
@@ -127,6 +149,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
       return openapi
     },
     health: { read: () => readHealth(isDraining) },
+    scrape: counting.scrape,
   })
   const listener: RequestListener = (request, response) => {
     // Its connection would wait for a next request, and hold the exit.
@@ -158,6 +181,7 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     const stopped = processing.close()
     await drain(timings.shutdownMs, app.endStreams)
     clearInterval(recordUse)
+    counting.close()
     await closeSources(deps)
     await recordKeyUse(deps)
     await Promise.all([deps.usage.close(), stopTending(), stopSweeping(), stopSweepingArtifacts(), leftOver])
@@ -166,12 +190,14 @@ async function startService(deps: Deps, opened: OpenedDatabase): Promise<Service
     await deps.fileBlobs.close()
     await deps.shared.close()
     await opened.close()
+    await deps.tracing?.close()
   }
   let stopping: Promise<void> | undefined
   return {
     url: urlOf(server),
     firstParentKey,
     deps,
+    readReadings: counting.read,
     close() {
       stopping ??= stop()
       return stopping
@@ -213,7 +239,11 @@ async function createDeps(
   const nextPosition = createPositions(clock)
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
-  const shared = await openSharedState(config, postgres, { db, clock, random, log })
+  const models = createModelCatalogue(backends, { config, log })
+  const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
+  const tracing = await startTracing(config, log)
+  const opened = await openSharedState(config, postgres, { db, clock, random, log })
+  const shared = { ...opened, streams: countStreams(opened.streams, metrics) }
   const { bus } = shared
   const keys = shareForgetting(bus, 'keys', createKeyDirectory(db, clock))
   const users = createUserDirectory({ config, db, clock, random, nextPosition, keys })
@@ -223,22 +253,24 @@ async function createDeps(
     clock,
     random,
     log,
+    metrics,
+    tracing,
     nextPosition,
     sealer,
     keys,
     agents: shareForgetting(bus, 'agents', createAgentDirectory(db, clock)),
     users: shareForgetting(bus, 'users', users),
     backends,
-    models: createModelCatalogue(backends, { config, log }),
+    models,
     breakers: new Breakers(config.breaker, clock),
     shared,
-    usage: shareForgetting(bus, 'budgets', createUsageBooks({ config, db, clock, random, log })),
+    usage: shareForgetting(bus, 'budgets', createUsageBooks({ config, db, clock, random, log, metrics })),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
     converter,
     fileBlobs,
     artifacts: createArtifactDesk({
-      ...{ config, db, clock, random, log, store, workFolder, converter, bus },
+      ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
     }),
     tokens: createTokens({ sealer, clock, keys }),
@@ -260,6 +292,13 @@ async function openStores(options: ServiceOptions, deps: StoreDeps) {
     await Promise.all(opened.map((place) => place.close()))
     throw error
   }
+}
+
+/** The library that traces is loaded only where the settings name somebody to send traces to. */
+async function startTracing({ tracing }: Config, log: Logger): Promise<Tracing | undefined> {
+  if (tracing === undefined) return undefined
+  const { openTracing } = await import('./observability/otel/open.ts')
+  return openTracing(tracing, { version: packageJson.version, log })
 }
 
 /** Decision: 7 (Tools). */
@@ -286,9 +325,4 @@ async function ensureParentKey(deps: Deps): Promise<string | undefined> {
 
 async function recordKeyUse({ keys, log }: Deps): Promise<void> {
   await keys.recordUse().catch((error) => log.warn({ err: error }, 'the use of keys could not be recorded'))
-}
-
-/** Lines go to standard error: standard output is for what a person or a script asked for. */
-export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Logger {
-  return pino({ level: logLevel, base: null }, pino.destination(2))
 }

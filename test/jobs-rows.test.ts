@@ -17,6 +17,7 @@ import { applyMigrations } from '../src/db/migrate.ts'
 import { migrations } from '../src/db/migrations/index.ts'
 import { openSqlite, toKysely } from '../src/db/sqlite.ts'
 import type { Database } from '../src/deps.ts'
+import { Metrics } from '../src/observability/metrics.ts'
 import { opened, parentKey } from './support/database.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 import { until } from './support/jobs.ts'
@@ -140,6 +141,8 @@ test("work whose job is another's by now is told to stop, and leaves the row alo
     clock: createFakeClock(100),
     random: () => Uint8Array.of(0),
     log: pino({ level: 'silent' }),
+    metrics: new Metrics(() => false),
+    tracing: undefined,
   }
   const onFailure = () => void reasons.push('failed')
   const runner = createRunner(deps, { kind: 'convert', atOnce: 1, work, onFailure })

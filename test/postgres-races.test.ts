@@ -146,6 +146,7 @@ describe('bounds', () => {
     apps[1].service.deps.usage.forget()
     const call = {
       ...{ requestId: 'one', tenantId: owner.tenantId, agentId: undefined, provider: 'mock', model: 'mock' },
+      operation: 'chat' as const,
       ...{ isStreamed: false, request: { messages: [], max_tokens: 100 } },
     }
     const begun = await Promise.allSettled(

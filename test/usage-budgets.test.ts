@@ -198,6 +198,7 @@ describe('a reservation', () => {
     const { deps } = app.service
     await setBudget(deps, serviceActor, ownerOf(app), { day: 100 })
     const call = {
+      operation: 'chat' as const,
       requestId: 'lost',
       ...ownerOf(app),
       agentId: undefined,

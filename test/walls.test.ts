@@ -26,6 +26,7 @@ const rooms = [
   'console-page',
   'shared-state',
   'backup',
+  'observability',
 ]
 const imports = listImports()
 const files = listSourceFiles()
@@ -127,6 +128,13 @@ describe('a package stays where it belongs', () => {
     '@aws-sdk/client-s3': (path) => path.startsWith('storage/s3/'),
     tar: (path) => path.startsWith('backup/tar-'),
     ioredis: (path) => path.startsWith('shared-state/redis/'),
+    'prom-client': (path) => path === 'observability/scrape.ts',
+    ...Object.fromEntries(
+      ['api', 'core', 'resources', 'sdk-trace', 'exporter-trace-otlp-http'].map((name) => [
+        `@opentelemetry/${name}`,
+        (path: string) => path.startsWith('observability/otel/'),
+      ]),
+    ),
   }
   test.each(Object.entries(homes))('%s', (name, isHome) => {
     expect(offences((one) => packageOf(one) === name && !isHome(one.from))).toEqual([])

@@ -10,7 +10,7 @@ import { receive } from './receiving.ts'
 import { findUploadRow, type Upload, type UploadRow, updateLeased, updateReceived } from './store.ts'
 import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
 
-export type AppendDeps = UploadDeps & Pick<Deps, 'log' | 'onUploadComplete'>
+export type AppendDeps = UploadDeps & Pick<Deps, 'log' | 'onUploadComplete' | 'metrics'>
 
 /** What a client says of the bytes it sends. */
 export interface Part {
@@ -95,7 +95,7 @@ interface LeasedPart extends Part {
 }
 
 async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart): Promise<Progress> {
-  const { config, artifacts } = deps
+  const { config, artifacts, metrics } = deps
   const { offset, sizeBytes, bodyBytes } = part
   const { limit, refuse } = await findLimit(deps, row, sizeBytes)
   await artifacts.store.growing.assertRoom(bodyBytes ?? 0)
@@ -109,6 +109,7 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
     const keptBytes = Math.max(sizeBytes ?? 0, afterBytes)
     const values = { received_bytes: afterBytes, kept_bytes: keptBytes, expires_at: expiresAt }
     if (!(await updateReceived(deps.db, row, beforeBytes, values))) throw await lost(deps, row)
+    metrics.uploads.receivedBytes.add(afterBytes - beforeBytes)
     artifacts.changes.announce(row.id)
   }
   const idleMs = config.timings.uploadIdleMs

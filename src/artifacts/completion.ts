@@ -10,7 +10,7 @@ import { insertJob } from './jobs/store.ts'
 import { removedMeanwhile, takenOver } from './lease.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
-export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
+export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete' | 'metrics'>
 
 /**
  * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its
@@ -39,6 +39,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
     return true
   })
   if (!isComplete) return forget(deps, row)
+  deps.metrics.uploads.completed.add()
   artifacts.changes.announce(id)
   artifacts.processing.wake()
 }
@@ -66,6 +67,7 @@ async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<
 
 async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never> {
   await removeArtifact(deps.db, row, 'reject')
+  deps.metrics.uploadFailed('checksum')
   await deleteBytes(deps, row)
   deps.artifacts.changes.announce(row.id)
   throw new ServiceError(

@@ -171,7 +171,7 @@ export const artifactsRouter = router({
     input: ArtifactReference,
     output: ArtifactDeleted,
     run: async ({ context, input }) => {
-      await deleteArtifact(context.deps, actorOf(context), context.caller, input.artifact_id)
+      await deleteArtifact(context.tellingDeps, actorOf(context), context.caller, input.artifact_id)
       return { artifactId: input.artifact_id, deleted: true as const }
     },
   }),

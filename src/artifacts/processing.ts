@@ -6,7 +6,7 @@ import { createDeliveryWork } from './jobs/delivery.ts'
 import { createRunner, type RunnerOptions } from './jobs/runner.ts'
 import { countJobs } from './jobs/store.ts'
 
-export interface ProcessingDeps extends ConversionDeps, Pick<Deps, 'onUploadComplete'> {
+export interface ProcessingDeps extends ConversionDeps, Pick<Deps, 'onUploadComplete' | 'tracing'> {
   readonly bus: Bus
 }
 

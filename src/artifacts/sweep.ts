@@ -1,14 +1,13 @@
 /** Clears away uploads that were not finished in time, reserved ids whose time is up, and bytes that belong to nothing. */
-import { type Deps, unixSeconds } from '../deps.ts'
+import { unixSeconds } from '../deps.ts'
 import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeping.ts'
+import type { CompletionDeps } from './completion.ts'
 import { completeLeftOver } from './recovery.ts'
 import { deleteExpiredArtifacts, listGrowingBlobs, listOwnedBlobs } from './upkeep-store.ts'
 
-type SweepDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete'>
-
 /** A sweeper over all artifacts. It also ends uploads that have all their bytes, but could not be completed at the time. */
-export function createArtifactSweeper(deps: SweepDeps): Sweeper {
-  const { db, clock } = deps
+export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
+  const { db, clock, metrics } = deps
   const { store, changes } = deps.artifacts
 
   async function deleteExpired(limit: number): Promise<number> {
@@ -17,6 +16,7 @@ export function createArtifactSweeper(deps: SweepDeps): Sweeper {
       if (blob !== null) await store.growing.delete(blob)
       changes.announce(id)
     }
+    metrics.uploadFailed('expired', rows.filter(({ blob }) => blob !== null).length)
     return rows.length
   }
 

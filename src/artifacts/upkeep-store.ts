@@ -45,6 +45,16 @@ export async function listCompletable(db: Database, limit: number): Promise<Uplo
   return rows as UploadRow[]
 }
 
+/** How many uploads are not complete, of all tenants. */
+export async function countUploading(db: Database): Promise<number> {
+  const row = await db
+    .selectFrom('artifacts')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('state', 'in', listStatesBefore('complete'))
+    .executeTakeFirstOrThrow()
+  return Number(row.count)
+}
+
 /**
  * Deletes uploads and reserved ids, of all tenants, whose time is up by `now` and that nobody is writing into: the oldest, and at most
  * `limit`. What is finished has no such time.

@@ -2,9 +2,13 @@
 import type { Config } from '../config.ts'
 import type { Clock, Random } from '../deps.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { ModelMeter } from '../observability/model-meters.ts'
+import type { TraceSpan } from '../observability/tracing.ts'
 import { BackendFailure } from './backend.ts'
 import type { Breaker, Breakers, Pass, Verdict } from './breaker.ts'
-import { isCallersMistake, isRetryable } from './failures.ts'
+import { type BeginCall, failCall } from './call-span.ts'
+import { isCallersMistake, isRetryable, nameFailure } from './failures.ts'
 
 /** Pauses grow from the first to the last, in milliseconds. Security: 2.5 (retries). */
 const FIRST_PAUSE_MS = 250
@@ -19,10 +23,14 @@ export interface AttemptDeps {
   readonly clock: Pick<Clock, 'wait'>
   readonly random: Random
   readonly breakers: Breakers
+  readonly metrics: Metrics
 }
 
 /** The models one call may be answered by: the first, then its fallbacks. */
 export type Routes = readonly [ModelRoute, ...ModelRoute[]]
+
+/** Asks a model once; whoever gets an answer ends the span when the answer is whole. */
+type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined) => Promise<T>
 
 /** One call of a caller on its way to an answer; all its rounds share the budget. Decision: 7 (Retry). */
 export class Attempts {
@@ -30,13 +38,15 @@ export class Attempts {
   count = 0
   private readonly deps: AttemptDeps
   private readonly routes: Routes
+  private readonly beginCall: BeginCall
   private position = 0
   private isCommitted = false
   private retriesLeft: number
 
-  constructor(deps: AttemptDeps, routes: Routes) {
+  constructor(deps: AttemptDeps, routes: Routes, beginCall: BeginCall = () => undefined) {
     this.deps = deps
     this.routes = routes
+    this.beginCall = beginCall
     this.retriesLeft = deps.config.limits.backendAttempts - 1
   }
 
@@ -54,7 +64,7 @@ export class Attempts {
    * Asks until somebody has answered.
    * @throws BackendFailure the last one, when nobody has; whatever else `ask` throws, at once.
    */
-  async run<T>(signal: AbortSignal, ask: (route: ModelRoute) => Promise<T>): Promise<T> {
+  async run<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)
       const pass = breaker.enter()
@@ -65,6 +75,7 @@ export class Attempts {
           if (signal.aborted || !this.hasFallback || !canAnotherAnswer(thrown)) throw thrown
         }
       }
+      this.meter.fallbacks.add()
       this.position += 1
     }
   }
@@ -76,7 +87,18 @@ export class Attempts {
 
   /** The answer that had begun has failed. */
   breakOff(thrown: unknown): void {
+    this.countFailure(thrown)
     if (verdictOn(thrown) === 'failed') this.deps.breakers.of(this.route).breakOff()
+  }
+
+  private get meter(): ModelMeter {
+    const { backend, model } = this.route
+    return this.deps.metrics.models.of(backend.name, model)
+  }
+
+  private countFailure(thrown: unknown): void {
+    if (!(thrown instanceof BackendFailure)) return
+    this.deps.metrics.backendFailed(this.route.backend.name, nameFailure(thrown))
   }
 
   private get hasFallback(): boolean {
@@ -84,12 +106,7 @@ export class Attempts {
   }
 
   /** A failure counts once, however often the model was asked. */
-  private async askRoute<T>(
-    breaker: Breaker,
-    pass: Pass,
-    signal: AbortSignal,
-    ask: (route: ModelRoute) => Promise<T>,
-  ): Promise<T> {
+  private async askRoute<T>(breaker: Breaker, pass: Pass, signal: AbortSignal, ask: Ask<T>): Promise<T> {
     try {
       const answer = pass === 'free' ? await this.askAgain(signal, ask) : await this.askOnce(ask)
       breaker.settle(pass, 'answered')
@@ -100,12 +117,21 @@ export class Attempts {
     }
   }
 
-  private askOnce<T>(ask: (route: ModelRoute) => Promise<T>): Promise<T> {
+  private async askOnce<T>(ask: Ask<T>): Promise<T> {
     this.count += 1
-    return ask(this.route)
+    this.meter.attempts.add()
+    const span = this.beginCall(this.route, this.count)
+    try {
+      return await ask(this.route, span)
+    } catch (thrown) {
+      failCall(span, thrown)
+      span?.end()
+      this.countFailure(thrown)
+      throw thrown
+    }
   }
 
-  private async askAgain<T>(signal: AbortSignal, ask: (route: ModelRoute) => Promise<T>): Promise<T> {
+  private async askAgain<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     const { clock, random } = this.deps
     for (let retries = 0; ; retries++) {
       try {

@@ -6,6 +6,8 @@ export interface BackendRequest {
   readonly body: Readonly<Record<string, unknown>>
   /** Aborted when the caller leaves or a deadline passes: the backend must stop within a second. */
   readonly signal: AbortSignal
+  /** What tells the backend which trace the call is a part of; undefined where nobody traces. */
+  readonly trace?: Readonly<Record<string, string>> | undefined
 }
 
 /** A model as a backend lists it. */
@@ -31,6 +33,8 @@ export interface BackendModel {
 export interface ChatBackend {
   /** The provider's name as operators write it: `mock`, `gateway`. */
   readonly name: string
+  /** Where it is reached; undefined where it is in this process. */
+  readonly address?: { readonly host: string; readonly port: number } | undefined
   /**
    * Answers with one whole `chat.completion` object, as JSON bytes.
    * @throws BackendFailure

@@ -17,7 +17,7 @@ const SLOTS = 10
 
 /** The breakers of a service, one for each provider and model. */
 export class Breakers {
-  private readonly known = new LRUCache<string, Breaker>({ max: MOST_MODELS })
+  private readonly known = new LRUCache<string, KnownBreaker>({ max: MOST_MODELS })
   private readonly limits: Config['breaker']
   private readonly clock: Pick<Clock, 'monotonic'>
 
@@ -26,15 +26,28 @@ export class Breakers {
     this.clock = clock
   }
 
+  /** The models that were asked so far, and whether each rests. */
+  list(): { readonly provider: string; readonly model: string; readonly isResting: boolean }[] {
+    return [...this.known.values()].map(({ provider, model, breaker }) => ({
+      ...{ provider, model },
+      isResting: breaker.isResting,
+    }))
+  }
+
   of({ backend, model }: ModelRoute): Breaker {
     const key = `${backend.name}/${model}`
-    let breaker = this.known.get(key)
-    if (breaker === undefined) {
-      breaker = new Breaker(this.limits, this.clock)
-      this.known.set(key, breaker)
-    }
+    const known = this.known.get(key)
+    if (known !== undefined) return known.breaker
+    const breaker = new Breaker(this.limits, this.clock)
+    this.known.set(key, { provider: backend.name, model, breaker })
     return breaker
   }
+}
+
+interface KnownBreaker {
+  readonly provider: string
+  readonly model: string
+  readonly breaker: Breaker
 }
 
 /** Counts how the calls of one model end. Decision: 7 (Breaker). */
@@ -48,6 +61,11 @@ export class Breaker {
   constructor(limits: Config['breaker'], clock: Pick<Clock, 'monotonic'>) {
     this.limits = limits
     this.clock = clock
+  }
+
+  /** Whether the model rests, or has rested and was not found to be back. */
+  get isResting(): boolean {
+    return this.restsUntilMs !== undefined
   }
 
   /** How the next call may go; its end must be told to `settle`. */

@@ -36,9 +36,8 @@ export async function chat(
   }
   const begin = () => beginBooking(context, request, turn)
   if (!request.stream) {
-    const booking = await begin()
-    const complete = () => completeTurn(context.deps, turn, signal, booking, onAnswering)
-    return new JsonBytes(await bookCompletion(booking, signal, complete))
+    const complete = (booking: Booking) => completeTurn(context.deps, turn, signal, booking, onAnswering)
+    return new JsonBytes(await bookCompletion(begin, turn, signal, complete))
   }
   const takeSlots = () => context.deps.shared.streams.take(slotOwners(context))
   return new EventStream(streamTurn(context.deps, turn, signal, { onAnswering, takeSlots, begin }))
@@ -46,16 +45,21 @@ export async function chat(
 
 /** Books a call that answers as a whole, however it ends. */
 async function bookCompletion(
-  booking: Booking,
+  begin: () => Promise<Booking>,
+  { trace }: Turn,
   signal: AbortSignal,
-  complete: () => Promise<Uint8Array>,
+  complete: (booking: Booking) => Promise<Uint8Array>,
 ): Promise<Uint8Array> {
+  let booking: Booking | undefined
   try {
-    const answer = await complete()
+    booking = await begin()
+    const answer = await complete(booking)
     await booking.end('ok')
+    trace.end()
     return answer
   } catch (thrown) {
-    await booking.fail(thrown, signal)
+    trace.end(thrown)
+    await booking?.fail(thrown, signal)
     throw thrown
   }
 }
@@ -68,6 +72,7 @@ function beginBooking(
 ): Promise<Booking> {
   const named = request.model?.startsWith(AGENT_PREFIX) ? request.model.slice(AGENT_PREFIX.length) : undefined
   return deps.usage.begin({
+    operation: 'chat',
     requestId: arrival.requestId,
     tenantId: caller.tenantId,
     agentId: caller.kind === 'agent' ? caller.agentId : named,

@@ -54,7 +54,12 @@ export class ChunkMender {
 
   /** How many choices have come to their end. */
   get finishedChoices(): number {
-    return [...this.states.values()].filter(({ finish }) => finish !== undefined).length
+    return this.finishReasons.length
+  }
+
+  /** How the choices that came to their end did. */
+  get finishReasons(): string[] {
+    return [...this.states.values()].flatMap(({ finish }) => (finish === undefined ? [] : [finish]))
   }
 
   finishOf(choice: number): string | undefined {

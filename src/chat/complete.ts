@@ -2,9 +2,11 @@
 import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
+import type { TraceSpan } from '../observability/tracing.ts'
 import type { Booking } from '../usage/booking.ts'
 import { newNames } from './answer-parts.ts'
 import { type AttemptDeps, Attempts } from './attempts.ts'
+import { beginChatCalls, toAnswerAttributes } from './call-span.ts'
 import { type Completion, readCompletion } from './completion.ts'
 import { Deadline } from './deadline.ts'
 import { toCallerError } from './failures.ts'
@@ -25,16 +27,19 @@ export async function completeTurn(
   const { timings } = deps.config
   const deadline = new Deadline(caller, timings.backendTotalMs, timings.backendTotalMs)
   const { signal } = deadline
-  const attempts = new Attempts(deps, turn.routes)
+  const attempts = new Attempts(deps, turn.routes, beginChatCalls(turn.trace.span, turn.request))
   const rounds = new Rounds(turn)
   let saidBefore = ''
-  const ask = async ({ backend, model }: ModelRoute) => {
-    const bytes = await backend.complete({ body: backendBody(rounds.request, model, false), signal })
+  const ask = async ({ backend, model }: ModelRoute, span: TraceSpan | undefined) => {
+    const body = backendBody(rounds.request, model, false)
+    const bytes = await backend.complete({ body, signal, trace: span?.headers })
     const ids = {
       newNames: () => newNames(deps, model),
       newCallId: () => newId('call_', 24, deps.random),
     }
-    return { bytes, ...readCompletion(bytes, ids) }
+    const read = readCompletion(bytes, ids)
+    if (span !== undefined) endCall(span, read.completion)
+    return { bytes, ...read }
   }
   try {
     for (;;) {
@@ -60,6 +65,13 @@ export async function completeTurn(
   } finally {
     deadline.release()
   }
+}
+
+function endCall(span: TraceSpan, completion: Completion): void {
+  const { id, model, usage, choices } = completion
+  const names = { id: String(id), model: String(model) }
+  span.set(toAnswerAttributes({ names, usage, finishReasons: choices.map((choice) => choice.finish_reason) }))
+  span.end()
 }
 
 /** Takes out the calls the caller must not see; true when there were any. */

@@ -10,6 +10,12 @@ export function isRetryable(failure: BackendFailure): boolean {
   return status === 408 || status === 429 || status >= 500
 }
 
+/** What kind of failure it was, in one word of a few: for numbers and traces. */
+export function nameFailure({ kind, status = 500 }: BackendFailure): string {
+  if (kind !== 'status') return kind
+  return status === 429 ? 'status_429' : `status_${Math.floor(status / 100)}xx`
+}
+
 const callersMistakes: ReadonlySet<number | undefined> = new Set([400, 409, 413, 415, 422])
 
 /** Failures that are about the caller's own request: no other backend would take it, and the caller may read why. */

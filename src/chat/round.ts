@@ -1,5 +1,7 @@
 /** One backend stream of a turn: read, mended, and forwarded as the bytes it came in wherever that is possible. */
+import type { TraceSpan } from '../observability/tracing.ts'
 import { BackendFailure, type BackendRequest, type ChatBackend } from './backend.ts'
+import { failCall, toAnswerAttributes } from './call-span.ts'
 import { ChunkMender, type MenderOptions } from './chunk-mender.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './event-reader.ts'
 import type { SaidMessage } from './rounds.ts'
@@ -16,9 +18,15 @@ export class Round {
   private isDone = false
   private isClosed = false
   private failure: { readonly thrown: unknown } | undefined
+  private readonly span: TraceSpan | undefined
 
-  private constructor(source: AsyncIterator<Uint8Array, void, void>, options: MenderOptions) {
+  private constructor(
+    source: AsyncIterator<Uint8Array, void, void>,
+    options: MenderOptions,
+    span: TraceSpan | undefined,
+  ) {
     this.source = source
+    this.span = span
     this.options = options
     this.mender = new ChunkMender(options)
   }
@@ -27,15 +35,33 @@ export class Round {
    * Asks the backend and waits for its first event, so that a failure before it can still be mended.
    * @throws BackendFailure
    */
-  static async open(backend: ChatBackend, request: BackendRequest, options: MenderOptions): Promise<Round> {
-    const round = new Round(await backend.stream(request), options)
+  static async open(
+    backend: ChatBackend,
+    request: BackendRequest,
+    options: MenderOptions,
+    span?: TraceSpan,
+  ): Promise<Round> {
+    const round = new Round(await backend.stream({ ...request, trace: span?.headers }), options, span)
     try {
       round.first = await round.next()
       return round
     } catch (thrown) {
+      failCall(span, thrown)
       await round.close()
       throw thrown
     }
+  }
+
+  /** The answer has failed after it had begun. */
+  breakOff(thrown: unknown): void {
+    failCall(this.span, thrown)
+  }
+
+  private endSpan(): void {
+    if (this.span === undefined) return
+    const { names, usage, finishReasons } = this.mender
+    this.span.set(toAnswerAttributes({ names, usage, finishReasons }))
+    this.span.end()
   }
 
   /** What this round said, as one message: read back only when the model has to be asked again. */
@@ -52,6 +78,7 @@ export class Round {
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
+    this.endSpan()
     const leave = () => this.source.return?.()
     if (this.isDone) void this.source.next().then(leave, leave)
     else await leave()

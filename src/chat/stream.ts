@@ -2,10 +2,12 @@
 import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
+import type { TraceSpan } from '../observability/tracing.ts'
 import type { GiveBack } from '../shared-state/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
 import { type AnswerNames, newNames, noUsage } from './answer-parts.ts'
 import { type AttemptDeps, Attempts } from './attempts.ts'
+import { beginChatCalls } from './call-span.ts'
 import { Deadline } from './deadline.ts'
 import { encodeEvent } from './event-reader.ts'
 import { toCallerError, toInterruption } from './failures.ts'
@@ -37,7 +39,7 @@ export async function* streamTurn(
   const giveBackSlots = await takeSlots()
   const { timings } = deps.config
   const deadline = new Deadline(caller, timings.backendFirstEventMs, timings.streamMaxMs)
-  const attempts = new Attempts(deps, turn.routes)
+  const attempts = new Attempts(deps, turn.routes, beginChatCalls(turn.trace.span, turn.request))
   const rounds = new Rounds(turn)
   let names: AnswerNames | undefined
   let round: Round | undefined
@@ -46,7 +48,9 @@ export async function* streamTurn(
     booking = await begin()
     for (;;) {
       const { signal } = deadline
-      round = await attempts.run(signal, (route) => openRound(deps, turn, route, { rounds, names, signal }))
+      round = await attempts.run(signal, (route, span) =>
+        openRound(deps, turn, route, { rounds, names, signal, span }),
+      )
       if (rounds.isFirst) {
         deadline.begin()
         attempts.commit()
@@ -60,6 +64,7 @@ export async function* streamTurn(
         }
       } catch (thrown) {
         attempts.breakOff(thrown)
+        round.breakOff(thrown)
         throw thrown
       } finally {
         booking.used(round.mender.usage)
@@ -78,6 +83,7 @@ export async function* streamTurn(
     }
     await booking.end('ok')
   } catch (thrown) {
+    turn.trace.end(thrown)
     const failure = round === undefined ? toCallerError(thrown) : toInterruption(thrown)
     await booking?.fail(failure, caller)
     throw failure
@@ -87,6 +93,7 @@ export async function* streamTurn(
     await round?.close()
     // Whoever stops reading ends up here at once.
     await booking?.end('left')
+    turn.trace.end()
   }
 }
 
@@ -95,13 +102,14 @@ interface RoundStart {
   /** What the rounds before it have called the answer. */
   readonly names: AnswerNames | undefined
   readonly signal: AbortSignal
+  readonly span: TraceSpan | undefined
 }
 
 function openRound(
   deps: StreamDeps,
   turn: Turn,
   { backend, model }: ModelRoute,
-  { rounds, names, signal }: RoundStart,
+  { rounds, names, signal, span }: RoundStart,
 ): Promise<Round> {
   const options = {
     choices: turn.request.n ?? 1,
@@ -110,7 +118,7 @@ function openRound(
     continued: names,
     newNames: () => newNames(deps, model),
   }
-  return Round.open(backend, { body: backendBody(rounds.request, model, true), signal }, options)
+  return Round.open(backend, { body: backendBody(rounds.request, model, true), signal }, options, span)
 }
 
 /** The calls that were kept back, if they are the caller's to answer, and the finish, for each choice. */

@@ -17,7 +17,7 @@ export interface ToolNames {
 }
 
 /** Runs a tool; rejects only when the signal is aborted. */
-export type RunTool = (own: OwnTool, argumentsText: string, signal: AbortSignal) => Promise<string>
+export type RunTool = (own: OwnTool, call: ToolCall, signal: AbortSignal) => Promise<string>
 
 /** Told of every call that is answered here, before and after. */
 export type OnCall = (call: ToolCall, result: string | undefined) => void
@@ -55,7 +55,7 @@ export class TurnTools {
   private async findAnswer(call: ToolCall, signal: AbortSignal): Promise<string> {
     const own = this.names.own.get(nameOf(call))
     if (own === undefined) return `Error: there is no tool '${nameOf(call)}' here. Answer without it.`
-    return this.run(own, call.function?.arguments ?? '{}', signal)
+    return this.run(own, call, signal)
   }
 }
 

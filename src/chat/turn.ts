@@ -20,6 +20,7 @@ import { runTool } from '../tools/run.ts'
 import { type TurnAgent, toAgentRequest } from './agent-request.ts'
 import type { Routes } from './attempts.ts'
 import { type ChatRequest, chatApiFields } from './schema.ts'
+import { TurnSpan } from './turn-span.ts'
 import { type OnCall, type RunTool, TurnTools } from './turn-tools.ts'
 
 /** A request ready for a backend. */
@@ -30,6 +31,8 @@ export interface Turn {
   readonly request: ChatRequest
   /** The tools the model may call in an agent's turn; undefined when nobody restricts it. */
   readonly tools: TurnTools | undefined
+  /** Ended by whoever answers the turn. */
+  readonly trace: TurnSpan
 }
 
 /** What is particular to a turn that an owner tries out. */
@@ -53,17 +56,27 @@ export async function prepareTurn(
   const saved = await findTurnAgent(deps, caller, request.model)
   const agent = trial === undefined ? saved : trial.toAgent(saved)
   const routes = chooseRoutes(deps, agent, request.model)
-  if (agent === undefined) return { routes, request, tools: undefined }
+  const { span } = context.arrival.watch
+  if (agent === undefined) return { routes, request, tools: undefined, trace: new TurnSpan(span, undefined) }
   const made = toAgentRequest(agent, request, deps.tools)
   const capped = capOutput(made.request, agent.policy.max_output_tokens)
-  const tools = new TurnTools(made.toolNames, createRunTool(context, agent.row.id), trial?.onCall)
-  return { routes, request: capped, tools }
+  const trace = new TurnSpan(span, agent)
+  const runTool = createRunTool(context, agent.row.id, trace)
+  return { routes, request: capped, tools: new TurnTools(made.toolNames, runTool, trial?.onCall), trace }
 }
 
-function createRunTool({ deps, caller, arrival }: CallContext, agentId: string): RunTool {
+function createRunTool({ deps, caller, arrival }: CallContext, agentId: string, trace: TurnSpan): RunTool {
   const who = { agentId, tenantId: caller.tenantId, requestId: arrival.requestId }
-  return ({ tool, agentSchema }, argumentsText, signal) =>
-    runTool(deps, { tool, argumentsText, agentSchema }, { ...who, signal })
+  const { line } = arrival.watch
+  return async ({ tool, agentSchema }, call, signal) => {
+    const span = trace.beginTool(tool, call.id)
+    const argumentsText = call.function?.arguments ?? '{}'
+    try {
+      return await runTool(deps, { tool, argumentsText, agentSchema, span, line }, { ...who, signal })
+    } finally {
+      span?.end()
+    }
+  }
 }
 
 /** The body for the backend. Usage is always asked of a stream; the caller sees it only on request. Decision: 7 (Streams). */

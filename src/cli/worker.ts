@@ -1,18 +1,11 @@
 /** One of several processes of the service: it listens with the others, and does what the first process says. */
 import cluster from 'node:cluster'
 import { loadConfig } from '../config.ts'
-import { createLog, createService, type Service } from '../service.ts'
+import { createLog } from '../observability/log.ts'
+import { createService, type Service } from '../service.ts'
+import type { FromWorker, ToWorker } from './crew-messages.ts'
+import { createGathering } from './crew-readings.ts'
 import { describeBeginning, stopOnCrash } from './running.ts'
-
-/** What a worker tells the first process, once it answers requests. */
-export interface WorkerReport {
-  readonly url: string
-  /** What is to be printed on a first start. */
-  readonly welcome: readonly string[]
-}
-
-/** What the first process tells a worker. */
-export const STOP = 'stop'
 
 /**
  * Starts, and reports it; stops when the first process says so. Signals that reach a whole group of processes are the first one's to act
@@ -21,10 +14,13 @@ export const STOP = 'stop'
 export async function serveAsWorker(): Promise<void> {
   const { config } = await loadConfig()
   const log = createLog(config).child({ worker: cluster.worker?.id })
-  const starting = createService({ config, log })
+  const gathering = createGathering((message) => void tell(message))
+  const starting = createService({ config, log, gatherReadings: gathering.gather })
   const reporting = starting.then(report)
-  process.on('message', (message) => {
-    if (message === STOP) void stop(starting, reporting)
+  process.on('message', (message: ToWorker) => {
+    if (message.type === 'stop') void stop(starting, reporting)
+    else if (message.type === 'read') void tellReadings(starting, message.id)
+    else gathering.take(message.id, message.gathered)
   })
   const service = await starting
   await reporting
@@ -35,11 +31,17 @@ async function report(service: Service): Promise<void> {
   const beginning = describeBeginning(service)
   const link = await beginning?.link
   const welcome = [beginning?.key, link].filter((text) => text !== undefined)
-  await tell({ url: service.url, welcome })
+  await tell({ type: 'started', report: { url: service.url, welcome } })
+}
+
+/** Of a service that does not start there is nothing to tell. */
+async function tellReadings(starting: Promise<Service>, id: number): Promise<void> {
+  const service = await starting.catch(() => undefined)
+  if (service !== undefined) await tell({ type: 'readings', id, readings: await service.readReadings() })
 }
 
 /** Resolves when it is on its way: a process that ended before would take it along. */
-function tell(message: WorkerReport): Promise<void> {
+function tell(message: FromWorker): Promise<void> {
   return new Promise((resolve) => process.send?.(message, undefined, {}, () => resolve()))
 }
 

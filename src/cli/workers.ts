@@ -4,12 +4,13 @@ import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
-import { createLog } from '../service.ts'
+import { createLog } from '../observability/log.ts'
 import { systemClock } from '../system-clock.ts'
+import type { FromWorker, WorkerReport } from './crew-messages.ts'
+import { CrewReadings, send } from './crew-readings.ts'
 import { print, printNotice } from './output.ts'
 import { noticeOf } from './running.ts'
 import { takeStopSignals } from './stop-signals.ts'
-import { STOP, type WorkerReport } from './worker.ts'
 
 /** The first pause before a worker that died is started again; each one that dies soon after doubles it. */
 const FIRST_PAUSE_MS = 250
@@ -37,6 +38,7 @@ export async function serveWithWorkers(config: Config, count: number): Promise<v
 class Crew {
   private readonly log: Logger
   private readonly listening = new Set<Worker>()
+  private readonly readings = new CrewReadings()
   private isStopping = false
   private isKept = false
   private diedSoon = 0
@@ -51,14 +53,24 @@ class Crew {
     const worker = cluster.fork()
     const startedMs = systemClock.monotonic()
     const exited = once(worker, 'exit').then(() => undefined)
-    const reported = once(worker, 'message').then(([report]) => report as WorkerReport)
-    const report = await Promise.race([reported, exited])
+    const report = await Promise.race([this.hear(worker), exited])
     if (report === undefined) return undefined
     this.listening.add(worker)
     void exited.then(() => this.lose(worker, systemClock.monotonic() - startedMs))
     // It may have been started while the others were told to.
-    if (this.isStopping) tellToStop(worker)
+    if (this.isStopping) send(worker, { type: 'stop' })
     return report
+  }
+
+  /** Listens to a worker as long as it lives; resolves when it has started. */
+  private hear(worker: Worker): Promise<WorkerReport> {
+    const { promise, resolve } = Promise.withResolvers<WorkerReport>()
+    worker.on('message', (message: FromWorker) => {
+      if (message.type === 'started') resolve(message.report)
+      else if (message.type === 'readings') this.readings.take(message.id, message.readings)
+      else void this.readings.answer(worker, message.id, new Set([...this.listening, worker]))
+    })
+    return promise
   }
 
   /** From now on workers that die are started again. */
@@ -88,7 +100,7 @@ class Crew {
   private async end(code: number): Promise<void> {
     const workers = listWorkers()
     const ended = workers.map((worker) => (worker.isDead() ? undefined : once(worker, 'exit')))
-    for (const worker of workers) tellToStop(worker)
+    for (const worker of workers) send(worker, { type: 'stop' })
     await Promise.all(ended)
     process.exit(code)
   }
@@ -117,9 +129,4 @@ class Crew {
 
 function listWorkers(): Worker[] {
   return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
-}
-
-/** One that is gone, or is about to be, does not hear it. */
-function tellToStop(worker: Worker): void {
-  if (worker.isConnected()) worker.send(STOP, () => {})
 }

@@ -7,7 +7,14 @@ import { assertNothingToCopy, assertUnused, makeDataDirectory } from './data-dir
 import { applyPostgresMigrations, applyWithin, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import type { OpenedDatabase, OpenOptions } from './open.ts'
-import { createMigrationPool, createPool, endPool, toClientConfig, toPostgresKysely } from './postgres.ts'
+import {
+  createMigrationPool,
+  createPool,
+  endPool,
+  readPool,
+  toClientConfig,
+  toPostgresKysely,
+} from './postgres.ts'
 import { DatabaseAway, toDatabaseError } from './postgres-errors.ts'
 import type { Tables } from './tables.ts'
 
@@ -23,7 +30,7 @@ type PostgresOptions = OpenOptions & { readonly databaseUrl: string }
 export async function openPostgresDatabase(options: PostgresOptions): Promise<OpenedDatabase> {
   const { dataDir, databaseUrl, role, log = quiet } = options
   if (role === 'server' && dataDir !== ':memory:') await makeDataDirectory(dataDir)
-  const { db, pending, target, close } = await examinePostgres(databaseUrl, log)
+  const { db, pool, pending, target, close } = await examinePostgres(databaseUrl, log)
   try {
     if (role === 'command') assertNonePending(pending)
     const isNew = pending.length === Object.keys(migrations).length
@@ -33,7 +40,7 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Op
     }
     if (pending.length > 0) await migrate(databaseUrl, log)
     const createClient = () => new Client(toClientConfig(databaseUrl))
-    return { db, isOnlyServer: false, postgres: { createClient }, close }
+    return { db, isOnlyServer: false, postgres: { createClient, readPool: () => readPool(pool) }, close }
   } catch (error) {
     await close()
     throw toStartupError(error, target)
@@ -48,6 +55,7 @@ async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
 /** A database as it was found. */
 export interface ExaminedPostgres {
   readonly db: Kysely<Tables>
+  readonly pool: Pool
   /** Such as 15.4. */
   readonly version: string
   readonly isEncrypted: boolean
@@ -71,7 +79,15 @@ export async function examinePostgres(
   try {
     const { version, is_encrypted: isEncrypted } = await readTraits(pool, target)
     const db = toPostgresKysely(pool)
-    return { db, version, isEncrypted, pending: await listPendingMigrations(db, migrations), target, close }
+    return {
+      db,
+      pool,
+      version,
+      isEncrypted,
+      pending: await listPendingMigrations(db, migrations),
+      target,
+      close,
+    }
   } catch (error) {
     await close()
     throw toStartupError(error, target)

@@ -34,6 +34,19 @@ const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' 
 export interface PostgresAccess {
   /** A connection outside the pool, not yet made; whoever asks for it hears its errors and ends it. */
   createClient(): Client
+  /** How the pool is used at the moment. */
+  readPool(): PoolUse
+}
+
+export interface PoolUse {
+  readonly busy: number
+  readonly idle: number
+  /** Statements that wait for a connection. */
+  readonly waiting: number
+}
+
+export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse {
+  return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
 }
 
 /** What a connection is made with. @throws Error for a URL that names a certificate that cannot be read. */

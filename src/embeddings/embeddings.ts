@@ -1,5 +1,6 @@
 /** Turns texts into vectors: asks the backend of the model, and forwards its own bytes where nothing has to be mended. */
 import { Attempts } from '../chat/attempts.ts'
+import { beginEmbeddingCalls } from '../chat/call-span.ts'
 import { Deadline } from '../chat/deadline.ts'
 import { toCallerError } from '../chat/failures.ts'
 import type { Usage } from '../chat/schema.ts'
@@ -23,6 +24,7 @@ export async function createEmbeddings(
   const { deps } = context
   const route = deps.models.route(request.model ?? getDefaultModel(deps))
   const booking = await deps.usage.begin({
+    operation: 'embeddings',
     requestId: context.arrival.requestId,
     tenantId: context.caller.tenantId,
     agentId: undefined,
@@ -31,7 +33,8 @@ export async function createEmbeddings(
     isStreamed: false,
     request: { input: request.input },
   })
-  const attempts = new Attempts(deps, [route])
+  const { span } = context.arrival.watch
+  const attempts = new Attempts(deps, [route], beginEmbeddingCalls(span, request.dimensions))
   try {
     const { pieces, tokens } = await embed(deps, attempts, request, caller)
     booking.used(tokens === undefined ? undefined : toUsage(tokens))
@@ -60,13 +63,17 @@ async function embed(
   const deadline = new Deadline(caller, backendTotalMs, backendTotalMs)
   const { signal } = deadline
   try {
-    return await attempts.run(signal, async ({ backend, model }) => {
-      const pieces = await backend.embed({ body: { ...request, model }, signal })
-      return toWantedList(pieces, {
+    return await attempts.run(signal, async ({ backend, model }, span) => {
+      const body = { ...request, model }
+      const pieces = await backend.embed({ body, signal, trace: span?.headers })
+      const list = toWantedList(pieces, {
         count: countInputs(request.input),
         encoding: request.encoding_format ?? 'float',
         model,
       })
+      span?.set({ 'gen_ai.usage.input_tokens': list.tokens })
+      span?.end()
+      return list
     })
   } catch (thrown) {
     throw toCallerError(thrown)

@@ -80,7 +80,7 @@ export const filesRouter = router({
     input: FileReference,
     output: FileDeleted,
     run: async ({ context, input }) => {
-      await deleteFile(context.deps, actorOf(context), context.caller.tenantId, input.file_id)
+      await deleteFile(context.tellingDeps, actorOf(context), context.caller.tenantId, input.file_id)
       return { id: input.file_id, object: 'file' as const, deleted: true as const }
     },
   }),

@@ -136,7 +136,7 @@ export class HttpCall<C extends AnyCaller> {
   }
 
   logged(failure: ServiceError): ServiceError {
-    logFailure(this.deps.log, { requestId: this.context.arrival.requestId, path: this.path }, failure)
+    logFailure(this.deps, { ...this.context.arrival.watch.line, path: this.path }, failure)
     return failure
   }
 }

@@ -47,6 +47,7 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     call.assertShortTarget()
     if (request.method === 'OPTIONS' && isOpenToOrigins(call.path)) return call.writePreflight()
     const { operation, params } = await findOperation(call)
+    context.arrival.watch.found(operation.name, operation.http.path)
     call.errorShape = operation.wire.errors
     call.failurePage = operation.wire.page
     if (operation.wire.pathFirst !== undefined) parseInput(operation.wire.pathFirst, params)

@@ -6,6 +6,8 @@ import { listOperations } from '../rpc/router.ts'
 /** An operation that has a place in the REST door. */
 export type RestOperation = AnyOperation & {
   readonly http: Http
+  /** As the table of operations calls it, at whatever place. */
+  readonly name: string
   /** Its name in the document; the same operation at two places has two. */
   readonly id: string
 }
@@ -15,7 +17,7 @@ export function listRestOperations(): RestOperation[] {
   const operations = listOperations().flatMap(({ name, operation }) =>
     operation.http === undefined
       ? []
-      : [{ ...operation, http: operation.http, id: name.replaceAll('.', '-') }],
+      : [{ ...operation, http: operation.http, name, id: name.replaceAll('.', '-') }],
   )
   return [...operations, ...operations.filter(isForOwners).map(toManagerOperation)]
 }

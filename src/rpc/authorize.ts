@@ -58,13 +58,18 @@ export function findCaller({
   return arrival.ambient === undefined ? undefined : deps.users.find(arrival.ambient, arrival)
 }
 
-/** A failed authentication counts against its address; a good key from there is never held back. Decision: 3. */
-async function refuseUnknown(context: CallContext<AnyCaller>): Promise<never> {
+/**
+ * Refuses a call that came without a good credential. It counts against its address; a good key from there is never held back.
+ * `words` are what a caller without one, or with a wrong one, is told. Decision: 3.
+ * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`.
+ */
+export async function refuseUnknown(context: CallContext<AnyCaller>, words = aboutKeys): Promise<never> {
   const { deps, arrival } = context
   const limit = deps.config.limits.authFailures
   if (limit > 0) {
     const hit = await deps.shared.limiter.hit([{ key: `auth:${addressGroup(arrival.clientAddress)}`, limit }])
     if (hit.isLimited) {
+      deps.metrics.callLimited('authentication')
       setLimitHeaders(context, hit)
       throw new ServiceError('rate_limit_exceeded', 'Too many calls without a valid key from this address.', {
         retryAfterSeconds: hit.retryAfterSeconds,
@@ -72,11 +77,13 @@ async function refuseUnknown(context: CallContext<AnyCaller>): Promise<never> {
     }
   }
   throw arrival.bearer === undefined && arrival.token === undefined
-    ? new ServiceError(
-        'missing_api_key',
-        'No API key was sent: use the header `Authorization: Bearer <key>`.',
-      )
-    : new ServiceError('invalid_api_key', 'The API key is not valid.')
+    ? new ServiceError('missing_api_key', words.missing)
+    : new ServiceError('invalid_api_key', words.invalid)
+}
+
+const aboutKeys = {
+  missing: 'No API key was sent: use the header `Authorization: Bearer <key>`.',
+  invalid: 'The API key is not valid.',
 }
 
 async function countRequest(context: CallContext<AnyCaller>, caller: AnyCaller): Promise<void> {
@@ -85,6 +92,7 @@ async function countRequest(context: CallContext<AnyCaller>, caller: AnyCaller):
   const hit = await context.deps.shared.limiter.hit([quota, ...others])
   setLimitHeaders(context, hit)
   if (hit.isLimited) {
+    context.deps.metrics.callLimited('requests')
     throw new ServiceError(
       'rate_limit_exceeded',
       `Too many requests: at most ${hit.limit} a minute. Try again in ${hit.retryAfterSeconds} s.`,

@@ -2,9 +2,11 @@
 import type { Ambient } from '../console/identity.ts'
 import type { Deps } from '../deps.ts'
 import type { AnyCaller, Caller } from '../keys/schema.ts'
+import type { RequestWatch } from '../observability/watch.ts'
 
 /** What a door knows of a call before anybody is authenticated. */
 export interface Arrival {
+  readonly watch: RequestWatch
   readonly requestId: string
   /** The client's address, read from the proxy's header only when the peer is trusted. */
   readonly clientAddress: string
@@ -37,6 +39,12 @@ export class CallContext<C extends AnyCaller = Caller> {
 
   set caller(caller: C) {
     this.authorized = caller
+    this.arrival.watch.caller = caller
+  }
+
+  /** The service's parts for verbs that may have to write a line: it says which request it belongs to. */
+  get tellingDeps(): Deps {
+    return { ...this.deps, log: this.deps.log.child(this.arrival.watch.line) }
   }
 
   setHeader(name: string, value: string): void {

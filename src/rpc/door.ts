@@ -4,6 +4,7 @@ import { createExpressMiddleware } from '@trpc/server/adapters/express'
 import type { RequestHandler } from 'express'
 import type { Deps } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
+import { OTHER } from '../observability/model-meters.ts'
 import { mediaTypeOf, parseJson, readBody } from '../rest/bodies.ts'
 import { errorHeaders } from '../rest/errors.ts'
 import { askForBody, toPairs } from '../rest/headers.ts'
@@ -44,13 +45,14 @@ export function createTypedDoor(
       ),
     }),
     onError({ error, path, ctx }) {
-      const requestId = ctx?.call.arrival.requestId
-      logFailure(deps.log, { requestId, path: `/trpc/${path ?? ''}` }, toRpcFailure(error))
+      logFailure(deps, { ...ctx?.call.arrival.watch.line, path: `/trpc/${path ?? ''}` }, toRpcFailure(error))
     },
   })
 
   return async (request, response, next) => {
     const call = new CallContext(deps, arrivalOf(request))
+    const name = nameOf(request)
+    call.arrival.watch.found(name, `/trpc/${name}`)
     const body = await readCallBody(call, request, response).catch(toServiceError)
     contexts.set(request, { call, badBody: body instanceof ServiceError ? body : undefined })
     request.body = body instanceof ServiceError ? '' : body
@@ -64,13 +66,23 @@ const namesForEverybody = new Set(
     .map(({ name }) => name),
 )
 
-/** Whether the call, or each of a batch of calls, asks nobody who they are. */
-function isForEverybody({ url = '' }: IncomingMessage): boolean {
+const procedureNames = new Set(listOperations().map(({ name }) => name))
+
+/** What a request asks for, in a word of the table: several calls in one are a batch. */
+function nameOf(request: IncomingMessage): string {
+  const [name = '', ...others] = listNames(request)
+  if (others.length > 0) return 'batch'
+  return procedureNames.has(name) ? name : OTHER
+}
+
+function listNames({ url = '' }: IncomingMessage): string[] {
   const [path = ''] = url.split('?')
-  return path
-    .slice(1)
-    .split(',')
-    .every((name) => namesForEverybody.has(name))
+  return path.slice(1).split(',')
+}
+
+/** Whether the call, or each of a batch of calls, asks nobody who they are. */
+function isForEverybody(request: IncomingMessage): boolean {
+  return listNames(request).every((name) => namesForEverybody.has(name))
 }
 
 /**

@@ -1,17 +1,23 @@
 /** Writes down how a call failed: what is our fault with its cause, what is the caller's on debug level only. */
-import type { Logger } from 'pino'
+import type { Deps } from '../deps.ts'
 import type { ServiceError } from '../errors.ts'
 import { withoutKeys } from '../without-keys.ts'
 
 /** What a line says of the call. */
 export interface FailedCall {
-  readonly requestId: string | undefined
+  readonly requestId?: string | undefined
+  readonly traceId?: string | undefined
   readonly path: string | undefined
 }
 
-/** No line holds a key, wherever in the address a caller put it. Security: 2.13. */
-export function logFailure(log: Logger, { requestId, path }: FailedCall, failure: ServiceError): void {
-  const line = { requestId, path: withoutKeys(path ?? ''), reason: failure.reason }
+/** Counts the failure, and writes it down. No line holds a key, wherever in the address a caller put it. Security: 2.13. */
+export function logFailure(
+  { log, metrics }: Pick<Deps, 'log' | 'metrics'>,
+  { requestId, traceId, path }: FailedCall,
+  failure: ServiceError,
+): void {
+  metrics.callFailed(failure.reason)
+  const line = { requestId, traceId, path: withoutKeys(path ?? ''), reason: failure.reason }
   const causedBy = { ...line, err: failure.details.cause }
   if (failure.reason === 'internal_error') log.error(causedBy, 'request failed')
   else if (failure.status >= 500) log.warn(causedBy, failure.message)

@@ -15,10 +15,13 @@ export interface Arrival {
   readonly open: ReadonlyMap<string, number>
 }
 
+/** `replicas` is PostgreSQL: how it is doing itself, another check tells. */
+export type SharedStoreName = 'redis' | 'replicas'
+
 /** Every call ends soon, and rejects when the store is away. Slots count as long as the replica they are for shows itself. */
 export interface CommonStore {
-  /** Under which `/readyz` tells how it is doing; undefined where another check tells that. */
-  readonly name: 'redis' | undefined
+  /** Under which `/readyz` tells how it is doing. */
+  readonly name: SharedStoreName
   /** Counts one hit in the windows of all quotas, or in none when one is full; answers what each would be with it. */
   hit(quotas: readonly Quota[]): Promise<readonly WindowCount[]>
   /** Takes a slot of each owner, or none; answers with the owner that has none left. */

@@ -44,7 +44,6 @@ async function shareThrough(store: CommonStore, deps: ShareDeps): Promise<Shared
     limiter: createSharedLimiter(presence, deps.clock),
     streams: createSharedSlots(presence),
     health() {
-      if (store.name === undefined) return {}
       return { [store.name]: presence.isAway || !store.isListening() ? 'down' : 'up' }
     },
     async close() {

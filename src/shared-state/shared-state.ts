@@ -1,6 +1,7 @@
 /** What the replicas of an installation count together and tell each other. */
 import type { Clock } from '../deps.ts'
 import { type Bus, loneBus } from './bus.ts'
+import type { SharedStoreName } from './common-store.ts'
 import { createMemoryRateLimiter, type RateLimiter } from './limiter.ts'
 import { createStreamSlots, type StreamSlots } from './stream-slots.ts'
 
@@ -8,8 +9,8 @@ export interface SharedState {
   readonly bus: Bus
   readonly limiter: RateLimiter
   readonly streams: StreamSlots
-  /** How a store of its own is doing, for `/readyz`; nothing where there is none. */
-  health(): { readonly redis?: 'up' | 'down' }
+  /** How what replicas share is doing, for `/readyz`; nothing where there is only one. */
+  health(): { readonly [Name in SharedStoreName]?: 'up' | 'down' }
   /** Tells the others that this replica is gone. */
   close(): Promise<void>
 }

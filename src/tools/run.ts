@@ -1,6 +1,7 @@
 /** Runs one tool call: its arguments judged, its time measured, its result cut to size; whatever goes wrong is told to the model. */
 import type { JsonSchema } from '../agents/schema-places.ts'
 import type { Deps } from '../deps.ts'
+import type { TraceSpan } from '../observability/tracing.ts'
 import { readArguments } from './arguments.ts'
 import { capText } from './result.ts'
 import type { ServerTool, ToolAnswer, ToolCallContext } from './tool.ts'
@@ -12,6 +13,10 @@ export interface ToolCallRequest {
   readonly argumentsText: string
   /** What the agent's own definition says the arguments must be, beside the tool's schema. */
   readonly agentSchema: JsonSchema | undefined
+  /** Told what went wrong; undefined where nobody traces. */
+  readonly span: TraceSpan | undefined
+  /** What lines about the call say of its request. */
+  readonly line: object
 }
 
 type RunDeps = Pick<Deps, 'log'> & { readonly config: { readonly timings: { readonly toolMs: number } } }
@@ -22,23 +27,27 @@ type RunDeps = Pick<Deps, 'log'> & { readonly config: { readonly timings: { read
  */
 export async function runTool(
   deps: RunDeps,
-  { tool, argumentsText, agentSchema }: ToolCallRequest,
+  request: ToolCallRequest,
   context: ToolCallContext,
 ): Promise<string> {
+  const { tool, argumentsText, agentSchema, span } = request
   context.signal.throwIfAborted()
   const rules = [
     ...(tool.inputSchema === undefined ? [] : [{ schema: tool.inputSchema, origin: tool.origin }]),
     ...(agentSchema === undefined ? [] : [{ schema: agentSchema, origin: 'agent' as const }]),
   ]
   const read = readArguments(argumentsText, rules)
-  if ('problem' in read) return `Error: the arguments of '${tool.name}' are wrong: ${read.problem}`
-  const answer = await answerInTime(deps, tool, read.args, context)
+  if ('problem' in read) {
+    span?.fail('invalid_arguments')
+    return `Error: the arguments of '${tool.name}' are wrong: ${read.problem}`
+  }
+  const answer = await answerInTime(deps, request, read.args, context)
   return capText('problem' in answer ? `Error: ${answer.problem}` : answer.text)
 }
 
 async function answerInTime(
   { config, log }: RunDeps,
-  tool: ServerTool,
+  { tool, span, line }: ToolCallRequest,
   args: Readonly<Record<string, unknown>>,
   context: ToolCallContext,
 ): Promise<ToolAnswer> {
@@ -53,11 +62,14 @@ async function answerInTime(
   const ended = new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason))
   })
-  const where = { tool: tool.name, requestId: context.requestId }
+  const where = { tool: tool.name, ...line }
   try {
     const running = tool.run(args, { ...context, signal })
-    return await Promise.race([running, ended])
+    const answer = await Promise.race([running, ended])
+    if ('problem' in answer) span?.fail('tool_error')
+    return answer
   } catch (thrown) {
+    span?.fail(thrown === tooLate ? 'timeout' : context.signal.aborted ? 'cancelled' : 'tool_failed')
     if (thrown === tooLate) {
       log.warn(where, 'a tool did not answer in time')
       return { problem }

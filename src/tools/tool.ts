@@ -30,6 +30,8 @@ export interface Toolbox {
   find(name: string): ServerTool | undefined
   /** All of them; the same array until one comes, goes or changes. */
   list(): readonly ServerTool[]
+  /** Whether each MCP server is connected. */
+  health(): Readonly<Record<string, 'up' | 'down'>>
   /** Lets go of MCP servers. */
   close(): Promise<void>
 }

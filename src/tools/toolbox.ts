@@ -17,9 +17,15 @@ export function createToolbox(hostTools: readonly ServerTool[], others: Toolbox 
       if (listed !== known) [known, all] = join(listed)
       return all
     },
+    health: () => others.health(),
     close: () => others.close(),
   }
 }
 
 const noList: readonly ServerTool[] = []
-const noTools: Toolbox = { find: () => undefined, list: () => noList, close: async () => {} }
+const noTools: Toolbox = {
+  find: () => undefined,
+  list: () => noList,
+  health: () => ({}),
+  close: async () => {},
+}

@@ -2,6 +2,8 @@
 import type { Usage } from '../chat/schema.ts'
 import type { Clock } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { EndedCall } from '../observability/model-meters.ts'
 import { estimatePromptTokens, estimateTokens, type Promptlike } from './estimate.ts'
 import type { UsageCallRow } from './writer.ts'
 
@@ -9,6 +11,7 @@ const LF = 0x0a
 
 /** What is known of a call before it is made. */
 export interface CallStart {
+  readonly operation: EndedCall['operation']
   readonly requestId: string
   readonly tenantId: string
   /** Undefined when no agent makes the call. */
@@ -24,6 +27,7 @@ export interface CallStart {
 /** How a booking reaches the books. */
 export interface BookingOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
+  readonly metrics: Metrics
   /** A new row id for a call that began at that moment. */
   readonly newId: (startedAtMs: number) => string
   /** Takes the finished row; resolves when what had been reserved for the call is given back. */
@@ -96,7 +100,20 @@ export class Booking {
     this.isEnded = true
     // The backend was working on it when the caller left: it has read the prompt at least.
     if (status === 'left' && this.rounds === 0) this.used(undefined)
+    this.count(status)
     await this.options.book(this.toRow(status))
+  }
+
+  private count(status: string): void {
+    const { start, options, startedTick, firstByteTick } = this
+    options.metrics.models.of(this.provider, this.model).ended({
+      operation: start.operation,
+      outcome: status === 'ok' || status === 'left' ? status : 'failed',
+      durationMs: options.clock.monotonic() - startedTick,
+      firstByteMs: firstByteTick === undefined ? undefined : firstByteTick - startedTick,
+      inputTokens: this.promptTokens,
+      outputTokens: this.completionTokens,
+    })
   }
 
   private toRow(status: string): UsageCallRow {

@@ -26,11 +26,11 @@ export interface UsageBooks {
   close(): Promise<void>
 }
 
-type BooksDeps = Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log'>
+type BooksDeps = Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics'>
 
 /** Books over one database. */
 export function createUsageBooks(deps: BooksDeps): UsageBooks {
-  const { clock, log } = deps
+  const { clock, log, metrics } = deps
   const recorder = createUsageRecorder(deps)
   const keeper = createBudgetKeeper(deps)
   const nextId = createCallIds(newId('', 6, deps.random))
@@ -48,9 +48,11 @@ export function createUsageBooks(deps: BooksDeps): UsageBooks {
       // What is not settled expires; the answer must not fail for it.
       return reservation
         ?.settle(row.prompt_tokens + row.completion_tokens)
-        .catch((error) => log.warn({ err: error }, 'a budget could not be settled'))
+        .catch((error) =>
+          log.warn({ err: error, requestId: row.request_id }, 'a budget could not be settled'),
+        )
     }
-    return new Booking(call, { clock, newId: nextId, book })
+    return new Booking(call, { clock, metrics, newId: nextId, book })
   }
 
   async function openCallsEnd(): Promise<void> {

@@ -2,8 +2,11 @@
 import OpenAI from 'openai'
 import { inject, onTestFinished } from 'vitest'
 import { parseConfig } from '../../src/config.ts'
+import { createRedactedLog } from '../../src/observability/log.ts'
+import { listSecrets } from '../../src/observability/redaction.ts'
 import { createService, type Service, type ServiceOptions } from '../../src/service.ts'
 import { AnswerChecker } from './answer-checker.ts'
+import { checkLine, keepBodyFromLog } from './log-leaks.ts'
 import { borrowDatabase } from './postgres.ts'
 
 /** The agent most tests talk to. */
@@ -78,7 +81,8 @@ export async function openApp(
 ): Promise<TestApp> {
   const database = await chooseDatabase(env)
   const { config } = await parseConfig({ ...testEnvironment, ...env, ...database.env })
-  const service = await createService({ config, ...options })
+  const log = createRedactedLog('debug', listSecrets(config), { write: checkLine })
+  const service = await createService({ config, log, ...options })
   const app = createTestApp(service, env.PARLEY_PARENT_KEY ?? (service.firstParentKey as string))
   const close = async () => {
     await app.close()
@@ -138,6 +142,7 @@ function createTestApp(service: Service, parentKey: string): TestApp {
       ...(signal === undefined ? {} : { signal }),
     })
     const text = await response.text()
+    keepBodyFromLog(text)
     const isJsonAnswer = response.headers.get('content-type')?.startsWith('application/json')
     return {
       status: response.status,

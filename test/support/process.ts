@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { checkLines } from './log-leaks.ts'
 
 /** The folder this checkout lies in. */
 export const repository = fileURLToPath(new URL('../..', import.meta.url))
@@ -72,9 +73,10 @@ export function startParley(words: readonly string[], options: RunOptions): Runn
       child.emit('printed')
     })
   }
-  const ended = once(child, 'close').then(
-    ([code, signal]): Ended => ({ code, signal, stdout: printed.stdout, stderr: printed.stderr }),
-  )
+  const ended = once(child, 'close').then(([code, signal]): Ended => {
+    checkLines(printed.stderr)
+    return { code, signal, stdout: printed.stdout, stderr: printed.stderr }
+  })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await ended

@@ -14,7 +14,7 @@ import {
 } from '../store.ts'
 import { deleteJob, deleteJobs, type TakenJob } from './store.ts'
 
-export interface FinishingDeps extends Pick<Deps, 'db' | 'log'> {
+export interface FinishingDeps extends Pick<Deps, 'db' | 'log' | 'metrics'> {
   readonly store: GrowingStore
   readonly changes: ArtifactChanges
 }
@@ -65,6 +65,7 @@ export async function reject(deps: FinishingDeps, job: TakenJob, row: UploadRow)
     return removeArtifact(trx, row, 'reject')
   })
   if (!isGone) return
+  deps.metrics.uploadFailed('dangerous')
   deps.changes.announce(row.id)
   await deleteOriginal(deps, row)
 }

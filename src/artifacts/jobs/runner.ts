@@ -1,5 +1,6 @@
 /** Does jobs of one kind, a few at a time, as soon as they are due. Security: 2.8 (lease, attempts, next_at). */
 import { type Deps, unixSeconds } from '../../deps.ts'
+import type { JobResult } from '../../observability/metrics.ts'
 import { backOffSeconds } from './back-off.ts'
 import {
   findNextDue,
@@ -45,7 +46,7 @@ export interface RunnerOptions {
   onFailure(error: unknown, job: JobRow): void
 }
 
-type RunnerDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'log'>
+type RunnerDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'tracing'>
 
 interface Running {
   readonly stop: AbortController
@@ -133,9 +134,12 @@ async function doJob(
 ): Promise<void> {
   const { db, clock, random } = deps
   const stopRenewing = keepRenewing(deps, job, stop)
+  const ended = watchJob(deps, job)
   try {
     await work(job, stop.signal)
+    ended('done')
   } catch (error) {
+    ended(stop.signal.aborted ? 'stopped' : 'failed')
     const now = unixSeconds(clock)
     if (stop.signal.aborted) {
       if (stop.signal.reason === 'closing') await returnJob(db, job, { next_at: now })
@@ -146,6 +150,20 @@ async function doJob(
     await returnJob(db, job, { failures, next_at: now + backOffSeconds(failures, random) })
   } finally {
     stopRenewing()
+  }
+}
+
+/** Counts and traces one try; the function returned ends that. */
+function watchJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result: JobResult) => void {
+  const end = metrics.jobBegins(job.kind, () => clock.monotonic())
+  const attempt = job.failures + job.refusals + 1
+  const attributes = { 'parley.job.kind': job.kind, 'parley.job.attempt': attempt }
+  const span = tracing?.beginJob(job.blob, `job ${job.kind}`, attributes)
+  return (result) => {
+    end(result)
+    span?.set({ 'parley.job.result': result })
+    if (result === 'failed') span?.fail(result)
+    span?.end()
   }
 }
 

@@ -102,6 +102,18 @@ export async function clearTakenJobs(db: Database, now: number): Promise<void> {
     .execute()
 }
 
+/** How many nobody has taken. */
+export async function countWaitingJobs(db: Database): Promise<Record<JobKind, number>> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select(({ fn }) => ['kind', fn.countAll<number>().as('count')])
+    .where('is_taken', '=', 0)
+    .groupBy('kind')
+    .execute()
+  const counts = new Map(rows.map(({ kind, count }) => [kind, Number(count)]))
+  return { convert: counts.get('convert') ?? 0, hook: counts.get('hook') ?? 0 }
+}
+
 export async function countJobs(db: Database, kind: JobKind): Promise<number> {
   const row = await db
     .selectFrom('jobs')

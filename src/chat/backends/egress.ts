@@ -35,13 +35,14 @@ export interface EgressOptions {
   readonly toFailure: ToFailure
 }
 
-/** One call, as the egress sends it: no header but its own leaves the service. */
+/** One call, as the egress sends it: no header but its own, and those of a trace, leaves the service. */
 export interface EgressCall {
   /** Path and query, starting with `/`. */
   readonly path: string
   /** A JSON text makes the call a POST; without it, it is a GET. */
   readonly body?: string
   readonly signal: AbortSignal
+  readonly trace?: Readonly<Record<string, string>> | undefined
 }
 
 /** HTTP calls to one origin. Redirects are not followed: a 3xx is a refusal. */
@@ -88,12 +89,12 @@ export function createEgress(options: EgressOptions): Egress {
 
   function send<Answer>(call: EgressCall, exchange: Exchange<Answer>): Promise<Answer> {
     if (call.signal.aborted) return Promise.reject(call.signal.reason)
-    const { path, body } = call
+    const { path, body, trace } = call
     const answer = exchange.begin()
     pool.dispatch(
       body === undefined
         ? { path, method: 'GET', headers: getHeaders }
-        : { path, method: 'POST', headers: postHeaders, body },
+        : { path, method: 'POST', headers: withTrace(postHeaders, trace), body },
       exchange,
     )
     return answer
@@ -106,6 +107,10 @@ export function createEgress(options: EgressOptions): Egress {
     readEvents: (call) => send(call, new EventExchange(call.signal, toFailure)),
     close: () => pool.destroy(),
   }
+}
+
+function withTrace(headers: string[], trace: EgressCall['trace']): string[] {
+  return trace === undefined ? headers : [...headers, ...Object.entries(trace).flat()]
 }
 
 const takeWhole = (reads: Reads) => reads.take()

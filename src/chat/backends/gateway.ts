@@ -1,8 +1,8 @@
 /** The backend that is a language-model gateway: any server that speaks the OpenAI-compatible API. */
 import type { LookupFunction } from 'node:net'
-import { BackendFailure, type BackendModel, type ChatBackend } from '../backend.ts'
+import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from '../backend.ts'
 import { isCallersMistake } from '../failures.ts'
-import { createEgress, type EgressTimings, type Refusal } from './egress.ts'
+import { createEgress, type EgressCall, type EgressTimings, type Refusal } from './egress.ts'
 
 /** What a gateway backend needs to know. */
 export interface GatewayOptions {
@@ -58,11 +58,10 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   })
   return {
     name,
-    complete: ({ body, signal }) =>
-      egress.readJson({ path: chatPath, body: JSON.stringify(body), signal }, maxAnswerBytes),
-    stream: ({ body, signal }) => egress.readEvents({ path: chatPath, body: JSON.stringify(body), signal }),
-    embed: ({ body, signal }) =>
-      egress.readJsonPieces({ path: embeddingsPath, body: JSON.stringify(body), signal }, maxEmbeddingsBytes),
+    address: addressOf(base),
+    complete: (request) => egress.readJson(toCall(chatPath, request), maxAnswerBytes),
+    stream: (request) => egress.readEvents(toCall(chatPath, request)),
+    embed: (request) => egress.readJsonPieces(toCall(embeddingsPath, request), maxEmbeddingsBytes),
     async listModels(signal) {
       const deadline = AbortSignal.timeout(timings.modelListMs ?? 10_000)
       const call = { path: modelsPath, signal: AbortSignal.any([signal, deadline]) }
@@ -77,6 +76,14 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
     },
     close: () => egress.close(),
   }
+}
+
+function toCall(path: string, { body, signal, trace }: BackendRequest): EgressCall {
+  return { path, body: JSON.stringify(body), signal, trace }
+}
+
+function addressOf({ hostname, port, protocol }: URL): { host: string; port: number } {
+  return { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) }
 }
 
 /** What a server says of other failures is not for the caller. Decision: 4 (last paragraph). */

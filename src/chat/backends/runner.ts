@@ -18,6 +18,7 @@ export function createRunnerBackend(options: RunnerOptions): ChatBackend {
     })
   return {
     name: gateway.name,
+    address: gateway.address,
     complete: (request) => naming(gateway.complete(toRunnerRequest(request))),
     stream: (request) => naming(gateway.stream(toRunnerRequest(request))),
     embed: (request) => naming(gateway.embed(request)),
@@ -30,7 +31,7 @@ export function createRunnerBackend(options: RunnerOptions): ChatBackend {
  * Says the same in the words both know: Ollama does not know `max_completion_tokens`, which is what newer clients bound an answer
  * with, and hands `developer` to templates that leave out whom they do not know.
  */
-function toRunnerRequest({ body, signal }: BackendRequest): BackendRequest {
+function toRunnerRequest({ body, ...call }: BackendRequest): BackendRequest {
   const { max_tokens = null, max_completion_tokens = null, messages } = body
   const limit = max_tokens ?? max_completion_tokens
   return {
@@ -39,7 +40,7 @@ function toRunnerRequest({ body, signal }: BackendRequest): BackendRequest {
       ...(limit !== null && { max_tokens: limit }),
       ...(Array.isArray(messages) && { messages: messages.map(withKnownRole) }),
     },
-    signal,
+    ...call,
   }
 }
 

@@ -15,14 +15,20 @@ import {
   type UploadCall,
 } from './methods.ts'
 
-type Method = (call: UploadCall, segment: string) => Promise<void>
+interface Method {
+  /** What the metrics call it. */
+  readonly name: string
+  readonly answer: (call: UploadCall, segment: string) => Promise<void>
+}
 
 /** What can be done at `/upload`, and what at the address of one upload. There is no GET: bytes are served elsewhere (R1, R3). */
-const creationMethods: Readonly<Record<string, Method>> = { POST: answerPost }
+const creationMethods: Readonly<Record<string, Method>> = {
+  POST: { name: 'uploads.create', answer: answerPost },
+}
 const uploadMethods: Readonly<Record<string, Method>> = {
-  HEAD: answerHead,
-  PATCH: answerPatch,
-  DELETE: answerDelete,
+  HEAD: { name: 'uploads.get', answer: answerHead },
+  PATCH: { name: 'uploads.append', answer: answerPatch },
+  DELETE: { name: 'uploads.delete', answer: answerDelete },
 }
 
 /** Decision: 9 (Who may upload). */
@@ -45,9 +51,10 @@ export function createUploadDoor(deps: Deps): Door {
     if (name === 'OPTIONS') return answerOptions(call)
     const method = Object.hasOwn(methods, name) ? methods[name] : undefined
     if (method === undefined) throw refuseMethod(name, methods)
+    call.context.arrival.watch.found(method.name, segment === '' ? '/upload' : '/upload/{segment}')
     assertVersionOrTell(call)
     await authorize(call.context, admission)
-    return method(call, segment)
+    return method.answer(call, segment)
   }
 
   return {

@@ -43,6 +43,7 @@ export async function answerPost(call: UploadCall): Promise<void> {
   if (bodyBytes !== undefined && sizeBytes !== undefined && bodyBytes > sizeBytes)
     throw new ServiceError('too_large', `The body goes beyond the upload's length of ${sizeBytes} bytes.`)
   const row = await createUpload(deps, context.caller, { metadata, header, sizeBytes })
+  deps.metrics.uploads.created.add()
   context.setHeader('X-Artifact-Id', row.id)
   const hasBytes = bodyBytes !== 0 || headers['content-type'] !== undefined
   // "Such an upload is immediately complete after its creation".
@@ -54,6 +55,15 @@ export async function answerPost(call: UploadCall): Promise<void> {
   call.writeEmpty(201, ['Location', locationOf(row), ...offset, ...expiryHeaders(progress.expiresAt)])
 }
 
+/** What is done with the bytes is done after the request that brings the last of them. */
+function linkJobs(
+  { tracing }: UploadCall['deps'],
+  { arrival }: UploadCall['context'],
+  { blob }: UploadRow,
+): void {
+  if (arrival.watch.span !== undefined) tracing?.linkUpload(blob, arrival.watch.span)
+}
+
 /** The upload is there by now: whatever happens to its first bytes, the client is told where to go on. */
 async function appendFirst(
   { deps, request, response, signal, context }: UploadCall,
@@ -61,9 +71,10 @@ async function appendFirst(
   bodyBytes: number | undefined,
 ): Promise<Progress> {
   askForBody(request, response)
+  linkJobs(deps, context, row)
   try {
     const part = { offset: 0, declaredBytes: undefined, bodyBytes }
-    return await appendBytes(deps, row, part, request, signal)
+    return await appendBytes(context.tellingDeps, row, part, request, signal)
   } catch (error) {
     const isGone = error instanceof ServiceError && error.reason === 'checksum_mismatch'
     if (!isGone) context.setHeader('Location', locationOf(row))
@@ -98,7 +109,8 @@ export async function answerPatch(call: UploadCall, segment: string): Promise<vo
     bodyBytes: readBodyLength(request),
   }
   askForBody(request, response)
-  const { receivedBytes, expiresAt } = await appendBytes(deps, row, part, request, signal)
+  linkJobs(deps, context, row)
+  const { receivedBytes, expiresAt } = await appendBytes(context.tellingDeps, row, part, request, signal)
   const headers = ['Upload-Offset', String(receivedBytes), ...expiryHeaders(expiresAt)]
   call.writeEmpty(204, [...headers, 'X-Artifact-Id', row.id])
 }
@@ -106,7 +118,7 @@ export async function answerPatch(call: UploadCall, segment: string): Promise<vo
 /** "When receiving a DELETE request for an existing upload the Server SHOULD free associated resources". */
 export async function answerDelete(call: UploadCall, segment: string): Promise<void> {
   const { deps, context } = call
-  await removeUpload(deps, actorOf(context), await getUpload(deps, context.caller, segment))
+  await removeUpload(context.tellingDeps, actorOf(context), await getUpload(deps, context.caller, segment))
   call.writeEmpty(204, [])
 }
 

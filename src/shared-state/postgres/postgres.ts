@@ -42,7 +42,7 @@ export function openPostgresStore(db: Database, postgres: PostgresAccess): Commo
   }
 
   return {
-    name: undefined,
+    name: 'replicas',
     hit: (quotas) => within(ANSWER_WITHIN_MS, hit(quotas)),
     async takeSlots(replica, owners) {
       const take = () => takeSlot(db, replica, owners)

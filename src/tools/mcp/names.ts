@@ -57,7 +57,7 @@ function toServerTool(name: string, server: McpServer, tool: McpTool): ServerToo
     description: tool.description,
     inputSchema: tool.inputSchema,
     origin: 'mcp',
-    run: (args, { signal }) => server.call(tool.name, args, signal),
+    run: (args, context) => server.call(tool.name, args, context),
   }
 }
 

@@ -4,7 +4,7 @@ import { renderPath } from '../../agents/refusal.ts'
 import { findSchemaFault } from '../../agents/tool-schema.ts'
 import type { McpServerConfig } from '../../config-mcp.ts'
 import type { Clock, Random } from '../../deps.ts'
-import type { ToolAnswer } from '../tool.ts'
+import type { ToolAnswer, ToolCallContext } from '../tool.ts'
 import type { McpConnection, McpTool } from './connect.ts'
 import { isToolName, toLongName } from './names.ts'
 import { describeMessageTrouble, describeTrouble } from './trouble.ts'
@@ -54,7 +54,7 @@ export class McpServer {
   async call(
     name: string,
     args: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
+    { signal, requestId }: Pick<ToolCallContext, 'signal' | 'requestId'>,
   ): Promise<ToolAnswer> {
     const { connection } = this
     if (connection === undefined)
@@ -67,7 +67,8 @@ export class McpServer {
       return again === 'forgotten' ? { problem: 'the server of this tool forgets its callers' } : again
     } catch (error) {
       signal.throwIfAborted()
-      this.log.warn({ tool: name, ...describeMessageTrouble(error) }, 'an MCP server gave no answer')
+      const where = { tool: name, requestId }
+      this.log.warn({ ...where, ...describeMessageTrouble(error) }, 'an MCP server gave no answer')
       return { problem: 'the server of this tool gave no answer' }
     }
   }

@@ -30,6 +30,8 @@ export function startMcpServers(configs: readonly McpServerConfig[], options: Mc
   return {
     find: (name) => current().byName.get(name) ?? findUnlisted(servers, name),
     list: () => current().all,
+    health: () =>
+      Object.fromEntries(servers.map(({ name, isConnected }) => [name, isConnected ? 'up' : 'down'])),
     async close() {
       await Promise.all(servers.map((server) => server.close()))
       watchdog.close()

@@ -1,0 +1,80 @@
+/** Follows one request from its head to the end of its answer: how long it took, and one line for whoever debugs. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Deps } from '../deps.ts'
+import type { AnyCaller } from '../keys/schema.ts'
+import type { RequestMeter } from './request-meters.ts'
+import type { TraceSpan } from './tracing.ts'
+
+type WatchDeps = Pick<Deps, 'metrics' | 'clock' | 'log' | 'tracing'>
+
+/** What becomes known of a request on its way. */
+export class RequestWatch {
+  readonly requestId: string
+  /** Undefined where nobody traces. */
+  readonly span: TraceSpan | undefined
+  /** Set once it is known who is calling. */
+  caller: AnyCaller | undefined
+  private readonly deps: WatchDeps
+  private readonly request: IncomingMessage
+  private readonly response: ServerResponse
+  private readonly startedMs: number
+  private meter: RequestMeter
+
+  constructor(deps: WatchDeps, request: IncomingMessage, response: ServerResponse, requestId: string) {
+    this.deps = deps
+    this.request = request
+    this.response = response
+    this.requestId = requestId
+    this.startedMs = deps.clock.monotonic()
+    this.meter = deps.metrics.requests.other
+    const { method = '' } = request
+    this.span = deps.tracing?.beginRequest(request.headers, method, {
+      'http.request.method': method,
+      'parley.request.id': requestId,
+    })
+    response.on('close', () => this.end())
+  }
+
+  /** What every line about the request says. */
+  get line(): { readonly requestId: string; readonly traceId: string | undefined } {
+    return { requestId: this.requestId, traceId: this.span?.traceId }
+  }
+
+  /** It asks for that operation, as the table of operations calls it; `route` is its path, with names for what varies. */
+  found(operation: string, route: string): void {
+    this.meter = this.deps.metrics.requests.of(operation)
+    if (this.span === undefined) return
+    this.span.rename(`${this.request.method} ${route}`)
+    this.span.set({ 'http.route': route, 'parley.operation': operation })
+  }
+
+  private end(): void {
+    const { deps, response, startedMs, meter } = this
+    const { method = '' } = this.request
+    // Whoever left before there was an answer has been told nothing.
+    const status = response.headersSent ? response.statusCode : undefined
+    const durationMs = deps.clock.monotonic() - startedMs
+    meter.ended(method, status, durationMs)
+    if (this.span !== undefined) this.endSpan(this.span, status)
+    if (deps.log.isLevelEnabled('debug')) this.write(method, status, durationMs)
+  }
+
+  private endSpan(span: TraceSpan, status: number | undefined): void {
+    span.set({ 'http.response.status_code': status, ...this.describeCaller() })
+    if (status === undefined || status >= 500) span.fail(status === undefined ? 'left' : String(status))
+    span.end()
+  }
+
+  private describeCaller() {
+    const { caller } = this
+    const agentId = caller?.kind === 'agent' ? caller.agentId : undefined
+    return { 'parley.tenant.id': caller?.tenantId, 'parley.agent.id': agentId }
+  }
+
+  private write(method: string, status: number | undefined, durationMs: number): void {
+    const { deps, meter, caller } = this
+    const who = { tenantId: caller?.tenantId, agentId: caller?.kind === 'agent' ? caller.agentId : undefined }
+    const what = { ...this.line, operation: meter.name, method, status, durationMs: Math.round(durationMs) }
+    deps.log.debug({ ...what, ...who }, 'request')
+  }
+}

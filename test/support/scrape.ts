@@ -1,0 +1,58 @@
+/** Reads `/metrics` as Prometheus does. */
+
+/** One number. */
+export interface ScrapedSample {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+/** Everything that was told. */
+export interface ScrapedMetrics {
+  /** By the name of the metric. */
+  readonly types: ReadonlyMap<string, string>
+  readonly samples: readonly ScrapedSample[]
+  /** The sum of all numbers of that name with these labels. */
+  sum(name: string, labels?: Readonly<Record<string, string>>): number
+}
+
+export async function scrape(
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<ScrapedMetrics> {
+  const response = await fetch(`${url}/metrics`, { headers })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`/metrics answered ${response.status}: ${text}`)
+  return parseMetrics(text)
+}
+
+/** @throws Error for a line that Prometheus would not take. */
+export function parseMetrics(text: string): ScrapedMetrics {
+  const types = new Map<string, string>()
+  const samples: ScrapedSample[] = []
+  for (const line of text.split('\n').filter((one) => one !== '')) {
+    const [, name = '', type = ''] = /^# TYPE (\w+) (\w+)$/.exec(line) ?? []
+    if (name !== '') types.set(name, type)
+    if (line.startsWith('#')) continue
+    samples.push(parseSample(line))
+  }
+  return {
+    types,
+    samples,
+    sum: (name, labels = {}) =>
+      samples
+        .filter((sample) => sample.name === name)
+        .filter((sample) => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
+        .reduce((total, { value }) => total + value, 0),
+  }
+}
+
+function parseSample(line: string): ScrapedSample {
+  const [, name = '', all = '', value = ''] = /^([a-z_]\w*)(?:\{(.*)\})? (\S+)$/i.exec(line) ?? []
+  if (name === '' || Number.isNaN(Number(value))) throw new Error(`no sample: ${line}`)
+  const labels = [...all.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label = '', text = '']) => [
+    label,
+    text,
+  ])
+  return { name, labels: Object.fromEntries(labels), value: Number(value) }
+}

@@ -46,6 +46,8 @@ export interface ErrorDetails {
   retryAfterSeconds?: number
   /** The HTTP methods the path does answer; becomes `Allow`. */
   allow?: readonly string[]
+  /** The message is in somebody else's words, who may quote what they were sent: for the caller, and for no log. */
+  isQuoted?: true
   /** What went wrong underneath: logged, never sent. */
   cause?: unknown
 }

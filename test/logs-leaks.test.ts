@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { describeError } from '../src/observability/log.ts'
-import { startApp, type TestApp } from './support/app.ts'
+import { startApp } from './support/app.ts'
 import { forgeKey } from './support/forge-key.ts'
 import { checkLine, takeLeaks } from './support/log-leaks.ts'
 import { makeFolder, startServer } from './support/process.ts'
@@ -10,14 +10,6 @@ import { tool } from './support/tools.ts'
 
 /** A log that lets everything through, and is watched like any other. */
 const careless = pino({ level: 'debug' }, { write: checkLine })
-
-/** Chats through a service whose tool writes into the log what it was called with. */
-async function chatWithCarelessTool(app: TestApp, content: string): Promise<void> {
-  const { agent_key: key } = await app.createAgent(
-    JSON.stringify({ name: 'A', instructions: 'B', tools: ['gossip'] }),
-  )
-  await app.call('POST', '/v1/chat/completions', { key, body: { messages: [{ role: 'user', content }] } })
-}
 
 describe('a line that holds', () => {
   test.each([
@@ -32,30 +24,23 @@ describe('a line that holds', () => {
     expect(takeLeaks()).toHaveLength(1)
   })
 
-  test('what was said to a model is seen, and what the model said', async () => {
-    const told: string[] = []
-    const app = await startApp(
-      {},
-      {
-        tools: {
-          gossip: tool((args) => {
-            careless.info({ args }, 'a tool was called')
-            return 'the neighbours have a dog'
-          },
-        },
-      },
-    )
-    await chatWithCarelessTool(app, '[[tool:gossip {"about": "nothing"}]] Do tell me everything you know')
-    expect(takeLeaks()).toEqual([])
-    careless.info(`somebody said: Do tell me everything you know`)
-    told.push(...takeLeaks())
-    const answer = await app.call('POST', '/v1/embeddings', { body: { input: ['a row of plain words'] } })
-    expect(answer.status).toBe(200)
-    careless.info({ input: 'a row of plain words' }, 'embedding')
-    expect([...told, ...takeLeaks()]).toEqual([
-      expect.stringContaining('Do tell me everything you know'),
-      expect.stringContaining('a row of plain words'),
-    ])
+  test('what was said to a model is seen, what it said, and what a tool was called with', async () => {
+    const gossip = tool((args) => {
+      careless.info({ args }, 'a tool was called')
+      return 'the neighbours have a dog'
+    })
+    const app = await startApp({}, { tools: { gossip } })
+    const yaml = JSON.stringify({ name: 'A', instructions: 'B', tools: ['gossip'] })
+    const { agent_key: key } = await app.createAgent(yaml)
+    const content = '[[tool:gossip {"about": "the people upstairs"}]] Do tell me everything.'
+    const body = { messages: [{ role: 'user', content }] }
+    const answer = await app.call('POST', '/v1/chat/completions', { key, body })
+    expect(takeLeaks()).toEqual([expect.stringMatching(/^"the people upstairs" stands in the line/)])
+    careless.info('somebody said: Do tell me everything')
+    expect(takeLeaks()).toHaveLength(1)
+    expect(answer.body.choices[0].message.content).toContain('the neighbours have a dog')
+    careless.info({ detail: 'and the answer was: the neighbours have a dog' }, 'oh')
+    expect(takeLeaks()).toHaveLength(1)
   })
 
   test('a key that was presented is seen, however little it looks like one', async () => {

@@ -32,7 +32,7 @@ export function toCallerError(thrown: unknown): unknown {
       return new ServiceError(
         'backend_unavailable',
         thrown.said?.message ?? 'The model backend cannot be reached.',
-        details,
+        thrown.said === undefined ? details : { ...details, isQuoted: true },
       )
     case 'timeout':
       return new ServiceError('backend_timeout', 'The model backend did not answer in time.', details)
@@ -72,7 +72,11 @@ function statusError(failure: BackendFailure, details: { cause: unknown; retryAf
   }
   // A caller's own mistake, found by the backend: its words are worth more than ours.
   const { message, ...where } = said
-  return new ServiceError(saidReasons[status ?? 400] ?? 'invalid_value', message, { ...details, ...where })
+  return new ServiceError(saidReasons[status ?? 400] ?? 'invalid_value', message, {
+    ...details,
+    ...where,
+    isQuoted: true,
+  })
 }
 
 const saidReasons: Readonly<Record<number, Reason>> = {

@@ -18,8 +18,9 @@ export function logFailure(
 ): void {
   metrics.callFailed(failure.reason)
   const line = { requestId, traceId, path: withoutKeys(path ?? ''), reason: failure.reason }
+  const text = failure.details.isQuoted ? 'refused in the words of a backend' : withoutKeys(failure.message)
   const causedBy = { ...line, err: failure.details.cause }
   if (failure.reason === 'internal_error') log.error(causedBy, 'request failed')
-  else if (failure.status >= 500) log.warn(causedBy, failure.message)
-  else log.debug(line, withoutKeys(failure.message))
+  else if (failure.status >= 500) log.warn(causedBy, text)
+  else log.debug(line, text)
 }

@@ -7,6 +7,8 @@ import type { IncomingMessage } from 'node:http'
 
 /** Shorter texts are found in too many words that are none. */
 const SHORTEST = 8
+/** Long texts of few different characters are made up, and stand for nothing. */
+const FEWEST_CHARACTERS = 5
 /** So much of a text is looked for: a line may hold only its beginning. */
 const LONGEST = 40
 /** More are not kept; property tests send them without end. */
@@ -16,7 +18,7 @@ const LARGEST_BODY = 262_144
 
 /** What looks like a secret, whether anybody has presented it or not. What is left of one that was blotted out does not. */
 const secretShapes =
-  /(?:svc_(?:scoped_)?|agnt_key-)\w{12}\w{6}|atk_[\w-]{8}\.[\w-]{8}|\bBearer [\w.~+/-]{8}|\/sign-in#[\w-]{20}|\bsk-[\w-]{8}/
+  /(?:svc_scoped_|svc_(?!scoped_)|agnt_key-)\w{12}\w{6}|atk_[\w-]{8}\.[\w-]{8}|\bBearer [\w.~+/-]{8}|\/sign-in#[\w-]{20}|\bsk-[\w-]{8}/
 
 /** By their first characters. */
 const texts = new Map<string, Set<string>>()
@@ -42,11 +44,12 @@ export function checkLines(output: string): void {
 
 /** No line may hold this from now on. */
 export function keepFromLog(text: string): void {
-  // What JSON writes otherwise would not be found as it is; a single word out of more is no message.
-  const runs = text.match(/[^"\\\p{C}]+/gu) ?? []
+  // Words as they follow each other, for a line may hold any part of them; a single word out of more is no message.
+  const runs = text.match(/[\p{L}\p{N} ,'’_-]+/gu) ?? []
   for (const run of runs) {
     const piece = run.trim().slice(0, LONGEST)
-    const isTelling = piece.length >= SHORTEST && (runs.length === 1 || piece.includes(' '))
+    const isText = piece.length >= SHORTEST && new Set(piece).size >= FEWEST_CHARACTERS
+    const isTelling = isText && (runs.length === 1 || piece.includes(' '))
     if (!isTelling || textCount >= MOST_TEXTS) continue
     const start = piece.slice(0, SHORTEST)
     const known = texts.get(start) ?? new Set()

@@ -1,7 +1,7 @@
 /** The `backup` command: writes the whole installation into one archive. */
 import { type BackupReport, createBackup } from '../backup/backup.ts'
 import { toFile, toStream } from '../backup/output.ts'
-import { createLog } from '../service.ts'
+import { createLog } from '../observability/log.ts'
 import { systemClock } from '../system-clock.ts'
 import { untilInterrupted } from './interruptible.ts'
 import { printNotice, printResult } from './output.ts'

@@ -1,7 +1,7 @@
 /** The `restore` command: fills an empty data directory from an archive. */
 import { createReadStream } from 'node:fs'
 import { type RestoreReport, restoreBackup } from '../backup/restore.ts'
-import { createLog } from '../service.ts'
+import { createLog } from '../observability/log.ts'
 import { systemClock } from '../system-clock.ts'
 import { untilInterrupted } from './interruptible.ts'
 import { printNotice, printResult } from './output.ts'

@@ -19,11 +19,14 @@ async function run(
   words: readonly string[],
   { folder, env = {} }: Pick<RunOptions, 'folder' | 'env'>,
 ): Promise<Ended> {
-  const before = { folder: process.cwd(), env: process.env, exitCode: process.exitCode }
+  const { exit, exitCode } = process
+  const before = { folder: process.cwd(), env: process.env }
   const captured = [capture(process.stdout), capture(process.stderr)] as const
   process.chdir(folder)
   process.env = { PATH: before.env.PATH, LOG_LEVEL: 'warn', ...env }
   process.exitCode = undefined
+  // The last that a command may do.
+  process.exit = (() => {}) as typeof process.exit
   try {
     await runCommand(['node', 'parley', ...words])
     const code = Number(process.exitCode ?? 0)
@@ -33,7 +36,8 @@ async function run(
     for (const { restore } of captured) restore()
     process.chdir(before.folder)
     process.env = before.env
-    process.exitCode = before.exitCode
+    process.exitCode = exitCode
+    process.exit = exit
   }
 }
 

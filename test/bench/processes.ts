@@ -26,6 +26,8 @@ export interface Server {
   printedLink(): Promise<string>
   /** CPU nanoseconds all its threads have used so far. */
   cpuNs(): number
+  /** Nanoseconds that its main thread could have worked and had no core to do it on. */
+  waitedNs(): number
   /** Resident memory, in KB. */
   residentKb(): number
   /** The most memory that was resident since this was last asked, in KB. */
@@ -134,6 +136,7 @@ export async function startProcess(
     printedKey: () => output.find(/(svc_[0-9A-Za-z]+)[^0-9A-Za-z]/, keyLimitMs),
     printedLink: () => output.find(/\/sign-in#([\w-]+)\s/, keyLimitMs),
     cpuNs: () => readCpuNs(pid),
+    waitedNs: () => Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]),
     residentKb: () => readMemoryKb(pid, 'VmRSS'),
     highestKb() {
       const highestKb = readMemoryKb(pid, 'VmHWM')

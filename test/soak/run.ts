@@ -37,19 +37,31 @@ function say(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-/** The share of a core that the server takes for a while. */
-async function watchCpu(server: SoakServer, forMs: number): Promise<number> {
-  const before = { ns: server.cpuNs(), ms: performance.now() }
+/** What the server does for a while: how much of a core it takes and how long it waits for one, and what seconds of it an action costs. */
+async function watchCpu(server: SoakServer, traffic: Traffic, forMs: number) {
+  const before = {
+    cpuNs: server.cpuNs(),
+    waitedNs: server.waitedNs(),
+    ms: performance.now(),
+    ended: traffic.ended,
+  }
   await wait(forMs)
-  return (server.cpuNs() - before.ns) / 1e6 / (performance.now() - before.ms)
+  const spentMs = (server.cpuNs() - before.cpuNs) / 1e6
+  const elapsedMs = performance.now() - before.ms
+  return {
+    share: spentMs / elapsedMs,
+    waitedShare: (server.waitedNs() - before.waitedNs) / 1e6 / elapsedMs,
+    // Of those that came to an end: on a busy machine the others only wait.
+    secondsEach: spentMs / 1e3 / (traffic.ended - before.ended),
+  }
 }
 
 /** Has the traffic take half of the core that the server's own code can run on. */
 async function findPace(server: SoakServer, traffic: Traffic): Promise<void> {
   for (let step = 0; step < STEPS; step++) {
-    const share = await watchCpu(server, STEP_MS)
+    const { share, secondsEach } = await watchCpu(server, traffic, STEP_MS)
     say(`${traffic.perSecond.toFixed(0)} actions a second take ${(share * 100).toFixed(0)} % of a core`)
-    traffic.perSecond *= Math.min(MOST_FASTER, HALF_A_CORE / share)
+    traffic.perSecond = Math.min(MOST_FASTER * traffic.perSecond, HALF_A_CORE / secondsEach)
   }
 }
 
@@ -61,11 +73,16 @@ async function sampleMemory(server: SoakServer): Promise<Sample> {
   }
   const middle = (field: keyof Sample) => median(samples.map((sample) => sample[field]))
   const sample = { residentMb: middle('residentMb'), liveMb: middle('liveMb') }
-  const { latenessP99Ms, latenessMaxMs } = samples[0] as Sample
+  // The first one is of the traffic alone: a collection leaves code to be compiled again.
+  const [begin] = samples as [Sample]
   say(
-    `in use ${sample.liveMb.toFixed(1)} MB, resident ${sample.residentMb.toFixed(1)} MB, lateness p99 ${latenessP99Ms.toFixed(1)} ms`,
+    `in use ${sample.liveMb.toFixed(1)} MB, resident ${sample.residentMb.toFixed(1)} MB, lateness p99 ${begin.latenessP99Ms.toFixed(1)} ms`,
   )
-  return { ...sample, latenessP99Ms, latenessMaxMs }
+  return { ...begin, ...sample }
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
 async function soak(server: SoakServer, minutes: number): Promise<Omit<Findings, 'othersShare'>> {
@@ -73,18 +90,20 @@ async function soak(server: SoakServer, minutes: number): Promise<Omit<Findings,
   const traffic = new Traffic(world, FIRST_PER_SECOND, PICTURE_EVERY_MS)
   try {
     await findPace(server, traffic)
+    traffic.skipped = 0
     await wait(MINUTE_MS)
     const first = await sampleMemory(server)
     server.forgetLateness()
-    const shares: number[] = []
+    const watched: Awaited<ReturnType<typeof watchCpu>>[] = []
     let last = first
     for (let minute = 1; minute < minutes; minute++) {
-      shares.push(await watchCpu(server, MINUTE_MS))
+      watched.push(await watchCpu(server, traffic, MINUTE_MS))
       last = await sampleMemory(server)
     }
-    const cpuShare = shares.reduce((sum, share) => sum + share, 0) / shares.length
+    const cpuShare = mean(watched.map(({ share }) => share))
+    const waitedShare = mean(watched.map((one) => one.waitedShare))
     const { perSecond, skipped, tallies } = traffic
-    return { minutes, perSecond, cpuShare, first, last, skipped, tallies }
+    return { minutes, perSecond, cpuShare, waitedShare, first, last, skipped, tallies }
   } finally {
     await traffic.stop()
     world.connections.close()

@@ -12,6 +12,8 @@ export interface Sample {
   /** Of the event loop, since it was told to forget. */
   readonly latenessP99Ms: number
   readonly latenessMaxMs: number
+  /** The most of it that the server's own work can have been: where others take the processor, the rest is theirs. */
+  readonly ownLatenessP99Ms: number
 }
 
 /** What the probe is told. */

@@ -1,5 +1,5 @@
 /** The soak's traffic: actions one by one at an even pace, in an order that chance makes, however long each takes. */
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { createRandom } from '../support/upstream-sending.ts'
 import { actions, convertPicture } from './actions.ts'
 import type { World } from './world.ts'
@@ -12,8 +12,9 @@ export interface Tally {
   failure: string | undefined
 }
 
-/** A server that does not keep up is not given more. */
-const MOST_AT_ONCE = 2_000
+/** A server that does not keep up is not given more, and neither is a machine that leaves the traffic itself no time. */
+const MOST_AT_ONCE = 500
+const MOST_BEHIND_MS = 2_000
 const PICTURE = 'picture, converted'
 
 export class Traffic {
@@ -21,12 +22,14 @@ export class Traffic {
   perSecond: number
   /** Actions that were due and not begun, because too many were under way. */
   skipped = 0
+  /** Actions that came to their end, good or bad. */
+  ended = 0
   readonly tallies = new Map<string, Tally>()
   private readonly world: World
   private readonly random = createRandom(9)
   private readonly underWay = new Set<Promise<void>>()
   private readonly stopping = new AbortController()
-  private readonly ended: Promise<unknown>
+  private readonly loops: Promise<unknown>
   private deck: string[] = []
 
   constructor(world: World, perSecond: number, pictureEveryMs: number) {
@@ -34,18 +37,13 @@ export class Traffic {
     this.perSecond = perSecond
     for (const name of [...Object.keys(actions), PICTURE])
       this.tallies.set(name, { begun: 0, failed: 0, failure: undefined })
-    this.ended = Promise.all([this.keepPace(), this.keepConverting(pictureEveryMs)])
-  }
-
-  /** How many actions were begun, pictures aside. */
-  get begun(): number {
-    return [...this.tallies].reduce((sum, [name, { begun }]) => (name === PICTURE ? sum : sum + begun), 0)
+    this.loops = Promise.all([this.keepPace(), this.keepConverting(pictureEveryMs)])
   }
 
   /** Begins no more, and resolves when nothing is under way. */
   async stop(): Promise<void> {
     this.stopping.abort()
-    await this.ended
+    await this.loops
     await Promise.all(this.underWay)
   }
 
@@ -54,9 +52,11 @@ export class Traffic {
     while (!this.stopping.signal.aborted) {
       dueMs += 1e3 / this.perSecond
       const aheadMs = dueMs - performance.now()
-      if (aheadMs > 1) await wait(aheadMs)
+      // Behind time too: what has come in is looked at before more is asked.
+      await (aheadMs > 1 ? wait(aheadMs) : nextTurn())
       const name = this.draw()
-      if (this.underWay.size >= MOST_AT_ONCE) this.skipped += 1
+      const isTooMuch = this.underWay.size >= MOST_AT_ONCE || aheadMs < -MOST_BEHIND_MS
+      if (isTooMuch) this.skipped += 1
       else this.begin(name, actions[name]?.run ?? convertPicture)
     }
   }
@@ -74,9 +74,12 @@ export class Traffic {
     const running = run(this.world)
       .catch((error) => {
         tally.failed += 1
-        tally.failure ??= String(error)
+        tally.failure ??= describe(error)
       })
-      .finally(() => this.underWay.delete(running))
+      .finally(() => {
+        this.ended += 1
+        this.underWay.delete(running)
+      })
     this.underWay.add(running)
   }
 
@@ -88,4 +91,11 @@ export class Traffic {
     const [name = ''] = this.deck.splice(Math.floor(this.random() * this.deck.length), 1)
     return name
   }
+}
+
+/** What failed, and why: a `fetch` only says the latter in its cause. */
+function describe(error: Error): string {
+  const causes: string[] = []
+  for (let at: unknown = error; at instanceof Error; at = at.cause) causes.push(String(at))
+  return causes.join(', because of ')
 }

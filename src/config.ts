@@ -5,10 +5,11 @@ import { parseEnv } from 'node:util'
 import type { AddressBlock } from './address-blocks.ts'
 import type { ReadConfigFile } from './config-file.ts'
 import type { McpServerConfig } from './config-mcp.ts'
-import { listS3Problems, type S3Config, toS3Config } from './config-s3.ts'
-import { type TracingConfig, toTracingConfig } from './config-tracing.ts'
-import { Environment, knownNames, secretNames } from './environment.ts'
-import { nearestName } from './nearest-name.ts'
+import { listForwardingProblems, listGivenProblems, listNotices } from './config-problems.ts'
+import { listS3Problems, type S3Config } from './config-s3.ts'
+import { type Given, toConfig, toProvider } from './config-settings.ts'
+import type { TracingConfig } from './config-tracing.ts'
+import { Environment, secretNames } from './environment.ts'
 import { StartupError } from './startup-error.ts'
 
 /** A source of answers, under the name that operators and callers know it by. */
@@ -211,21 +212,21 @@ export async function parseConfig(
   const problems = [
     ...fileProblems,
     ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
-    ...missing(given),
-    ...ambiguous(given),
+    ...listGivenProblems(given),
     ...(parsed.data === undefined
       ? []
-      : [...forwardingProblems(parsed.data), ...listS3Problems(parsed.data)]),
+      : [...listForwardingProblems(parsed.data), ...listS3Problems(parsed.data)]),
     ...file.problems,
   ]
   if (problems.length > 0 || parsed.data === undefined) throw new ConfigError(problems)
   // Nobody who names providers and no backend wants the mock backend beside them.
   const isFileAlone = given.PARLEY_BACKEND === undefined && file.providers.length > 0
   const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
-  const notices = [...unknownNames(given), ...unusedNames(given), ...keptNowhere(given)]
   return {
     config: toConfig(parsed.data, providers, file.mcp, given.PATH),
-    warnings: notices.filter(({ name }) => !file.variables.has(name)).map(({ notice }) => notice),
+    warnings: listNotices(given)
+      .filter(({ name }) => !file.variables.has(name))
+      .map(({ notice }) => notice),
   }
 }
 
@@ -235,8 +236,6 @@ async function readFileOf(given: Given): Promise<ReadConfigFile> {
   const { readConfigFile } = await import('./config-file.ts')
   return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }
-
-type Given = Record<string, string>
 
 function withoutBlanks(variables: Readonly<Record<string, string | undefined>>): Given {
   const trimmed = Object.entries(variables).map(([name, text]) => [name, text?.trim() ?? ''] as const)
@@ -264,200 +263,4 @@ async function readSecretFiles(given: Given): Promise<string[]> {
     }
   }
   return problems
-}
-
-function missing(given: Given): string[] {
-  return given.PARLEY_BACKEND === 'gateway' && given.PARLEY_GATEWAY_URL === undefined
-    ? ['PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.']
-    : []
-}
-
-function ambiguous(given: Given): string[] {
-  const { PARLEY_BACKEND: backend, PARLEY_LOCAL_URL: url, PARLEY_LOCAL_MODEL: model } = given
-  return backend === 'local' && url !== undefined && model !== undefined
-    ? ['PARLEY_LOCAL_URL and PARLEY_LOCAL_MODEL are both set; keep one of them.']
-    : []
-}
-
-function forwardingProblems(given: Environment): string[] {
-  if (!given.PARLEY_TRUST_FORWARDED_AUTH) return []
-  const names = Object.values(toForwardedHeaders(given))
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  const isBounded = given.PARLEY_PROXY_SECRET !== undefined || given.PARLEY_TRUSTED_PROXIES !== undefined
-  return [
-    ...(isBounded
-      ? []
-      : [
-          'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without either, anybody could say who they are.',
-        ]),
-    ...(twice === undefined ? [] : [`Two of the PARLEY_HEADER_ settings name the same header, ${twice}.`]),
-  ]
-}
-
-/** What an operator should be told of a variable. */
-interface Notice {
-  readonly name: string
-  readonly notice: string
-}
-
-function unknownNames(given: Given): Notice[] {
-  return Object.keys(given)
-    .filter((name) => name.startsWith('PARLEY_') && !knownNames.includes(name))
-    .map((name) => ({
-      name,
-      notice: `${name} is not a setting and is ignored; the nearest is ${nearestName(name, knownNames)}.`,
-    }))
-}
-
-/** Settings that another one switches on, with that value or, where none is named, with any. */
-const dependents: readonly [names: RegExp, name: keyof Environment, value?: string][] = [
-  [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
-  [/^PARLEY_LOCAL_(URL|MODEL)/, 'PARLEY_BACKEND', 'local'],
-  [/^PARLEY_LOCAL_(THREADS|CONTEXT)/, 'PARLEY_LOCAL_MODEL'],
-  [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
-  [/^S3_/, 'S3_BUCKET'],
-]
-
-function unusedNames(given: Given): Notice[] {
-  return dependents
-    .filter(([, name, value]) => given[name] === undefined || (value !== undefined && given[name] !== value))
-    .flatMap(([names, needed, value]) =>
-      Object.keys(given)
-        .filter((name) => names.test(name) && knownNames.includes(name))
-        .map((name) => ({
-          name,
-          notice: `${name} is not used: it needs ${value === undefined ? needed : `${needed}=${value}`}.`,
-        })),
-    )
-}
-
-/** Bytes whose rows go with the process would be nobody's afterwards. */
-function keptNowhere(given: Given): Notice[] {
-  if (keepsRows(given) || given.S3_BUCKET === undefined) return []
-  return [{ name: 'S3_BUCKET', notice: 'S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.' }]
-}
-
-function keepsRows({ DATABASE_URL: url, PARLEY_DATA_DIR: dataDir }: Given | Environment): boolean {
-  return url !== undefined || dataDir !== ':memory:'
-}
-
-/** Where programs lie on most machines. */
-const usualPath = '/usr/local/bin:/usr/bin:/bin'
-
-function toConfig(
-  given: Environment,
-  providers: readonly ProviderConfig[],
-  mcp: Config['mcp'],
-  searchPath = usualPath,
-): Config {
-  return {
-    server: {
-      port: given.PORT,
-      host: given.HOST,
-      publicUrl: given.PARLEY_PUBLIC_URL,
-      allowedHosts: given.PARLEY_ALLOWED_HOSTS ?? [],
-      trustedProxies: given.PARLEY_TRUSTED_PROXIES ?? [],
-    },
-    forwardedAuth: given.PARLEY_TRUST_FORWARDED_AUTH
-      ? { proxySecret: given.PARLEY_PROXY_SECRET, headers: toForwardedHeaders(given) }
-      : undefined,
-    tracing: toTracingConfig(given),
-    metricsToken: given.PARLEY_METRICS_TOKEN,
-    adminEmails: given.PARLEY_ADMIN_EMAILS ?? [],
-    logLevel: given.LOG_LEVEL,
-    dataDir: given.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(given.PARLEY_DATA_DIR),
-    databaseUrl: given.DATABASE_URL,
-    redisUrl: given.REDIS_URL,
-    s3: keepsRows(given) ? toS3Config(given) : undefined,
-    secret: given.PARLEY_SECRET,
-    formerSecrets: given.PARLEY_SECRET_PREVIOUS ?? [],
-    parentKey: given.PARLEY_PARENT_KEY,
-    providers,
-    defaultModel: given.PARLEY_DEFAULT_MODEL,
-    mcp,
-    hooks: given.PARLEY_HOOKS === undefined ? undefined : resolve(given.PARLEY_HOOKS),
-    usageRetentionDays: given.PARLEY_USAGE_RETENTION_DAYS,
-    defaultEmbeddingModel: given.PARLEY_DEFAULT_EMBEDDING_MODEL,
-    limits: {
-      parent: given.PARLEY_RATE_LIMIT_PARENT,
-      agent: given.PARLEY_RATE_LIMIT_AGENT,
-      agentAddress: given.PARLEY_RATE_LIMIT_AGENT_ADDRESS,
-      authFailures: given.PARLEY_RATE_LIMIT_AUTH_FAILURES,
-      streams: {
-        parent: given.PARLEY_MAX_STREAMS_PARENT,
-        agent: given.PARLEY_MAX_STREAMS_AGENT,
-        address: given.PARLEY_MAX_STREAMS_ADDRESS,
-      },
-      maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
-      maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
-      maxUploadBytes: given.PARLEY_MAX_UPLOAD_BYTES,
-      storageQuotaBytes: given.PARLEY_STORAGE_QUOTA_BYTES,
-      backendAttempts: given.PARLEY_BACKEND_ATTEMPTS,
-    },
-    conversion: {
-      wallMs: toMs(given.PARLEY_CONVERSION_SECONDS),
-      memoryBytes: given.PARLEY_CONVERSION_MEMORY_BYTES,
-      searchPath,
-      tries: given.PARLEY_CONVERSION_TRIES,
-    },
-    widget: {
-      connectOrigins: given.PARLEY_WIDGET_CONNECT_ORIGINS ?? [],
-      isProviderKeyAllowed: given.PARLEY_WIDGET_ALLOW_PROVIDER_KEY,
-    },
-    uploads: { isSynced: given.PARLEY_UPLOAD_FSYNC, expirySeconds: given.PARLEY_UPLOAD_EXPIRY_SECONDS },
-    breaker: {
-      calls: given.PARLEY_BREAKER_CALLS,
-      windowMs: toMs(given.PARLEY_BREAKER_WINDOW_SECONDS),
-      restMs: toMs(given.PARLEY_BREAKER_REST_SECONDS),
-    },
-    timings: {
-      backendConnectMs: toMs(given.PARLEY_BACKEND_CONNECT_SECONDS),
-      backendFirstByteMs: toMs(given.PARLEY_BACKEND_FIRST_BYTE_SECONDS),
-      backendFirstEventMs: toMs(given.PARLEY_BACKEND_FIRST_EVENT_SECONDS),
-      backendIdleMs: toMs(given.PARLEY_BACKEND_IDLE_SECONDS),
-      backendTotalMs: toMs(given.PARLEY_BACKEND_TOTAL_SECONDS),
-      streamMaxMs: toMs(given.PARLEY_STREAM_MAX_SECONDS),
-      toolMs: toMs(given.PARLEY_TOOL_SECONDS),
-      heartbeatMs: toMs(given.PARLEY_HEARTBEAT_SECONDS),
-      bodyMs: toMs(given.PARLEY_BODY_SECONDS),
-      bodyIdleMs: toMs(given.PARLEY_BODY_IDLE_SECONDS),
-      uploadIdleMs: toMs(given.PARLEY_UPLOAD_IDLE_SECONDS),
-      shutdownMs: toMs(given.PARLEY_SHUTDOWN_SECONDS),
-    },
-  }
-}
-
-function toForwardedHeaders(given: Environment): ForwardedAuthConfig['headers'] {
-  return {
-    email: given.PARLEY_HEADER_EMAIL,
-    user: given.PARLEY_HEADER_USER,
-    preferredUsername: given.PARLEY_HEADER_PREFERRED_USERNAME,
-    firstName: given.PARLEY_HEADER_FIRST_NAME,
-    lastName: given.PARLEY_HEADER_LAST_NAME,
-    groups: given.PARLEY_HEADER_GROUPS,
-  }
-}
-
-/** The provider of the environment; its name is its kind's. Decision: 7. */
-function toProvider(given: Environment): ProviderConfig {
-  const { PARLEY_BACKEND: name, PARLEY_GATEWAY_URL: url, PARLEY_GATEWAY_API_KEY: apiKey } = given
-  if (name === 'local') return toLocalProvider(given)
-  if (name === 'mock' || url === undefined) return { kind: 'mock', name: 'mock' }
-  return { kind: name, name, url, apiKey }
-}
-
-function toLocalProvider(given: Environment): ProviderConfig {
-  const { PARLEY_LOCAL_MODEL: path, PARLEY_LOCAL_URL: url } = given
-  if (path === undefined) return { kind: 'local', name: 'local', url }
-  return {
-    kind: 'local-model',
-    name: 'local',
-    path: resolve(path),
-    threads: given.PARLEY_LOCAL_THREADS,
-    contextTokens: given.PARLEY_LOCAL_CONTEXT,
-  }
-}
-
-function toMs(durationSeconds: number): number {
-  return Math.round(durationSeconds * 1000)
 }

@@ -52,7 +52,7 @@ test('the imports of every file are seen, and lead somewhere', () => {
 })
 
 describe('a room', () => {
-  const outer = ['app.ts', 'service.ts', 'http-server.ts', 'health.ts', 'main.ts']
+  const outer = ['app.ts', 'service.ts', 'create-deps.ts', 'http-server.ts', 'health.ts', 'main.ts']
 
   test('knows nothing of the doors', () => {
     const isDoor = (one: Import) =>

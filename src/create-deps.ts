@@ -1,0 +1,129 @@
+/** Opens and starts what a service is made of: its stores, backends, shared state, directories and tools. */
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import packageJson from '../package.json' with { type: 'json' }
+import { createAgentDirectory } from './agents/directory.ts'
+import { loadSealer, resealAgentKeys } from './agents/sealer.ts'
+import { createArtifactDesk } from './artifacts/desk.ts'
+import { createTokens } from './artifacts/tokens.ts'
+import { createBackends } from './chat/backends/create.ts'
+import { Breakers } from './chat/breaker.ts'
+import type { Config } from './config.ts'
+import { createUserDirectory } from './console/directory.ts'
+import { createConverter } from './conversion/conversion.ts'
+import type { OpenedDatabase } from './db/open.ts'
+import { createPositions, type Deps } from './deps.ts'
+import { createKeyDirectory } from './keys/directory.ts'
+import { createModelCatalogue } from './models/catalogue.ts'
+import { Metrics } from './observability/metrics.ts'
+import { countStreams } from './observability/streams.ts'
+import type { Tracing } from './observability/tracing.ts'
+import type { ServiceOptions } from './service.ts'
+import { shareForgetting } from './shared-state/bus.ts'
+import { openSharedState } from './shared-state/open.ts'
+import { openStoreFolder } from './storage/folder.ts'
+import { shareSecret } from './storage/installation.ts'
+import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from './storage/open.ts'
+import { systemClock } from './system-clock.ts'
+import { joinHooks, type ReadHooks, readHooks } from './tools/host.ts'
+import { loadHostModule } from './tools/host-module.ts'
+import { startMcpServers } from './tools/mcp/servers.ts'
+import type { Toolbox } from './tools/tool.ts'
+import { createToolbox } from './tools/toolbox.ts'
+import { createUsageBooks } from './usage/books.ts'
+
+/** What the host brings in its module and in its options. Decision: 9 (Host hooks). */
+export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
+  const given = readHooks({ tools, onUploadComplete }, 'createService')
+  if (config.hooks === undefined) return given
+  return joinHooks(given, await loadHostModule(config.hooks))
+}
+
+/**
+ * Opens and starts what a service is made of, over its database.
+ * @throws StartupError when the secret, a store or a backend cannot be used.
+ */
+export async function createDeps(
+  options: ServiceOptions & { readonly log: Logger },
+  { db, postgres, isOnlyServer }: OpenedDatabase,
+  hooks: ReadHooks,
+): Promise<Deps> {
+  const { config, clock = systemClock, random = randomBytes, log } = options
+  const sealer = await loadSealer(config, { db, random })
+  if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
+  await resealAgentKeys({ db, sealer, log })
+  const converter = await createConverter({ config, clock })
+  // Before anything that goes on by itself: it may refuse to.
+  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
+  const nextPosition = createPositions(clock)
+  // Last of what can fail: whoever has no deps yet cannot close them.
+  const backends = await createBackends(config, { clock, random })
+  const models = createModelCatalogue(backends, { config, log })
+  const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
+  const tracing = await startTracing(config, log)
+  const opened = await openSharedState(config, postgres, { db, clock, random, log })
+  const shared = { ...opened, streams: countStreams(opened.streams, metrics) }
+  const { bus } = shared
+  const keys = shareForgetting(bus, 'keys', createKeyDirectory(db, clock))
+  const users = createUserDirectory({ config, db, clock, random, nextPosition, keys })
+  return {
+    config,
+    db,
+    clock,
+    random,
+    log,
+    metrics,
+    tracing,
+    nextPosition,
+    sealer,
+    keys,
+    agents: shareForgetting(bus, 'agents', createAgentDirectory(db, clock)),
+    users: shareForgetting(bus, 'users', users),
+    backends,
+    models,
+    breakers: new Breakers(config.breaker, clock),
+    shared,
+    usage: shareForgetting(bus, 'budgets', createUsageBooks({ config, db, clock, random, log, metrics })),
+    tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
+    onUploadComplete: hooks.onUploadComplete,
+    converter,
+    fileBlobs,
+    artifacts: createArtifactDesk({
+      ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
+      onUploadComplete: hooks.onUploadComplete,
+    }),
+    tokens: createTokens({ sealer, clock, keys }),
+  }
+}
+
+/** Opens every place that bytes are kept in, or none. */
+async function openStores(options: ServiceOptions, deps: StoreDeps) {
+  const { config } = options
+  const opened: { close(): Promise<void> }[] = []
+  try {
+    const workFolder = await openStoreFolder(config.dataDir, 'conversions', abandonedBefore(deps))
+    opened.push(workFolder)
+    const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', deps))
+    opened.push(fileBlobs)
+    const store = options.artifactStore ?? (await openUploadStore(config, 'artifacts', deps))
+    return { workFolder, fileBlobs, store }
+  } catch (error) {
+    await Promise.all(opened.map((place) => place.close()))
+    throw error
+  }
+}
+
+/** The library that traces is loaded only where the settings name somebody to send traces to. */
+async function startTracing({ tracing }: Config, log: Logger): Promise<Tracing | undefined> {
+  if (tracing === undefined) return undefined
+  const { openTracing } = await import('./observability/otel/open.ts')
+  return openTracing(tracing, { version: packageJson.version, log })
+}
+
+/** Decision: 7 (Tools). */
+function startMcp(
+  { mcp, timings }: Config,
+  deps: Pick<Deps, 'clock' | 'random' | 'log'>,
+): Toolbox | undefined {
+  return mcp.length === 0 ? undefined : startMcpServers(mcp, { ...deps, callMs: timings.toolMs })
+}

@@ -60,21 +60,23 @@ export class RequestWatch {
   }
 
   private endSpan(span: TraceSpan, status: number | undefined): void {
-    span.set({ 'http.response.status_code': status, ...this.describeCaller() })
+    const { tenantId, agentId } = this.describeCaller()
+    span.set({
+      'http.response.status_code': status,
+      'parley.tenant.id': tenantId,
+      'parley.agent.id': agentId,
+    })
     if (status === undefined || status >= 500) span.fail(status === undefined ? 'left' : String(status))
     span.end()
   }
 
-  private describeCaller() {
-    const { caller } = this
-    const agentId = caller?.kind === 'agent' ? caller.agentId : undefined
-    return { 'parley.tenant.id': caller?.tenantId, 'parley.agent.id': agentId }
+  private write(method: string, status: number | undefined, durationMs: number): void {
+    const what = { operation: this.meter.name, method, status, durationMs: Math.round(durationMs) }
+    this.deps.log.debug({ ...this.line, ...what, ...this.describeCaller() }, 'request')
   }
 
-  private write(method: string, status: number | undefined, durationMs: number): void {
-    const { deps, meter, caller } = this
-    const who = { tenantId: caller?.tenantId, agentId: caller?.kind === 'agent' ? caller.agentId : undefined }
-    const what = { ...this.line, operation: meter.name, method, status, durationMs: Math.round(durationMs) }
-    deps.log.debug({ ...what, ...who }, 'request')
+  private describeCaller(): { readonly tenantId: string | undefined; readonly agentId: string | undefined } {
+    const { caller } = this
+    return { tenantId: caller?.tenantId, agentId: caller?.kind === 'agent' ? caller.agentId : undefined }
   }
 }

@@ -88,7 +88,8 @@ describe('while the database is away', () => {
 
     await server.start()
     await untilServed(app)
-    expect(await readReady(app)).toEqual([200, 'ready', 'up'])
+    // What replicas tell each other is heard again a moment after rows are.
+    await expect.poll(() => readReady(app)).toEqual([200, 'ready', 'up'])
     expect((await headUpload(app, upload)).status).toBe(200)
   })
 

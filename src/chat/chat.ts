@@ -5,10 +5,9 @@ import { addressGroup } from '../rpc/authorize.ts'
 import type { CallContext } from '../rpc/context.ts'
 import type { SlotOwner } from '../shared-state/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
-import { completeTurn } from './complete.ts'
 import type { OnAnswering } from './rounds.ts'
+import { collect, runTurn } from './run-turn.ts'
 import type { ChatRequest } from './schema.ts'
-import { streamTurn } from './stream.ts'
 import { prepareTurn, type Turn, type TurnTrial } from './turn.ts'
 
 /** What is particular to an answer that an owner tries out. */
@@ -34,34 +33,12 @@ export async function chat(
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))
   }
-  const begin = () => beginBooking(context, request, turn)
-  if (!request.stream) {
-    const complete = (booking: Booking) => completeTurn(context.deps, turn, signal, booking, onAnswering)
-    return new JsonBytes(await bookCompletion(begin, turn, signal, complete))
-  }
-  const takeSlots = () => context.deps.shared.streams.take(slotOwners(context))
-  return new EventStream(streamTurn(context.deps, turn, signal, { onAnswering, takeSlots, begin }))
-}
-
-/** Books a call that answers as a whole, however it ends. */
-async function bookCompletion(
-  begin: () => Promise<Booking>,
-  { trace }: Turn,
-  signal: AbortSignal,
-  complete: (booking: Booking) => Promise<Uint8Array>,
-): Promise<Uint8Array> {
-  let booking: Booking | undefined
-  try {
-    booking = await begin()
-    const answer = await complete(booking)
-    await booking.end('ok')
-    trace.end()
-    return answer
-  } catch (thrown) {
-    trace.end(thrown)
-    await booking?.fail(thrown, signal)
-    throw thrown
-  }
+  const pieces = runTurn(context.deps, turn, signal, {
+    onAnswering,
+    takeSlots: () => context.deps.shared.streams.take(slotOwners(context)),
+    beginUsage: () => beginBooking(context, request, turn),
+  })
+  return request.stream ? new EventStream(pieces) : new JsonBytes(await collect(pieces))
 }
 
 /** @throws ServiceError `insufficient_quota` */

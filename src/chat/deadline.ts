@@ -2,7 +2,7 @@
 import { BackendFailure } from './backend.ts'
 
 /** Follows a caller's signal and adds two clocks of its own; `release` must be called at the end. */
-export class Deadline {
+export class Deadline implements Disposable {
   private readonly controller = new AbortController()
   private readonly caller: AbortSignal
   private readonly totalMs: number
@@ -31,6 +31,10 @@ export class Deadline {
   release(): void {
     clearTimeout(this.timer)
     this.caller.removeEventListener('abort', this.leave)
+  }
+
+  [Symbol.dispose](): void {
+    this.release()
   }
 
   private startTimer(afterMs: number): NodeJS.Timeout {

@@ -32,6 +32,8 @@ export class Rounds {
   request: ChatRequest
   /** The tokens of all rounds that are over. */
   usage: Usage | undefined
+  /** What the model said before it called tools. */
+  textBefore = ''
   private count = 1
   private readonly turn: Turn
 
@@ -69,6 +71,7 @@ export class Rounds {
     const ran = answered.filter((call) => tools.isOwn(call))
     const { messages, tool_choice: choice } = this.request
     this.count += 1
+    this.textBefore += said.content ?? ''
     this.request = {
       ...this.request,
       ...(choice == null ? {} : { tool_choice: withoutMetDemand(choice, ran.map(nameOf)) }),

@@ -35,7 +35,7 @@ export interface BookingOptions {
 }
 
 /** One call under way. */
-export class Booking {
+export class Booking implements AsyncDisposable {
   private readonly start: CallStart
   private readonly options: BookingOptions
   private readonly startedAtMs: number
@@ -102,6 +102,11 @@ export class Booking {
     if (status === 'left' && this.rounds === 0) this.used(undefined)
     this.count(status)
     await this.options.book(this.toRow(status))
+  }
+
+  /** A call that was neither answered nor failed was left by its caller. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end('left')
   }
 
   private count(status: string): void {

@@ -1,5 +1,4 @@
 /** What the service's parts are handed at start: nothing in a room reaches for a global clock, chance or connection. */
-import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { AgentDirectory } from './agents/directory.ts'
 import type { ArtifactDesk } from './artifacts/desk.ts'
@@ -9,9 +8,11 @@ import type { Breakers } from './chat/breaker.ts'
 import type { Config } from './config.ts'
 import type { UserDirectory } from './console/directory.ts'
 import type { Converter } from './conversion/conversion.ts'
-import type { Tables } from './db/tables.ts'
+import type { Database } from './db/database.ts'
 import type { KeyDirectory } from './keys/directory.ts'
 import type { Sealer } from './keys/seal.ts'
+import type { Clock } from './lib/clock.ts'
+import type { Random } from './lib/random.ts'
 import type { ModelCatalogue } from './models/catalogue.ts'
 import type { Metrics } from './observability/metrics.ts'
 import type { Tracing } from './observability/tracing.ts'
@@ -20,22 +21,6 @@ import type { Blobs } from './storage/blobs.ts'
 import type { OnUploadComplete } from './tools/host.ts'
 import type { Toolbox } from './tools/tool.ts'
 import type { UsageBooks } from './usage/books.ts'
-
-/** A connection or an open transaction. */
-export type Database = Kysely<Tables>
-
-/** Time, injected. */
-export interface Clock {
-  /** Milliseconds since the epoch. */
-  now(): number
-  /** Milliseconds on a clock that never jumps: for windows, leases and deadlines. */
-  monotonic(): number
-  /** Resolves after that many milliseconds; rejects with the signal's reason when it aborts first. */
-  wait(ms: number, signal?: AbortSignal): Promise<void>
-}
-
-/** Cryptographic chance, injected. */
-export type Random = (bytes: number) => Uint8Array
 
 /** Everything a verb may ask for; each takes the part it needs with `Pick<Deps, …>`. */
 export interface Deps {
@@ -68,18 +53,4 @@ export interface Deps {
   readonly artifacts: ArtifactDesk
   readonly tokens: ArtifactTokens
   readonly usage: UsageBooks
-}
-
-/** Unix seconds now, as every table and answer holds them. */
-export function unixSeconds(clock: Pick<Clock, 'now'>): number {
-  return Math.floor(clock.now() / 1000)
-}
-
-/** Numbers that grow with time and never repeat within a process: what lists are ordered by. */
-export function createPositions(clock: Pick<Clock, 'now'>): () => number {
-  let last = 0
-  return () => {
-    last = Math.max(last + 1, Math.floor(clock.now() * 1000))
-    return last
-  }
 }

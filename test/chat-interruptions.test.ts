@@ -1,6 +1,6 @@
 /** Streams that break, wait or are left: what the caller sees, and that the backend is let go. */
 import { describe, expect, test } from 'vitest'
-import type { Clock } from '../src/deps.ts'
+import type { Clock } from '../src/lib/clock.ts'
 import type { TestApp } from './support/app.ts'
 import { say, startChatStand } from './support/chat-stand.ts'
 import { createLineLog } from './support/log-lines.ts'

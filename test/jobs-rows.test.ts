@@ -13,10 +13,10 @@ import {
   takeJob,
 } from '../src/artifacts/jobs/store.ts'
 import { insertArtifact, raiseProgress } from '../src/artifacts/store.ts'
+import type { Database } from '../src/db/database.ts'
 import { applyMigrations } from '../src/db/migrate.ts'
 import { migrations } from '../src/db/migrations/index.ts'
 import { openSqlite, toKysely } from '../src/db/sqlite.ts'
-import type { Database } from '../src/deps.ts'
 import { Metrics } from '../src/observability/metrics.ts'
 import { opened, parentKey } from './support/database.ts'
 import { createFakeClock } from './support/fake-clock.ts'

@@ -4,12 +4,12 @@ import type { Actor } from '../audit/actor.ts'
 import { type AuditRow, listAuditEvents } from '../audit/audit.ts'
 import { listUsers, readEmails, type UserRow } from '../console/listing.ts'
 import type { Page } from '../db/page.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { listParentKeys, type ParentKeyRow } from '../keys/keys.ts'
 import { getLiveKey, listKeyPage, listKeysOfUsers } from '../keys/listing.ts'
 import { type BudgetState, getBudget, readBudgets, setBudget } from '../usage/budgets.ts'
 import { readUsage } from '../usage/usage.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { AdminListQuery, AdminUsageQuery, AuditListQuery, BudgetBody } from './schema.ts'
 
 /** A user and the keys that are theirs. */
@@ -30,7 +30,7 @@ export interface OwnedKey {
 
 /** @throws ServiceError `invalid_value` when `after` is no user's id. */
 export async function listUsersWithKeys(
-  deps: Pick<Deps, 'config' | 'db'>,
+  deps: Pick<Dependencies, 'config' | 'db'>,
   query: AdminListQuery,
 ): Promise<Page<UserWithKeys>> {
   const { rows: users, hasMore } = await listUsers(deps, query)
@@ -48,7 +48,7 @@ export async function listUsersWithKeys(
 
 /** @throws ServiceError `invalid_value` when `after` is no key's id. */
 export async function listOwnedKeys(
-  deps: Pick<Deps, 'db' | 'clock'>,
+  deps: Pick<Dependencies, 'db' | 'clock'>,
   query: AdminListQuery,
 ): Promise<Page<OwnedKey>> {
   const { rows: keys, hasMore } = await listKeyPage(deps, query)
@@ -69,7 +69,10 @@ export async function listOwnedKeys(
 }
 
 /** Sums up the calls of one key, or of all. @throws ServiceError `invalid_value` */
-export async function readAllUsage(deps: Pick<Deps, 'db' | 'clock' | 'usage'>, query: AdminUsageQuery) {
+export async function readAllUsage(
+  deps: Pick<Dependencies, 'db' | 'clock' | 'usage'>,
+  query: AdminUsageQuery,
+) {
   const { key, ...rest } = query
   const ids = key === undefined ? (await listParentKeys(deps)).map(({ id }) => id) : [key]
   return readUsage(deps, ids, rest)
@@ -79,7 +82,10 @@ export async function readAllUsage(deps: Pick<Deps, 'db' | 'clock' | 'usage'>, q
  * What was done, newest first.
  * @throws ServiceError `invalid_value` for an `after` that is no event's id, and for times in the wrong order.
  */
-export async function readAudit(deps: Pick<Deps, 'db'>, query: AuditListQuery): Promise<Page<AuditRow>> {
+export async function readAudit(
+  deps: Pick<Dependencies, 'db'>,
+  query: AuditListQuery,
+): Promise<Page<AuditRow>> {
   const from = toSecond(query.from, 'first')
   const to = toSecond(query.to, 'last')
   if (from !== undefined && to !== undefined && from > to)
@@ -92,7 +98,7 @@ export async function readAudit(deps: Pick<Deps, 'db'>, query: AuditListQuery): 
  * @throws ServiceError `not_found` when there is no such key or it was revoked.
  */
 export async function setKeyBudget(
-  deps: Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'usage'>,
+  deps: Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'usage'>,
   actor: Actor,
   id: string,
   { day, month }: BudgetBody,

@@ -1,9 +1,9 @@
 /** What administrators may do, over RPC and REST alike. Decision: 10. */
 import { actorOf } from '../audit/actor.ts'
 import { revokeParentKey } from '../keys/keys.ts'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { operationsOf } from '../rpc/op.ts'
 import { listOwnedKeys, listUsersWithKeys, readAllUsage, readAudit, setKeyBudget } from './admin.ts'
+import type { Dependencies } from './dependencies.ts'
 import {
   AdminKeyList,
   AdminListQuery,
@@ -27,8 +27,10 @@ const tag = 'Administration'
 const administrator = { errors: 'openai', callers: ['parent'], needs: 'administrator' } as const
 const notFound = { 404: 'There is no such key, or it was revoked.' }
 
-export const adminRouter = router({
-  users: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const adminOperations = {
+  users: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/manager/admin/users', tag, summary: 'List the users of the console' },
     wire: { ...administrator, integers: ['limit'] },
@@ -37,7 +39,7 @@ export const adminRouter = router({
     run: async ({ context: { deps }, input }) => renderUserList(await listUsersWithKeys(deps, input)),
   }),
 
-  keys: defineOp({
+  keys: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/manager/admin/keys', tag, summary: 'List all parent keys' },
     wire: { ...administrator, integers: ['limit'] },
@@ -46,7 +48,7 @@ export const adminRouter = router({
     run: async ({ context: { deps }, input }) => renderKeyList(await listOwnedKeys(deps, input)),
   }),
 
-  usage: defineOp({
+  usage: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -61,7 +63,7 @@ export const adminRouter = router({
     run: ({ context: { deps }, input }) => readAllUsage(deps, input),
   }),
 
-  audit: defineOp({
+  audit: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -75,7 +77,7 @@ export const adminRouter = router({
     run: async ({ context: { deps }, input }) => renderAuditList(await readAudit(deps, input)),
   }),
 
-  revokeKey: defineOp({
+  revokeKey: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -92,7 +94,7 @@ export const adminRouter = router({
     },
   }),
 
-  setBudget: defineOp({
+  setBudget: define({
     kind: 'mutation',
     http: {
       method: 'PUT',
@@ -108,4 +110,4 @@ export const adminRouter = router({
       return { id, budget: renderBudget(budget) }
     },
   }),
-})
+}

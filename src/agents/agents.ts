@@ -1,11 +1,12 @@
 /** What an owner can do with agents: create, list, read, replace, delete, go back to a version, rotate the key. */
 import type { Actor } from '../audit/actor.ts'
 import { recordAudit } from '../audit/audit.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { mintKey, newId } from '../keys/format.ts'
 import { assertTenantLives, insertSecret, type Rotation, replaceSecret } from '../keys/keys.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { type DefinitionFormat, parseDefinition } from './definition.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { Agent } from './directory.ts'
 import {
   type AgentRow,
@@ -23,7 +24,7 @@ import {
   updateAgentKey,
 } from './store.ts'
 
-type AgentDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
+type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
 
 /** A definition as it was posted. */
 export interface DefinitionText {
@@ -89,7 +90,7 @@ export async function createAgent(
  * @throws ServiceError `invalid_value` when `after` or `before` is not one of them.
  */
 export async function listAgents(
-  deps: Pick<Deps, 'db' | 'agents'>,
+  deps: Pick<Dependencies, 'db' | 'agents'>,
   tenantId: string,
   request: ListRequest,
 ): Promise<AgentPage> {
@@ -114,7 +115,7 @@ export async function listAgents(
 
 /** How many agents each of these tenants has; one without any is absent. */
 export async function countAgents(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<Dependencies, 'db'>,
   tenantIds: readonly string[],
 ): Promise<Map<string, number>> {
   return tenantIds.length === 0 ? new Map() : countAgentRows(db, tenantIds)
@@ -122,7 +123,7 @@ export async function countAgents(
 
 /** @throws ServiceError `not_found` for another tenant's agent and for none alike. */
 export async function getAgent(
-  deps: Pick<Deps, 'db' | 'agents'>,
+  deps: Pick<Dependencies, 'db' | 'agents'>,
   tenantId: string,
   id: string,
 ): Promise<Agent> {
@@ -171,7 +172,7 @@ export async function deleteAgent(
 
 /** Every version of an agent, newest first, the one in force included. @throws ServiceError `not_found` */
 export async function listVersions(
-  deps: Pick<Deps, 'db'>,
+  deps: Pick<Dependencies, 'db'>,
   tenantId: string,
   id: string,
 ): Promise<AgentVersionRow[]> {
@@ -220,7 +221,7 @@ export async function rotateAgentKey(
 }
 
 /** The agent key itself, for the answers that show it. */
-export function openAgentKey(deps: Pick<Deps, 'sealer'>, { row }: Agent): string {
+export function openAgentKey(deps: Pick<Dependencies, 'sealer'>, { row }: Agent): string {
   return deps.sealer.open(row.key_sealed, row.id)
 }
 
@@ -234,7 +235,7 @@ export function agentNotFound(): ServiceError {
   return new ServiceError('not_found', 'Agent not found.')
 }
 
-async function getRow(deps: Pick<Deps, 'db'>, tenantId: string, id: string): Promise<AgentRow> {
+async function getRow(deps: Pick<Dependencies, 'db'>, tenantId: string, id: string): Promise<AgentRow> {
   const row = await findAgent(deps.db, tenantId, id)
   if (row === undefined) throw agentNotFound()
   return row
@@ -242,7 +243,7 @@ async function getRow(deps: Pick<Deps, 'db'>, tenantId: string, id: string): Pro
 
 /** Makes the definition the version after `row`, which is kept; undefined when `row` is no longer the one in force. */
 async function writeOver(
-  deps: Pick<Deps, 'db' | 'clock'>,
+  deps: Pick<Dependencies, 'db' | 'clock'>,
   row: AgentRow,
   definition: Pick<AgentRow, 'name' | 'source' | 'format'>,
 ): Promise<AgentRow | undefined> {
@@ -255,7 +256,7 @@ async function writeOver(
 }
 
 async function findPlace(
-  deps: Pick<Deps, 'db'>,
+  deps: Pick<Dependencies, 'db'>,
   tenantId: string,
   param: 'after' | 'before',
   id: string | undefined,
@@ -283,7 +284,7 @@ function toVersion({ id, version, name, source, format, updated_at }: AgentRow):
   return { agent_id: id, version, name, source, format, created_at: updated_at }
 }
 
-function forget({ keys, agents }: Pick<Deps, 'keys' | 'agents'>): void {
+function forget({ keys, agents }: Pick<Dependencies, 'keys' | 'agents'>): void {
   keys.forget()
   agents.forget()
 }

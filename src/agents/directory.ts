@@ -1,7 +1,8 @@
 /** Remembers agents between calls: their definition is parsed once a version, and looked up at most every two seconds. */
 import { LRUCache } from 'lru-cache'
+import type { Database } from '../db/database.ts'
 import { createRemembered } from '../db/remembered.ts'
-import type { Clock, Database } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 import { type ModelPolicy, openPolicy } from '../models/policy.ts'
 import { type AgentDefinition, parseDefinition, renderMarkdown } from './definition.ts'
 import { type AgentName, type AgentRow, findAgent, findAgentByKey, listAgentNames } from './store.ts'

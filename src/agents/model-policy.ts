@@ -1,12 +1,13 @@
 /** What an owner can do with an agent's model policy: read it, and replace it. */
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { lockTenant } from '../keys/keys.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { isAllowed, type ModelPolicy } from '../models/policy.ts'
 import { getBudget, writeBudget } from '../usage/budgets.ts'
 import { agentNotFound, getAgent } from './agents.ts'
+import type { Dependencies } from './dependencies.ts'
 import {
   type AgentModelPolicy,
   type ModelPolicyBody,
@@ -16,7 +17,7 @@ import {
 } from './policy-schema.ts'
 import { updateModelPolicy } from './store.ts'
 
-type PolicyDeps = Pick<Deps, 'db' | 'clock' | 'agents' | 'models'>
+type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'agents' | 'models'>
 
 /** The policy with what it comes to now. @throws ServiceError `not_found` */
 export async function getModelPolicy(
@@ -35,7 +36,7 @@ export async function getModelPolicy(
  * `default_model_not_allowed` for a default or fallback outside the allowed ones.
  */
 export async function replaceModelPolicy(
-  deps: PolicyDeps & AuditDeps & Pick<Deps, 'usage'>,
+  deps: PolicyDeps & AuditDeps & Pick<Dependencies, 'usage'>,
   actor: Actor,
   tenantId: string,
   agentId: string,
@@ -70,7 +71,7 @@ export async function replaceModelPolicy(
 }
 
 /** A typo would show only when the model is needed. */
-function assertKnown({ models }: Pick<Deps, 'models'>, policy: ModelPolicy): void {
+function assertKnown({ models }: Pick<Dependencies, 'models'>, policy: ModelPolicy): void {
   for (const { param, provider, model } of listNamed(policy)) {
     if (!models.providers.includes(provider)) {
       const known = models.providers.join(', ')

@@ -1,5 +1,5 @@
 /** Hands all agents of an owner to another one. */
-import type { Database } from '../deps.ts'
+import type { Database } from '../db/database.ts'
 import { moveAgentKeys } from '../keys/claims.ts'
 import { updateAgentOwners } from './store.ts'
 

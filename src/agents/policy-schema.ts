@@ -1,6 +1,5 @@
 /** The wire shapes of model policies, and how a policy is rendered into them. */
 import { z } from 'zod'
-import type { Deps } from '../deps.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
 import {
   findDefaultModel,
@@ -11,6 +10,7 @@ import {
   type ModelPolicy,
 } from '../models/policy.ts'
 import type { Budget, getBudget } from '../usage/budgets.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { Agent } from './directory.ts'
 import { AgentReference } from './schema.ts'
 
@@ -98,7 +98,7 @@ export function toBudget({ budget }: ModelPolicyBody): Budget {
 }
 
 export function renderModelPolicy(
-  { models }: Pick<Deps, 'models'>,
+  { models }: Pick<Dependencies, 'models'>,
   agent: Agent,
   { day, month }: Awaited<ReturnType<typeof getBudget>>,
 ): AgentModelPolicy {
@@ -125,7 +125,7 @@ export function renderModelPolicy(
 }
 
 function listEffective(
-  models: Deps['models'],
+  models: Dependencies['models'],
   policy: ModelPolicy,
   first: ModelRoute | undefined,
 ): AgentModelPolicy['effective_models'] {

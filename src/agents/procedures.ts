@@ -2,8 +2,7 @@
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../keys/schema.ts'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { operationsOf } from '../rpc/op.ts'
 import {
   createAgent,
   deleteAgent,
@@ -16,6 +15,7 @@ import {
   rotateAgentKey,
 } from './agents.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema } from './check.ts'
+import type { Dependencies } from './dependencies.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -44,8 +44,10 @@ const tag = 'Agents'
 const owner = { errors: 'agent', callers: ['parent'] } as const
 const notFound = { 404: 'Agent not found.' }
 
-export const agentsRouter = router({
-  create: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const agentsOperations = {
+  create: define({
     kind: 'mutation',
     http: { method: 'POST', path: '/v1/agents', tag, summary: 'Create an agent' },
     wire: { ...owner, body: 'definition', status: 201 },
@@ -55,7 +57,7 @@ export const agentsRouter = router({
       renderAgentCreated(deps, await createAgent(deps, caller.tenantId, input)),
   }),
 
-  list: defineOp({
+  list: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/agents', tag, summary: "List the calling key's agents" },
     wire: { ...owner, integers: ['limit'] },
@@ -65,7 +67,7 @@ export const agentsRouter = router({
       renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
   }),
 
-  me: defineOp({
+  me: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/agents/me', tag, summary: "Read the calling agent key's own agent" },
     wire: { errors: 'agent', callers: ['agent'] },
@@ -74,7 +76,7 @@ export const agentsRouter = router({
     run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
   }),
 
-  check: defineOp({
+  check: define({
     kind: 'mutation',
     wire: owner,
     input: DefinitionBody,
@@ -82,7 +84,7 @@ export const agentsRouter = router({
     run: ({ input }) => checkDefinition(input),
   }),
 
-  definitionSchema: defineOp({
+  definitionSchema: define({
     kind: 'query',
     wire: owner,
     input: z.object({}),
@@ -90,7 +92,7 @@ export const agentsRouter = router({
     run: () => definitionSchema,
   }),
 
-  get: defineOp({
+  get: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/agents/{agent_id}', tag, summary: 'Read an agent' },
     wire: { ...owner, failures: notFound },
@@ -103,7 +105,7 @@ export const agentsRouter = router({
     },
   }),
 
-  replace: defineOp({
+  replace: define({
     kind: 'mutation',
     http: { method: 'PUT', path: '/v1/agents/{agent_id}', tag, summary: "Replace an agent's definition" },
     wire: {
@@ -123,7 +125,7 @@ export const agentsRouter = router({
     },
   }),
 
-  delete: defineOp({
+  delete: define({
     kind: 'mutation',
     http: { method: 'DELETE', path: '/v1/agents/{agent_id}', tag, summary: 'Delete an agent and its key' },
     wire: { ...owner, failures: notFound },
@@ -135,7 +137,7 @@ export const agentsRouter = router({
     },
   }),
 
-  rotateKey: defineOp({
+  rotateKey: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -154,7 +156,7 @@ export const agentsRouter = router({
     },
   }),
 
-  modelPolicy: defineOp({
+  modelPolicy: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -168,7 +170,7 @@ export const agentsRouter = router({
     run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
   }),
 
-  replaceModelPolicy: defineOp({
+  replaceModelPolicy: define({
     kind: 'mutation',
     http: {
       method: 'PUT',
@@ -183,7 +185,7 @@ export const agentsRouter = router({
       replaceModelPolicy(context.deps, actorOf(context), context.caller.tenantId, input.agent_id, input),
   }),
 
-  versions: defineOp({
+  versions: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/agents/{agent_id}/versions', tag, summary: "List an agent's versions" },
     wire: { ...owner, failures: notFound },
@@ -193,7 +195,7 @@ export const agentsRouter = router({
       renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id)),
   }),
 
-  restore: defineOp({
+  restore: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -211,4 +213,4 @@ export const agentsRouter = router({
       return renderAgentUpdated(deps, agent)
     },
   }),
-})
+}

@@ -1,9 +1,9 @@
 /** The wire shapes of agents, and how an agent is rendered into them. */
 import { z } from 'zod'
-import type { Deps } from '../deps.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { type AgentPage, openAgentKey } from './agents.ts'
 import { AgentBehavior, AgentTool, PageTools, toolName } from './definition.ts'
+import type { Dependencies } from './dependencies.ts'
 import { describeTool } from './described-tool.ts'
 import type { Agent } from './directory.ts'
 import type { AgentVersionRow } from './store.ts'
@@ -172,7 +172,10 @@ export function renderParentKey(tenantId: string): string {
   return `svc_${tenantId}`
 }
 
-export function renderAgentCreated(deps: Pick<Deps, 'sealer'>, agent: Agent): z.output<typeof AgentCreated> {
+export function renderAgentCreated(
+  deps: Pick<Dependencies, 'sealer'>,
+  agent: Agent,
+): z.output<typeof AgentCreated> {
   const { id, parent_key_id, created_at } = agent.row
   return {
     agent_id: id,
@@ -183,7 +186,7 @@ export function renderAgentCreated(deps: Pick<Deps, 'sealer'>, agent: Agent): z.
 }
 
 export function renderAgentList(
-  deps: Pick<Deps, 'sealer' | 'models'>,
+  deps: Pick<Dependencies, 'sealer' | 'models'>,
   { agents, hasMore }: AgentPage,
 ): z.output<typeof AgentList> {
   const data = agents.map((agent) => ({
@@ -203,7 +206,10 @@ export function renderAgentList(
   }
 }
 
-export function renderAgentDetail(deps: Pick<Deps, 'models'>, agent: Agent): z.output<typeof AgentDetail> {
+export function renderAgentDetail(
+  deps: Pick<Dependencies, 'models'>,
+  agent: Agent,
+): z.output<typeof AgentDetail> {
   const { row, definition, markdown } = agent
   return {
     agent_id: row.id,
@@ -220,7 +226,7 @@ export function renderAgentDetail(deps: Pick<Deps, 'models'>, agent: Agent): z.o
 }
 
 export function renderAgentUpdated(
-  deps: Pick<Deps, 'sealer' | 'models'>,
+  deps: Pick<Dependencies, 'sealer' | 'models'>,
   agent: Agent,
 ): z.output<typeof AgentUpdated> {
   const { name, model, tools } = renderSummary(deps, agent)
@@ -237,7 +243,7 @@ export function renderAgentUpdated(
 }
 
 export function renderAgentSelf(
-  deps: Pick<Deps, 'models' | 'tools'>,
+  deps: Pick<Dependencies, 'models' | 'tools'>,
   agent: Agent,
 ): z.output<typeof AgentSelf> {
   const { definition, row } = agent
@@ -267,13 +273,13 @@ export function renderVersionList(versions: readonly AgentVersionRow[]): z.outpu
   }
 }
 
-function renderSummary(deps: Pick<Deps, 'models'>, agent: Agent) {
+function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
   const { name, tools, behavior } = agent.definition
   return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
 }
 
 /** A tool of which nothing more is known takes an empty object. Decision: 7. */
-function renderTool({ tools }: Pick<Deps, 'tools'>, tool: AgentTool) {
+function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   const {
     name,
     description = '',
@@ -283,7 +289,7 @@ function renderTool({ tools }: Pick<Deps, 'tools'>, tool: AgentTool) {
 }
 
 /** Always a string: the definition's model, else the one the agent would use now. Decision: 6. */
-function modelOf({ models }: Pick<Deps, 'models'>, { definition, policy }: Agent): string {
+function modelOf({ models }: Pick<Dependencies, 'models'>, { definition, policy }: Agent): string {
   const { model } = definition
   if (model !== undefined) return model
   const current = findDefaultModel(models, { policy, ownModel: undefined })

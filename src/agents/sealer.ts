@@ -1,10 +1,10 @@
 /** Finds the installation's secret, and makes sure that it is the one its agent keys were sealed with. */
 import type { Config } from '../config.ts'
 import { hasSecret, loadOrCreateSecret } from '../db/data-directory.ts'
-import type { Deps } from '../deps.ts'
 import { createSealer, type Sealer, sealedPrefix } from '../keys/seal.ts'
 import { StartupError } from '../startup-error.ts'
 import { assertSharedSecret } from '../storage/installation.ts'
+import type { Dependencies } from './dependencies.ts'
 import { findSealedKey, listSealedKeys, type SealedKey, updateSealedKey } from './store.ts'
 
 type SecretConfig = Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>
@@ -15,7 +15,7 @@ type SecretConfig = Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>
  */
 export async function loadSealer(
   { dataDir, secret: given, formerSecrets }: SecretConfig,
-  { db, random }: Pick<Deps, 'db' | 'random'>,
+  { db, random }: Pick<Dependencies, 'db' | 'random'>,
 ): Promise<Sealer> {
   const sealed = await findSealedKey(db)
   if (sealed !== undefined && given === undefined && !(await hasSecret(dataDir))) {
@@ -44,7 +44,7 @@ export async function resealAgentKeys({
   db,
   sealer,
   log,
-}: Pick<Deps, 'db' | 'sealer' | 'log'>): Promise<void> {
+}: Pick<Dependencies, 'db' | 'sealer' | 'log'>): Promise<void> {
   if (sealer.formerKeyIds.length === 0) return
   const present = [sealedPrefix(sealer.keyId)]
   let afterId = ''

@@ -1,7 +1,7 @@
 /** Rows of agents and of their earlier versions; every statement is scoped to the owner, or to one key. */
 import type { ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 export type AgentRow = Selectable<AgentTable>
 export type AgentVersionRow = Selectable<AgentVersionTable>

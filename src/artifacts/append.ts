@@ -1,16 +1,17 @@
 /** Adds the bytes of one request to an upload, with nobody else writing into it meanwhile. */
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { assertWithinQuota, countFreeBytes, quotaExceeded } from '../storage/quota.ts'
 import { completeUpload } from './completion.ts'
+import type { Dependencies } from './dependencies.ts'
 import { removedMeanwhile, takenOver, takeOverUpload } from './lease.ts'
 import { receive } from './receiving.ts'
 import { findUploadRow, type Upload, type UploadRow, updateLeased, updateReceived } from './store.ts'
 import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
 
-export type AppendDeps = UploadDeps & Pick<Deps, 'log' | 'onUploadComplete' | 'metrics'>
+export type AppendDeps = UploadDeps & Pick<Dependencies, 'log' | 'onUploadComplete' | 'metrics'>
 
 /** What a client says of the bytes it sends. */
 export interface Part {
@@ -149,6 +150,6 @@ async function findLimit(
 }
 
 /** Why what is written under a lease is not taken any more. */
-async function lost({ db }: Pick<Deps, 'db'>, upload: Upload): Promise<ServiceError> {
+async function lost({ db }: Pick<Dependencies, 'db'>, upload: Upload): Promise<ServiceError> {
   return (await findUploadRow(db, upload)) === undefined ? removedMeanwhile() : takenOver()
 }

@@ -1,9 +1,10 @@
 /** What can be done with an artifact besides uploading it. */
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
+import type { Dependencies } from './dependencies.ts'
 import { deleteJobs } from './jobs/store.ts'
 import { findArtifact, findUploadRow, isUpload, removeArtifact, type UploadRow } from './store.ts'
 
@@ -12,7 +13,7 @@ import { findArtifact, findUploadRow, isUpload, removeArtifact, type UploadRow }
  * @throws ServiceError `not_found` when somebody else was first.
  */
 export async function removeUpload(
-  deps: AuditDeps & Pick<Deps, 'clock' | 'artifacts' | 'log'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock' | 'artifacts' | 'log'>,
   actor: Actor,
   row: UploadRow,
 ): Promise<void> {
@@ -53,7 +54,7 @@ export async function deleteArtifact(
 
 /** In whichever place they lie; those that cannot be deleted now are left to the sweeper, for their row is gone. */
 export async function deleteBytes(
-  { artifacts, log }: Pick<Deps, 'artifacts' | 'log'>,
+  { artifacts, log }: Pick<Dependencies, 'artifacts' | 'log'>,
   { id, blob, served_blob, poster_blob }: UploadRow,
 ): Promise<void> {
   const { blobs, growing } = artifacts.store

@@ -1,5 +1,5 @@
 /** What clients may expect of uploads here, so that they need not try. Decision: 9. */
-import type { Deps } from '../deps.ts'
+import type { Dependencies } from './dependencies.ts'
 import { artifactKinds } from './kinds.ts'
 import { MAX_METADATA_BYTES, MAX_NAME_LENGTH } from './metadata.ts'
 import type { Capabilities } from './schema.ts'
@@ -14,7 +14,7 @@ export const uploadExtensions = [
   'expiration',
 ] as const
 
-export function describeCapabilities({ config }: Pick<Deps, 'config'>): Capabilities {
+export function describeCapabilities({ config }: Pick<Dependencies, 'config'>): Capabilities {
   return {
     protocolVersion: 2,
     protocolRevision: '2.3',

@@ -1,16 +1,20 @@
 /** Ends an upload whose last byte has come: looks at the checksum, moves the bytes to where they stay, and hands them on. */
 import { createHash } from 'node:crypto'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { assertTenantLives, lockTenant } from '../keys/keys.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { passing } from '../passing.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { deleteBytes } from './artifacts.ts'
+import type { Dependencies } from './dependencies.ts'
 import { insertJob } from './jobs/store.ts'
 import { removedMeanwhile, takenOver } from './lease.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
-export type CompletionDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete' | 'metrics'>
+export type CompletionDeps = Pick<
+  Dependencies,
+  'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete' | 'metrics'
+>
 
 /**
  * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its
@@ -45,7 +49,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
 }
 
 /** False when the upload is gone. Its owner may be another one than when it began, or than a moment ago. */
-async function assertOwnerLives(trx: Deps['db'], row: UploadRow): Promise<boolean> {
+async function assertOwnerLives(trx: Dependencies['db'], row: UploadRow): Promise<boolean> {
   for (let known: string | undefined; ; ) {
     const owner = (await findUploadRow(trx, row))?.parent_key_id
     if (owner === undefined) return false

@@ -1,5 +1,5 @@
 /** What an artifact can be, and what its id looks like. Contract: Artifact status. */
-import type { Random } from '../deps.ts'
+import type { Random } from '../lib/random.ts'
 
 export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as const
 

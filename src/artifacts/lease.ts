@@ -1,6 +1,8 @@
 /** Lets one request at a time write into an upload, whichever process it is in. Security: 2.8 (lease, fence). */
-import { type Deps, unixSeconds } from '../deps.ts'
+
 import { ServiceError } from '../errors.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import type { Dependencies } from './dependencies.ts'
 import {
   acquireLease,
   breakLease,
@@ -15,7 +17,7 @@ const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 const FREE_AGAIN_AFTER_MS = 1_000
 
-type LeaseDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'artifacts'>
+type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
 
 /** A lease, renewed until it is given back. */
 export interface HeldLease {

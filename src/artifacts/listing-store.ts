@@ -1,7 +1,7 @@
 /** Which artifacts a tenant has, as it lists them. */
 import type { Selectable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 export type ListedArtifactRow = Selectable<ArtifactTable>
 

@@ -1,8 +1,9 @@
 /** A tenant's artifacts as they are listed, whatever state they are in: all of them, or one. */
 import { z } from 'zod'
 import { type Page, type PageQuery, readPage } from '../db/page.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { artifactNotFound } from './artifacts.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type ListedArtifactRow, listArtifactPage } from './listing-store.ts'
 import { ArtifactStatus, renderStatus } from './schema.ts'
 import { findArtifact, isUpload } from './store.ts'
@@ -32,7 +33,7 @@ export const ArtifactList = z
 
 /** The tenant's artifacts, newest first. @throws ServiceError `invalid_value` when `after` is none of theirs. */
 export function listArtifacts(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   query: PageQuery,
 ): Promise<Page<ListedArtifactRow>> {
@@ -45,7 +46,7 @@ export function listArtifacts(
 
 /** One that would be listed. @throws ServiceError `not_found` for an id that is only reserved, or another tenant's, too. */
 export async function getListedArtifact(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   id: string,
 ): Promise<ListedArtifactRow> {

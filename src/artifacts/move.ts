@@ -1,5 +1,5 @@
 /** Hands artifacts over when their owner claims another parent key. */
-import type { Database } from '../deps.ts'
+import type { Database } from '../db/database.ts'
 import { updateArtifactOwners } from './store.ts'
 
 /**

@@ -1,10 +1,11 @@
 /** What callers may do with artifacts besides uploading them: over REST, and over RPC all that is not bytes. */
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { withRequestLog } from '../rpc/context.ts'
+import { operationsOf } from '../rpc/op.ts'
 import { deleteArtifact } from './artifacts.ts'
 import { describeCapabilities } from './capabilities.ts'
+import type { Dependencies } from './dependencies.ts'
 import {
   ArtifactList,
   ArtifactListQuery,
@@ -44,8 +45,10 @@ const bytes = {
   failures: { 404: 'There is nothing to be served (yet).', 416: 'The range lies behind the last byte.' },
 } as const
 
-export const artifactsRouter = router({
-  reserve: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const artifactsOperations = {
+  reserve: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -60,7 +63,7 @@ export const artifactsRouter = router({
       renderReservation(await reserveArtifact(deps, caller.tenantId, input)),
   }),
 
-  list: defineOp({
+  list: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -75,7 +78,7 @@ export const artifactsRouter = router({
       renderArtifactList(await listArtifacts(deps, caller.tenantId, input)),
   }),
 
-  get: defineOp({
+  get: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -94,7 +97,7 @@ export const artifactsRouter = router({
       renderListed(await getListedArtifact(deps, caller.tenantId, input.artifact_id)),
   }),
 
-  status: defineOp({
+  status: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -109,7 +112,7 @@ export const artifactsRouter = router({
     run: answerStatus,
   }),
 
-  watch: defineOp({
+  watch: define({
     kind: 'query',
     wire: opener,
     input: ArtifactReference,
@@ -117,7 +120,7 @@ export const artifactsRouter = router({
     run: (call) => watchInSlot(call, call.input.artifact_id),
   }),
 
-  page: defineOp({
+  page: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -134,7 +137,7 @@ export const artifactsRouter = router({
       openWatchPage(deps, caller, input.artifact_id, arrival.token),
   }),
 
-  content: defineOp({
+  content: define({
     kind: 'query',
     http: { method: 'GET', path: '/artifacts/{artifact_id}', tag, summary: 'Open an artifact' },
     rpc: false,
@@ -144,7 +147,7 @@ export const artifactsRouter = router({
     run: ({ context: { deps, caller }, input }) => openArtifact(deps, caller, input.artifact_id),
   }),
 
-  poster: defineOp({
+  poster: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -159,7 +162,7 @@ export const artifactsRouter = router({
     run: ({ context: { deps, caller }, input }) => openPoster(deps, caller, input.artifact_id),
   }),
 
-  delete: defineOp({
+  delete: define({
     kind: 'mutation',
     http: {
       method: 'DELETE',
@@ -171,12 +174,12 @@ export const artifactsRouter = router({
     input: ArtifactReference,
     output: ArtifactDeleted,
     run: async ({ context, input }) => {
-      await deleteArtifact(context.tellingDeps, actorOf(context), context.caller, input.artifact_id)
+      await deleteArtifact(withRequestLog(context), actorOf(context), context.caller, input.artifact_id)
       return { artifactId: input.artifact_id, deleted: true as const }
     },
   }),
 
-  capabilities: defineOp({
+  capabilities: define({
     kind: 'query',
     http: { method: 'GET', path: '/capabilities', tag, summary: 'Read what uploads may be like' },
     wire: { errors: 'artifact', callers: [], isUncounted: true },
@@ -184,4 +187,4 @@ export const artifactsRouter = router({
     output: Capabilities,
     run: ({ context: { deps } }) => describeCapabilities(deps),
   }),
-})
+}

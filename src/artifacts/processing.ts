@@ -1,12 +1,13 @@
 /** Does what is left to do once an upload is complete: makes the artifact ready, and tells the host of it. */
-import type { Deps } from '../deps.ts'
+
 import type { Bus } from '../shared-state/bus.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type ConversionDeps, createConversionWork } from './jobs/conversion.ts'
 import { createDeliveryWork } from './jobs/delivery.ts'
 import { createRunner, type RunnerOptions } from './jobs/runner.ts'
 import { countJobs } from './jobs/store.ts'
 
-export interface ProcessingDeps extends ConversionDeps, Pick<Deps, 'onUploadComplete' | 'tracing'> {
+export interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUploadComplete' | 'tracing'> {
   readonly bus: Bus
 }
 
@@ -80,7 +81,10 @@ export function createProcessing(deps: ProcessingDeps): Processing {
 }
 
 /** Says in one line every few seconds at most that the handler failed, and how often since the last one. */
-function createFailureTeller({ clock, log }: Pick<Deps, 'clock' | 'log'>): RunnerOptions['onFailure'] {
+function createFailureTeller({
+  clock,
+  log,
+}: Pick<Dependencies, 'clock' | 'log'>): RunnerOptions['onFailure'] {
   let toldAtMs = Number.NEGATIVE_INFINITY
   let untold = 0
   return (error, { blob: eventId, failures }) => {

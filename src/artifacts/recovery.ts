@@ -1,6 +1,7 @@
 /** Puts uploads in order that a process left behind, however it ended. Security: 2.8. */
-import { unixSeconds } from '../deps.ts'
+
 import { ServiceError } from '../errors.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { type CompletionDeps, completeUpload } from './completion.ts'
 import { clearTakenJobs } from './jobs/store.ts'
 import { leaseUpload } from './lease.ts'

@@ -1,6 +1,8 @@
 /** Reserves an id for somebody who has no key, and makes the tokens to upload and open it with. */
-import { type Deps, unixSeconds } from '../deps.ts'
+
 import { assertTenantLives } from '../keys/keys.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import type { Dependencies } from './dependencies.ts'
 import { newUuid } from './kinds.ts'
 import type { ArtifactReservation } from './schema.ts'
 import { insertArtifact } from './store.ts'
@@ -16,7 +18,7 @@ export interface Reservation {
 
 /** Decision: 9 (`POST /v1/artifacts`). @throws ServiceError `invalid_api_key` when the key was revoked meanwhile. */
 export async function reserveArtifact(
-  deps: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'tokens'>,
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'tokens'>,
   tenantId: string,
   { kind, related_to, expires_in }: ArtifactReservation,
 ): Promise<Reservation> {

@@ -1,13 +1,14 @@
 /** Opens what has become of an upload. */
 import { basename, extname } from 'node:path'
-import { type Deps, unixSeconds } from '../deps.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { Download } from '../rpc/answer.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import { artifactNotFound } from './artifacts.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type ArtifactRow, findArtifact } from './store.ts'
 
-type ServingDeps = Pick<Deps, 'db' | 'clock' | 'artifacts'>
+type ServingDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
 /** What is served of an artifact. */
 interface Served {

@@ -1,7 +1,7 @@
 /** The rows of artifacts; their bytes lie where blobs grow, and then in the blob store. */
 import type { CompiledQuery, Insertable, Selectable, Updateable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 import { listStatesBefore, stateAfter } from './state.ts'
 
 export type ArtifactRow = Selectable<ArtifactTable>

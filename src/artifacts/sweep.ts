@@ -1,5 +1,5 @@
 /** Clears away uploads that were not finished in time, reserved ids whose time is up, and bytes that belong to nothing. */
-import { unixSeconds } from '../deps.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeping.ts'
 import type { CompletionDeps } from './completion.ts'
 import { completeLeftOver } from './recovery.ts'

@@ -1,8 +1,9 @@
 /** Tokens that let whoever presents one upload or open one artifact: made and checked without asking the database for them. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-import { type Deps, unixSeconds } from '../deps.ts'
 import type { TokenCaller } from '../keys/schema.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import type { Dependencies } from './dependencies.ts'
 
 /** What a token is for. */
 export type TokenGrant = Omit<TokenCaller, 'kind'>
@@ -41,7 +42,7 @@ export function createTokens({
   sealer,
   clock,
   keys,
-}: Pick<Deps, 'sealer' | 'clock' | 'keys'>): ArtifactTokens {
+}: Pick<Dependencies, 'sealer' | 'clock' | 'keys'>): ArtifactTokens {
   const newest = toName(sealer.derive(NAME_PURPOSE, KEY_ID_BYTES))
   // Another master key has another name: what a former one has signed is found by that.
   const former = sealer.deriveFormer(KEY_PURPOSE, KEY_BYTES)

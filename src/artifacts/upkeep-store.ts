@@ -1,7 +1,7 @@
 /** What the service itself asks of the rows of artifacts, of all tenants: at its start, and to clear away what nobody needs. */
 import type { ExpressionBuilder } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 import { listStatesBefore, stateAfter } from './state.ts'
 import type { ArtifactRow, Upload, UploadRow } from './store.ts'
 

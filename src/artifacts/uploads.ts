@@ -1,11 +1,12 @@
 /** Begins uploads, and finds those that were begun. */
 import { mapConstraintError } from '../db/open.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
 import { assertTenantLives } from '../keys/keys.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { assertWithinQuota } from '../storage/quota.ts'
 import { type ArtifactCaller, assertFor, assertUse, isFor, wrongArtifact } from './access.ts'
+import type { Dependencies } from './dependencies.ts'
 import { newUuid } from './kinds.ts'
 import { refused, type UploadMetadata } from './metadata.ts'
 import {
@@ -22,7 +23,7 @@ export type { UploadRow } from './store.ts'
 /** Nobody guesses it: 190 bits. */
 const SEGMENT_LENGTH = 32
 
-export type UploadDeps = Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'artifacts'>
+export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'artifacts'>
 
 /** What a client asks for. */
 export interface NewUpload {
@@ -59,7 +60,7 @@ export async function createUpload(
 }
 
 /** @throws ServiceError `too_large` for an upload that may not be so long. */
-export function assertLength({ config }: Pick<Deps, 'config'>, sizeBytes: number): void {
+export function assertLength({ config }: Pick<Dependencies, 'config'>, sizeBytes: number): void {
   const { maxUploadBytes } = config.limits
   if (sizeBytes > maxUploadBytes)
     throw tooLarge(`The upload is larger than the limit of ${maxUploadBytes} bytes.`)
@@ -131,7 +132,7 @@ function assertAsReserved(
  * @throws ServiceError `not_found`, `insufficient_permissions`.
  */
 export async function getUpload(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,
   segment: string,
 ): Promise<UploadRow> {

@@ -1,9 +1,9 @@
 /** Writes down who changed what, so that it can be read later; nothing written is ever changed or deleted. */
 import { type Page, type PageQuery, toPage } from '../db/page.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { withoutKeys } from '../without-keys.ts'
 import type { Actor } from './actor.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type AuditRow, insertAuditRow, listAuditRows } from './store.ts'
 
 export type { AuditRow } from './store.ts'
@@ -36,7 +36,7 @@ export interface AuditEvent {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-export type AuditDeps = Pick<Deps, 'db' | 'random' | 'nextPosition'>
+export type AuditDeps = Pick<Dependencies, 'db' | 'random' | 'nextPosition'>
 
 const MICROSECONDS = 1_000_000
 
@@ -77,7 +77,10 @@ export interface AuditQuery extends PageQuery {
  * What was done, newest first, by whomever.
  * @throws ServiceError `invalid_value` when `after` is no event's id.
  */
-export async function listAuditEvents({ db }: Pick<Deps, 'db'>, query: AuditQuery): Promise<Page<AuditRow>> {
+export async function listAuditEvents(
+  { db }: Pick<Dependencies, 'db'>,
+  query: AuditQuery,
+): Promise<Page<AuditRow>> {
   const { limit, after, from, to, ...filters } = query
   if (after !== undefined && !auditId.test(after))
     throw new ServiceError('invalid_value', `after: '${withoutKeys(after)}' is no event's id`, {
@@ -97,7 +100,7 @@ const auditId = /^audit-[0-9a-z]{12}[0-9a-f]{12}$/
 const POSITION_DIGITS = 12
 
 /** Begins with the moment, so that the order of ids is the order of time, and ends with chance: other processes write too. */
-function newAuditId(position: number, random: Deps['random']): string {
+function newAuditId(position: number, random: Dependencies['random']): string {
   return `${idPrefixOf(position)}${Buffer.from(random(6)).toString('hex')}`
 }
 

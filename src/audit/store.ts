@@ -1,7 +1,7 @@
 /** The rows of what was done; they are kept for good. */
 import type { Selectable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { AuditEventTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 export type AuditRow = Selectable<AuditEventTable>
 

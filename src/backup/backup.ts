@@ -6,10 +6,11 @@ import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config.ts'
 import { acquireLock, isLockTaken } from '../db/lock.ts'
 import { countRows, examineCopy, openSnapshotSource, type SnapshotSource } from '../db/snapshot.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../startup-error.ts'
 import { ignoreMissing, makeFolder } from '../storage/folder.ts'
 import { type Collected, collect } from './collecting.ts'
+import type { Dependencies } from './dependencies.ts'
 import {
   DATABASE,
   type EntryRecord,
@@ -35,7 +36,7 @@ export type BackupReport = Omit<Manifest, 'entries' | 'format'> & {
   readonly bytes: number
 }
 
-type BackupDeps = Pick<Deps, 'clock' | 'log'> & { readonly config: Config }
+type BackupDeps = Pick<Dependencies, 'clock' | 'log'> & { readonly config: Config }
 
 interface Job {
   readonly database: SnapshotSource

@@ -3,19 +3,19 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import type { Config } from '../config.ts'
 import type { S3Config } from '../config-s3.ts'
-import type { Deps } from '../deps.ts'
 import { passing } from '../passing.ts'
 import { StartupError } from '../startup-error.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import type { GrowingStore } from '../storage/growing.ts'
 import { getInstallationId } from '../storage/installation.ts'
+import type { Dependencies } from './dependencies.ts'
 import { findBytes } from './on-disk.ts'
 import { listNeeded, type NeededBlob, type StoreName } from './store.ts'
 
 /** A small one takes four calls, most of which is waiting. */
 const AT_ONCE = 8
 
-type BucketDeps = Pick<Deps, 'db' | 'clock' | 'log'> & { readonly config: Config }
+type BucketDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly config: Config }
 
 /**
  * The stores of an installation in the bucket that the settings name; nothing is thrown away there, so servers may be running.

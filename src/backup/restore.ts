@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Config } from '../config.ts'
 import { countRows, type ExaminedCopy, examineCopy } from '../db/snapshot.ts'
-import type { Deps } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
 import { ignoreMissing, syncFolder } from '../storage/folder.ts'
 import { type CopiedBytes, copyIntoBucket } from './bucket-stores.ts'
+import type { Dependencies } from './dependencies.ts'
 import { claimEmptyDirectory } from './empty-directory.ts'
 import { extract } from './extracting.ts'
 import { DATABASE, type Manifest, SECRET } from './manifest.ts'
@@ -23,7 +23,7 @@ export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {
   readonly bucket: CopiedBytes | undefined
 }
 
-type RestoreDeps = Pick<Deps, 'clock' | 'log'> & { readonly config: Config }
+type RestoreDeps = Pick<Dependencies, 'clock' | 'log'> & { readonly config: Config }
 
 /**
  * Fills the data directory, which must be empty. Decision: 2 (`restore`). See docs/adr/0033.

@@ -1,12 +1,12 @@
 /** Where a backup takes bytes from: the data directory, where it can hold on to them, or a bucket, where it cannot. */
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import type { GrowingStore } from '../storage/growing.ts'
 import { Hold } from '../storage/hold.ts'
 import { openBucketStores } from './bucket-stores.ts'
+import type { Dependencies } from './dependencies.ts'
 import { toEntryName } from './manifest.ts'
 import type { NeededBlob, StoreName } from './store.ts'
 import type { Entry } from './tar-writing.ts'
@@ -27,7 +27,7 @@ export interface ByteSource {
   close(): Promise<void>
 }
 
-type SourceDeps = Pick<Deps, 'db' | 'clock' | 'log'> & { readonly config: Config }
+type SourceDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly config: Config }
 
 /** @throws StartupError when the bucket cannot be used. */
 export async function openByteSource(deps: SourceDeps): Promise<ByteSource> {

@@ -1,7 +1,7 @@
 /** Which bytes the rows speak of: what a backup must hold, and what an installation must have that was put back. */
 import type { Selectable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 /** Rows read in one statement. */
 const BATCH = 1_000

@@ -1,6 +1,8 @@
 /** What every answer carries beside what it says: its names, and the tokens it took. */
-import { type Deps, unixSeconds } from '../deps.ts'
+
 import { newId } from '../keys/format.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { Usage } from './schema.ts'
 
 /** How an answer names itself. Contract: Chat completion (response). */
@@ -12,7 +14,10 @@ export interface AnswerNames {
 }
 
 /** Names for an answer whose backend gives it none. */
-export function newNames({ clock, random }: Pick<Deps, 'clock' | 'random'>, model: string): AnswerNames {
+export function newNames(
+  { clock, random }: Pick<Dependencies, 'clock' | 'random'>,
+  model: string,
+): AnswerNames {
   return { id: newId('chatcmpl-', 24, random), created: unixSeconds(clock), model }
 }
 

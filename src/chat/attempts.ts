@@ -1,6 +1,7 @@
 /** Asks the models of one call in turn: again where that may help, the next where it does not, within one budget. */
 import type { Config } from '../config.ts'
-import type { Clock, Random } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { ModelMeter } from '../observability/model-meters.ts'

@@ -1,7 +1,7 @@
 /** Notices models that keep failing, and lets them rest while another can answer. */
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../config.ts'
-import type { Clock } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { ModelRoute } from '../models/catalogue.ts'
 
 /** How a call may go: as ever, as the one that tries whether the model is back, or not at all where there is another model. */

@@ -1,10 +1,13 @@
 /** Answers a chat request, as one object or as a stream: the one verb behind every way to chat. */
+
+import type { Caller } from '../keys/schema.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
 import { EventStream, JsonBytes } from '../rpc/answer.ts'
 import { addressGroup } from '../rpc/authorize.ts'
 import type { CallContext } from '../rpc/context.ts'
 import type { SlotOwner } from '../shared-state/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { OnAnswering } from './rounds.ts'
 import { collect, runTurn } from './run-turn.ts'
 import type { ChatRequest } from './schema.ts'
@@ -20,7 +23,7 @@ export interface ChatTrial extends TurnTrial {
  * @throws ServiceError as `prepareTurn` and the backend's failures do; a stream's failures come with its first event.
  */
 export async function chat(
-  context: CallContext,
+  context: CallContext<Caller, Dependencies>,
   request: ChatRequest,
   signal: AbortSignal,
   trial?: ChatTrial,
@@ -43,7 +46,7 @@ export async function chat(
 
 /** @throws ServiceError `insufficient_quota` */
 function beginBooking(
-  { deps, caller, arrival }: CallContext,
+  { deps, caller, arrival }: CallContext<Caller, Dependencies>,
   request: ChatRequest,
   turn: Turn,
 ): Promise<Booking> {
@@ -61,7 +64,7 @@ function beginBooking(
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): the address counts on agent keys only, which are public. */
-function slotOwners({ deps, caller, arrival }: CallContext): SlotOwner[] {
+function slotOwners({ deps, caller, arrival }: CallContext<Caller, Dependencies>): SlotOwner[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
   return [

@@ -1,9 +1,9 @@
 /** How callers chat: REST in one call that answers or streams, RPC as a stream of chunks. */
 import { z } from 'zod'
 import type { Config } from '../config.ts'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { operationsOf } from '../rpc/op.ts'
 import { chat } from './chat.ts'
+import type { Dependencies } from './dependencies.ts'
 import { ChatChunk, ChatCompletion, ChatRequest } from './schema.ts'
 import { streamChunks } from './stream-chunks.ts'
 import { type StreamChunk, StreamRequest } from './trial.ts'
@@ -23,8 +23,10 @@ export const chatWire = {
   },
 } as const
 
-export const chatRouter = router({
-  completions: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const chatOperations = {
+  completions: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -39,7 +41,7 @@ export const chatRouter = router({
     run: ({ context, input, signal }) => chat(context, input, signal),
   }),
 
-  stream: defineOp({
+  stream: define({
     kind: 'mutation',
     wire: everybody,
     input: StreamRequest,
@@ -49,4 +51,4 @@ export const chatRouter = router({
       return streamChunks(context, request, signal, trial)
     },
   }),
-})
+}

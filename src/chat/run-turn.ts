@@ -1,5 +1,5 @@
 /** Runs one turn: asks the model, runs the tools it calls, asks again, and yields the answer as bytes for the client. */
-import type { Deps } from '../deps.ts'
+
 import { newId } from '../keys/format.ts'
 import type { GiveBack } from '../shared-state/stream-slots.ts'
 import type { Booking } from '../usage/booking.ts'
@@ -7,12 +7,13 @@ import { type AnswerNames, newNames } from './answer-parts.ts'
 import { type AttemptDeps, Attempts } from './attempts.ts'
 import { beginChatCalls } from './call-span.ts'
 import { Deadline } from './deadline.ts'
+import type { Dependencies } from './dependencies.ts'
 import { toCallerError, toInterruption } from './failures.ts'
 import { askForStream, askForWhole, type ModelAnswer } from './model-answer.ts'
 import { type OnAnswering, Rounds } from './rounds.ts'
 import { backendBody, type Turn } from './turn.ts'
 
-type TurnDeps = Pick<Deps, 'config' | 'clock' | 'random'> & AttemptDeps
+type TurnDeps = Pick<Dependencies, 'config' | 'clock' | 'random'> & AttemptDeps
 
 /** What a turn takes hold of before it asks a model. Each is let go of when the turn ends, however it ends. */
 export interface TurnResources {
@@ -108,7 +109,10 @@ export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8A
 }
 
 /** Until the first piece, and from there to the end. */
-function timeoutsOf({ timings }: Pick<Deps, 'config'>['config'], isStream: boolean): [number, number] {
+function timeoutsOf(
+  { timings }: Pick<Dependencies, 'config'>['config'],
+  isStream: boolean,
+): [number, number] {
   return isStream
     ? [timings.backendFirstEventMs, timings.streamMaxMs]
     : [timings.backendTotalMs, timings.backendTotalMs]

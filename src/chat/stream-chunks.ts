@@ -1,17 +1,19 @@
 /** Streams a turn as objects: to the typed door's callers, and to owners who try a definition out before they save it. */
 
 import { ServiceError } from '../errors.ts'
+import type { Caller } from '../keys/schema.ts'
 import type { EventStream } from '../rpc/answer.ts'
 import type { CallContext } from '../rpc/context.ts'
 import { type ChatTrial, chat } from './chat.ts'
 import { decodeRuns } from './decode.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { ChatRequest } from './schema.ts'
 import { draftAgent, type StreamChunk, Trace, type TrialOptions, withSteps } from './trial.ts'
 import { nameOf } from './turn-tools.ts'
 
 /** @throws ServiceError as `chat` does; `insufficient_permissions` for a trial with an agent key, which is public. */
 export async function streamChunks(
-  context: CallContext,
+  context: CallContext<Caller, Dependencies>,
   request: ChatRequest,
   signal: AbortSignal,
   options: TrialOptions | undefined,

@@ -1,7 +1,6 @@
 /** One turn of conversation: who answers, with which model and tools, and the request that says so. */
 import type { Agent } from '../agents/directory.ts'
 import { getOwnAgent } from '../agents/self.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
 import type { ModelCatalogue, ModelRoute } from '../models/catalogue.ts'
@@ -19,6 +18,7 @@ import type { CallContext } from '../rpc/context.ts'
 import { runTool } from '../tools/run.ts'
 import { type TurnAgent, toAgentRequest } from './agent-request.ts'
 import type { Routes } from './attempts.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type ChatRequest, chatApiFields } from './schema.ts'
 import { TurnSpan } from './turn-span.ts'
 import { type OnCall, type RunTool, TurnTools } from './turn-tools.ts'
@@ -47,7 +47,7 @@ export interface TurnTrial {
  * @throws ServiceError `model_not_found`, `model_not_allowed`, `invalid_value`, `service_unavailable` when there is no model at all.
  */
 export async function prepareTurn(
-  context: CallContext,
+  context: CallContext<Caller, Dependencies>,
   request: ChatRequest,
   trial?: TurnTrial,
 ): Promise<Turn> {
@@ -65,7 +65,11 @@ export async function prepareTurn(
   return { routes, request: capped, tools: new TurnTools(made.toolNames, runTool, trial?.onCall), trace }
 }
 
-function createRunTool({ deps, caller, arrival }: CallContext, agentId: string, trace: TurnSpan): RunTool {
+function createRunTool(
+  { deps, caller, arrival }: CallContext<Caller, Dependencies>,
+  agentId: string,
+  trace: TurnSpan,
+): RunTool {
   const who = { agentId, tenantId: caller.tenantId, requestId: arrival.requestId }
   const { line } = arrival.watch
   return async ({ tool, agentSchema }, call, signal) => {
@@ -88,7 +92,7 @@ export function backendBody(request: ChatRequest, model: string, isStream: boole
 
 /** The key's own agent, or the one a parent key names as a model. */
 async function findTurnAgent(
-  deps: Deps,
+  deps: Dependencies,
   caller: Caller,
   model: string | null | undefined,
 ): Promise<Agent | undefined> {
@@ -109,7 +113,7 @@ async function findTurnAgent(
 
 /** The model the caller names, or the agent's default; behind it the agent's fallbacks. */
 function chooseRoutes(
-  { models }: Pick<Deps, 'models'>,
+  { models }: Pick<Dependencies, 'models'>,
   agent: TurnAgent | undefined,
   named: string | null | undefined,
 ): Routes {

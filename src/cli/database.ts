@@ -1,7 +1,7 @@
 /** Opens the installation's database for one command, beside a running server or without one. */
 import type { Config } from '../config.ts'
+import type { Database } from '../db/database.ts'
 import { openDatabase, openOrCreateDatabase } from '../db/open.ts'
-import type { Database } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
 import { readSettings } from './settings.ts'
 

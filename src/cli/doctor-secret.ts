@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { loadSealer } from '../agents/sealer.ts'
 import type { Config } from '../config.ts'
 import { hasSecret } from '../db/data-directory.ts'
-import type { Database } from '../deps.ts'
+import type { Database } from '../db/database.ts'
 import { StartupError } from '../startup-error.ts'
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts'
 

@@ -1,5 +1,5 @@
 /** Which parent key a command works for, and how operators name one. */
-import type { Database } from '../deps.ts'
+import type { Database } from '../db/database.ts'
 import { parseKey } from '../keys/format.ts'
 import { listParentKeys } from '../keys/keys.ts'
 import { StartupError } from '../startup-error.ts'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { createSignInLink, renderSignInUrl } from '../console/sessions.ts'
-import { createPositions } from '../deps.ts'
+import { createPositions } from '../lib/clock.ts'
 import { StartupError } from '../startup-error.ts'
 import { systemClock } from '../system-clock.ts'
 import { commandActor } from './actor.ts'

@@ -1,8 +1,8 @@
 /** Finds the user behind a request without a key, from memory where it can. */
 import type { Trace } from '../audit/actor.ts'
 import { createRemembered } from '../db/remembered.ts'
-import type { Deps } from '../deps.ts'
 import type { ParentCaller } from '../keys/schema.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type Ambient, type Identity, readIdentity } from './identity.ts'
 import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
 import { visit } from './users.ts'
@@ -22,7 +22,7 @@ export interface UserDirectory {
 
 /** A directory over one database; other processes' changes count two seconds later. */
 export function createUserDirectory(
-  deps: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'nextPosition' | 'keys'>,
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'nextPosition' | 'keys'>,
 ): UserDirectory {
   const { config, clock, keys } = deps
   const remembered = createRemembered<ParentCaller | undefined>(clock, memory)

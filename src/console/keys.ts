@@ -3,12 +3,12 @@ import { moveAgents } from '../agents/move.ts'
 import { moveArtifacts } from '../artifacts/move.ts'
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { moveFiles } from '../files/files.ts'
 import { assertParentKey, claimParentKey, retireParentKey } from '../keys/claims.ts'
 import { listKeysOfUser, lockTenant } from '../keys/keys.ts'
 import { moveUsage } from '../usage/move.ts'
+import type { Dependencies } from './dependencies.ts'
 import { renderMoved } from './schema.ts'
 import { lockUser, updateUser } from './store.ts'
 
@@ -34,7 +34,7 @@ const nothing: MovedThings = { agents: 0, files: 0, artifacts: 0, usageDays: 0, 
  * @throws ServiceError `not_found` when it is none of theirs, or was revoked.
  */
 export async function chooseKey(
-  deps: Pick<Deps, 'db' | 'users'>,
+  deps: Pick<Dependencies, 'db' | 'users'>,
   userId: string,
   parentKeyId: string,
 ): Promise<void> {
@@ -53,7 +53,7 @@ export async function chooseKey(
  * (`parent_key_already_claimed`).
  */
 export async function claimKey(
-  deps: AuditDeps & Pick<Deps, 'clock' | 'keys' | 'agents' | 'usage'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock' | 'keys' | 'agents' | 'usage'>,
   actor: Actor,
   userId: string,
   secret: string,
@@ -72,7 +72,7 @@ export async function claimKey(
 
 /** What `claimKey` would answer, to whoever wants to know before; it is done, and undone. @throws ServiceError as `claimKey` does. */
 export async function previewClaim(
-  deps: AuditDeps & Pick<Deps, 'clock' | 'usage'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock' | 'usage'>,
   actor: Actor,
   userId: string,
   secret: string,
@@ -89,7 +89,7 @@ export async function previewClaim(
 }
 
 async function claimWithin(
-  deps: AuditDeps & Pick<Deps, 'clock'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
   userId: string,
   text: string,
@@ -107,7 +107,7 @@ async function claimWithin(
 
 /** @throws ServiceError `not_found` when the key is none of the user's, or was revoked. */
 export async function assertOwnKey(
-  deps: Pick<Deps, 'db'>,
+  deps: Pick<Dependencies, 'db'>,
   userId: string,
   parentKeyId: string,
 ): Promise<void> {
@@ -118,7 +118,7 @@ export async function assertOwnKey(
 
 /** At most one of a user's keys was made for them. */
 async function moveAutomatic(
-  deps: Pick<Deps, 'db' | 'clock'>,
+  deps: Pick<Dependencies, 'db' | 'clock'>,
   userId: string,
   toTenantId: string,
 ): Promise<{ moved: MovedThings; retired: string | null }> {
@@ -133,7 +133,7 @@ async function moveAutomatic(
 }
 
 /** Every room hands over what it keeps of a tenant. */
-async function moveEverything(trx: Deps['db'], from: string, to: string): Promise<MovedThings> {
+async function moveEverything(trx: Dependencies['db'], from: string, to: string): Promise<MovedThings> {
   const agents = await moveAgents(trx, from, to)
   const files = await moveFiles(trx, from, to)
   const artifacts = await moveArtifacts(trx, from, to)

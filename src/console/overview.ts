@@ -1,7 +1,8 @@
 /** Tells callers of the console who they are and what they have. */
-import type { Deps } from '../deps.ts'
+
 import { getParentKey, listKeysOfUser, type ParentKeyRow } from '../keys/keys.ts'
 import type { ParentCaller } from '../keys/schema.ts'
+import type { Dependencies } from './dependencies.ts'
 import { localAdministrator } from './sessions.ts'
 import { findUserByEmail, type UserRow } from './store.ts'
 
@@ -20,7 +21,7 @@ export interface Overview {
 }
 
 export async function readOverview(
-  deps: Pick<Deps, 'db' | 'agents'>,
+  deps: Pick<Dependencies, 'db' | 'agents'>,
   { tenantId, user }: ParentCaller,
 ): Promise<Overview> {
   return {

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
 import { createParentKey, revokeParentKey, rotateParentKey } from '../keys/keys.ts'
 import { type ConsoleUser, type ParentCaller, ParentKeyRotated, renderRotation } from '../keys/schema.ts'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { operationsOf } from '../rpc/op.ts'
+import type { Dependencies } from './dependencies.ts'
 import { assertOwnKey, chooseKey, claimKey, previewClaim } from './keys.ts'
 import { readOverview } from './overview.ts'
 import {
@@ -29,8 +29,10 @@ const tag = 'Manager'
 const parent = { errors: 'openai', callers: ['parent'] } as const
 const user = { ...parent, needs: 'user' } as const
 
-export const managerRouter = router({
-  me: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const managerOperations = {
+  me: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/manager/me', tag, summary: 'Read who is calling, and their keys' },
     wire: parent,
@@ -39,7 +41,7 @@ export const managerRouter = router({
     run: async ({ context: { deps, caller } }) => renderMe(await readOverview(deps, caller)),
   }),
 
-  signIn: defineOp({
+  signIn: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -58,7 +60,7 @@ export const managerRouter = router({
     },
   }),
 
-  signOut: defineOp({
+  signOut: define({
     kind: 'mutation',
     http: { method: 'POST', path: '/v1/manager/sign-out', tag, summary: 'End the session of this browser' },
     wire: user,
@@ -70,7 +72,7 @@ export const managerRouter = router({
     },
   }),
 
-  activeKey: defineOp({
+  activeKey: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -87,7 +89,7 @@ export const managerRouter = router({
     },
   }),
 
-  createKey: defineOp({
+  createKey: define({
     kind: 'mutation',
     wire: user,
     input: KeyCreation,
@@ -99,7 +101,7 @@ export const managerRouter = router({
     },
   }),
 
-  rotateKey: defineOp({
+  rotateKey: define({
     kind: 'mutation',
     wire: user,
     input: OwnKeyRotation,
@@ -112,7 +114,7 @@ export const managerRouter = router({
     },
   }),
 
-  revokeKey: defineOp({
+  revokeKey: define({
     kind: 'mutation',
     wire: user,
     input: KeyChoice,
@@ -125,7 +127,7 @@ export const managerRouter = router({
     },
   }),
 
-  previewClaim: defineOp({
+  previewClaim: define({
     kind: 'mutation',
     wire: user,
     input: KeyClaim,
@@ -138,7 +140,7 @@ export const managerRouter = router({
     },
   }),
 
-  claimKey: defineOp({
+  claimKey: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -162,7 +164,7 @@ export const managerRouter = router({
       return renderClaim(await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key))
     },
   }),
-})
+}
 
 /** The user whom an operation needs. */
 function userOf({ user }: ParentCaller): ConsoleUser {

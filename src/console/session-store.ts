@@ -1,6 +1,7 @@
 /** Rows of one-time links and of the sessions that began with them. */
+
+import type { Database } from '../db/database.ts'
 import type { SecretTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 type SecretTableName = 'sign_in_links' | 'sessions'
 

@@ -4,8 +4,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Actor, type Trace, userActor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import type { Config } from '../config.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { Identity } from './identity.ts'
 import { deleteExpiredSecrets, deleteSession, hasSession, insertSecret, takeLink } from './session-store.ts'
 
@@ -25,7 +26,7 @@ const LINK_SECONDS = 900
 const SESSION_SECONDS = 30 * 86_400
 const SECRET_BYTES = 32
 
-type SessionDeps = AuditDeps & Pick<Deps, 'clock'>
+type SessionDeps = AuditDeps & Pick<Dependencies, 'clock'>
 
 /** What signs somebody in once; `expiresAt` is Unix seconds. */
 export interface SignInLink {
@@ -55,7 +56,7 @@ export function renderSignInUrl(baseUrl: string, { text }: SignInLink): string {
  * @throws ServiceError `invalid_api_key` for a link that is unknown, used or too old.
  */
 export async function signIn(
-  deps: SessionDeps & Pick<Deps, 'config'>,
+  deps: SessionDeps & Pick<Dependencies, 'config'>,
   linkText: string,
   trace: Trace,
 ): Promise<string> {
@@ -73,7 +74,7 @@ export async function signIn(
 
 /** Ends the session of a request; answers the `Set-Cookie` that takes its cookie away. */
 export async function signOut(
-  deps: Pick<Deps, 'config' | 'db' | 'users'>,
+  deps: Pick<Dependencies, 'config' | 'db' | 'users'>,
   headers: IncomingHttpHeaders,
 ): Promise<string> {
   const text = findSessionText(headers, deps.config)
@@ -93,7 +94,10 @@ export function readSessionDigest(
 }
 
 /** Whether the session still lives. */
-export async function isSession({ db, clock }: Pick<Deps, 'db' | 'clock'>, digest: string): Promise<boolean> {
+export async function isSession(
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
+  digest: string,
+): Promise<boolean> {
   return hasSession(db, digest, unixSeconds(clock))
 }
 
@@ -102,7 +106,7 @@ const aboutUser = {
   tenantId: null,
 } as const
 
-function mintSecret({ random }: Pick<Deps, 'random'>): { text: string; digest: string } {
+function mintSecret({ random }: Pick<Dependencies, 'random'>): { text: string; digest: string } {
   const text = Buffer.from(random(SECRET_BYTES)).toString('base64url')
   return { text, digest: digestOf(text) }
 }

@@ -1,7 +1,7 @@
 /** Rows of users. */
 import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { UserTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 export type UserRow = Selectable<UserTable>
 

@@ -2,14 +2,15 @@
 import { type Trace, userActor } from '../audit/actor.ts'
 import type { AuditDeps } from '../audit/audit.ts'
 import { mapConstraintError } from '../db/open.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { takeFirstKey } from '../keys/claims.ts'
 import { newId } from '../keys/format.ts'
 import { insertAutomaticKey, listKeysOfUser } from '../keys/keys.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { Identity } from './identity.ts'
 import { findUserByEmail, insertUser, lockUser, type UserRow, updateUser } from './store.ts'
 
-type UserDeps = AuditDeps & Pick<Deps, 'clock'>
+type UserDeps = AuditDeps & Pick<Dependencies, 'clock'>
 
 /** A user who has a key to work with. */
 export interface SettledUser extends UserRow {

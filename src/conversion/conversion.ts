@@ -2,7 +2,7 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config.ts'
-import type { Clock } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 import { createGuard, type Tool } from './guard.ts'
 import type { ConversionKind, Job, MadeFile, Outcome } from './job.ts'
 import { findPrograms, type Programs } from './programs.ts'

@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { access, constants, link, mkdir, open, readdir, readFile, unlink } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import type { Random } from '../deps.ts'
+import type { Random } from '../lib/random.ts'
 import { StartupError } from '../startup-error.ts'
 
 export const databaseName = 'parley.db'

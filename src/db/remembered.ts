@@ -1,6 +1,6 @@
 /** Remembers what was looked up in the database for a moment, so that other processes' changes still count soon. */
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 
 export interface Remembered<V> {
   /** What is remembered under that key, else what `load` brings. */

@@ -1,8 +1,8 @@
 /** The page that stands in the frame: its document, and who may show it. Decision: 11. */
 import type { Config } from '../config.ts'
-import type { Deps } from '../deps.ts'
 import { parsePublicKey } from '../keys/format.ts'
 import type { WidgetAssets } from './assets.ts'
+import type { Dependencies } from './dependencies.ts'
 import { escapeAttribute } from './html.ts'
 
 /**
@@ -10,7 +10,7 @@ import { escapeAttribute } from './html.ts'
  * and for a key that is nobody's: the frame says so itself.
  */
 export async function listFrameAncestors(
-  deps: Pick<Deps, 'agents' | 'keys'>,
+  deps: Pick<Dependencies, 'agents' | 'keys'>,
   publicKey: string,
 ): Promise<string> {
   const publicId = parsePublicKey(publicKey)

@@ -1,13 +1,15 @@
 /** Turns texts into vectors: asks the backend of the model, and forwards its own bytes where nothing has to be mended. */
+
 import { Attempts } from '../chat/attempts.ts'
 import { beginEmbeddingCalls } from '../chat/call-span.ts'
 import { Deadline } from '../chat/deadline.ts'
 import { toCallerError } from '../chat/failures.ts'
 import type { Usage } from '../chat/schema.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import type { Caller } from '../keys/schema.ts'
 import { JsonBytes } from '../rpc/answer.ts'
 import type { CallContext } from '../rpc/context.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type EmbeddedList, toWantedList } from './list.ts'
 import { countInputs, type EmbeddingsRequest } from './schema.ts'
 
@@ -17,7 +19,7 @@ import { countInputs, type EmbeddingsRequest } from './schema.ts'
  * as the backend's failure maps to one.
  */
 export async function createEmbeddings(
-  context: CallContext,
+  context: CallContext<Caller, Dependencies>,
   request: EmbeddingsRequest,
   caller: AbortSignal,
 ): Promise<JsonBytes> {
@@ -54,7 +56,7 @@ function toUsage(tokens: number): Usage {
 
 /** @throws ServiceError as the backend's failure maps to one. */
 async function embed(
-  { config }: Pick<Deps, 'config'>,
+  { config }: Pick<Dependencies, 'config'>,
   attempts: Attempts,
   request: EmbeddingsRequest,
   caller: AbortSignal,
@@ -82,7 +84,7 @@ async function embed(
   }
 }
 
-function getDefaultModel({ models }: Pick<Deps, 'models'>): string {
+function getDefaultModel({ models }: Pick<Dependencies, 'models'>): string {
   const model = models.defaultEmbeddingModel()
   if (model !== undefined) return model
   throw models.list().length === 0

@@ -1,11 +1,14 @@
 /** How callers turn texts into vectors, over RPC and REST alike. */
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+
+import { operationsOf } from '../rpc/op.ts'
+import type { Dependencies } from './dependencies.ts'
 import { createEmbeddings } from './embeddings.ts'
 import { EmbeddingList, EmbeddingsRequest } from './schema.ts'
 
-export const embeddingsRouter = router({
-  create: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const embeddingsOperations = {
+  create: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -28,4 +31,4 @@ export const embeddingsRouter = router({
     output: EmbeddingList,
     run: ({ context, input, signal }) => createEmbeddings(context, input, signal),
   }),
-})
+}

@@ -1,18 +1,19 @@
 /** What an owner can do with files: take one in, list, read, download, delete. */
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
 import { assertTenantLives } from '../keys/keys.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { Download } from '../rpc/answer.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { assertWithinQuota } from '../storage/quota.ts'
 import { sniff } from '../storage/sniff.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { FileListQuery, FileUpload } from './schema.ts'
 import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows, updateFileOwners } from './store.ts'
 
-type FileDeps = Pick<Deps, 'db' | 'clock' | 'log' | 'fileBlobs'>
+type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
 
 /** A part of a list; `hasMore` tells whether files follow it. */
 export interface FilePage {
@@ -26,7 +27,7 @@ export interface FilePage {
  * while it came in.
  */
 export async function createFile(
-  deps: FileDeps & Pick<Deps, 'config' | 'random' | 'nextPosition'>,
+  deps: FileDeps & Pick<Dependencies, 'config' | 'random' | 'nextPosition'>,
   tenantId: string,
   { file, purpose, expires_after }: FileUpload,
 ): Promise<FileRow> {
@@ -65,7 +66,7 @@ export async function createFile(
  * @throws ServiceError `invalid_value` when `after` is no file id.
  */
 export async function listFiles(
-  deps: Pick<Deps, 'db' | 'clock'>,
+  deps: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   { limit, after, order, purpose }: FileListQuery,
 ): Promise<FilePage> {
@@ -81,7 +82,7 @@ export async function listFiles(
 
 /** @throws ServiceError `not_found` for another tenant's file and for none alike. */
 export async function getFile(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   id: string,
 ): Promise<FileRow> {
@@ -139,7 +140,11 @@ async function removeBytes({ fileBlobs, log }: FileDeps, blob: string): Promise<
 }
 
 /** Hands a tenant's files to another one; answers how many. Runs in the caller's transaction. Decision: 10. */
-export function moveFiles(trx: Deps['db'], fromTenantId: string, toTenantId: string): Promise<number> {
+export function moveFiles(
+  trx: Dependencies['db'],
+  fromTenantId: string,
+  toTenantId: string,
+): Promise<number> {
   return updateFileOwners(trx, fromTenantId, toTenantId)
 }
 
@@ -150,7 +155,7 @@ function fileNotFound(): ServiceError {
 const POSITION_DIGITS = 11
 
 /** Begins with the place in the list, so that a list goes on after a file that was deleted meanwhile. */
-function newFileId(position: number, random: Deps['random']): string {
+function newFileId(position: number, random: Dependencies['random']): string {
   return newId(`file-${position.toString(36).padStart(POSITION_DIGITS, '0')}`, 16, random)
 }
 

@@ -1,8 +1,9 @@
 /** What callers may do with files; uploads and downloads over REST only, the rest over RPC too. */
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { withRequestLog } from '../rpc/context.ts'
+import { operationsOf } from '../rpc/op.ts'
+import type { Dependencies } from './dependencies.ts'
 import { createFile, deleteFile, downloadFile, getFile, listFiles } from './files.ts'
 import {
   FileDeleted,
@@ -19,8 +20,10 @@ const tag = 'Files'
 const owner = { errors: 'openai', callers: ['parent'] } as const
 const notFound = { 404: 'There is no such file.' }
 
-export const filesRouter = router({
-  create: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const filesOperations = {
+  create: define({
     kind: 'mutation',
     http: { method: 'POST', path: '/v1/files', tag, summary: 'Upload a file' },
     rpc: false,
@@ -39,7 +42,7 @@ export const filesRouter = router({
       renderFile(await createFile(deps, caller.tenantId, input)),
   }),
 
-  list: defineOp({
+  list: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/files', tag, summary: "List the calling key's files" },
     wire: { ...owner, integers: ['limit'] },
@@ -49,7 +52,7 @@ export const filesRouter = router({
       renderFileList(await listFiles(deps, caller.tenantId, input)),
   }),
 
-  get: defineOp({
+  get: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/files/{file_id}', tag, summary: 'Read what is known of a file' },
     wire: { ...owner, failures: notFound },
@@ -59,7 +62,7 @@ export const filesRouter = router({
       renderFile(await getFile(deps, caller.tenantId, input.file_id)),
   }),
 
-  content: defineOp({
+  content: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/files/{file_id}/content', tag, summary: "Download a file's bytes" },
     rpc: false,
@@ -73,15 +76,15 @@ export const filesRouter = router({
     run: ({ context: { deps, caller }, input }) => downloadFile(deps, caller.tenantId, input.file_id),
   }),
 
-  delete: defineOp({
+  delete: define({
     kind: 'mutation',
     http: { method: 'DELETE', path: '/v1/files/{file_id}', tag, summary: 'Delete a file' },
     wire: { ...owner, failures: notFound },
     input: FileReference,
     output: FileDeleted,
     run: async ({ context, input }) => {
-      await deleteFile(context.tellingDeps, actorOf(context), context.caller.tenantId, input.file_id)
+      await deleteFile(withRequestLog(context), actorOf(context), context.caller.tenantId, input.file_id)
       return { id: input.file_id, object: 'file' as const, deleted: true as const }
     },
   }),
-})
+}

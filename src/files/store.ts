@@ -1,7 +1,7 @@
 /** The rows of files; what they hold lies in the blob store. */
 import type { Insertable, Selectable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { FileTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 export type FileRow = Selectable<FileTable>
 

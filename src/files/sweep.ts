@@ -1,6 +1,8 @@
 /** Clears away what no file needs any more: files that have expired, and bytes that belong to none. */
-import { type Deps, unixSeconds } from '../deps.ts'
+
+import { unixSeconds } from '../lib/clock.ts'
 import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeping.ts'
+import type { Dependencies } from './dependencies.ts'
 import { deleteExpiredRows, listOwnedBlobs } from './store.ts'
 
 /** A sweeper over the files of one store. */
@@ -8,7 +10,7 @@ export function createFileSweeper({
   db,
   clock,
   fileBlobs,
-}: Pick<Deps, 'db' | 'clock' | 'fileBlobs'>): Sweeper {
+}: Pick<Dependencies, 'db' | 'clock' | 'fileBlobs'>): Sweeper {
   const remove = (blob: string) => fileBlobs.delete(blob)
 
   async function deleteExpired(limit: number): Promise<number> {

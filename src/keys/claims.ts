@@ -1,8 +1,9 @@
 /** Parent keys as their users have them: one that somebody knows can be made theirs, and the one made for them goes. */
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import type { Dependencies } from './dependencies.ts'
 import { digestOf, parseKey } from './format.ts'
 import {
   findCredential,
@@ -25,7 +26,7 @@ export interface ClaimedKey {
  * (`parent_key_already_claimed`).
  */
 export async function claimParentKey(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   text: string,
   userId: string,
 ): Promise<ClaimedKey> {
@@ -69,13 +70,16 @@ export function assertParentKey(text: string): void {
 }
 
 /** Ends a key whose belongings have gone to another. Runs in the caller's transaction. */
-export async function retireParentKey({ db, clock }: Pick<Deps, 'db' | 'clock'>, id: string): Promise<void> {
+export async function retireParentKey(
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
+  id: string,
+): Promise<void> {
   await markRevoked(db, id, unixSeconds(clock))
 }
 
 /** Hands the keys of a tenant's agents over: they go on working. Runs in the caller's transaction. */
 export async function moveAgentKeys(
-  trx: Deps['db'],
+  trx: Dependencies['db'],
   fromTenantId: string,
   toTenantId: string,
 ): Promise<void> {

@@ -1,7 +1,8 @@
 /** Finds the caller behind a presented key, from memory where it can. */
 import { timingSafeEqual } from 'node:crypto'
+import type { Database } from '../db/database.ts'
 import { createRemembered } from '../db/remembered.ts'
-import { type Clock, type Database, unixSeconds } from '../deps.ts'
+import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { digestOf, parseKey } from './format.ts'
 import type { Caller } from './schema.ts'
 import { type FoundCredential, findCredential, findParentKey, markUsed } from './store.ts'

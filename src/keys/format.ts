@@ -1,7 +1,7 @@
 /** What a key looks like: minted, recognised and checked without asking the database. */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import type { Random } from '../deps.ts'
+import type { Random } from '../lib/random.ts'
 
 /** Contract: Authentication. Scoped keys are reserved: none is minted. Decision: 5. */
 export const keyPrefixes = { parent: 'svc_', agent: 'agnt_key-', scoped: 'svc_scoped_' } as const

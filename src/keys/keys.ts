@@ -3,11 +3,13 @@
 import type { Insertable } from 'kysely'
 import { type Actor, serviceActor } from '../audit/actor.ts'
 import { type AuditDeps, type AuditEvent, recordAudit } from '../audit/audit.ts'
+import type { Database } from '../db/database.ts'
 import { mapConstraintError } from '../db/open.ts'
 import type { ParentKeyTable } from '../db/tables.ts'
-import { type Database, type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { withoutKeys } from '../without-keys.ts'
+import type { Dependencies } from './dependencies.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey } from './format.ts'
 import {
   type CredentialOwner,
@@ -25,7 +27,7 @@ import {
 
 export type { ParentKeyRow } from './store.ts'
 
-type KeyDeps = AuditDeps & Pick<Deps, 'clock' | 'keys'>
+type KeyDeps = AuditDeps & Pick<Dependencies, 'clock' | 'keys'>
 
 /** A freshly rotated secret; `key.text` is shown to its owner this once. Times are Unix seconds. */
 export interface Rotation {
@@ -48,7 +50,7 @@ export async function createParentKey(
 
 /** Creates a parent key in the caller's transaction; `deps.keys.forget()` follows it. The text is returned this once. */
 export async function insertFirstKey(
-  deps: AuditDeps & Pick<Deps, 'clock'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
 ): Promise<MintedKey> {
   const key = mintKey('parent', deps.random)
@@ -78,7 +80,7 @@ export async function registerParentKey(deps: KeyDeps, text: string): Promise<vo
 
 /** Makes a user's first key; nobody gets to see it, and its user needs none. Runs in the caller's transaction. Decision: 10. */
 export async function insertAutomaticKey(
-  deps: AuditDeps & Pick<Deps, 'clock'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
   user: { readonly id: string; readonly email: string },
 ): Promise<string> {
@@ -89,19 +91,22 @@ export async function insertAutomaticKey(
 }
 
 /** The user's keys that were not revoked, newest first. */
-export async function listKeysOfUser(deps: Pick<Deps, 'db'>, userId: string): Promise<ParentKeyRow[]> {
+export async function listKeysOfUser(
+  deps: Pick<Dependencies, 'db'>,
+  userId: string,
+): Promise<ParentKeyRow[]> {
   return listLiveKeysOf(deps.db, [userId])
 }
 
 /** @throws ServiceError `not_found` */
-export async function getParentKey(deps: Pick<Deps, 'db'>, id: string): Promise<ParentKeyRow> {
+export async function getParentKey(deps: Pick<Dependencies, 'db'>, id: string): Promise<ParentKeyRow> {
   const row = await findParentKey(deps.db, id)
   if (row === undefined) throw keyNotFound(id)
   return row
 }
 
 /** Every parent key's record, newest first. */
-export async function listParentKeys(deps: Pick<Deps, 'db'>): Promise<ParentKeyRow[]> {
+export async function listParentKeys(deps: Pick<Dependencies, 'db'>): Promise<ParentKeyRow[]> {
   return listParentKeyRows(deps.db)
 }
 
@@ -144,7 +149,7 @@ export async function rotateParentKey(
 }
 
 /** Lets one transaction at a time change what the tenant is or has: the others wait here until it is over. */
-export async function lockTenant({ db }: Pick<Deps, 'db'>, tenantId: string): Promise<void> {
+export async function lockTenant({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
   await lockParentKey(db, tenantId)
 }
 
@@ -153,7 +158,7 @@ export async function lockTenant({ db }: Pick<Deps, 'db'>, tenantId: string): Pr
  * transaction that adds it, and like `lockTenant`.
  * @throws ServiceError `invalid_api_key`
  */
-export async function assertTenantLives({ db }: Pick<Deps, 'db'>, tenantId: string): Promise<void> {
+export async function assertTenantLives({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
   const row = await lockParentKey(db, tenantId)
   if (row === undefined || row.revoked_at !== null) {
     throw new ServiceError('invalid_api_key', 'The key was revoked meanwhile.')
@@ -162,7 +167,7 @@ export async function assertTenantLives({ db }: Pick<Deps, 'db'>, tenantId: stri
 
 /** Makes `key` the owner's current secret; earlier ones end after the overlap. Runs in the caller's transaction. */
 export async function replaceSecret(
-  deps: Pick<Deps, 'db' | 'clock'>,
+  deps: Pick<Dependencies, 'db' | 'clock'>,
   owner: CredentialOwner,
   key: MintedKey,
   overlapSeconds: number,
@@ -203,7 +208,7 @@ interface NewParentKey extends Pick<Insertable<ParentKeyTable>, 'name' | 'user_i
 }
 
 async function insertKeyRows(
-  deps: AuditDeps & Pick<Deps, 'clock'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
   { action, key, ...row }: NewParentKey,
 ): Promise<void> {

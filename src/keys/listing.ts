@@ -1,11 +1,11 @@
 /** What administrators learn of parent keys: all of them, whoever they belong to. */
 import { type Page, type PageQuery, readPage } from '../db/page.ts'
-import type { Deps } from '../deps.ts'
+import type { Dependencies } from './dependencies.ts'
 import { keyNotFound } from './keys.ts'
 import { findParentKey, listLiveKeysOf, listParentKeyPage, type ParentKeyRow } from './store.ts'
 
 /** Every parent key, newest first. @throws ServiceError `invalid_value` when `after` is no key's id. */
-export function listKeyPage({ db }: Pick<Deps, 'db'>, query: PageQuery): Promise<Page<ParentKeyRow>> {
+export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<ParentKeyRow>> {
   return readPage(query, {
     find: (id) => findParentKey(db, id),
     list: (limit, after) => listParentKeyPage(db, limit, after),
@@ -14,7 +14,7 @@ export function listKeyPage({ db }: Pick<Deps, 'db'>, query: PageQuery): Promise
 
 /** The keys of each of these users that were not revoked, newest first; a user without any is absent. */
 export async function listKeysOfUsers(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<Dependencies, 'db'>,
   userIds: readonly string[],
 ): Promise<Map<string | null, ParentKeyRow[]>> {
   if (userIds.length === 0) return new Map()
@@ -22,7 +22,7 @@ export async function listKeysOfUsers(
 }
 
 /** @throws ServiceError `not_found` when there is no such key or it was revoked. */
-export async function getLiveKey({ db }: Pick<Deps, 'db'>, id: string): Promise<ParentKeyRow> {
+export async function getLiveKey({ db }: Pick<Dependencies, 'db'>, id: string): Promise<ParentKeyRow> {
   const row = await findParentKey(db, id)
   if (row === undefined || row.revoked_at !== null) throw keyNotFound(id)
   return row

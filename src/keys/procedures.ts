@@ -1,15 +1,17 @@
 /** What callers may do with the key they present, over RPC and REST alike. */
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { operationsOf } from '../rpc/op.ts'
+import type { Dependencies } from './dependencies.ts'
 import { rotateParentKey } from './keys.ts'
 import { KeyRotation, KeyValidity, ParentKeyRotated, renderRotation } from './schema.ts'
 
 const tag = 'Keys'
 
-export const keysRouter = router({
-  validate: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const keysOperations = {
+  validate: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/keys/validate', tag, summary: 'Check the presented key' },
     wire: { errors: 'openai', callers: ['parent', 'agent'] },
@@ -18,7 +20,7 @@ export const keysRouter = router({
     run: ({ context }) => ({ valid: true as const, kind: context.caller.kind }),
   }),
 
-  rotate: defineOp({
+  rotate: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -35,4 +37,4 @@ export const keysRouter = router({
       return { key: rotation.key.text, ...renderRotation(rotation) }
     },
   }),
-})
+}

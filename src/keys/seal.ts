@@ -1,6 +1,6 @@
 /** Keeps what must be shown again, such as agent keys, unreadable in the database. */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
-import type { Random } from '../deps.ts'
+import type { Random } from '../lib/random.ts'
 
 /** Seals texts under one master key, and opens those that it or a former one has sealed. Security: 2.1. */
 export interface Sealer {

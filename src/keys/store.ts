@@ -1,7 +1,7 @@
 /** Rows of parent keys and of the credentials every key is found by. */
 import type { Insertable, Selectable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { CredentialTable, ParentKeyTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 import type { Caller } from './schema.ts'
 
 export type ParentKeyRow = Selectable<ParentKeyTable>

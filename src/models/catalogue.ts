@@ -1,7 +1,7 @@
 /** Knows which models the backends offer, refreshed in the background and never on the request path. */
 import type { BackendModel, ChatBackend } from '../chat/backend.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import type { Dependencies } from './dependencies.ts'
 import { createModelNames } from './names.ts'
 
 /** How often the backends are asked, and how long the very first list is waited for. */
@@ -66,7 +66,7 @@ export interface ModelCatalogue {
 /** A catalogue over those backends; it starts asking them at once. */
 export function createModelCatalogue(
   backends: readonly ChatBackend[],
-  { config, log }: Pick<Deps, 'config' | 'log'>,
+  { config, log }: Pick<Dependencies, 'config' | 'log'>,
   timings: CatalogueTimings = standardTimings,
 ): ModelCatalogue {
   const names = createModelNames(backends)

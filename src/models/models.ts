@@ -1,13 +1,14 @@
 /** Which models a caller may name: the backends', and its agents beside them. */
-import type { Deps } from '../deps.ts'
+
 import { ServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
 import { JsonBytes } from '../rpc/answer.ts'
 import type { CatalogueModel } from './catalogue.ts'
+import type { Dependencies } from './dependencies.ts'
 import { isListedAllowed } from './policy.ts'
 import { AGENT_PREFIX, type ListedAgent, type Model, renderAgentModel, renderModel } from './schema.ts'
 
-type ModelDeps = Pick<Deps, 'agents' | 'models'>
+type ModelDeps = Pick<Dependencies, 'agents' | 'models'>
 
 /** What a caller's list is made of. */
 interface Offer {

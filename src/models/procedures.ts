@@ -1,7 +1,7 @@
 /** What callers may do with models, over RPC and REST alike. */
 import { z } from 'zod'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { operationsOf } from '../rpc/op.ts'
+import type { Dependencies } from './dependencies.ts'
 import { getModel, listModels } from './models.ts'
 import { listAllowed, openPolicy } from './policy.ts'
 import { Model, ModelChoices, ModelList, ModelReference, renderChoice } from './schema.ts'
@@ -9,8 +9,10 @@ import { Model, ModelChoices, ModelList, ModelReference, renderChoice } from './
 const tag = 'Models'
 const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
 
-export const modelsRouter = router({
-  list: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const modelsOperations = {
+  list: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/models', tag, summary: 'List the models a key may use' },
     wire: everybody,
@@ -19,7 +21,7 @@ export const modelsRouter = router({
     run: ({ context: { deps, caller } }) => listModels(deps, caller),
   }),
 
-  choices: defineOp({
+  choices: define({
     kind: 'query',
     wire: { errors: 'openai', callers: ['parent'] },
     input: z.object({}),
@@ -27,7 +29,7 @@ export const modelsRouter = router({
     run: ({ context: { deps } }) => listAllowed(deps.models, openPolicy).map(renderChoice),
   }),
 
-  get: defineOp({
+  get: define({
     kind: 'query',
     http: { method: 'GET', path: '/v1/models/{model_id}', tag, summary: 'Read a model' },
     wire: { ...everybody, takesRest: true, failures: { 404: 'There is no such model.' } },
@@ -35,4 +37,4 @@ export const modelsRouter = router({
     output: Model,
     run: ({ context: { deps, caller }, input }) => getModel(deps, caller, input.model_id),
   }),
-})
+}

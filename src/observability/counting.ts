@@ -1,7 +1,7 @@
 /** Everything a service can tell of what it counts, for whoever scrapes. */
 import { countArtifactWork } from '../artifacts/counts.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { Reading } from './meters.ts'
 import { ProcessMeters } from './process-meters.ts'
 import { type GatherReadings, readMeters, readWorkers, renderReadings, type Scraped } from './scrape.ts'
@@ -22,7 +22,7 @@ export interface Counting {
   close(): void
 }
 
-export function createCounting(deps: Deps, options: CountingOptions): Counting {
+export function createCounting(deps: Dependencies, options: CountingOptions): Counting {
   const { clock, metrics } = deps
   const { gather } = options
   const ofProcess = new ProcessMeters(clock)

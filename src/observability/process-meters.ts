@@ -1,7 +1,7 @@
 /** What this process takes: time, memory, files, and how long it keeps others waiting. Nothing is watched until somebody asks. */
 import { readdir } from 'node:fs/promises'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
-import type { Clock } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 import { pauseBounds } from './bounds.ts'
 import { type Looked, lookUp, type Meter, Spreads } from './meters.ts'
 

@@ -1,5 +1,5 @@
 /** How the parts of a service are doing, looked up when somebody scrapes. */
-import type { Deps } from '../deps.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type Looked, lookUp, type Meter } from './meters.ts'
 
 /** How many connections a pool has, and how many wait for one. */
@@ -15,7 +15,7 @@ export interface StateOptions {
   readonly readPool: (() => PoolState) | undefined
 }
 
-type StateDeps = Pick<Deps, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
+type StateDeps = Pick<Dependencies, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
 
 export function createStateMeters(deps: StateDeps, { version, readPool }: StateOptions): Meter[] {
   const { models, shared, tools } = deps

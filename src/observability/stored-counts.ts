@@ -1,5 +1,5 @@
 /** Numbers that only the database knows: asked for by whoever scrapes, seldom, and never waited for long. */
-import type { Clock } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 import { within } from '../shared-state/within.ts'
 import { type Looked, lookUp, type Meter } from './meters.ts'
 

@@ -1,11 +1,11 @@
 /** Follows one request from its head to the end of its answer: how long it took, and one line for whoever debugs. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Deps } from '../deps.ts'
 import type { AnyCaller } from '../keys/schema.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { RequestMeter } from './request-meters.ts'
 import type { TraceSpan } from './tracing.ts'
 
-type WatchDeps = Pick<Deps, 'metrics' | 'clock' | 'log' | 'tracing'>
+type WatchDeps = Pick<Dependencies, 'metrics' | 'clock' | 'log' | 'tracing'>
 
 /** What becomes known of a request on its way. */
 export class RequestWatch {

@@ -1,16 +1,18 @@
 /** Makes a response of a chat's answer, piece by piece, and tells of each step. */
-import { type Deps, unixSeconds } from '../deps.ts'
+
 import type { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import type { ResponseEcho, ResponseObject } from './answer-schema.ts'
 import { type ChatPiece, callsOf, partsOf, toResponseUsage } from './chat-piece.ts'
+import type { Dependencies } from './dependencies.ts'
 import { toEcho } from './echo.ts'
 import { type OnEvent, Output } from './output.ts'
 import type { ResponsesRequest } from './schema.ts'
 
 const ID_LENGTH = 24
 
-type Clocks = Pick<Deps, 'clock' | 'random'>
+type Clocks = Pick<Dependencies, 'clock' | 'random'>
 
 /** Why an answer was cut off, by the finish the chat tells. */
 const cutOffs: Readonly<Record<string, 'max_output_tokens' | 'content_filter'>> = {

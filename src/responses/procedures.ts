@@ -1,13 +1,15 @@
 /** How callers ask for responses: REST only, in one call that answers or streams. */
 import { chatWire } from '../chat/procedures.ts'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { operationsOf } from '../rpc/op.ts'
 import { ResponseEvent, ResponseObject } from './answer-schema.ts'
+import type { Dependencies } from './dependencies.ts'
 import { respond } from './responses.ts'
 import { ResponsesRequest } from './schema.ts'
 
-export const responsesRouter = router({
-  create: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const responsesOperations = {
+  create: define({
     kind: 'mutation',
     http: {
       method: 'POST',
@@ -23,4 +25,4 @@ export const responsesRouter = router({
     output: ResponseObject,
     run: ({ context, input, signal }) => respond(context, input, signal),
   }),
-})
+}

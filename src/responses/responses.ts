@@ -1,13 +1,16 @@
 /** Answers a request of the Responses API with a chat: one turn, one booking, nothing kept. */
+
 import { chat } from '../chat/chat.ts'
 import type { ChatCompletion } from '../chat/schema.ts'
 import { ServiceError } from '../errors.ts'
+import type { Caller } from '../keys/schema.ts'
 import { EventStream } from '../rpc/answer.ts'
 import type { CallContext } from '../rpc/context.ts'
 import { Answer } from './answer.ts'
 import type { ResponseObject } from './answer-schema.ts'
 import { toPiece } from './chat-piece.ts'
 import { toChatRequest } from './chat-request.ts'
+import type { Dependencies } from './dependencies.ts'
 import { ResponsesRequest } from './schema.ts'
 import { ResponseStream } from './stream.ts'
 
@@ -16,7 +19,7 @@ import { ResponseStream } from './stream.ts'
  * @throws ServiceError `invalid_value`, and as `chat` does.
  */
 export async function respond(
-  context: CallContext,
+  context: CallContext<Caller, Dependencies>,
   request: ResponsesRequest,
   signal: AbortSignal,
 ): Promise<ResponseObject | EventStream> {

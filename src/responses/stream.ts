@@ -1,9 +1,9 @@
 /** Makes the events of a response of a chat's stream. Protocol: Responses API (streaming events). */
 import { decodeRuns } from '../chat/decode.ts'
-import type { Deps } from '../deps.ts'
 import type { ServiceError } from '../errors.ts'
 import { Answer } from './answer.ts'
 import type { UnnumberedEvent } from './answer-schema.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { ResponsesRequest } from './schema.ts'
 
 /** The events of one response as bytes; they are encoded at once, and hold what was said until then. */
@@ -12,7 +12,7 @@ export class ResponseStream {
   private encoded = ''
   private count = 0
 
-  constructor(deps: Pick<Deps, 'clock' | 'random'>, request: ResponsesRequest) {
+  constructor(deps: Pick<Dependencies, 'clock' | 'random'>, request: ResponsesRequest) {
     this.answer = new Answer(deps, request, (event) => this.encode(event))
   }
 

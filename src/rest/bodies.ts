@@ -1,9 +1,9 @@
 /** Reads request bodies within their limits and turns them into plain values. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import type { Clock } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { depthOf } from '../json-depth.ts'
+import type { Clock } from '../lib/clock.ts'
 
 /** Deepest nesting of a JSON body: what comes after may recurse. Security: 2.5. */
 const MAX_JSON_DEPTH = 64

@@ -1,10 +1,10 @@
 /** One request on its way through a door, and the ways every answer is written. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import type { AnyCaller } from '../keys/schema.ts'
 import { type Arrival, CallContext } from '../rpc/context.ts'
 import { logFailure } from '../rpc/log-failure.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type ErrorShape, errorHeaders, errorShapeOf, isAboutArtifacts, renderError } from './errors.ts'
 import { crossOriginHeaders, isOpenToOrigins, noStore, preflightHeaders, securityHeaders } from './headers.ts'
 import { endAndLinger, isStillSending } from './linger.ts'
@@ -32,20 +32,20 @@ export class CallsUnderWay {
   }
 }
 
-export class HttpCall<C extends AnyCaller> {
-  readonly deps: Deps
+export class HttpCall<C extends AnyCaller, D extends Pick<Dependencies, 'clock' | 'log' | 'metrics'>> {
+  readonly deps: D
   readonly request: IncomingMessage
   readonly response: ServerResponse
   /** Without the query. */
   readonly path: string
-  readonly context: CallContext<C>
+  readonly context: CallContext<C, D>
   errorShape: ErrorShape
   private readonly startedAtMs: number
   private readonly underWay: CallsUnderWay
   private controller: AbortController | undefined
 
   constructor(
-    deps: Deps,
+    deps: D,
     request: IncomingMessage,
     response: ServerResponse,
     arrival: Arrival,
@@ -58,7 +58,7 @@ export class HttpCall<C extends AnyCaller> {
     this.path = path
     this.underWay = underWay
     this.errorShape = errorShapeOf(path)
-    this.context = new CallContext<C>(deps, arrival)
+    this.context = new CallContext<C, D>(deps, arrival)
     this.startedAtMs = deps.clock.monotonic()
   }
 

@@ -1,7 +1,6 @@
 /** The REST door: finds the operation, admits the caller, gathers the input, runs it, writes the answer. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
-import type { Deps } from '../deps.ts'
 import { type ServiceError, toServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
 import { Download, EventStream, JsonBytes, Page } from '../rpc/answer.ts'
@@ -10,6 +9,7 @@ import type { Arrival } from '../rpc/context.ts'
 import { toInvalidValue } from '../rpc/invalid-value.ts'
 import type { Call } from '../rpc/op.ts'
 import { CallsUnderWay, HttpCall } from './call.ts'
+import type { Dependencies } from './dependencies.ts'
 import { writeDownload } from './download.ts'
 import { errorHeaders, renderError } from './errors.ts'
 import { askForBody, isOpenToOrigins } from './headers.ts'
@@ -29,11 +29,14 @@ export interface Door {
 }
 
 /** The door in front of these operations. */
-export function createRestDoor(deps: Deps, operations: readonly RestOperation[]): Door {
+export function createRestDoor<D extends Dependencies>(
+  deps: D,
+  operations: readonly RestOperation<D>[],
+): Door {
   const routes = createRouteTable(operations)
   const underWay = new CallsUnderWay()
 
-  async function findOperation({ request, path, context }: RestCall): Promise<Match> {
+  async function findOperation({ request, path, context }: RestCall<D>): Promise<Match<D>> {
     try {
       return routes.match(request.method as string, path)
     } catch (failure) {
@@ -42,7 +45,7 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     }
   }
 
-  async function answer(call: RestCall): Promise<void> {
+  async function answer(call: RestCall<D>): Promise<void> {
     const { request, context } = call
     call.assertShortTarget()
     if (request.method === 'OPTIONS' && isOpenToOrigins(call.path)) return call.writePreflight()
@@ -58,7 +61,7 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
   }
 
   /** The file lasts as long as the call, unless the operation keeps it. */
-  async function answerUpload(call: RestCall, operation: RestOperation): Promise<void> {
+  async function answerUpload(call: RestCall<D>, operation: RestOperation<D>): Promise<void> {
     const { config, fileBlobs: blobs } = deps
     const { request, signal, context } = call
     const maxBytes = operation.wire.maxBodyBytes?.(config) ?? config.limits.maxFileBytes
@@ -69,7 +72,7 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     await receiveUpload(request, options, (fields) => run(call, operation, fields))
   }
 
-  async function run(call: RestCall, operation: RestOperation, input: unknown): Promise<void> {
+  async function run(call: RestCall<D>, operation: RestOperation<D>, input: unknown): Promise<void> {
     call.input = parseInput(operation.input, input)
     const result = await operation.run(call)
     if (result instanceof EventStream) return call.writeStream(result)
@@ -98,7 +101,7 @@ function parseInput(schema: z.ZodType, input: unknown): unknown {
 }
 
 /** The call that an operation runs, and the ways to write what comes of it. */
-class RestCall extends HttpCall<Caller> implements Call<Caller, unknown> {
+class RestCall<D extends Dependencies> extends HttpCall<Caller, D> implements Call<D, Caller, unknown> {
   input: unknown
   /** How a failure is told where a page was asked for. */
   failurePage: ((failure: ServiceError) => Page) | undefined

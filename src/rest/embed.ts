@@ -1,9 +1,9 @@
 /** What is served under `/embed` and at `/demo`: the widget's files and the two documents around them. Security: 2.7. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Deps } from '../deps.ts'
 import type { WidgetAssets, WidgetPart } from '../embed/assets.ts'
 import { demoPolicy, renderDemo } from '../embed/demo.ts'
 import { listFrameAncestors, renderFrame, renderFramePolicy } from '../embed/frame.ts'
+import type { Dependencies } from './dependencies.ts'
 
 /** Answers a GET or a HEAD. */
 export type Page = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void
@@ -27,7 +27,7 @@ const forEverybody: Headers = {
 
 /** Every path of the widget with what answers there. Contract: Embeddable widget script; Decision: 11. */
 export function createEmbedPages(
-  deps: Pick<Deps, 'agents' | 'keys' | 'config'>,
+  deps: Pick<Dependencies, 'agents' | 'keys' | 'config'>,
   widget: WidgetAssets,
 ): ReadonlyMap<string, Page> {
   const parts = Object.values(widget)
@@ -50,7 +50,7 @@ function filePage({ path, body, integrity }: WidgetPart, cacheControl: string): 
   }
 }
 
-function framePage(deps: Pick<Deps, 'agents' | 'keys' | 'config'>, html: string): Page {
+function framePage(deps: Pick<Dependencies, 'agents' | 'keys' | 'config'>, html: string): Page {
   const body = Buffer.from(html)
   return async (request, response) => {
     const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''

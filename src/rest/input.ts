@@ -1,8 +1,8 @@
 /** Gathers an operation's input from a request: path, query, headers, and the body in its media type. */
 import type { IncomingMessage } from 'node:http'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { decodeUtf8, hasNoBody, mediaTypeOf, parseJson, readBody } from './bodies.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { RestOperation } from './routes.ts'
 
 /** The most a JSON body may hold unless the operation says otherwise. Decision: 2. */
@@ -24,7 +24,7 @@ export async function gatherInput(
   request: IncomingMessage,
   operation: RestOperation,
   params: Readonly<Record<string, string>>,
-  deps: Pick<Deps, 'config' | 'clock'>,
+  deps: Pick<Dependencies, 'config' | 'clock'>,
 ): Promise<unknown> {
   const { http, wire } = operation
   const fields: Record<string, unknown> = { ...headerFields(request, wire.headers), ...params }
@@ -44,7 +44,7 @@ export async function gatherInput(
 async function readInputBody(
   request: IncomingMessage,
   operation: RestOperation,
-  { config, clock }: Pick<Deps, 'config' | 'clock'>,
+  { config, clock }: Pick<Dependencies, 'config' | 'clock'>,
 ): Promise<unknown> {
   const mediaType = mediaTypeOf(request)
   const format = operation.wire.body === 'definition' ? definitionFormats[mediaType] : undefined

@@ -2,9 +2,9 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
-import type { Deps } from '../deps.ts'
 import { refuseUnknown } from '../rpc/authorize.ts'
 import { type Arrival, CallContext } from '../rpc/context.ts'
+import type { Dependencies } from './dependencies.ts'
 
 /** What proxies add to requests of others. */
 const forwardingHeader =
@@ -22,7 +22,7 @@ const words = {
  * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`.
  */
 export async function assertMayReadMetrics(
-  deps: Deps,
+  deps: Dependencies,
   request: IncomingMessage,
   arrival: Arrival,
 ): Promise<void> {

@@ -1,10 +1,11 @@
 /** Finds the operation a method and a path stand for. */
+import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import type { AnyOperation, Http } from '../rpc/op.ts'
+import type { Http, Operation } from '../rpc/op.ts'
 import { listOperations } from '../rpc/router.ts'
 
 /** An operation that has a place in the REST door. */
-export type RestOperation = AnyOperation & {
+export type RestOperation<D = never> = Operation<D> & {
   readonly http: Http
   /** As the table of operations calls it, at whatever place. */
   readonly name: string
@@ -13,7 +14,7 @@ export type RestOperation = AnyOperation & {
 }
 
 /** Every operation that has a place in the REST door, once for each. */
-export function listRestOperations(): RestOperation[] {
+export function listRestOperations(): RestOperation<Deps>[] {
   const operations = listOperations().flatMap(({ name, operation }) =>
     operation.http === undefined
       ? []
@@ -28,7 +29,7 @@ function isForOwners({ http, wire }: RestOperation): boolean {
   return isTheirs && wire.body !== 'upload'
 }
 
-function toManagerOperation(operation: RestOperation): RestOperation {
+function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
   const { path, method } = operation.http
   const http: Http = {
     ...operation.http,
@@ -40,29 +41,29 @@ function toManagerOperation(operation: RestOperation): RestOperation {
 }
 
 /** An operation found, with its path parameters decoded. */
-export interface Match {
-  readonly operation: RestOperation
+export interface Match<D = never> {
+  readonly operation: RestOperation<D>
   readonly params: Readonly<Record<string, string>>
 }
 
-interface Pattern {
+interface Pattern<D> {
   readonly segments: readonly string[]
   readonly takesRest: boolean
-  readonly byMethod: Map<string, RestOperation>
+  readonly byMethod: Map<string, RestOperation<D>>
 }
 
-export interface RouteTable {
+export interface RouteTable<D> {
   /**
    * The operation behind a request; HEAD is answered by GET's.
    * @throws ServiceError `not_found`, `method_not_allowed` (with the methods that are), `invalid_value` (bad percent-encoding).
    */
-  match(method: string, path: string): Match
+  match(method: string, path: string): Match<D>
 }
 
 /** The table of all operations: fixed paths in a map, patterns in a short list, more fixed segments first. */
-export function createRouteTable(operations: readonly RestOperation[]): RouteTable {
-  const fixed = new Map<string, Map<string, RestOperation>>()
-  const patterns = new Map<string, Pattern>()
+export function createRouteTable<D>(operations: readonly RestOperation<D>[]): RouteTable<D> {
+  const fixed = new Map<string, Map<string, RestOperation<D>>>()
+  const patterns = new Map<string, Pattern<D>>()
   for (const operation of operations) {
     const { path, method } = operation.http
     if (!path.includes('{')) {
@@ -92,7 +93,7 @@ export function createRouteTable(operations: readonly RestOperation[]): RouteTab
   }
 }
 
-function countParams(pattern: Pattern): number {
+function countParams(pattern: Pattern<never>): number {
   return pattern.segments.filter(isParam).length
 }
 
@@ -101,7 +102,7 @@ function isParam(segment: string): boolean {
 }
 
 /** The raw values by name, or undefined when the path is another one. */
-function matchSegments(pattern: Pattern, segments: readonly string[]): [string, string][] | undefined {
+function matchSegments(pattern: Pattern<never>, segments: readonly string[]): [string, string][] | undefined {
   const { segments: expected, takesRest } = pattern
   if (takesRest ? segments.length < expected.length : segments.length !== expected.length) return undefined
   const values: [string, string][] = []
@@ -124,7 +125,7 @@ function decodeParams(values: readonly [string, string][]): Record<string, strin
   }
 }
 
-function choose(byMethod: Map<string, RestOperation>, method: string): RestOperation {
+function choose<D>(byMethod: Map<string, RestOperation<D>>, method: string): RestOperation<D> {
   const operation = byMethod.get(method === 'HEAD' ? 'GET' : method)
   if (operation !== undefined) return operation
   const allow = [...byMethod.keys()]

@@ -1,7 +1,8 @@
 /** How large a file may be: as large as one may be at all, or as its owner has room for. */
-import type { Deps } from '../deps.ts'
+
 import { ServiceError } from '../errors.ts'
 import { countFreeBytes, quotaExceeded } from '../storage/quota.ts'
+import type { Dependencies } from './dependencies.ts'
 
 /** The largest file that is taken in. */
 export interface SizeLimit {
@@ -12,7 +13,7 @@ export interface SizeLimit {
 
 /** The limit for a file of the tenant's that is about to come in. */
 export async function findSizeLimit(
-  deps: Pick<Deps, 'config' | 'db' | 'clock'>,
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock'>,
   tenantId: string,
   maxBytes: number,
 ): Promise<SizeLimit> {

@@ -5,6 +5,7 @@ import { ServiceError } from '../errors.ts'
 import type { AnyCaller, CallerKind } from '../keys/schema.ts'
 import type { Hit, Quota } from '../shared-state/limiter.ts'
 import type { CallContext } from './context.ts'
+import type { Dependencies } from './dependencies.ts'
 import { assertOwnPage } from './own-page.ts'
 
 /** What an operation asks of its caller. */
@@ -25,7 +26,10 @@ export interface Admission {
  * @throws ServiceError `missing_api_key`, `invalid_api_key`, `insufficient_permissions`, `rate_limit_exceeded`; without a key also
  * `invalid_value`, `unsupported_media_type`.
  */
-export async function authorize(context: CallContext<AnyCaller>, admission: Admission): Promise<void> {
+export async function authorize(
+  context: CallContext<AnyCaller, Dependencies>,
+  admission: Admission,
+): Promise<void> {
   if (admission.callers.length === 0) return assertOwnPage(context.arrival, context.deps.config)
   const caller = await findCaller(context)
   // Where tokens are of no use, one is as good as an unknown key.
@@ -39,7 +43,7 @@ export async function authorize(context: CallContext<AnyCaller>, admission: Admi
 }
 
 /** Counts a call that leads nowhere if its key is good: it is an authenticated one all the same. Decision: 3 (Rate limits). */
-export async function countStray(context: CallContext<AnyCaller>): Promise<void> {
+export async function countStray(context: CallContext<AnyCaller, Dependencies>): Promise<void> {
   const caller = await findCaller(context)
   if (caller !== undefined) await countRequest(context, caller)
 }
@@ -51,7 +55,7 @@ export async function countStray(context: CallContext<AnyCaller>): Promise<void>
 export function findCaller({
   deps,
   arrival,
-}: CallContext<AnyCaller>): Promise<AnyCaller | undefined> | undefined {
+}: CallContext<AnyCaller, Dependencies>): Promise<AnyCaller | undefined> | undefined {
   const text = arrival.bearer ?? arrival.token
   if (text !== undefined && isToken(text)) return deps.tokens.find(text)
   if (arrival.bearer !== undefined) return deps.keys.find(arrival.bearer)
@@ -63,7 +67,10 @@ export function findCaller({
  * `words` are what a caller without one, or with a wrong one, is told. Decision: 3.
  * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`.
  */
-export async function refuseUnknown(context: CallContext<AnyCaller>, words = aboutKeys): Promise<never> {
+export async function refuseUnknown(
+  context: CallContext<AnyCaller, Dependencies>,
+  words = aboutKeys,
+): Promise<never> {
   const { deps, arrival } = context
   const limit = deps.config.limits.authFailures
   if (limit > 0) {
@@ -86,7 +93,7 @@ const aboutKeys = {
   invalid: 'The API key is not valid.',
 }
 
-async function countRequest(context: CallContext<AnyCaller>, caller: AnyCaller): Promise<void> {
+async function countRequest(context: CallContext<AnyCaller, Dependencies>, caller: AnyCaller): Promise<void> {
   const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
   if (quota === undefined) return
   const hit = await context.deps.shared.limiter.hit([quota, ...others])
@@ -101,7 +108,7 @@ async function countRequest(context: CallContext<AnyCaller>, caller: AnyCaller):
   }
 }
 
-function listQuotas({ deps, arrival }: CallContext<AnyCaller>, caller: AnyCaller): Quota[] {
+function listQuotas({ deps, arrival }: CallContext<AnyCaller, Dependencies>, caller: AnyCaller): Quota[] {
   const { limits } = deps.config
   if (caller.kind === 'token') return []
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: limits.parent }]

@@ -1,6 +1,7 @@
 /** One call as both doors hand it to the operations: who calls, from where, and the headers of its answer. */
+
+import type { Logger } from 'pino'
 import type { Ambient } from '../console/identity.ts'
-import type { Deps } from '../deps.ts'
 import type { AnyCaller, Caller } from '../keys/schema.ts'
 import type { RequestWatch } from '../observability/watch.ts'
 
@@ -19,14 +20,15 @@ export interface Arrival {
 }
 
 /** The context of one call; `caller` is set by `authorize`. A class, because accessor literals cost on this path. */
-export class CallContext<C extends AnyCaller = Caller> {
-  readonly deps: Deps
+export class CallContext<C extends AnyCaller = Caller, D = unknown> {
+  /** What the operation's module needs of the service. */
+  readonly deps: D
   readonly arrival: Arrival
   /** Response headers as a flat list of names and values; the door writes them on success and on failure. */
   readonly headers: string[] = []
   private authorized: C | undefined
 
-  constructor(deps: Deps, arrival: Arrival) {
+  constructor(deps: D, arrival: Arrival) {
     this.deps = deps
     this.arrival = arrival
   }
@@ -42,12 +44,15 @@ export class CallContext<C extends AnyCaller = Caller> {
     this.arrival.watch.caller = caller
   }
 
-  /** The service's parts for verbs that may have to write a line: it says which request it belongs to. */
-  get tellingDeps(): Deps {
-    return { ...this.deps, log: this.deps.log.child(this.arrival.watch.line) }
-  }
-
   setHeader(name: string, value: string): void {
     this.headers.push(name, value)
   }
+}
+
+/** The same dependencies with a log that names the request in every line. */
+export function withRequestLog<D extends { readonly log: Logger }>({
+  deps,
+  arrival,
+}: Pick<CallContext<AnyCaller, D>, 'deps' | 'arrival'>): D {
+  return { ...deps, log: deps.log.child(arrival.watch.line) }
 }

@@ -1,15 +1,17 @@
 /** The typed door: tRPC, with bodies read as the REST door reads them, after the key and within the limits. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createExpressMiddleware } from '@trpc/server/adapters/express'
 import type { RequestHandler } from 'express'
-import type { Deps } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
+import type { AnyCaller } from '../keys/schema.ts'
 import { OTHER } from '../observability/model-meters.ts'
 import { mediaTypeOf, parseJson, readBody } from '../rest/bodies.ts'
 import { errorHeaders } from '../rest/errors.ts'
 import { askForBody, toPairs } from '../rest/headers.ts'
 import { findCaller } from './authorize.ts'
 import { type Arrival, CallContext } from './context.ts'
+import type { Dependencies } from './dependencies.ts'
 import { logFailure } from './log-failure.ts'
 import { assertOwnPage } from './own-page.ts'
 import { appRouter, listOperations } from './router.ts'
@@ -22,7 +24,7 @@ const MAX_BYTES_AT_LEAST = 1024 * 1024
 
 /** The door, to be mounted before any body parser; `arrivalOf` tells what is known of a request. */
 export function createTypedDoor(
-  deps: Deps,
+  deps: Dependencies,
   arrivalOf: (request: IncomingMessage) => Arrival,
 ): RequestHandler {
   const contexts = new WeakMap<IncomingMessage, RpcContext>()
@@ -50,7 +52,7 @@ export function createTypedDoor(
   })
 
   return async (request, response, next) => {
-    const call = new CallContext(deps, arrivalOf(request))
+    const call = new CallContext<AnyCaller, Dependencies>(deps, arrivalOf(request))
     const name = nameOf(request)
     call.arrival.watch.found(name, `/trpc/${name}`)
     const body = await readCallBody(call, request, response).catch(toServiceError)
@@ -90,7 +92,7 @@ function isForEverybody(request: IncomingMessage): boolean {
  * @throws ServiceError as the REST door does for a body that is too large, too slow or no JSON.
  */
 async function readCallBody(
-  call: CallContext,
+  call: CallContext<AnyCaller, Dependencies>,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<string> {

@@ -1,7 +1,8 @@
 /** Writes down how a call failed: what is our fault with its cause, what is the caller's on debug level only. */
-import type { Deps } from '../deps.ts'
+
 import type { ServiceError } from '../errors.ts'
 import { withoutKeys } from '../without-keys.ts'
+import type { Dependencies } from './dependencies.ts'
 
 /** What a line says of the call. */
 export interface FailedCall {
@@ -12,7 +13,7 @@ export interface FailedCall {
 
 /** Counts the failure, and writes it down. No line holds a key, wherever in the address a caller put it. Security: 2.13. */
 export function logFailure(
-  { log, metrics }: Pick<Deps, 'log' | 'metrics'>,
+  { log, metrics }: Pick<Dependencies, 'log' | 'metrics'>,
   { requestId, traceId, path }: FailedCall,
   failure: ServiceError,
 ): void {

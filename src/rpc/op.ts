@@ -1,12 +1,10 @@
 /** One record per operation: what it takes, what it gives, what it does; both doors and the document read it. */
-import type { TRPCMutationProcedure, TRPCQueryProcedure } from '@trpc/server'
 import type { z } from 'zod'
 import type { Config } from '../config.ts'
 import type { ServiceError } from '../errors.ts'
 import type { AnyCaller, CallerKind } from '../keys/schema.ts'
 import type { Download, EventStream, JsonBytes, Page } from './answer.ts'
 import type { CallContext } from './context.ts'
-import { operationProcedure } from './trpc.ts'
 
 /** Where the operation lies in the REST door; the full path, so that a search for a URL finds it. */
 export interface Http {
@@ -56,8 +54,8 @@ export interface Wire<K extends CallerKind = CallerKind> {
 }
 
 /** A call of an operation, as `run` receives it. */
-export interface Call<C extends AnyCaller, I> {
-  readonly context: CallContext<C>
+export interface Call<D, C extends AnyCaller, I> {
+  readonly context: CallContext<C, D>
   readonly input: I
   /** Aborted when the caller leaves. */
   readonly signal: AbortSignal
@@ -65,8 +63,11 @@ export interface Call<C extends AnyCaller, I> {
   readonly wantsEvents: boolean
 }
 
+export type OperationKind = 'query' | 'mutation'
+
 interface OperationDefinition<
-  Kind extends 'query' | 'mutation',
+  D,
+  Kind extends OperationKind,
   K extends CallerKind,
   I extends z.ZodType,
   O extends z.ZodType,
@@ -80,39 +81,35 @@ interface OperationDefinition<
   readonly input: I
   readonly output: O
   readonly run: (
-    call: Call<Extract<AnyCaller, { kind: K }>, z.output<I>>,
+    call: Call<D, Extract<AnyCaller, { kind: K }>, z.output<I>>,
   ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
 }
 
 /** What `run` may return: the output, the same as bytes or events where nothing needs decoding, a download or a page. */
 type Answer<O> = O | JsonBytes | EventStream | Download | Page
 
-/** An operation whose types are no longer of interest: what the doors iterate over. */
-export type AnyOperation = OperationDefinition<'query' | 'mutation', CallerKind, z.ZodType, z.ZodType>
-
-type ProcedureOf<
-  Kind extends 'query' | 'mutation',
-  I extends z.ZodType,
-  O extends z.ZodType,
-> = Kind extends 'query'
-  ? TRPCQueryProcedure<{ input: InputOf<I>; output: z.output<O>; meta: OperationMeta }>
-  : TRPCMutationProcedure<{ input: InputOf<I>; output: z.output<O>; meta: OperationMeta }>
-
-/** Where no field is required the whole may be left out. */
-type InputOf<I extends z.ZodType> =
-  Record<never, never> extends z.input<I> ? z.input<I> | undefined : z.input<I>
-
-/** The record, as a procedure carries it. */
-export interface OperationMeta {
-  readonly operation: AnyOperation
+/**
+ * An operation, whoever may call it. `D` is what it needs of the service: an operation that needs less can stand where one that needs
+ * more is expected, so that the list of all operations says what the service must provide.
+ */
+export interface Operation<
+  D = never,
+  Kind extends OperationKind = OperationKind,
+  I extends z.ZodType = z.ZodType,
+  O extends z.ZodType = z.ZodType,
+> {
+  readonly kind: Kind
+  readonly http?: Http
+  readonly rpc?: false
+  readonly wire: Wire
+  readonly input: I
+  readonly output: O
+  readonly run: (call: Call<D, AnyCaller, unknown>) => unknown
 }
 
-/** Defines an operation and returns it as a typed procedure; the REST door finds the record in the procedure's meta. */
-export function defineOp<
-  Kind extends 'query' | 'mutation',
-  K extends CallerKind,
-  I extends z.ZodType,
-  O extends z.ZodType,
->(definition: OperationDefinition<Kind, K, I, O>): ProcedureOf<Kind, I, O> {
-  return operationProcedure(definition as unknown as AnyOperation) as unknown as ProcedureOf<Kind, I, O>
+/** How the operations of one module are defined: with its own `Dependencies`. */
+export function operationsOf<D>() {
+  return <Kind extends OperationKind, K extends CallerKind, I extends z.ZodType, O extends z.ZodType>(
+    definition: OperationDefinition<D, Kind, K, I, O>,
+  ): Operation<D, Kind, I, O> => definition as unknown as Operation<D, Kind, I, O>
 }

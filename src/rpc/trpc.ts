@@ -1,17 +1,19 @@
 /** The typed door's procedures: how an operation record runs under tRPC, and how its failures look there. */
-import { initTRPC, TRPCError } from '@trpc/server'
+import { initTRPC, TRPCError, type TRPCMutationProcedure, type TRPCQueryProcedure } from '@trpc/server'
 import superjson, { type SuperJSONResult } from 'superjson'
 import { ZodError, z } from 'zod'
 import { reasons, ServiceError, toServiceError } from '../errors.ts'
+import type { AnyCaller } from '../keys/schema.ts'
 import { JsonBytes } from './answer.ts'
 import { authorize } from './authorize.ts'
 import type { CallContext } from './context.ts'
+import type { Dependencies } from './dependencies.ts'
 import { toInvalidValue } from './invalid-value.ts'
-import type { AnyOperation, OperationMeta } from './op.ts'
+import type { Operation, OperationKind } from './op.ts'
 
 /** tRPC copies the fields of its context about, so the call travels in one. */
 export interface RpcContext {
-  readonly call: CallContext
+  readonly call: CallContext<AnyCaller, Dependencies>
   /** Why the request's body could not be used; told to callers that may call. */
   readonly badBody: ServiceError | undefined
 }
@@ -45,10 +47,41 @@ const t = initTRPC
     },
   })
 
-export const router = t.router
+/** The record, as a procedure carries it. */
+export interface OperationMeta {
+  readonly operation: Operation
+}
+
+/** Where no field is required the whole may be left out. */
+type InputOf<I extends z.ZodType> =
+  Record<never, never> extends z.input<I> ? z.input<I> | undefined : z.input<I>
+
+type ProcedureOf<O> = O extends {
+  kind: infer Kind extends OperationKind
+  input: infer I extends z.ZodType
+  output: infer Out extends z.ZodType
+}
+  ? Kind extends 'query'
+    ? TRPCQueryProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: OperationMeta }>
+    : TRPCMutationProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: OperationMeta }>
+  : never
+
+/** Operations by module and name. */
+export type Operations<D = never> = Readonly<Record<string, Readonly<Record<string, Operation<D>>>>>
+
+type Procedures<T extends Operations> = { [M in keyof T]: { [V in keyof T[M]]: ProcedureOf<T[M][V]> } }
+
+/** The operations as a tRPC router. */
+export function createRouter<T extends Operations>(operations: T) {
+  const procedures = Object.entries(operations).map(([module, named]) => [
+    module,
+    Object.fromEntries(Object.entries(named).map(([name, one]) => [name, operationProcedure(one)])),
+  ])
+  return t.router(Object.fromEntries(procedures) as unknown as Procedures<T>)
+}
 
 /** The record as a procedure: admit, validate, run, in that order. */
-export function operationProcedure(operation: AnyOperation) {
+function operationProcedure(operation: Operation) {
   const procedure = t.procedure
     .meta({ operation })
     .use(async ({ ctx, next }) => {
@@ -62,7 +95,8 @@ export function operationProcedure(operation: AnyOperation) {
   const resolve = async ({ ctx, input, signal }: ResolverCall) => {
     try {
       const call = { context: ctx.call, input, signal: signal ?? neverAborted, wantsEvents: false }
-      const answer = await operation.run(call)
+      // The list of operations is checked against what the service provides.
+      const answer = await operation.run(call as never)
       return answer instanceof JsonBytes ? JSON.parse(answer.toString()) : answer
     } catch (thrown) {
       return rethrowForRpc(thrown)

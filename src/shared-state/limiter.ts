@@ -1,5 +1,5 @@
 /** Counts requests in fixed windows of a minute; here in memory, for the only replica or for one whose shared store is away. */
-import type { Clock } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 
 export const WINDOW_MS = 60_000
 /** Half of the windows kept at most: invented addresses must not fill the memory. */

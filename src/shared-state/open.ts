@@ -1,9 +1,9 @@
 /** Opens what replicas share where the settings say. */
 import type { Config } from '../config.ts'
 import type { PostgresAccess } from '../db/postgres.ts'
-import type { Deps } from '../deps.ts'
 import { newId } from '../keys/format.ts'
 import type { CommonStore } from './common-store.ts'
+import type { Dependencies } from './dependencies.ts'
 import { Presence } from './presence.ts'
 import { createSharedLimiter, createSharedSlots } from './shared-counts.ts'
 import { createLoneState, type SharedState } from './shared-state.ts'
@@ -11,7 +11,7 @@ import { createStoreBus } from './store-bus.ts'
 
 const NAME_LENGTH = 16
 
-type ShareDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'log'>
+type ShareDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'log'>
 
 /**
  * Redis where there is one, else PostgreSQL where that is the database, else this process. It never fails: a store that is away is

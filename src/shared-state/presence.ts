@@ -1,13 +1,14 @@
 /** Keeps one replica known to the others through the store, and goes without it while it is away. */
-import type { Deps } from '../deps.ts'
+
 import { newId } from '../keys/format.ts'
 import type { CommonStore } from './common-store.ts'
+import type { Dependencies } from './dependencies.ts'
 import { OpenSlots } from './stream-slots.ts'
 
 const BEAT_EVERY_MS = 1_000
 const ID_LENGTH = 16
 
-type PresenceDeps = Pick<Deps, 'random' | 'log'>
+type PresenceDeps = Pick<Dependencies, 'random' | 'log'>
 
 /**
  * A store that fails once is away, and only this looks whether it is back: nobody else waits for it until then. A replica that comes

@@ -1,5 +1,5 @@
 /** Limits and stream slots that hold over all replicas, and for each replica's share of them while the store is away. */
-import type { Clock } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 import { createMemoryRateLimiter, type Quota, type RateLimiter, toHit } from './limiter.ts'
 import type { Presence } from './presence.ts'
 import { listLimited, noneLeft, once, type StreamSlots } from './stream-slots.ts'

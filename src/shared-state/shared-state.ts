@@ -1,5 +1,5 @@
 /** What the replicas of an installation count together and tell each other. */
-import type { Clock } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 import { type Bus, loneBus } from './bus.ts'
 import type { SharedStoreName } from './common-store.ts'
 import { createMemoryRateLimiter, type RateLimiter } from './limiter.ts'

@@ -1,12 +1,13 @@
 /** What is one for all servers of an installation, wherever its database is: its name, and the secret they share. */
 import { randomUUID } from 'node:crypto'
-import { type Deps, unixSeconds } from '../deps.ts'
 import type { Sealer } from '../keys/seal.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../startup-error.ts'
+import type { Dependencies } from './dependencies.ts'
 import { findInstallation, insertInstallation, updateSecret } from './store.ts'
 
 /** What tells this installation from others; it is made for whoever asks first. */
-export async function getInstallationId({ db, clock }: Pick<Deps, 'db' | 'clock'>): Promise<string> {
+export async function getInstallationId({ db, clock }: Pick<Dependencies, 'db' | 'clock'>): Promise<string> {
   await insertInstallation(db, randomUUID(), unixSeconds(clock))
   return (await findInstallation(db))?.id as string
 }
@@ -16,7 +17,7 @@ export async function getInstallationId({ db, clock }: Pick<Deps, 'db' | 'clock'
  * the keys it has sealed.
  * @throws StartupError
  */
-export async function assertSharedSecret({ db }: Pick<Deps, 'db'>, sealer: Sealer): Promise<void> {
+export async function assertSharedSecret({ db }: Pick<Dependencies, 'db'>, sealer: Sealer): Promise<void> {
   const known = (await findInstallation(db))?.secret_key_id ?? null
   if (known === null || [sealer.keyId, ...sealer.formerKeyIds].includes(known)) return
   throw new StartupError(
@@ -28,7 +29,7 @@ export async function assertSharedSecret({ db }: Pick<Deps, 'db'>, sealer: Seale
  * Writes down which secret the servers of this installation share from now on.
  * @throws StartupError when another one was written down since `assertSharedSecret`.
  */
-export async function shareSecret(deps: Pick<Deps, 'db' | 'clock'>, sealer: Sealer): Promise<void> {
+export async function shareSecret(deps: Pick<Dependencies, 'db' | 'clock'>, sealer: Sealer): Promise<void> {
   await getInstallationId(deps)
   await updateSecret(deps.db, sealer.keyId, sealer.formerKeyIds)
   await assertSharedSecret(deps, sealer)

@@ -3,9 +3,9 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { S3Config } from '../config-s3.ts'
-import type { Deps } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
 import { type Blobs, isBlobName } from './blobs.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { GrowingStore } from './growing.ts'
 import { getInstallationId } from './installation.ts'
 import { openBlobsIn, openGrowingStore } from './local.ts'
@@ -14,7 +14,7 @@ import { openBlobsIn, openGrowingStore } from './local.ts'
 const ABANDONED_AFTER_MS = 2 * 86_400_000
 
 /** What opening a store takes besides the settings. */
-export interface StoreDeps extends Pick<Deps, 'db' | 'clock' | 'log'> {
+export interface StoreDeps extends Pick<Dependencies, 'db' | 'clock' | 'log'> {
   /** Whether no other server keeps bytes in the same place. */
   readonly isOnlyServer: boolean
 }

@@ -1,10 +1,12 @@
 /** Bounds what a tenant keeps in all stores together. Security: 2.5 (per-tenant byte quota). */
-import { type Deps, unixSeconds } from '../deps.ts'
+
 import { ServiceError } from '../errors.ts'
 import { lockTenant } from '../keys/keys.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import type { Dependencies } from './dependencies.ts'
 import { sumKeptBytes } from './store.ts'
 
-type QuotaDeps = Pick<Deps, 'config' | 'db' | 'clock'>
+type QuotaDeps = Pick<Dependencies, 'config' | 'db' | 'clock'>
 
 /** How many bytes more the tenant may keep; without a quota there is no end to it. */
 export async function countFreeBytes({ config, db, clock }: QuotaDeps, tenantId: string): Promise<number> {

@@ -1,7 +1,7 @@
 /** Lets blobs grow in a bucket: in the parts of a multipart upload, and in a tail beside it. */
 import { buffer } from 'node:stream/consumers'
-import type { Deps } from '../deps.ts'
 import { type BlobEntry, isBlobName } from './blobs.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { GrowingBlob, GrowingBlobs } from './growing.ts'
 import type { Bucket, UnfinishedUpload } from './s3/bucket.ts'
 import { rethrowS3, S3Failure } from './s3/failure.ts'
@@ -15,7 +15,7 @@ const GROWING = 'growing/'
 /** Numbers of parts that each lease leaves out: two more than a fenced-out writer before it can have used. */
 const NUMBERS_PER_LEASE = 2
 
-export interface S3GrowingOptions extends Pick<Deps, 'log'> {
+export interface S3GrowingOptions extends Pick<Dependencies, 'log'> {
   readonly bucket: Bucket
   readonly prefix: string
   /** The longest upload there may be. */

@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { S3Config } from '../config-s3.ts'
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { countPassed } from '../passing.ts'
 import {
@@ -14,6 +13,7 @@ import {
   isBlobName,
   type StagedBlob,
 } from './blobs.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { GrowingStore } from './growing.ts'
 import type { Bucket, UnfinishedUpload } from './s3/bucket.ts'
 import { type BucketTimings, createBucket } from './s3/client.ts'
@@ -35,7 +35,7 @@ const ABANDONED_AFTER_MS = 3_600_000
 const MOST_ABORTED = 1_000
 
 /** Which store to open, and with what. */
-export interface S3BlobsOptions extends Pick<Deps, 'clock' | 'log'> {
+export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
   /** Stands before the names of its objects, behind the prefix of the bucket. */
   readonly name: string
   readonly installationId: string
@@ -89,7 +89,7 @@ async function openPlace(config: S3Config, options: S3BlobsOptions): Promise<Pla
 class S3Blobs implements Blobs {
   private readonly bucket: Bucket
   private readonly prefix: string
-  private readonly deps: Pick<Deps, 'clock' | 'log'>
+  private readonly deps: Pick<Dependencies, 'clock' | 'log'>
   private readonly closing = new AbortController()
   private readonly spare = new SpareParts()
   private readonly arriving = new Set<Upload>()
@@ -100,7 +100,7 @@ class S3Blobs implements Blobs {
   private isFull = false
 
   /** Where others grow beside it, its own unfinished uploads are swept with theirs. */
-  constructor({ bucket, prefix }: Place, deps: Pick<Deps, 'clock' | 'log'>, isGrownBeside = false) {
+  constructor({ bucket, prefix }: Place, deps: Pick<Dependencies, 'clock' | 'log'>, isGrownBeside = false) {
     this.bucket = bucket
     this.prefix = prefix
     this.deps = deps

@@ -1,5 +1,5 @@
 /** What tenants keep, counted over the rows of all rooms that keep bytes; and whose bytes these are. */
-import type { Database } from '../deps.ts'
+import type { Database } from '../db/database.ts'
 
 /** What has expired by `now` (Unix seconds) is not counted any more, whether it was swept or not. */
 export async function sumKeptBytes(db: Database, tenantId: string, now: number): Promise<number> {

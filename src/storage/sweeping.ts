@@ -1,6 +1,7 @@
 /** Clears away in small steps what nobody needs any more: what has expired, and bytes that belong to nothing. Security: 2.8. */
-import type { Clock, Deps } from '../deps.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { BlobEntry } from './blobs.ts'
+import type { Dependencies } from './dependencies.ts'
 
 /** Rows and names looked at in one statement. */
 const BATCH = 200
@@ -54,7 +55,7 @@ export function createSweeper(clock: Clock, { sweepExpired, sweepOrphans }: Swee
 export function startSweeper(
   sweeper: Sweeper,
   what: string,
-  { log }: Pick<Deps, 'log'>,
+  { log }: Pick<Dependencies, 'log'>,
 ): () => Promise<void> {
   let running = Promise.resolve()
   const onFailure = (error: unknown) => log.warn({ err: error }, `${what} could not be swept`)

@@ -1,8 +1,8 @@
 /** Runs one tool call: its arguments judged, its time measured, its result cut to size; whatever goes wrong is told to the model. */
 import type { JsonSchema } from '../agents/schema-places.ts'
-import type { Deps } from '../deps.ts'
 import type { TraceSpan } from '../observability/tracing.ts'
 import { readArguments } from './arguments.ts'
+import type { Dependencies } from './dependencies.ts'
 import { capText } from './result.ts'
 import type { ServerTool, ToolAnswer, ToolCallContext } from './tool.ts'
 
@@ -19,7 +19,9 @@ export interface ToolCallRequest {
   readonly line: object
 }
 
-type RunDeps = Pick<Deps, 'log'> & { readonly config: { readonly timings: { readonly toolMs: number } } }
+type RunDeps = Pick<Dependencies, 'log'> & {
+  readonly config: { readonly timings: { readonly toolMs: number } }
+}
 
 /**
  * The text for the model. Decision: 7 (Tools).

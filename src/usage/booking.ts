@@ -1,7 +1,7 @@
 /** Follows one call of a model and books it once, however it ends: answered, failed, or left by its caller. */
 import type { Usage } from '../chat/schema.ts'
-import type { Clock } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { EndedCall } from '../observability/model-meters.ts'
 import { estimatePromptTokens, estimateTokens, type Promptlike } from './estimate.ts'

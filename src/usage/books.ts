@@ -1,8 +1,9 @@
 /** The books of a running service: opens a booking for every call, holds back its tokens, and keeps what it came to. */
-import type { Deps } from '../deps.ts'
+
 import { newId } from '../keys/format.ts'
 import { Booking, type CallStart } from './booking.ts'
 import { createBudgetKeeper } from './budget-keeper.ts'
+import type { Dependencies } from './dependencies.ts'
 import { estimateCallTokens } from './estimate.ts'
 import { createUsageRecorder } from './recorder.ts'
 import type { UsageCallRow } from './writer.ts'
@@ -26,7 +27,7 @@ export interface UsageBooks {
   close(): Promise<void>
 }
 
-type BooksDeps = Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics'>
+type BooksDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics'>
 
 /** Books over one database. */
 export function createUsageBooks(deps: BooksDeps): UsageBooks {

@@ -1,8 +1,8 @@
 /** Keeps calls within their budgets: tokens are held back before a call and settled after it, safe across processes. */
 import { createRemembered } from '../db/remembered.ts'
-import { type Deps, unixSeconds } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
+import { unixSeconds } from '../lib/clock.ts'
 import {
   addToCounter,
   type BudgetRow,
@@ -18,6 +18,7 @@ import {
 } from './budget-store.ts'
 import { counterOf, toBudgetKey, toOwnerKey } from './budgets.ts'
 import { secondsLeft } from './days.ts'
+import type { Dependencies } from './dependencies.ts'
 
 /** Tokens held back for one call. */
 export interface Reservation {
@@ -38,7 +39,7 @@ export interface BudgetKeeper {
   forget(): void
 }
 
-type KeeperDeps = Pick<Deps, 'config' | 'db' | 'clock' | 'random'>
+type KeeperDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'>
 
 const memory = { max: 20_000, keepMs: () => 2_000 }
 /** A call may last as long as its deadlines allow, and a little more. */
@@ -49,7 +50,7 @@ const SWEPT_AT_ONCE = 500
 const LONGEST_RETRY_AFTER_SECONDS = 86_400
 
 /** Gives back what calls that never ended held; answers how many reservations those were. */
-export async function sweepReservations({ db, clock }: Pick<Deps, 'db' | 'clock'>): Promise<number> {
+export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' | 'clock'>): Promise<number> {
   return db.transaction().execute(async (trx) => {
     const expired = await listExpired(trx, unixSeconds(clock), SWEPT_AT_ONCE)
     // In the order in which calls lock the same counters.
@@ -117,7 +118,7 @@ export function createBudgetKeeper(deps: KeeperDeps): BudgetKeeper {
 
 /** Says when the budget is there again, where that is known: what only calls under way hold may be back any moment. */
 async function spent(
-  db: Deps['db'],
+  db: Dependencies['db'],
   counter: CounterKey,
   budgets: readonly BudgetRow[],
   now: number,

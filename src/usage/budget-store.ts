@@ -1,7 +1,7 @@
 /** Rows of budgets, of what was used of them, and of what is held back for calls under way. */
 import type { Selectable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { BudgetReservationTable, BudgetTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 export type BudgetRow = Selectable<BudgetTable>
 export type ReservationRow = Selectable<BudgetReservationTable>

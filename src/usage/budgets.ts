@@ -1,7 +1,6 @@
 /** Budgets of tokens, of a parent key or an agent: how they are set, and what is used of them. */
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import type { Deps } from '../deps.ts'
 import { lockTenant } from '../keys/keys.ts'
 import type { Caller } from '../keys/schema.ts'
 import {
@@ -17,6 +16,7 @@ import {
   upsertBudget,
 } from './budget-store.ts'
 import { type Period, startOf } from './days.ts'
+import type { Dependencies } from './dependencies.ts'
 import { sumTokensSince } from './store.ts'
 
 /** Whose budget: a parent key's, which bounds its agents too, or one agent's. */
@@ -35,7 +35,7 @@ const periods = ['day', 'month'] as const satisfies readonly Period[]
  * used already. Decision: 6 (Model policy, `budget`), 10 (`PUT …/keys/{id}/budget`).
  */
 export async function setBudget(
-  deps: AuditDeps & Pick<Deps, 'clock' | 'usage'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock' | 'usage'>,
   actor: Actor,
   owner: BudgetOwner,
   budget: Budget,
@@ -47,7 +47,7 @@ export async function setBudget(
 
 /** The part of `setBudget` in the caller's transaction; the books are flushed before it, and forget after it. */
 export async function writeBudget(
-  deps: AuditDeps & Pick<Deps, 'clock'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
   owner: BudgetOwner,
   budget: Budget,
@@ -69,7 +69,7 @@ export async function writeBudget(
 
 /** One period's bound, or none; a new one starts with what its period has used. */
 async function writeBound(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   owner: BudgetOwner,
   period: Period,
   { limit, isNew }: { readonly limit: number | undefined; readonly isNew: boolean },
@@ -99,7 +99,7 @@ export type BudgetState = Partial<Record<Period, { readonly limit: number; reado
 
 /** The budgets of parent keys, by their ids; a key without any bound is absent. */
 export async function readBudgets(
-  deps: Pick<Deps, 'db' | 'clock'>,
+  deps: Pick<Dependencies, 'db' | 'clock'>,
   tenantIds: readonly string[],
 ): Promise<Map<string, BudgetState>> {
   if (tenantIds.length === 0) return new Map()
@@ -108,14 +108,17 @@ export async function readBudgets(
 }
 
 /** The owner's budget as it stands. */
-export async function getBudget(deps: Pick<Deps, 'db' | 'clock'>, owner: BudgetOwner): Promise<BudgetState> {
+export async function getBudget(
+  deps: Pick<Dependencies, 'db' | 'clock'>,
+  owner: BudgetOwner,
+): Promise<BudgetState> {
   const key = toOwnerKey(owner)
   const states = await readStates(deps, await listBudgets(deps.db, [key]))
   return states.get(key.owner_id) ?? {}
 }
 
 async function readStates(
-  { db, clock }: Pick<Deps, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   rows: readonly BudgetRow[],
 ): Promise<Map<string, BudgetState>> {
   const states = new Map<string, BudgetState>()

@@ -1,5 +1,5 @@
 /** Hands what one tenant has used to another one. */
-import type { Database } from '../deps.ts'
+import type { Database } from '../db/database.ts'
 import { addToCounter, listCounters } from './budget-store.ts'
 import { startOf } from './days.ts'
 import { parseHistogram } from './histogram.ts'

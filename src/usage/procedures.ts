@@ -1,12 +1,14 @@
 /** What callers may learn of their usage, over RPC and REST alike. */
 import { z } from 'zod'
-import { defineOp } from '../rpc/op.ts'
-import { router } from '../rpc/trpc.ts'
+import { operationsOf } from '../rpc/op.ts'
+import type { Dependencies } from './dependencies.ts'
 import { AgentLastDays, UsageList, UsageQuery } from './schema.ts'
 import { readLastDays, readUsage } from './usage.ts'
 
-export const usageRouter = router({
-  lastDays: defineOp({
+const define = operationsOf<Dependencies>()
+
+export const usageOperations = {
+  lastDays: define({
     kind: 'query',
     wire: { errors: 'openai', callers: ['parent'] },
     input: z.object({}),
@@ -14,7 +16,7 @@ export const usageRouter = router({
     run: ({ context: { deps, caller } }) => readLastDays(deps, caller.tenantId),
   }),
 
-  list: defineOp({
+  list: define({
     kind: 'query',
     http: {
       method: 'GET',
@@ -28,4 +30,4 @@ export const usageRouter = router({
     output: UsageList,
     run: ({ context: { deps, caller }, input }) => readUsage(deps, [caller.tenantId], input),
   }),
-})
+}

@@ -1,6 +1,7 @@
 /** Writes calls down in batches, off the request path: a call costs one push, and a second later it is in the database. */
-import type { Deps } from '../deps.ts'
+
 import { dayOf } from './days.ts'
+import type { Dependencies } from './dependencies.ts'
 import { count, type Histogram, merge, parseHistogram, renderHistogram } from './histogram.ts'
 import {
   createUsageWriter,
@@ -30,7 +31,7 @@ export interface UsageRecorder {
 }
 
 /** A recorder over one database. */
-export function createUsageRecorder({ db, log }: Pick<Deps, 'db' | 'log'>): UsageRecorder {
+export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>): UsageRecorder {
   const writer = createUsageWriter(db)
   let waiting: UsageCallRow[] = []
   let lost = 0
@@ -96,7 +97,7 @@ export function createUsageRecorder({ db, log }: Pick<Deps, 'db' | 'log'>): Usag
 /** Adds sums to the row of their day, durations included; the histograms in `sums` itself are not looked at. */
 export async function addDay(
   writer: UsageWriter,
-  trx: Deps['db'],
+  trx: Dependencies['db'],
   sums: UsageDayRow,
   durations: DayDurations,
 ): Promise<void> {

@@ -1,7 +1,8 @@
 /** Tends what usage leaves behind: old calls are pruned, tokens held by calls that never ended are given back. */
-import type { Deps } from '../deps.ts'
+
 import { callIdsFrom } from './books.ts'
 import { sweepReservations } from './budget-keeper.ts'
+import type { Dependencies } from './dependencies.ts'
 import { deleteCallsBefore } from './store.ts'
 
 const TEND_EVERY_MS = 600_000
@@ -10,7 +11,7 @@ const DAY_MS = 86_400_000
 const PRUNED_AT_ONCE = 500
 const PAUSE_MS = 20
 
-type TendingDeps = Pick<Deps, 'config' | 'db' | 'clock' | 'log'>
+type TendingDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'log'>
 
 /** Tends now and every ten minutes; the result ends that, and resolves when nothing is under way. */
 export function startTending(deps: TendingDeps): () => Promise<void> {
@@ -43,7 +44,7 @@ export function startTending(deps: TendingDeps): () => Promise<void> {
  * sums stay.
  */
 export async function pruneCalls(
-  { config, db, clock }: Pick<Deps, 'config' | 'db' | 'clock'>,
+  { config, db, clock }: Pick<Dependencies, 'config' | 'db' | 'clock'>,
   signal: AbortSignal,
 ): Promise<number> {
   const firstKept = callIdsFrom(clock.now() - config.usageRetentionDays * DAY_MS)

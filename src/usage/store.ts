@@ -1,5 +1,5 @@
 /** What is asked of the rows of calls and of their daily sums. */
-import type { Database } from '../deps.ts'
+import type { Database } from '../db/database.ts'
 import type { UsageDayRow } from './writer.ts'
 
 /** The tenant's daily sums from one day to another, both included, oldest first. */

@@ -1,7 +1,7 @@
 /** The statements usage is written with. Compiling one costs as much as running it, so each is compiled once. */
 import type { CompiledQuery, Selectable } from 'kysely'
+import type { Database } from '../db/database.ts'
 import type { UsageCallTable, UsageDayTable } from '../db/tables.ts'
-import type { Database } from '../deps.ts'
 
 export type UsageCallRow = Selectable<UsageCallTable>
 export type UsageDayRow = Selectable<UsageDayTable>

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
 import { expect, inject, onTestFinished } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
 import { type OpenedDatabase, openDatabase } from '../../src/db/open.ts'
 import type { Tables } from '../../src/db/tables.ts'
-import type { Database } from '../../src/deps.ts'
 import { StartupError } from '../../src/startup-error.ts'
 
 /** Opens a data directory, or `:memory:`, until the test ends. */

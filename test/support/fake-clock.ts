@@ -1,5 +1,5 @@
 /** A clock that stands still until a test moves it; both of its faces move together. */
-import type { Clock } from '../../src/deps.ts'
+import type { Clock } from '../../src/lib/clock.ts'
 
 export interface FakeClock extends Clock {
   /** Lets that many seconds pass. */

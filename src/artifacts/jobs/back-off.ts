@@ -1,5 +1,5 @@
 /** Says how long a job rests that came to nothing. */
-import type { Random } from '../../deps.ts'
+import type { Random } from '../../lib/random.ts'
 
 const FIRST_SECONDS = 1
 const LONGEST_SECONDS = 600

@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
 import { ConversionRefusal } from '../../conversion/refusal.ts'
-import { type Deps, unixSeconds } from '../../deps.ts'
+import { unixSeconds } from '../../lib/clock.ts'
 import { type Blobs, HEAD_BYTES, wholeOf } from '../../storage/blobs.ts'
 import { INCOMING, makeFolder, type StoreFolder } from '../../storage/folder.ts'
 import { sniff } from '../../storage/sniff.ts'
 import { assertRoom, rethrow } from '../../storage/space.ts'
+import type { Dependencies } from '../dependencies.ts'
 import { findUploadRow, type UploadRow } from '../store.ts'
 import { backOffSeconds } from './back-off.ts'
 import { type FinishingDeps, makeReady, reject } from './finishing.ts'
@@ -23,7 +24,7 @@ const GAVE_UP = 'It could not be converted here, so it is served as it was uploa
 
 export interface ConversionDeps
   extends FinishingDeps,
-    Pick<Deps, 'config' | 'clock' | 'random' | 'converter'> {
+    Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
   /** Where conversions have their folders; a start clears it. */
   readonly workFolder: StoreFolder
 }

@@ -1,9 +1,10 @@
 /** Tells the host of one complete upload, once; whether again is for the job. Decision: 9 (Host hooks). */
-import type { Deps } from '../../deps.ts'
+
 import { ServiceError } from '../../errors.ts'
 import { wholeOf } from '../../storage/blobs.ts'
 import type { OnUploadComplete } from '../../tools/host.ts'
 import { toCompletedUpload, type UploadHooks } from '../completed-upload.ts'
+import type { Dependencies } from '../dependencies.ts'
 import { findUploadRow, type UploadRow, updateOutcome } from '../store.ts'
 import { acknowledge, type FinishingDeps } from './finishing.ts'
 import { renderOutcome } from './outcome.ts'
@@ -12,7 +13,7 @@ import type { Work } from './runner.ts'
 /** Who needs longer puts the work into a queue of their own, and returns. */
 const HANDLER_MS = 600_000
 
-export interface DeliveryDeps extends FinishingDeps, Pick<Deps, 'clock'> {
+export interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
   readonly onUploadComplete: OnUploadComplete
 }
 

@@ -1,9 +1,9 @@
 /** Writes down what came of the jobs of an upload, each time in one transaction, and lets go of bytes nobody needs any more. */
 import type { Updateable } from 'kysely'
 import type { ArtifactTable } from '../../db/tables.ts'
-import type { Deps } from '../../deps.ts'
 import type { GrowingStore } from '../../storage/growing.ts'
 import type { ArtifactChanges } from '../changes.ts'
+import type { Dependencies } from '../dependencies.ts'
 import {
   acknowledgeUpload,
   convertArtifact,
@@ -14,7 +14,7 @@ import {
 } from '../store.ts'
 import { deleteJob, deleteJobs, type TakenJob } from './store.ts'
 
-export interface FinishingDeps extends Pick<Deps, 'db' | 'log' | 'metrics'> {
+export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metrics'> {
   readonly store: GrowingStore
   readonly changes: ArtifactChanges
 }
@@ -39,7 +39,7 @@ async function finish(
   deps: FinishingDeps,
   job: TakenJob,
   row: UploadRow,
-  write: (trx: Deps['db']) => Promise<boolean>,
+  write: (trx: Dependencies['db']) => Promise<boolean>,
 ): Promise<boolean> {
   const { isDone, isFree } = await deps.db.transaction().execute(async (trx) => {
     const isDone = (await deleteJob(trx, job)) && (await write(trx))

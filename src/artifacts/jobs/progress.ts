@@ -1,6 +1,7 @@
 /** Writes down how far a conversion is, now and then. */
-import type { Deps } from '../../deps.ts'
+
 import type { ArtifactChanges } from '../changes.ts'
+import type { Dependencies } from '../dependencies.ts'
 import { raiseProgress, type UploadRow } from '../store.ts'
 
 /** Nobody is told more often either. Decision: 9 (Status). */
@@ -14,7 +15,7 @@ export interface ProgressWriter {
 }
 
 export function createProgressWriter(
-  { db, clock, log }: Pick<Deps, 'db' | 'clock' | 'log'>,
+  { db, clock, log }: Pick<Dependencies, 'db' | 'clock' | 'log'>,
   changes: ArtifactChanges,
   row: UploadRow,
 ): ProgressWriter {

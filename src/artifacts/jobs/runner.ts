@@ -1,6 +1,8 @@
 /** Does jobs of one kind, a few at a time, as soon as they are due. Security: 2.8 (lease, attempts, next_at). */
-import { type Deps, unixSeconds } from '../../deps.ts'
+
+import { unixSeconds } from '../../lib/clock.ts'
 import type { JobResult } from '../../observability/metrics.ts'
+import type { Dependencies } from '../dependencies.ts'
 import { backOffSeconds } from './back-off.ts'
 import {
   findNextDue,
@@ -46,7 +48,7 @@ export interface RunnerOptions {
   onFailure(error: unknown, job: JobRow): void
 }
 
-type RunnerDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'tracing'>
+type RunnerDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'tracing'>
 
 interface Running {
   readonly stop: AbortController

@@ -1,7 +1,7 @@
 /** The rows of jobs: what is still to be done with complete uploads. Security: 2.8. */
 import type { Selectable } from 'kysely'
+import type { Database } from '../../db/database.ts'
 import type { JobTable } from '../../db/tables.ts'
-import type { Database } from '../../deps.ts'
 
 export type JobRow = Selectable<JobTable>
 export type JobKind = JobRow['kind']

@@ -1,10 +1,10 @@
 /** Makes the backends the operator chose; only their own code is loaded: the gateway's HTTP client alone is a tenth of a start. */
 import type { Config, ProviderConfig } from '../../config.ts'
-import type { Deps } from '../../deps.ts'
 import { newId } from '../../keys/format.ts'
 import type { ChatBackend } from '../backend.ts'
+import type { Dependencies } from '../dependencies.ts'
 
-type BackendDeps = Pick<Deps, 'clock' | 'random'>
+type BackendDeps = Pick<Dependencies, 'clock' | 'random'>
 
 /** A provider that is asked over HTTP. */
 export type RemoteConfig = Extract<ProviderConfig, { kind: 'gateway' | 'local' }>

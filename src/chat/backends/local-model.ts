@@ -1,6 +1,8 @@
 /** The backend that runs a model in this process: chats and embeddings from a GGUF file, without any other program. */
-import type { Clock, Random } from '../../deps.ts'
+
 import { newId } from '../../keys/format.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Random } from '../../lib/random.ts'
 import { BackendFailure, type BackendRequest, type ChatBackend } from '../backend.ts'
 import type { AnswerHead } from './answer-format.ts'
 import { callersMistake } from './callers-mistake.ts'

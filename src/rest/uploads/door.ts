@@ -1,10 +1,10 @@
 /** The upload door: real upload clients come in here. Protocol: tus 1.0.0, core and the extensions of `headers.ts`. */
 import type { ArtifactCaller } from '../../artifacts/access.ts'
-import type { Deps } from '../../deps.ts'
 import { ServiceError, toServiceError } from '../../errors.ts'
 import { type Admission, authorize } from '../../rpc/authorize.ts'
 import { CallsUnderWay, HttpCall } from '../call.ts'
 import type { Door } from '../door.ts'
+import type { Dependencies } from './dependencies.ts'
 import { assertVersion, BODY_TYPE, PROTOCOL_VERSION } from './headers.ts'
 import {
   answerDelete,
@@ -39,7 +39,7 @@ const admission: Admission = {
   pageBody: BODY_TYPE,
 }
 
-export function createUploadDoor(deps: Deps): Door {
+export function createUploadDoor(deps: Dependencies): Door {
   const underWay = new CallsUnderWay()
 
   async function answer(call: UploadCall): Promise<void> {
@@ -61,7 +61,14 @@ export function createUploadDoor(deps: Deps): Door {
     answer(request, response, arrival) {
       const path = (request.url ?? '/').split('?', 1)[0] as string
       if (!/^\/upload(\/|$)/.test(path)) return false
-      const call = new HttpCall<ArtifactCaller>(deps, request, response, arrival, path, underWay)
+      const call = new HttpCall<ArtifactCaller, Dependencies>(
+        deps,
+        request,
+        response,
+        arrival,
+        path,
+        underWay,
+      )
       answer(call).catch((thrown) => call.writeFailure(toServiceError(thrown)))
       return true
     },

@@ -7,8 +7,10 @@ import { parseMetadata } from '../../artifacts/metadata.ts'
 import { createUpload, getUpload, type UploadRow } from '../../artifacts/uploads.ts'
 import { actorOf } from '../../audit/actor.ts'
 import { ServiceError } from '../../errors.ts'
+import { withRequestLog } from '../../rpc/context.ts'
 import type { HttpCall } from '../call.ts'
 import { askForBody } from '../headers.ts'
+import type { Dependencies } from './dependencies.ts'
 import {
   assertBodyType,
   assertOffered,
@@ -21,7 +23,7 @@ import {
   readOffset,
 } from './headers.ts'
 
-export type UploadCall = HttpCall<ArtifactCaller>
+export type UploadCall = HttpCall<ArtifactCaller, Dependencies>
 
 /** "A successful response […] MUST contain the Tus-Version header. It MAY include the Tus-Extension and Tus-Max-Size headers." */
 export function answerOptions(call: UploadCall): void {
@@ -74,7 +76,7 @@ async function appendFirst(
   linkJobs(deps, context, row)
   try {
     const part = { offset: 0, declaredBytes: undefined, bodyBytes }
-    return await appendBytes(context.tellingDeps, row, part, request, signal)
+    return await appendBytes(withRequestLog(context), row, part, request, signal)
   } catch (error) {
     const isGone = error instanceof ServiceError && error.reason === 'checksum_mismatch'
     if (!isGone) context.setHeader('Location', locationOf(row))
@@ -110,7 +112,7 @@ export async function answerPatch(call: UploadCall, segment: string): Promise<vo
   }
   askForBody(request, response)
   linkJobs(deps, context, row)
-  const { receivedBytes, expiresAt } = await appendBytes(context.tellingDeps, row, part, request, signal)
+  const { receivedBytes, expiresAt } = await appendBytes(withRequestLog(context), row, part, request, signal)
   const headers = ['Upload-Offset', String(receivedBytes), ...expiryHeaders(expiresAt)]
   call.writeEmpty(204, [...headers, 'X-Artifact-Id', row.id])
 }
@@ -118,7 +120,11 @@ export async function answerPatch(call: UploadCall, segment: string): Promise<vo
 /** "When receiving a DELETE request for an existing upload the Server SHOULD free associated resources". */
 export async function answerDelete(call: UploadCall, segment: string): Promise<void> {
   const { deps, context } = call
-  await removeUpload(context.tellingDeps, actorOf(context), await getUpload(deps, context.caller, segment))
+  await removeUpload(
+    withRequestLog(context),
+    actorOf(context),
+    await getUpload(deps, context.caller, segment),
+  )
   call.writeEmpty(204, [])
 }
 

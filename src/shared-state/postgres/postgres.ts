@@ -1,6 +1,7 @@
 /** PostgreSQL as what all replicas count in and talk through, where there is no Redis. */
+
+import type { Database } from '../../db/database.ts'
 import type { PostgresAccess } from '../../db/postgres.ts'
-import type { Database } from '../../deps.ts'
 import type { CommonStore } from '../common-store.ts'
 import { within } from '../within.ts'
 import { gatherHits } from './crowd.ts'

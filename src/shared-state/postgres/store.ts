@@ -3,7 +3,7 @@
  * what they are then. Times are the database's own, the same for all replicas.
  */
 import { type RawBuilder, sql } from 'kysely'
-import type { Database } from '../../deps.ts'
+import type { Database } from '../../db/database.ts'
 import { LIVE_FOR_MS } from '../common-store.ts'
 import { type Quota, WINDOW_MS } from '../limiter.ts'
 import type { SlotOwner } from '../stream-slots.ts'

@@ -1,7 +1,8 @@
 /** The tools of all MCP servers, under the names that agents use. */
 import type { Logger } from 'pino'
 import type { McpServerConfig } from '../../config-mcp.ts'
-import type { Clock, Random } from '../../deps.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Random } from '../../lib/random.ts'
 import type { Toolbox } from '../tool.ts'
 import { findUnlisted, type NamedTools, nameTools } from './names.ts'
 import { McpServer } from './server.ts'

@@ -1,5 +1,5 @@
 /** The line in front of a model that runs in this process: so many at work, so many waiting, and nobody beyond that. */
-import type { Clock } from '../../../deps.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { BackendFailure } from '../../backend.ts'
 
 /** Requests at work and in line together. */

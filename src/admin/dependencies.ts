@@ -1,0 +1,17 @@
+/** What this module needs of the rest of the service. */
+import type { Config } from '../config.ts'
+import type { Database } from '../db/database.ts'
+import type { KeyDirectory } from '../keys/directory.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+import type { UsageBooks } from '../usage/books.ts'
+
+export interface Dependencies {
+  readonly config: Config
+  readonly db: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly nextPosition: () => number
+  readonly keys: KeyDirectory
+  readonly usage: UsageBooks
+}

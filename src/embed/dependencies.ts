@@ -1,0 +1,8 @@
+/** What this module needs of the rest of the service. */
+import type { AgentDirectory } from '../agents/directory.ts'
+import type { KeyDirectory } from '../keys/directory.ts'
+
+export interface Dependencies {
+  readonly keys: KeyDirectory
+  readonly agents: AgentDirectory
+}

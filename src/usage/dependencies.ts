@@ -1,0 +1,19 @@
+/** What this module needs of the rest of the service. */
+
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import type { Database } from '../db/database.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { UsageBooks } from './books.ts'
+
+export interface Dependencies {
+  readonly config: Config
+  readonly db: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly usage: UsageBooks
+}

@@ -25,11 +25,11 @@ import {
 import { boundUnreadBody } from './rest/linger.ts'
 import { assertMayReadMetrics } from './rest/metrics.ts'
 import { type PageFile, watchPages } from './rest/pages.ts'
-import { listRestOperations } from './rest/routes.ts'
 import { createUploadDoor } from './rest/uploads/door.ts'
 import type { Arrival } from './rpc/context.ts'
 import { createTypedDoor } from './rpc/door.ts'
 import { logFailure } from './rpc/log-failure.ts'
+import { appRouter, listOperations, restOperations } from './rpc/router.ts'
 
 /** What the server is made of besides the service's own parts. */
 export interface AppOptions {
@@ -63,7 +63,7 @@ export interface App {
  */
 export function createApp(options: AppOptions): App {
   const { server } = options.deps.config
-  const doors = [createRestDoor(options.deps, listRestOperations()), createUploadDoor(options.deps)]
+  const doors = [createRestDoor(options.deps, restOperations), createUploadDoor(options.deps)]
   const arrivals = new WeakMap<IncomingMessage, Arrival>()
   const pages = createPages(options, (request) => arrivals.get(request) as Arrival)
 
@@ -105,7 +105,11 @@ function createPages(options: AppOptions, arrivalOf: (request: IncomingMessage) 
     throw new ServiceError('invalid_value', 'This Host is not served here.', { param: 'Host' })
   })
   // Before any body parser: it reads its bodies itself.
-  app.use('/trpc', setSecurityHeaders, createTypedDoor(deps, arrivalOf))
+  app.use(
+    '/trpc',
+    setSecurityHeaders,
+    createTypedDoor(deps, { router: appRouter, operations: listOperations() }, arrivalOf),
+  )
   app.get(['/healthz', '/health'], setSecurityHeaders, (_request, response) => {
     response.json({ status: 'ok' })
   })

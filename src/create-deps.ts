@@ -1,4 +1,5 @@
 /** Opens and starts what a service is made of: its stores, backends, shared state, directories and tools. */
+
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
@@ -13,6 +14,7 @@ import { createUserDirectory } from './console/directory.ts'
 import { createConverter } from './conversion/conversion.ts'
 import type { OpenedDatabase } from './db/open.ts'
 import type { Deps } from './deps.ts'
+import { createAuthenticator } from './keys/authenticate.ts'
 import { createKeyDirectory } from './keys/directory.ts'
 import { createPositions } from './lib/clock.ts'
 import { createModelCatalogue } from './models/catalogue.ts'
@@ -66,7 +68,12 @@ export async function createDeps(
   const shared = { ...opened, streams: countStreams(opened.streams, metrics) }
   const { bus } = shared
   const keys = shareForgetting(bus, 'keys', createKeyDirectory(db, clock))
-  const users = createUserDirectory({ config, db, clock, random, nextPosition, keys })
+  const tokens = createTokens({ sealer, clock, keys })
+  const users = shareForgetting(
+    bus,
+    'users',
+    createUserDirectory({ config, db, clock, random, nextPosition, keys }),
+  )
   return {
     config,
     db,
@@ -79,7 +86,9 @@ export async function createDeps(
     sealer,
     keys,
     agents: shareForgetting(bus, 'agents', createAgentDirectory(db, clock)),
-    users: shareForgetting(bus, 'users', users),
+    users,
+    tokens,
+    authenticator: createAuthenticator({ keys, tokens, users }),
     backends,
     models,
     breakers: new Breakers(config.breaker, clock),
@@ -93,7 +102,6 @@ export async function createDeps(
       ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
     }),
-    tokens: createTokens({ sealer, clock, keys }),
   }
 }
 

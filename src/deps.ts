@@ -1,4 +1,5 @@
 /** What the service's parts are handed at start: nothing in a room reaches for a global clock, chance or connection. */
+
 import type { Logger } from 'pino'
 import type { AgentDirectory } from './agents/directory.ts'
 import type { ArtifactDesk } from './artifacts/desk.ts'
@@ -16,6 +17,7 @@ import type { Random } from './lib/random.ts'
 import type { ModelCatalogue } from './models/catalogue.ts'
 import type { Metrics } from './observability/metrics.ts'
 import type { Tracing } from './observability/tracing.ts'
+import type { Authenticator } from './rpc/authorize.ts'
 import type { SharedState } from './shared-state/shared-state.ts'
 import type { Blobs } from './storage/blobs.ts'
 import type { OnUploadComplete } from './tools/host.ts'
@@ -52,5 +54,7 @@ export interface Deps {
   readonly onUploadComplete: OnUploadComplete | undefined
   readonly artifacts: ArtifactDesk
   readonly tokens: ArtifactTokens
+  /** Finds out who is calling. */
+  readonly authenticator: Authenticator
   readonly usage: UsageBooks
 }

@@ -23,7 +23,7 @@ import { createCounting } from './observability/counting.ts'
 import { createLog } from './observability/log.ts'
 import type { Reading } from './observability/meters.ts'
 import type { GatherReadings } from './observability/scrape.ts'
-import { renderOpenapi } from './rest/openapi.ts'
+import { renderApiDocument } from './rpc/router.ts'
 import type { Blobs } from './storage/blobs.ts'
 import type { GrowingStore } from './storage/growing.ts'
 import { getInstallationId } from './storage/installation.ts'
@@ -124,7 +124,7 @@ async function startService(
     ...(await loadPages()),
     // Rendered for whoever asks first: a start has no use for it.
     get openapi() {
-      openapi ??= Buffer.from(JSON.stringify(renderOpenapi()))
+      openapi ??= Buffer.from(JSON.stringify(renderApiDocument()))
       return openapi
     },
     health: { read: () => readHealth(isDraining) },

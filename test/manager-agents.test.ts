@@ -1,13 +1,13 @@
 /** The agents of the console: every operation of an owner, at a second place, for users as for keys. */
 import { describe, expect, test } from 'vitest'
-import { listRestOperations } from '../src/rest/routes.ts'
+import { restOperations } from '../src/rpc/router.ts'
 import { createTenant } from './support/agents.ts'
 import { type Answer, type CallOptions, startApp, type TestApp } from './support/app.ts'
 import { as, claim, proxied } from './support/console.ts'
 
 const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
-const operations = listRestOperations()
+const operations = restOperations
 const originals = operations.filter(
   ({ id, wire }) => id.startsWith('agents-') && wire.callers.includes('parent'),
 )

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { listRestOperations } from '../src/rest/routes.ts'
-import { listOperations } from '../src/rpc/router.ts'
+import { listOperations, restOperations } from '../src/rpc/router.ts'
 import { type CallOptions, startApp, type TestApp } from './support/app.ts'
 import { createLineLog } from './support/log-lines.ts'
 import { callProcedure } from './support/rpc.ts'
@@ -33,9 +32,7 @@ const awkward = fc.oneof(
 )
 
 const fieldNames = [
-  ...new Set(
-    listRestOperations().flatMap(({ input }) => Object.keys((input as { shape?: object }).shape ?? {})),
-  ),
+  ...new Set(restOperations.flatMap(({ input }) => Object.keys((input as { shape?: object }).shape ?? {}))),
 ]
 /** Any value as text; an object may have a `toString` of its own, which is none. */
 function toText(value: unknown): string {
@@ -105,9 +102,7 @@ test('nothing a caller sends to the REST door is answered with a fault of ours',
     fc.string({ unit: 'binary' }),
     awkward.map(toText),
   )
-  const operation = fc.constantFrom(
-    ...listRestOperations().filter(({ http }) => http.path !== '/v1/keys/rotate'),
-  )
+  const operation = fc.constantFrom(...restOperations.filter(({ http }) => http.path !== '/v1/keys/rotate'))
   const query = fc.dictionary(
     fc.constantFrom('limit', 'after', 'before', 'order', 'x'),
     awkward.map(toText),

@@ -1,16 +1,14 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { definitionFormats } from '../src/rest/input.ts'
-import { renderOpenapi } from '../src/rest/openapi.ts'
 import { uploadPaths } from '../src/rest/openapi-uploads.ts'
-import { listRestOperations } from '../src/rest/routes.ts'
-import { listOperations } from '../src/rpc/router.ts'
+import { listOperations, renderApiDocument, restOperations } from '../src/rpc/router.ts'
 import { type Answer, startApp } from './support/app.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked into at every depth
 type Json = any
-const document: Json = JSON.parse(JSON.stringify(renderOpenapi()))
-const operations = listRestOperations()
+const document: Json = JSON.parse(JSON.stringify(renderApiDocument()))
+const operations = restOperations
 const find = (path: string, method: string): Json => document.paths[path]?.[method.toLowerCase()]
 
 /** Every value in the document, with the way to it. */
@@ -36,7 +34,7 @@ describe('the document', () => {
   })
 
   test('is the same each time it is made', () => {
-    expect(JSON.stringify(renderOpenapi())).toBe(JSON.stringify(renderOpenapi()))
+    expect(JSON.stringify(renderApiDocument())).toBe(JSON.stringify(renderApiDocument()))
   })
 
   test('holds every REST operation, and nothing else', () => {

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { errorShapeOf } from '../src/rest/errors.ts'
-import { listRestOperations } from '../src/rest/routes.ts'
+import { restOperations } from '../src/rpc/router.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { exchange, readAnswer, toRequest } from './support/raw-connection.ts'
 
-const operations = listRestOperations()
+const operations = restOperations
 const paths = [...new Set(operations.map(({ http }) => http.path))]
 const methodsOf = (path: string) =>
   operations.filter(({ http }) => http.path === path).map(({ http }) => http.method as string)

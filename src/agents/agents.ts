@@ -1,4 +1,5 @@
 /** What an owner can do with agents: create, list, read, replace, delete, go back to a version, rotate the key. */
+
 import type { Actor } from '../audit/actor.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { ServiceError } from '../errors.ts'
@@ -7,7 +8,7 @@ import { assertTenantLives, insertSecret, type Rotation, replaceSecret } from '.
 import { unixSeconds } from '../lib/clock.ts'
 import { type DefinitionFormat, parseDefinition } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { Agent } from './directory.ts'
+import type { Agent, AgentDirectory } from './directory.ts'
 import {
   type AgentRow,
   type AgentVersionRow,
@@ -24,7 +25,9 @@ import {
   updateAgentKey,
 } from './store.ts'
 
-type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
+type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys'> & {
+  readonly agents: AgentDirectory
+}
 
 /** A definition as it was posted. */
 export interface DefinitionText {
@@ -90,7 +93,7 @@ export async function createAgent(
  * @throws ServiceError `invalid_value` when `after` or `before` is not one of them.
  */
 export async function listAgents(
-  deps: Pick<Dependencies, 'db' | 'agents'>,
+  deps: Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory },
   tenantId: string,
   request: ListRequest,
 ): Promise<AgentPage> {
@@ -123,7 +126,7 @@ export async function countAgents(
 
 /** @throws ServiceError `not_found` for another tenant's agent and for none alike. */
 export async function getAgent(
-  deps: Pick<Dependencies, 'db' | 'agents'>,
+  deps: Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory },
   tenantId: string,
   id: string,
 ): Promise<Agent> {
@@ -284,7 +287,7 @@ function toVersion({ id, version, name, source, format, updated_at }: AgentRow):
   return { agent_id: id, version, name, source, format, created_at: updated_at }
 }
 
-function forget({ keys, agents }: Pick<Dependencies, 'keys' | 'agents'>): void {
+function forget({ keys, agents }: Pick<Dependencies, 'keys'> & { readonly agents: AgentDirectory }): void {
   keys.forget()
   agents.forget()
 }

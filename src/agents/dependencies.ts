@@ -9,7 +9,6 @@ import type { Random } from '../lib/random.ts'
 import type { ModelCatalogue } from '../models/catalogue.ts'
 import type { Toolbox } from '../tools/tool.ts'
 import type { UsageBooks } from '../usage/books.ts'
-import type { AgentDirectory } from './directory.ts'
 
 export interface Dependencies {
   readonly db: Database
@@ -19,7 +18,6 @@ export interface Dependencies {
   readonly log: Logger
   readonly sealer: Sealer
   readonly keys: KeyDirectory
-  readonly agents: AgentDirectory
   readonly models: ModelCatalogue
   readonly tools: Toolbox
   readonly usage: UsageBooks

@@ -1,4 +1,5 @@
 /** What an owner can do with an agent's model policy: read it, and replace it. */
+
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { ServiceError } from '../errors.ts'
@@ -8,6 +9,7 @@ import { isAllowed, type ModelPolicy } from '../models/policy.ts'
 import { getBudget, writeBudget } from '../usage/budgets.ts'
 import { agentNotFound, getAgent } from './agents.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { AgentDirectory } from './directory.ts'
 import {
   type AgentModelPolicy,
   type ModelPolicyBody,
@@ -17,7 +19,7 @@ import {
 } from './policy-schema.ts'
 import { updateModelPolicy } from './store.ts'
 
-type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'agents' | 'models'>
+type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models'> & { readonly agents: AgentDirectory }
 
 /** The policy with what it comes to now. @throws ServiceError `not_found` */
 export async function getModelPolicy(

@@ -1,4 +1,5 @@
 /** What callers may do with agents, over RPC and REST alike. */
+
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../keys/schema.ts'
@@ -16,6 +17,7 @@ import {
 } from './agents.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema } from './check.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { AgentDirectory } from './directory.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -44,7 +46,7 @@ const tag = 'Agents'
 const owner = { errors: 'agent', callers: ['parent'] } as const
 const notFound = { 404: 'Agent not found.' }
 
-const define = operationsOf<Dependencies>()
+const define = operationsOf<Dependencies & { readonly agents: AgentDirectory }>()
 
 export const agentsOperations = {
   create: define({

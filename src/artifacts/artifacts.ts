@@ -1,10 +1,12 @@
 /** What can be done with an artifact besides uploading it. */
+
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { ServiceError } from '../errors.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './desk.ts'
 import { deleteJobs } from './jobs/store.ts'
 import { findArtifact, findUploadRow, isUpload, removeArtifact, type UploadRow } from './store.ts'
 
@@ -13,7 +15,7 @@ import { findArtifact, findUploadRow, isUpload, removeArtifact, type UploadRow }
  * @throws ServiceError `not_found` when somebody else was first.
  */
 export async function removeUpload(
-  deps: AuditDeps & Pick<Dependencies, 'clock' | 'artifacts' | 'log'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock' | 'log'> & { readonly artifacts: ArtifactDesk },
   actor: Actor,
   row: UploadRow,
 ): Promise<void> {
@@ -54,7 +56,7 @@ export async function deleteArtifact(
 
 /** In whichever place they lie; those that cannot be deleted now are left to the sweeper, for their row is gone. */
 export async function deleteBytes(
-  { artifacts, log }: Pick<Dependencies, 'artifacts' | 'log'>,
+  { artifacts, log }: Pick<Dependencies, 'log'> & { readonly artifacts: ArtifactDesk },
   { id, blob, served_blob, poster_blob }: UploadRow,
 ): Promise<void> {
   const { blobs, growing } = artifacts.store

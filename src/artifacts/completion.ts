@@ -1,4 +1,5 @@
 /** Ends an upload whose last byte has come: looks at the checksum, moves the bytes to where they stay, and hands them on. */
+
 import { createHash } from 'node:crypto'
 import { ServiceError } from '../errors.ts'
 import { assertTenantLives, lockTenant } from '../keys/keys.ts'
@@ -7,14 +8,14 @@ import { passing } from '../passing.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { deleteBytes } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './desk.ts'
 import { insertJob } from './jobs/store.ts'
 import { removedMeanwhile, takenOver } from './lease.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from './store.ts'
 
-export type CompletionDeps = Pick<
-  Dependencies,
-  'db' | 'clock' | 'log' | 'artifacts' | 'onUploadComplete' | 'metrics'
->
+export type CompletionDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'onUploadComplete' | 'metrics'> & {
+  readonly artifacts: ArtifactDesk
+}
 
 /**
  * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its

@@ -12,8 +12,6 @@ import type { Metrics } from '../observability/metrics.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { SharedState } from '../shared-state/shared-state.ts'
 import type { OnUploadComplete } from '../tools/host.ts'
-import type { ArtifactDesk } from './desk.ts'
-import type { ArtifactTokens } from './tokens.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -29,6 +27,4 @@ export interface Dependencies {
   readonly shared: SharedState
   readonly converter: Converter
   readonly onUploadComplete: OnUploadComplete | undefined
-  readonly artifacts: ArtifactDesk
-  readonly tokens: ArtifactTokens
 }

@@ -3,6 +3,7 @@
 import { ServiceError } from '../errors.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './desk.ts'
 import {
   acquireLease,
   breakLease,
@@ -17,7 +18,7 @@ const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 const FREE_AGAIN_AFTER_MS = 1_000
 
-type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
+type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly artifacts: ArtifactDesk }
 
 /** A lease, renewed until it is given back. */
 export interface HeldLease {

@@ -1,4 +1,5 @@
 /** What callers may do with artifacts besides uploading them: over REST, and over RPC all that is not bytes. */
+
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
 import { withRequestLog } from '../rpc/context.ts'
@@ -6,6 +7,7 @@ import { operationsOf } from '../rpc/op.ts'
 import { deleteArtifact } from './artifacts.ts'
 import { describeCapabilities } from './capabilities.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './desk.ts'
 import {
   ArtifactList,
   ArtifactListQuery,
@@ -28,6 +30,7 @@ import {
 } from './schema.ts'
 import { openArtifact, openPoster } from './serving.ts'
 import { answerStatus, watchInSlot } from './status-answer.ts'
+import type { ArtifactTokens } from './tokens.ts'
 import { renderWatchFailure } from './watch/pieces.ts'
 import { openWatchPage } from './watch/show.ts'
 
@@ -45,7 +48,9 @@ const bytes = {
   failures: { 404: 'There is nothing to be served (yet).', 416: 'The range lies behind the last byte.' },
 } as const
 
-const define = operationsOf<Dependencies>()
+const define = operationsOf<
+  Dependencies & { readonly artifacts: ArtifactDesk; readonly tokens: ArtifactTokens }
+>()
 
 export const artifactsOperations = {
   reserve: define({

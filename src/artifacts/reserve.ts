@@ -6,6 +6,7 @@ import type { Dependencies } from './dependencies.ts'
 import { newUuid } from './kinds.ts'
 import type { ArtifactReservation } from './schema.ts'
 import { insertArtifact } from './store.ts'
+import type { ArtifactTokens } from './tokens.ts'
 
 /** What whoever asked gets; `expiresAt` is in Unix seconds. */
 export interface Reservation {
@@ -18,7 +19,7 @@ export interface Reservation {
 
 /** Decision: 9 (`POST /v1/artifacts`). @throws ServiceError `invalid_api_key` when the key was revoked meanwhile. */
 export async function reserveArtifact(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'tokens'>,
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'> & { readonly tokens: ArtifactTokens },
   tenantId: string,
   { kind, related_to, expires_in }: ArtifactReservation,
 ): Promise<Reservation> {

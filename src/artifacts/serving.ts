@@ -1,4 +1,5 @@
 /** Opens what has become of an upload. */
+
 import { basename, extname } from 'node:path'
 import { unixSeconds } from '../lib/clock.ts'
 import { Download } from '../rpc/answer.ts'
@@ -6,9 +7,10 @@ import { wholeOf } from '../storage/blobs.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import { artifactNotFound } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './desk.ts'
 import { type ArtifactRow, findArtifact } from './store.ts'
 
-type ServingDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
+type ServingDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactDesk }
 
 /** What is served of an artifact. */
 interface Served {

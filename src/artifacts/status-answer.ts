@@ -8,12 +8,15 @@ import type { Call } from '../rpc/op.ts'
 import type { SlotOwner } from '../shared-state/stream-slots.ts'
 import type { ArtifactCaller } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './desk.ts'
 import type { ArtifactStatus, ArtifactStatusQuery } from './schema.ts'
 import { awaitStatus, MAX_WAIT_SECONDS, readStatus, watchStatus } from './status.ts'
 
+type WatchDeps = Dependencies & { readonly artifacts: ArtifactDesk }
+
 /** Decision: 9 (Status; beyond polling). */
 export function answerStatus(
-  call: Call<Dependencies, ArtifactCaller, ArtifactStatusQuery>,
+  call: Call<WatchDeps, ArtifactCaller, ArtifactStatusQuery>,
 ): EventStream | Promise<ArtifactStatus> {
   const { context, input } = call
   const { deps, caller } = context
@@ -28,7 +31,7 @@ export function answerStatus(
 
 /** Watches, as one of the streams the caller may have open at once. @throws ServiceError `rate_limit_exceeded` */
 export async function* watchInSlot(
-  { context, signal }: Pick<Call<Dependencies, ArtifactCaller, unknown>, 'context' | 'signal'>,
+  { context, signal }: Pick<Call<WatchDeps, ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
 ): AsyncGenerator<ArtifactStatus, void, void> {
   const giveBack = await context.deps.shared.streams.take(slotOwners(context))
@@ -40,7 +43,7 @@ export async function* watchInSlot(
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): a token may be in a page that anybody opens, so its address counts. */
-function slotOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, Dependencies>): SlotOwner[] {
+function slotOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, WatchDeps>): SlotOwner[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
   const key = `watch:${caller.artifactId}:${addressGroup(arrival.clientAddress)}`

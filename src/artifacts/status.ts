@@ -1,16 +1,18 @@
 /** How an artifact is doing: asked for once, awaited, or watched. */
+
 import { setTimeout as wait } from 'node:timers/promises'
 import { ServiceError } from '../errors.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './desk.ts'
 import { type ArtifactStatus, renderStatus } from './schema.ts'
 import { type ArtifactViewRow, findViewRow } from './store.ts'
 
 export type ArtifactView = ArtifactViewRow
 
 type StatusDeps = Pick<Dependencies, 'db' | 'clock'>
-type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys' | 'artifacts'>
+type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys'> & { readonly artifacts: ArtifactDesk }
 
 /** Changes that other processes make are not announced here. */
 const LOOK_EVERY_MS = 2_000

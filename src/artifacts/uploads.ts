@@ -1,4 +1,5 @@
 /** Begins uploads, and finds those that were begun. */
+
 import { mapConstraintError } from '../db/open.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../keys/format.ts'
@@ -7,6 +8,7 @@ import { unixSeconds } from '../lib/clock.ts'
 import { assertWithinQuota } from '../storage/quota.ts'
 import { type ArtifactCaller, assertFor, assertUse, isFor, wrongArtifact } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './desk.ts'
 import { newUuid } from './kinds.ts'
 import { refused, type UploadMetadata } from './metadata.ts'
 import {
@@ -23,7 +25,9 @@ export type { UploadRow } from './store.ts'
 /** Nobody guesses it: 190 bits. */
 const SEGMENT_LENGTH = 32
 
-export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'artifacts'>
+export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'> & {
+  readonly artifacts: ArtifactDesk
+}
 
 /** What a client asks for. */
 export interface NewUpload {

@@ -1,6 +1,6 @@
 /** The `openapi` command: prints the document, or proves that the committed one is the same. */
 import { readFile } from 'node:fs/promises'
-import { renderOpenapi } from '../rest/openapi.ts'
+import { renderApiDocument } from '../rpc/router.ts'
 import { StartupError } from '../startup-error.ts'
 import { print } from './output.ts'
 
@@ -8,7 +8,7 @@ const committed = new URL('../../openapi.json', import.meta.url)
 
 /** @throws StartupError with `isCheck` when `openapi.json` is not what the code says. */
 export async function openapi(isCheck: boolean): Promise<void> {
-  const text = JSON.stringify(renderOpenapi(), undefined, 2)
+  const text = JSON.stringify(renderApiDocument(), undefined, 2)
   if (!isCheck) return print(text)
   const known = await readFile(committed, 'utf8').catch(() => '')
   if (known !== `${text}\n`) throw new StartupError('openapi.json is out of date; run `npm run openapi`.')

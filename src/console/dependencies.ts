@@ -6,7 +6,6 @@ import type { KeyDirectory } from '../keys/directory.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { UsageBooks } from '../usage/books.ts'
-import type { UserDirectory } from './directory.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -16,6 +15,5 @@ export interface Dependencies {
   readonly nextPosition: () => number
   readonly keys: KeyDirectory
   readonly agents: AgentDirectory
-  readonly users: UserDirectory
   readonly usage: UsageBooks
 }

@@ -1,4 +1,5 @@
 /** What users can do with parent keys: see theirs, choose the one they work with, claim one they know. */
+
 import { moveAgents } from '../agents/move.ts'
 import { moveArtifacts } from '../artifacts/move.ts'
 import type { Actor } from '../audit/actor.ts'
@@ -9,6 +10,7 @@ import { assertParentKey, claimParentKey, retireParentKey } from '../keys/claims
 import { listKeysOfUser, lockTenant } from '../keys/keys.ts'
 import { moveUsage } from '../usage/move.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { UserDirectory } from './directory.ts'
 import { renderMoved } from './schema.ts'
 import { lockUser, updateUser } from './store.ts'
 
@@ -34,7 +36,7 @@ const nothing: MovedThings = { agents: 0, files: 0, artifacts: 0, usageDays: 0, 
  * @throws ServiceError `not_found` when it is none of theirs, or was revoked.
  */
 export async function chooseKey(
-  deps: Pick<Dependencies, 'db' | 'users'>,
+  deps: Pick<Dependencies, 'db'> & { readonly users: UserDirectory },
   userId: string,
   parentKeyId: string,
 ): Promise<void> {

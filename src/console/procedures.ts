@@ -1,10 +1,12 @@
 /** What callers may do in the console besides what a parent key may, over RPC and REST alike. */
+
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
 import { createParentKey, revokeParentKey, rotateParentKey } from '../keys/keys.ts'
 import { type ConsoleUser, type ParentCaller, ParentKeyRotated, renderRotation } from '../keys/schema.ts'
 import { operationsOf } from '../rpc/op.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { UserDirectory } from './directory.ts'
 import { assertOwnKey, chooseKey, claimKey, previewClaim } from './keys.ts'
 import { readOverview } from './overview.ts'
 import {
@@ -29,7 +31,7 @@ const tag = 'Manager'
 const parent = { errors: 'openai', callers: ['parent'] } as const
 const user = { ...parent, needs: 'user' } as const
 
-const define = operationsOf<Dependencies>()
+const define = operationsOf<Dependencies & { readonly users: UserDirectory }>()
 
 export const managerOperations = {
   me: define({

@@ -1,4 +1,5 @@
 /** Signs in whoever holds a one-time link, where no proxy does, and knows them again by a cookie. Decision: 10. */
+
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Actor, type Trace, userActor } from '../audit/actor.ts'
@@ -7,6 +8,7 @@ import type { Config } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { UserDirectory } from './directory.ts'
 import type { Identity } from './identity.ts'
 import { deleteExpiredSecrets, deleteSession, hasSession, insertSecret, takeLink } from './session-store.ts'
 
@@ -74,7 +76,7 @@ export async function signIn(
 
 /** Ends the session of a request; answers the `Set-Cookie` that takes its cookie away. */
 export async function signOut(
-  deps: Pick<Dependencies, 'config' | 'db' | 'users'>,
+  deps: Pick<Dependencies, 'config' | 'db'> & { readonly users: UserDirectory },
   headers: IncomingHttpHeaders,
 ): Promise<string> {
   const text = findSessionText(headers, deps.config)

@@ -1,6 +1,8 @@
 /** What callers may do with files; uploads and downloads over REST only, the rest over RPC too. */
+
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
+import { findSizeLimit } from '../rest/size-limit.ts'
 import { withRequestLog } from '../rpc/context.ts'
 import { operationsOf } from '../rpc/op.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -30,12 +32,15 @@ export const filesOperations = {
     wire: {
       ...owner,
       body: 'upload',
-      maxBodyBytes: ({ limits }) => limits.maxFileBytes,
       failures: {
         413: 'The file is too large, or the key may not keep so much (`storage_quota_exceeded`).',
         507: 'There is no room for more bytes.',
       },
     },
+    upload: async ({ deps, caller }) => ({
+      files: deps.fileBlobs,
+      limit: await findSizeLimit(deps, caller.tenantId, deps.config.limits.maxFileBytes),
+    }),
     input: FileUpload,
     output: FileObject,
     run: async ({ context: { deps, caller }, input }) =>

@@ -2,12 +2,10 @@
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
-import type { KeyDirectory } from './directory.ts'
 
 export interface Dependencies {
   readonly db: Database
   readonly clock: Clock
   readonly random: Random
   readonly nextPosition: () => number
-  readonly keys: KeyDirectory
 }

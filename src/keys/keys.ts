@@ -10,6 +10,7 @@ import { ServiceError } from '../errors.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { withoutKeys } from '../without-keys.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { KeyDirectory } from './directory.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey } from './format.ts'
 import {
   type CredentialOwner,
@@ -27,7 +28,7 @@ import {
 
 export type { ParentKeyRow } from './store.ts'
 
-type KeyDeps = AuditDeps & Pick<Dependencies, 'clock' | 'keys'>
+type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: KeyDirectory }
 
 /** A freshly rotated secret; `key.text` is shown to its owner this once. Times are Unix seconds. */
 export interface Rotation {

@@ -1,14 +1,16 @@
 /** What callers may do with the key they present, over RPC and REST alike. */
+
 import { z } from 'zod'
 import { actorOf } from '../audit/actor.ts'
 import { operationsOf } from '../rpc/op.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { KeyDirectory } from './directory.ts'
 import { rotateParentKey } from './keys.ts'
 import { KeyRotation, KeyValidity, ParentKeyRotated, renderRotation } from './schema.ts'
 
 const tag = 'Keys'
 
-const define = operationsOf<Dependencies>()
+const define = operationsOf<Dependencies & { readonly keys: KeyDirectory }>()
 
 export const keysOperations = {
   validate: define({

@@ -3,12 +3,12 @@
 import { ServiceError } from '../errors.ts'
 import type { Caller } from '../keys/schema.ts'
 import { JsonBytes } from '../rpc/answer.ts'
-import type { CatalogueModel } from './catalogue.ts'
+import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
 import type { Dependencies } from './dependencies.ts'
 import { isListedAllowed } from './policy.ts'
 import { AGENT_PREFIX, type ListedAgent, type Model, renderAgentModel, renderModel } from './schema.ts'
 
-type ModelDeps = Pick<Dependencies, 'agents' | 'models'>
+type ModelDeps = Pick<Dependencies, 'agents'> & { readonly models: ModelCatalogue }
 
 /** What a caller's list is made of. */
 interface Offer {

@@ -1,6 +1,8 @@
 /** What callers may do with models, over RPC and REST alike. */
+
 import { z } from 'zod'
 import { operationsOf } from '../rpc/op.ts'
+import type { ModelCatalogue } from './catalogue.ts'
 import type { Dependencies } from './dependencies.ts'
 import { getModel, listModels } from './models.ts'
 import { listAllowed, openPolicy } from './policy.ts'
@@ -9,7 +11,7 @@ import { Model, ModelChoices, ModelList, ModelReference, renderChoice } from './
 const tag = 'Models'
 const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
 
-const define = operationsOf<Dependencies>()
+const define = operationsOf<Dependencies & { readonly models: ModelCatalogue }>()
 
 export const modelsOperations = {
   list: define({

@@ -1,11 +1,16 @@
 /** Follows one request from its head to the end of its answer: how long it took, and one line for whoever debugs. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AnyCaller } from '../keys/schema.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { RequestMeter } from './request-meters.ts'
 import type { TraceSpan } from './tracing.ts'
 
 type WatchDeps = Pick<Dependencies, 'metrics' | 'clock' | 'log' | 'tracing'>
+
+/** What a line says of a caller. */
+interface KnownCaller {
+  readonly tenantId: string
+  readonly agentId?: string
+}
 
 /** What becomes known of a request on its way. */
 export class RequestWatch {
@@ -13,7 +18,7 @@ export class RequestWatch {
   /** Undefined where nobody traces. */
   readonly span: TraceSpan | undefined
   /** Set once it is known who is calling. */
-  caller: AnyCaller | undefined
+  caller: KnownCaller | undefined
   private readonly deps: WatchDeps
   private readonly request: IncomingMessage
   private readonly response: ServerResponse
@@ -77,6 +82,6 @@ export class RequestWatch {
 
   private describeCaller(): { readonly tenantId: string | undefined; readonly agentId: string | undefined } {
     const { caller } = this
-    return { tenantId: caller?.tenantId, agentId: caller?.kind === 'agent' ? caller.agentId : undefined }
+    return { tenantId: caller?.tenantId, agentId: caller?.agentId }
   }
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ConsoleAssets, ConsoleFile } from '../console-page/assets.ts'
 import { renderConsole, renderConsolePolicy } from '../console-page/document.ts'
-import type { Dependencies } from './dependencies.ts'
+import type { Random } from '../lib/random.ts'
 import type { Page } from './embed.ts'
 
 const NONCE_BYTES = 16
@@ -32,7 +32,7 @@ function filePage({ path, body, brotli }: ConsoleFile): Page {
 }
 
 /** The document, with a nonce of its own each time. */
-export function createConsolePage({ random }: Pick<Dependencies, 'random'>, assets: ConsoleAssets): Page {
+export function createConsolePage({ random }: { readonly random: Random }, assets: ConsoleAssets): Page {
   return (request, response) => {
     const nonce = Buffer.from(random(NONCE_BYTES)).toString('base64')
     const headers = {

@@ -17,7 +17,6 @@ import { gatherInput } from './input.ts'
 import { assertAcceptable, receiveUpload } from './multipart.ts'
 import { pageHeaders, pageSecurityHeaders } from './pages.ts'
 import { createRouteTable, type Match, type RestOperation } from './routes.ts'
-import { findSizeLimit } from './size-limit.ts'
 import { DONE, eventStreamHeaders, writeEvents } from './sse.ts'
 
 /** A way in for requests of some paths. */
@@ -62,13 +61,12 @@ export function createRestDoor<D extends Dependencies>(
 
   /** The file lasts as long as the call, unless the operation keeps it. */
   async function answerUpload(call: RestCall<D>, operation: RestOperation<D>): Promise<void> {
-    const { config, fileBlobs: blobs } = deps
     const { request, signal, context } = call
-    const maxBytes = operation.wire.maxBodyBytes?.(config) ?? config.limits.maxFileBytes
-    const limit = await findSizeLimit(deps, context.caller.tenantId, maxBytes)
+    if (operation.upload === undefined) throw new Error(`${operation.id} does not say where its uploads go`)
+    const { files, limit } = await operation.upload(context)
     assertAcceptable(request, limit)
     askForBody(request, call.response)
-    const options = { blobs, limit, idleMs: config.timings.bodyIdleMs, signal }
+    const options = { files, limit, idleMs: deps.config.timings.bodyIdleMs, signal }
     await receiveUpload(request, options, (fields) => run(call, operation, fields))
   }
 

@@ -4,7 +4,6 @@ import { pipeline } from 'node:stream/promises'
 import { create as createDisposition } from 'content-disposition'
 import { passing } from '../passing.ts'
 import type { DownloadContent } from '../rpc/answer.ts'
-import type { CallContext } from '../rpc/context.ts'
 import { securityHeaders } from './headers.ts'
 import { choosePortion, type Portion } from './ranges.ts'
 import { STALL_MS } from './write.ts'
@@ -25,11 +24,16 @@ const userBytesHeaders: readonly string[] = securityHeaders.with(
   "default-src 'none'; sandbox; frame-ancestors 'none'",
 )
 
+/** What collects the headers of an answer. */
+interface Headed {
+  setHeader(name: string, value: string): void
+}
+
 /** One download on its way out. */
 export interface DownloadWriting {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly context: Pick<CallContext, 'setHeader'>
+  readonly context: Headed
   /** Aborted when the caller leaves or the service does. */
   readonly signal: AbortSignal
   /** Sends the status line with these headers in the place of the usual security headers. */
@@ -69,7 +73,7 @@ function isLeaving(error: unknown): boolean {
 function choosePortionOrTell(
   { method = '', headers }: IncomingMessage,
   content: DownloadContent,
-  context: Pick<CallContext, 'setHeader'>,
+  context: Headed,
 ): Portion {
   try {
     return choosePortion(method, headers, content)

@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { WidgetAssets, WidgetPart } from '../embed/assets.ts'
 import { demoPolicy, renderDemo } from '../embed/demo.ts'
+import type { Dependencies } from '../embed/dependencies.ts'
 import { listFrameAncestors, renderFrame, renderFramePolicy } from '../embed/frame.ts'
-import type { Dependencies } from './dependencies.ts'
 
 /** Answers a GET or a HEAD. */
 export type Page = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void

@@ -4,18 +4,27 @@ import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { BusboyInstance } from '@fastify/busboy'
 import { ServiceError } from '../errors.ts'
-import type { Blobs, StagedBlob } from '../storage/blobs.ts'
 import { badPart, toFilename } from './form-fields.ts'
 import type { SizeLimit } from './size-limit.ts'
 
+/** A file whose bytes have arrived; unless somebody keeps it, it is thrown away. */
+export interface StagedFile {
+  discard(): Promise<void>
+}
+
+/** Where files go. */
+export interface FileSink {
+  stage(bytes: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<StagedFile>
+}
+
 /** A file that has arrived, and the name it came with. */
 export interface FilePart {
-  readonly blob: StagedBlob
+  readonly blob: StagedFile
   readonly filename: string
 }
 
 interface StoringOptions {
-  readonly blobs: Blobs
+  readonly files: FileSink
   /** Aborted when anything of the form fails. */
   readonly signal: AbortSignal
 }
@@ -45,12 +54,12 @@ export class Storing {
   }
 
   start(bytes: Readable, filename: string | undefined, { headers }: IncomingMessage): Promise<unknown> {
-    const { blobs, signal } = this.options
+    const { files, signal } = this.options
     this.isPending = true
     // Also once nobody reads it any more: the parser still tells it of a form that breaks off.
     bytes.on('error', () => {})
     signal.addEventListener('abort', () => bytes.destroy(signal.reason))
-    const staging = blobs.stage(this.watch(bytes), Number(headers['content-length'] ?? 0))
+    const staging = files.stage(this.watch(bytes), Number(headers['content-length'] ?? 0))
     this.file = staging
       .then((blob) => ({ blob, filename: toFilename(filename) }))
       .finally(() => {

@@ -2,9 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { BusboyInstance } from '@fastify/busboy'
 import { ServiceError } from '../errors.ts'
-import type { Blobs } from '../storage/blobs.ts'
 import { mediaTypeOf } from './bodies.ts'
-import { type FilePart, feed, Storing } from './form-body.ts'
+import { type FilePart, type FileSink, feed, Storing } from './form-body.ts'
 import { badPart, toFields } from './form-fields.ts'
 import type { SizeLimit } from './size-limit.ts'
 
@@ -19,7 +18,7 @@ const MAX_HEADERS = 16
 const MAX_BYTES_BESIDE = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
 export interface UploadOptions {
-  readonly blobs: Blobs
+  readonly files: FileSink
   readonly limit: SizeLimit
   /** The longest silence while it arrives; there is no limit on the whole. Security: 2.4. */
   readonly idleMs: number

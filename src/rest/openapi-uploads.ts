@@ -83,7 +83,7 @@ const answerOptions: ZodOpenApiOperationObject = {
 }
 
 /** Every path of the protocol. */
-export const uploadPaths: Readonly<Record<string, Readonly<Record<string, ZodOpenApiOperationObject>>>> = {
+export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObject>> = {
   '/upload': {
     options: answerOptions,
     post: {

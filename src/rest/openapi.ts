@@ -5,8 +5,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { definitionFormats } from './input.ts'
 import { renderPermission, renderSecurity, securitySchemes } from './openapi-access.ts'
 import { errorSchemas, limitHeaders, protocolHeaders, retryAfter, tags } from './openapi-parts.ts'
-import { uploadPaths } from './openapi-uploads.ts'
-import { listRestOperations, type RestOperation } from './routes.ts'
+import type { RestOperation } from './routes.ts'
 
 /** The failures every operation shares, by status. */
 const commonFailures: Readonly<Record<number, string>> = {
@@ -24,9 +23,12 @@ const bodyFailures: Readonly<Record<number, string>> = {
 }
 
 /** The document, ready to be serialised; the same for the same code. Contract: Versioning. */
-export function renderOpenapi(): ReturnType<typeof createDocument> {
+export function renderOpenapi(
+  operations: readonly RestOperation[],
+  otherPaths: ZodOpenApiPathsObject,
+): ReturnType<typeof createDocument> {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
-  for (const operation of listRestOperations()) {
+  for (const operation of operations) {
     const { path, method } = operation.http
     paths[path] = { ...paths[path], [method.toLowerCase()]: renderOperation(operation) }
   }
@@ -41,8 +43,8 @@ export function renderOpenapi(): ReturnType<typeof createDocument> {
     },
     servers: [{ url: '/', description: 'This server' }],
     tags,
-    paths: { ...paths, ...uploadPaths } as ZodOpenApiPathsObject,
-    components: { securitySchemes, schemas: eventSchemas() },
+    paths: { ...paths, ...otherPaths } as ZodOpenApiPathsObject,
+    components: { securitySchemes, schemas: eventSchemas(operations) },
   })
 }
 
@@ -165,8 +167,8 @@ const downloadAnswers = {
 } as const
 
 /** Events are referred to from inside a string schema, where the generator does not look. */
-function eventSchemas(): Record<string, z.ZodType> {
-  const events = listRestOperations().flatMap(({ wire }) => wire.sse ?? [])
+function eventSchemas(operations: readonly RestOperation[]): Record<string, z.ZodType> {
+  const events = operations.flatMap(({ wire }) => wire.sse ?? [])
   return Object.fromEntries(events.map((schema) => [idOf(schema), schema]))
 }
 

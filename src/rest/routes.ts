@@ -1,8 +1,6 @@
 /** Finds the operation a method and a path stand for. */
-import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import type { Http, Operation } from '../rpc/op.ts'
-import { listOperations } from '../rpc/router.ts'
+import type { Http, NamedOperation, Operation } from '../rpc/op.ts'
 
 /** An operation that has a place in the REST door. */
 export type RestOperation<D = never> = Operation<D> & {
@@ -14,8 +12,8 @@ export type RestOperation<D = never> = Operation<D> & {
 }
 
 /** Every operation that has a place in the REST door, once for each. */
-export function listRestOperations(): RestOperation<Deps>[] {
-  const operations = listOperations().flatMap(({ name, operation }) =>
+export function listRestOperations<D>(named: readonly NamedOperation<D>[]): RestOperation<D>[] {
+  const operations = named.flatMap(({ name, operation }) =>
     operation.http === undefined
       ? []
       : [{ ...operation, http: operation.http, name, id: name.replaceAll('.', '-') }],

@@ -1,8 +1,10 @@
 /** How large a file may be: as large as one may be at all, or as its owner has room for. */
 
+import type { Config } from '../config.ts'
+import type { Database } from '../db/database.ts'
 import { ServiceError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
 import { countFreeBytes, quotaExceeded } from '../storage/quota.ts'
-import type { Dependencies } from './dependencies.ts'
 
 /** The largest file that is taken in. */
 export interface SizeLimit {
@@ -13,7 +15,7 @@ export interface SizeLimit {
 
 /** The limit for a file of the tenant's that is about to come in. */
 export async function findSizeLimit(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock'>,
+  deps: { readonly config: Config; readonly db: Database; readonly clock: Clock },
   tenantId: string,
   maxBytes: number,
 ): Promise<SizeLimit> {

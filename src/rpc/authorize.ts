@@ -1,10 +1,9 @@
 /** Lets a call in: resolves its key, counts it against its limits, and checks that its kind of key may call. */
 import ipaddr from 'ipaddr.js'
-import { isToken } from '../artifacts/tokens.ts'
 import { ServiceError } from '../errors.ts'
 import type { AnyCaller, CallerKind } from '../keys/schema.ts'
 import type { Hit, Quota } from '../shared-state/limiter.ts'
-import type { CallContext } from './context.ts'
+import type { Arrival, CallContext } from './context.ts'
 import type { Dependencies } from './dependencies.ts'
 import { assertOwnPage } from './own-page.ts'
 
@@ -48,18 +47,21 @@ export async function countStray(context: CallContext<AnyCaller, Dependencies>):
   if (caller !== undefined) await countRequest(context, caller)
 }
 
-/**
- * Who the presented key or token belongs to, or else whom a proxy has signed in; undefined without either.
- * @throws ServiceError `invalid_value` when what the proxy says could mean two things.
- */
+/** Finds the caller behind the credentials of a request. */
+export interface Authenticator {
+  /**
+   * Whose key or token was presented, or else whom a proxy or a session says is calling; undefined without either.
+   * @throws ServiceError `invalid_value` when what the proxy says could mean two things.
+   */
+  find(arrival: Arrival): Promise<AnyCaller | undefined> | undefined
+}
+
+/** Who is calling; undefined when nobody presented a good credential. */
 export function findCaller({
   deps,
   arrival,
-}: CallContext<AnyCaller, Dependencies>): Promise<AnyCaller | undefined> | undefined {
-  const text = arrival.bearer ?? arrival.token
-  if (text !== undefined && isToken(text)) return deps.tokens.find(text)
-  if (arrival.bearer !== undefined) return deps.keys.find(arrival.bearer)
-  return arrival.ambient === undefined ? undefined : deps.users.find(arrival.ambient, arrival)
+}: CallContext<AnyCaller, Pick<Dependencies, 'authenticator'>>): Promise<AnyCaller | undefined> | undefined {
+  return deps.authenticator.find(arrival)
 }
 
 /**

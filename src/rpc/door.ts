@@ -1,6 +1,7 @@
 /** The typed door: tRPC, with bodies read as the REST door reads them, after the key and within the limits. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AnyTRPCRouter } from '@trpc/server'
 import { createExpressMiddleware } from '@trpc/server/adapters/express'
 import type { RequestHandler } from 'express'
 import { ServiceError, toServiceError } from '../errors.ts'
@@ -13,9 +14,30 @@ import { findCaller } from './authorize.ts'
 import { type Arrival, CallContext } from './context.ts'
 import type { Dependencies } from './dependencies.ts'
 import { logFailure } from './log-failure.ts'
+import type { NamedOperation } from './op.ts'
 import { assertOwnPage } from './own-page.ts'
-import { appRouter, listOperations } from './router.ts'
 import { type RpcContext, toRpcFailure } from './trpc.ts'
+
+/** What is called, as a tRPC router and as the list it was made from. */
+export interface Api {
+  readonly router: AnyTRPCRouter
+  readonly operations: readonly NamedOperation[]
+}
+
+/** The names that calls can have. */
+interface Names {
+  readonly all: ReadonlySet<string>
+  /** Of operations that ask nobody who they are. */
+  readonly forEverybody: ReadonlySet<string>
+}
+
+function namesOf(operations: readonly NamedOperation[]): Names {
+  const open = operations.filter(({ operation }) => operation.wire.callers.length === 0)
+  return {
+    all: new Set(operations.map(({ name }) => name)),
+    forEverybody: new Set(open.map(({ name }) => name)),
+  }
+}
 
 /** The most calls in one batch. */
 const MAX_BATCH = 10
@@ -25,11 +47,13 @@ const MAX_BYTES_AT_LEAST = 1024 * 1024
 /** The door, to be mounted before any body parser; `arrivalOf` tells what is known of a request. */
 export function createTypedDoor(
   deps: Dependencies,
+  { router, operations }: Api,
   arrivalOf: (request: IncomingMessage) => Arrival,
 ): RequestHandler {
+  const names = namesOf(operations)
   const contexts = new WeakMap<IncomingMessage, RpcContext>()
   const answer = createExpressMiddleware({
-    router: appRouter,
+    router,
     maxBatchSize: MAX_BATCH,
     createContext: ({ req }) => contexts.get(req) as RpcContext,
     responseMeta: ({ ctx, errors: [error] }) => ({
@@ -53,28 +77,20 @@ export function createTypedDoor(
 
   return async (request, response, next) => {
     const call = new CallContext<AnyCaller, Dependencies>(deps, arrivalOf(request))
-    const name = nameOf(request)
+    const name = nameOf(request, names)
     call.arrival.watch.found(name, `/trpc/${name}`)
-    const body = await readCallBody(call, request, response).catch(toServiceError)
+    const body = await readCallBody(call, request, response, names).catch(toServiceError)
     contexts.set(request, { call, badBody: body instanceof ServiceError ? body : undefined })
     request.body = body instanceof ServiceError ? '' : body
     return answer(request, response, next)
   }
 }
 
-const namesForEverybody = new Set(
-  listOperations()
-    .filter(({ operation }) => operation.wire.callers.length === 0)
-    .map(({ name }) => name),
-)
-
-const procedureNames = new Set(listOperations().map(({ name }) => name))
-
 /** What a request asks for, in a word of the table: several calls in one are a batch. */
-function nameOf(request: IncomingMessage): string {
+function nameOf(request: IncomingMessage, { all }: Names): string {
   const [name = '', ...others] = listNames(request)
   if (others.length > 0) return 'batch'
-  return procedureNames.has(name) ? name : OTHER
+  return all.has(name) ? name : OTHER
 }
 
 function listNames({ url = '' }: IncomingMessage): string[] {
@@ -83,8 +99,8 @@ function listNames({ url = '' }: IncomingMessage): string[] {
 }
 
 /** Whether the call, or each of a batch of calls, asks nobody who they are. */
-function isForEverybody(request: IncomingMessage): boolean {
-  return listNames(request).every((name) => namesForEverybody.has(name))
+function isForEverybody(request: IncomingMessage, { forEverybody }: Names): boolean {
+  return listNames(request).every((name) => forEverybody.has(name))
 }
 
 /**
@@ -95,9 +111,10 @@ async function readCallBody(
   call: CallContext<AnyCaller, Dependencies>,
   request: IncomingMessage,
   response: ServerResponse,
+  names: Names,
 ): Promise<string> {
   if (request.method !== 'POST') return ''
-  if (!isForEverybody(request) && (await findCaller(call)) === undefined) return ''
+  if (!isForEverybody(request, names) && (await findCaller(call)) === undefined) return ''
   assertOwnPage(call.arrival, call.deps.config)
   if (mediaTypeOf(request) !== 'application/json') {
     throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')

@@ -1,8 +1,11 @@
 /** One record per operation: what it takes, what it gives, what it does; both doors and the document read it. */
+
 import type { z } from 'zod'
 import type { Config } from '../config.ts'
 import type { ServiceError } from '../errors.ts'
 import type { AnyCaller, CallerKind } from '../keys/schema.ts'
+import type { FileSink } from '../rest/form-body.ts'
+import type { SizeLimit } from '../rest/size-limit.ts'
 import type { Download, EventStream, JsonBytes, Page } from './answer.ts'
 import type { CallContext } from './context.ts'
 
@@ -63,6 +66,12 @@ export interface Call<D, C extends AnyCaller, I> {
   readonly wantsEvents: boolean
 }
 
+/** Where the file of an upload goes. */
+export interface UploadTarget {
+  readonly files: FileSink
+  readonly limit: SizeLimit
+}
+
 export type OperationKind = 'query' | 'mutation'
 
 interface OperationDefinition<
@@ -78,6 +87,8 @@ interface OperationDefinition<
   /** False: the operation is on the REST door only. */
   readonly rpc?: false
   readonly wire: Wire<K>
+  /** With `body: 'upload'`: where the file goes, and how large it may be. */
+  readonly upload?: (context: CallContext<Extract<AnyCaller, { kind: K }>, D>) => Promise<UploadTarget>
   readonly input: I
   readonly output: O
   readonly run: (
@@ -102,9 +113,16 @@ export interface Operation<
   readonly http?: Http
   readonly rpc?: false
   readonly wire: Wire
+  readonly upload?: (context: CallContext<AnyCaller, D>) => Promise<UploadTarget>
   readonly input: I
   readonly output: O
   readonly run: (call: Call<D, AnyCaller, unknown>) => unknown
+}
+
+/** An operation and its name (`agents.create`). */
+export interface NamedOperation<D = never> {
+  readonly name: string
+  readonly operation: Operation<D>
 }
 
 /** How the operations of one module are defined: with its own `Dependencies`. */

@@ -1,4 +1,5 @@
 /** The table of contents: every operation of the service, by room and verb. */
+
 import { adminOperations } from '../admin/procedures.ts'
 import { agentsOperations } from '../agents/procedures.ts'
 import { artifactsOperations } from '../artifacts/procedures.ts'
@@ -10,8 +11,11 @@ import { filesOperations } from '../files/procedures.ts'
 import { keysOperations } from '../keys/procedures.ts'
 import { modelsOperations } from '../models/procedures.ts'
 import { responsesOperations } from '../responses/procedures.ts'
+import { renderOpenapi } from '../rest/openapi.ts'
+import { uploadPaths } from '../rest/openapi-uploads.ts'
+import { listRestOperations } from '../rest/routes.ts'
 import { usageOperations } from '../usage/procedures.ts'
-import type { Operation } from './op.ts'
+import type { NamedOperation, Operation } from './op.ts'
 import { createRouter, type Operations } from './trpc.ts'
 
 const api = {
@@ -34,8 +38,15 @@ export const appRouter = createRouter(api)
 export type AppRouter = typeof appRouter
 
 /** Every operation with its name (`agents.create`), in the order of the table. */
-export function listOperations(): { name: string; operation: Operation<Deps> }[] {
+export function listOperations(): NamedOperation<Deps>[] {
   return Object.entries<Readonly<Record<string, Operation<Deps>>>>(api).flatMap(([module, operations]) =>
     Object.entries(operations).map(([verb, operation]) => ({ name: `${module}.${verb}`, operation })),
   )
+}
+
+export const restOperations = listRestOperations(listOperations())
+
+/** The document of the API; the same for the same code. */
+export function renderApiDocument(): ReturnType<typeof renderOpenapi> {
+  return renderOpenapi(restOperations, uploadPaths)
 }

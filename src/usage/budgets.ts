@@ -1,8 +1,10 @@
 /** Budgets of tokens, of a parent key or an agent: how they are set, and what is used of them. */
+
 import type { Actor } from '../audit/actor.ts'
 import { type AuditDeps, recordAudit } from '../audit/audit.ts'
 import { lockTenant } from '../keys/keys.ts'
 import type { Caller } from '../keys/schema.ts'
+import type { UsageBooks } from './books.ts'
 import {
   type BudgetKey,
   type BudgetRow,
@@ -35,7 +37,7 @@ const periods = ['day', 'month'] as const satisfies readonly Period[]
  * used already. Decision: 6 (Model policy, `budget`), 10 (`PUT …/keys/{id}/budget`).
  */
 export async function setBudget(
-  deps: AuditDeps & Pick<Dependencies, 'clock' | 'usage'>,
+  deps: AuditDeps & Pick<Dependencies, 'clock'> & { readonly usage: UsageBooks },
   actor: Actor,
   owner: BudgetOwner,
   budget: Budget,

@@ -6,7 +6,6 @@ import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { Metrics } from '../observability/metrics.ts'
-import type { UsageBooks } from './books.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -15,5 +14,4 @@ export interface Dependencies {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
-  readonly usage: UsageBooks
 }

@@ -1,11 +1,13 @@
 /** What callers may learn of their usage, over RPC and REST alike. */
+
 import { z } from 'zod'
 import { operationsOf } from '../rpc/op.ts'
+import type { UsageBooks } from './books.ts'
 import type { Dependencies } from './dependencies.ts'
 import { AgentLastDays, UsageList, UsageQuery } from './schema.ts'
 import { readLastDays, readUsage } from './usage.ts'
 
-const define = operationsOf<Dependencies>()
+const define = operationsOf<Dependencies & { readonly usage: UsageBooks }>()
 
 export const usageOperations = {
   lastDays: define({

@@ -1,6 +1,8 @@
 /** What tenants have used, from the daily sums. */
+
 import { setImmediate } from 'node:timers/promises'
 import { ServiceError } from '../errors.ts'
+import type { UsageBooks } from './books.ts'
 import { addDays, countDays, dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
@@ -24,7 +26,7 @@ export interface Entry extends UsageEntry {
  * @throws ServiceError `invalid_value` for days in the wrong order, or too many of them.
  */
 export async function readUsage(
-  deps: Pick<Dependencies, 'db' | 'clock' | 'usage'>,
+  deps: Pick<Dependencies, 'db' | 'clock'> & { readonly usage: UsageBooks },
   tenantIds: readonly string[],
   query: Omit<UsageQuery, 'group_by'> & { readonly group_by: Grouping },
 ): Promise<Omit<UsageList, 'data'> & { data: Entry[] }> {
@@ -47,7 +49,7 @@ export async function readUsage(
 
 /** The last day (UTC) on which each of the tenant's agents was called; those never called are absent. */
 export async function readLastDays(
-  { db, usage }: Pick<Dependencies, 'db' | 'usage'>,
+  { db, usage }: Pick<Dependencies, 'db'> & { readonly usage: UsageBooks },
   tenantId: string,
 ): Promise<{ agent: string; day: string }[]> {
   await usage.flush()

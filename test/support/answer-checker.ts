@@ -2,10 +2,11 @@
 
 import { errorShapeOf, isAboutArtifacts } from '../../src/rest/errors.ts'
 import { ArtifactError, ChatError, errorSchemas } from '../../src/rest/openapi-parts.ts'
-import { createRouteTable, listRestOperations } from '../../src/rest/routes.ts'
+import { createRouteTable } from '../../src/rest/routes.ts'
+import { restOperations } from '../../src/rpc/router.ts'
 import { readEvents } from './app.ts'
 
-const routes = createRouteTable(listRestOperations())
+const routes = createRouteTable(restOperations)
 
 /** Checks in the background; `settle` throws for the first answer that broke its promise. */
 export class AnswerChecker {

@@ -1,9 +1,11 @@
 /** Finds out what the waiting page of an artifact has to show. */
+
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../errors.ts'
 import type { DownloadContent, Page } from '../../rpc/answer.ts'
 import type { ArtifactCaller } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
+import type { ArtifactDesk } from '../desk.ts'
 import { openArtifact, openPoster } from '../serving.ts'
 import { readStatus } from '../status.ts'
 import { renderWatchPage, type Shown } from './page.ts'
@@ -21,7 +23,7 @@ const showable: Readonly<Record<string, Shown['as']>> = {
   'text/vtt': 'captions',
 }
 
-type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
+type WatchDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactDesk }
 
 /**
  * The waiting page as it is now. `token` is the one in its address, which is in those of the artifact's bytes too.

@@ -85,7 +85,7 @@ describe('two processes', () => {
     import { claimKey } from ${source('console/keys.ts')}
     import { visit } from ${source('console/users.ts')}
     import { openDatabase } from ${source('db/open.ts')}
-    import { createPositions } from ${source('deps.ts')}
+    import { createPositions } from ${source('lib/clock.ts')}
     import { createKeyDirectory } from ${source('keys/directory.ts')}
     import { systemClock as clock } from ${source('system-clock.ts')}
     import { createUsageBooks } from ${source('usage/books.ts')}

@@ -76,7 +76,7 @@ describe('a first visit', () => {
     const server = await startServer({ folder, env: { ...proxied } })
     const other = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}
-      import { createPositions } from ${source('deps.ts')}
+      import { createPositions } from ${source('lib/clock.ts')}
       import { systemClock } from ${source('system-clock.ts')}
       import { visit } from ${source('console/users.ts')}
       import { randomBytes } from 'node:crypto'

@@ -13,8 +13,10 @@ import type { ToolCall } from './tool-calls.ts'
 import type { Turn } from './turn.ts'
 
 export interface ModelAnswer extends AsyncDisposable {
-  /** What the client gets while the model is still writing. */
-  pieces(): AsyncIterable<Uint8Array>
+  /** What came for the client with the answer's beginning; undefined when nothing did. */
+  readonly first: Uint8Array | undefined
+  /** What the client gets next while the model is still writing; undefined when there is no more. */
+  next(): Promise<Uint8Array | undefined>
   /** What the client gets once the turn is over. */
   finish(turn: Turn, rounds: Rounds, names: AnswerNames | undefined): Iterable<Uint8Array>
   readonly names: AnswerNames | undefined
@@ -25,6 +27,8 @@ export interface ModelAnswer extends AsyncDisposable {
   /** The message for the next request to the model. */
   message(): SaidMessage
   fail(thrown: unknown): void
+  /** Lets the provider go. Safe to call twice. */
+  close(): Promise<void>
 }
 
 type Ask = (
@@ -53,6 +57,7 @@ export const askForStream: Ask = async (backend, request, span, options) =>
 
 class WholeAnswer implements ModelAnswer {
   readonly names = undefined
+  readonly first = undefined
   private readonly bytes: Uint8Array
   private readonly completion: Completion
   private readonly isMended: boolean
@@ -79,7 +84,9 @@ class WholeAnswer implements ModelAnswer {
     return this.completion.choices[choice]?.message.tool_calls ?? []
   }
 
-  async *pieces() {}
+  async next() {
+    return undefined
+  }
 
   *finish(turn: Turn, rounds: Rounds): Generator<Uint8Array> {
     const isStripped = turn.tools !== undefined && this.stripCalls(rounds)
@@ -104,6 +111,7 @@ class WholeAnswer implements ModelAnswer {
   }
 
   fail() {}
+  async close() {}
   async [Symbol.asyncDispose]() {}
 }
 
@@ -131,9 +139,12 @@ class StreamedAnswer implements ModelAnswer {
     return this.round.mender.callsOf(choice)
   }
 
-  async *pieces() {
-    for (let run = this.round.first; run !== undefined; run = await this.round.next()) yield run
-    await this.round.close()
+  get first() {
+    return this.round.first
+  }
+
+  next() {
+    return this.round.next()
   }
 
   *finish({ request, tools }: Turn, rounds: Rounds, names: AnswerNames | undefined): Generator<Uint8Array> {
@@ -155,7 +166,11 @@ class StreamedAnswer implements ModelAnswer {
     this.round.breakOff(thrown)
   }
 
+  close() {
+    return this.round.close()
+  }
+
   async [Symbol.asyncDispose]() {
-    await this.round.close()
+    await this.close()
   }
 }

@@ -70,7 +70,7 @@ export async function* runTurn(
         }),
       )
       try {
-        for await (const piece of answer.pieces()) {
+        for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
           begin()
           usage.sent(piece)
           yield piece
@@ -82,6 +82,8 @@ export async function* runTurn(
       } finally {
         usage.used(answer.usage, answer.text)
       }
+      // Its connection is free before any tool runs.
+      await answer.close()
       rounds.used(answer.usage)
       names ??= answer.names
       const calls = answer.callsOf(0)

@@ -40,28 +40,28 @@ export async function* runTurn(
   const attempts = new Attempts(deps, turn.routes, beginChatCalls(turn.trace.span, turn.request))
   const rounds = new Rounds(turn)
   let names: AnswerNames | undefined
-  let usage: Booking | undefined
   let hasBegun = false
-
-  // Released last to first when the turn is over, has failed, or nobody reads it any more.
-  await using resources = new AsyncDisposableStack()
-  resources.adopt(turn.trace, (trace) => trace.end())
+  let usage: Booking | undefined
+  let releaseSlots: GiveBack | undefined
+  let deadline: Deadline | undefined
+  let answer: ModelAnswer | undefined
   try {
-    if (isStream) resources.defer(await takeSlots())
-    const deadline = resources.use(new Deadline(client, ...timeoutsOf(deps.config, isStream)))
-    usage = resources.use(await beginUsage())
+    if (isStream) releaseSlots = await takeSlots()
+    deadline = new Deadline(client, ...timeoutsOf(deps.config, isStream))
+    usage = await beginUsage()
+    const { signal } = deadline
 
     const begin = () => {
       if (hasBegun) return
       hasBegun = true
-      deadline.begin()
+      deadline?.begin()
       attempts.commit()
       usage?.answering(attempts.route.backend.name, attempts.route.model)
       onAnswering(attempts)
     }
     for (;;) {
-      await using answer: ModelAnswer = await attempts.run(deadline.signal, ({ backend, model }, span) =>
-        ask(backend, { body: backendBody(rounds.request, model, isStream), signal: deadline.signal }, span, {
+      answer = await attempts.run(signal, ({ backend, model }, span) =>
+        ask(backend, { body: backendBody(rounds.request, model, isStream), signal }, span, {
           choices: turn.request.n ?? 1,
           holdsCalls: turn.tools !== undefined,
           continued: names,
@@ -92,7 +92,7 @@ export async function* runTurn(
         yield* answer.finish(turn, rounds, names)
         break
       }
-      await rounds.goOn(answer.message(), calls, deadline.signal)
+      await rounds.goOn(answer.message(), calls, signal)
     }
     await usage.end('ok')
   } catch (thrown) {
@@ -100,6 +100,13 @@ export async function* runTurn(
     turn.trace.end(failure)
     await usage?.fail(failure, client)
     throw failure
+  } finally {
+    // Also where nobody reads the answer any more; what has ended above ends once.
+    releaseSlots?.()
+    deadline?.release()
+    await answer?.close()
+    await usage?.end('left')
+    turn.trace.end()
   }
 }
 

@@ -1,9 +1,8 @@
 /** The console's way to its server: typed calls, several in one request, chats as streams. Decision: 10; measurements.md 4. */
-
 import { QueryClient } from '@tanstack/react-query'
 import { createTRPCClient, type TRPCLink } from '@trpc/client'
 import { tap } from '@trpc/server/observable'
-import type { AppRouter } from '../src/rpc/router.ts'
+import type { AppRouter } from '../src/server/api.ts'
 import { isSignedOut, ProxyRefusal, toFailure } from './failure.ts'
 import { createDoorLink } from './rpc/link.ts'
 import { noticeSessionEnd } from './session.ts'

@@ -1,6 +1,6 @@
 /** What the console knows of a call that failed: one shape for whatever went wrong. */
 import { isTRPCClientError } from '@trpc/client'
-import type { AppRouter } from '../src/rpc/router.ts'
+import type { AppRouter } from '../src/server/api.ts'
 
 export interface Failure {
   /** A sentence for the person. */

@@ -7,12 +7,12 @@ import {
   redirect,
 } from '@tanstack/react-router'
 import { parseAdminSearch } from './admin/search.ts'
+import { Loading } from './components/QueryStates.tsx'
 import { parseFilesSearch } from './files/search.ts'
 import { parseKeysSearch } from './keys/search.ts'
-import { Loading } from './parts/states.tsx'
+import { BrokenPage, UnknownPage } from './shell/ErrorPage.tsx'
 import { Shell } from './shell/Shell.tsx'
 import { SignInPage } from './shell/SignIn.tsx'
-import { BrokenPage, UnknownPage } from './shell/Trouble.tsx'
 import { parseUploadsSearch } from './uploads/search.ts'
 import { parseUsageSearch } from './usage/search.ts'
 

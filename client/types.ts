@@ -1,6 +1,6 @@
 /** What the server answers, by the names the pages use. Types only: nothing of the server is in the browser. */
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
-import type { AppRouter } from '../src/rpc/router.ts'
+import type { AppRouter } from '../src/server/api.ts'
 
 export type Inputs = inferRouterInputs<AppRouter>
 export type Outputs = inferRouterOutputs<AppRouter>

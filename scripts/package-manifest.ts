@@ -1,5 +1,5 @@
 /** The package.json of the package that is published: what of the checkout's own is for those who install it, and where its entries are. */
-import { OLDEST_NODE_MAJOR } from '../src/node-version.ts'
+import { OLDEST_NODE_MAJOR } from '../src/lib/node-version.ts'
 
 /** What is read of the checkout's package.json. */
 export interface OwnManifest {

@@ -1,17 +1,17 @@
 /** `parley`: the service for a program that runs it in its own process. */
-import './needs-node.ts'
+import './require-node.ts'
 
-export type { Config, ParsedConfig } from './config.ts'
-export { ConfigError, loadConfig, parseConfig } from './config.ts'
-export type {
-  CompletedUpload,
-  HostHooks,
-  HostTool,
-  HostTools,
-  OnUploadComplete,
-  Service,
-  ServiceOptions,
-  UploadHooks,
-} from './service.ts'
-export { createService } from './service.ts'
-export { StartupError } from './startup-error.ts'
+export type { Config } from './config/config.ts'
+export { ConfigError, loadConfig, type ParsedConfig, parseConfig } from './config/parse.ts'
+export { StartupError } from './lib/errors.ts'
+export type { ServiceOptions } from './server/build.ts'
+export {
+  type CompletedUpload,
+  createService,
+  type HostHooks,
+  type HostTool,
+  type HostTools,
+  type OnUploadComplete,
+  type Service,
+  type UploadHooks,
+} from './server/service.ts'

@@ -4,7 +4,7 @@
  */
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { hearStopSignals } from './cli/stop-signals.ts'
+import { hearStopSignals } from './cli/signals.ts'
 
 // Other commands end as every program does.
 if (process.argv[2] === 'serve') hearStopSignals()

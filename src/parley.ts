@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The `parley` command as it is installed: a Node that is too old is refused with a sentence, before it meets what it cannot read. */
-import { findNodeTrouble } from './node-version.ts'
+import { findNodeTrouble } from './lib/node-version.ts'
 
 const trouble = findNodeTrouble(process.versions.node)
 if (trouble === undefined) await import('./main.ts')

@@ -1,7 +1,7 @@
 /** What administrators may do, and that nobody else may. */
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { createParentKey, revokeParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { createParentKey, revokeParentKey } from '../src/identity/keys.ts'
 import { asAdmin, listInPages, root, startAdminApp } from './support/admin.ts'
 import { createTenant } from './support/agents.ts'
 import type { CallOptions, TestApp } from './support/app.ts'

@@ -7,7 +7,7 @@ import {
   replaceAgent,
   rotateAgentKey,
 } from '../src/agents/agents.ts'
-import { serviceActor } from '../src/audit/actor.ts'
+import { serviceActor } from '../src/identity/audit.ts'
 import { listIds } from './support/agents.ts'
 import { type Answer, GREETER, startApp, type TestApp } from './support/app.ts'
 

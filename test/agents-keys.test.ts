@@ -1,7 +1,7 @@
 /** Agent keys: rotated without a gap, good for their own agent and for nothing else under /v1/agents. */
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { revokeParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { revokeParentKey } from '../src/identity/keys.ts'
 import { createTenant, FULL } from './support/agents.ts'
 import { GREETER, startApp, type TestApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'

@@ -1,7 +1,7 @@
 /** Whose an agent is: nobody but its owner sees that it is there, and its own key is no owner's. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { mintKey } from '../src/keys/format.ts'
+import { mintKey } from '../src/lib/api-key.ts'
 import { createTenant } from './support/agents.ts'
 import { type CallOptions, GREETER, startApp } from './support/app.ts'
 

@@ -1,15 +1,18 @@
 /** Every state with everything that can happen, and what the rows of artifacts make of it. */
 import { describe, expect, test } from 'vitest'
 import {
+  completeLeased,
+  convertArtifact,
   findNextState,
+  insertArtifact,
   listStatesBefore,
   type Occurrence,
   occurrences,
+  removeArtifact,
   type State,
   stateAfter,
   states,
-} from '../src/artifacts/state.ts'
-import { completeLeased, convertArtifact, insertArtifact, removeArtifact } from '../src/artifacts/store.ts'
+} from '../src/artifacts/store.ts'
 import { opened, parentKey } from './support/database.ts'
 
 /** What follows, for each state and each thing that can happen in it; a dash is refused. */

@@ -1,7 +1,7 @@
 /** Who may upload and open an artifact: its owner, or whoever has a token for it; and what is served. */
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { revokeParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { revokeParentKey } from '../src/identity/keys.ts'
 import { createTenant } from './support/agents.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'

@@ -1,7 +1,7 @@
 /** The waiting page as it is served: every state in the HTML itself, whatever an artifact is called, and the headers around it. */
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { revokeParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { revokeParentKey } from '../src/identity/keys.ts'
 import { createTenant } from './support/agents.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { claim, proxied } from './support/console.ts'
@@ -41,7 +41,7 @@ describe('the page', () => {
   test('has files whose address changes with their bytes', async () => {
     const app = await startApp()
     const page = await readPage(app, crypto.randomUUID())
-    const names = [...page.matchAll(/(?:src|href)="\.\.\/(watch-[0-9a-f]{16}\.\w+)"/g)].map(
+    const names = [...page.matchAll(/(?:src|href)="\.\.\/((?:status|icon)-[0-9a-f]{16}\.\w+)"/g)].map(
       ([, name]) => name,
     )
     expect(names).toHaveLength(3)

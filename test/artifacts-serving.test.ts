@@ -1,7 +1,7 @@
 /** How the bytes of artifacts and their posters are served, what a token opens, and when it stops to. */
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { revokeParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { revokeParentKey } from '../src/identity/keys.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { exchange, toRequest } from './support/raw-connection.ts'
 import { beginUpload, uploadWhole } from './support/uploads.ts'

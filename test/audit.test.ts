@@ -1,8 +1,8 @@
 /** What is written down of changes: one row for each, with who made it, in the same transaction, and never a secret. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { createParentKey, revokeParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { createParentKey, revokeParentKey } from '../src/identity/keys.ts'
 import { setBudget } from '../src/usage/budgets.ts'
 import { createTenant } from './support/agents.ts'
 import { startApp, type TestApp } from './support/app.ts'

@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { BackendFailure, type BackendModel, type ChatBackend } from '../src/chat/backend.ts'
-import { parseConfig } from '../src/config.ts'
+import { parseConfig } from '../src/config/parse.ts'
 import { type CatalogueTimings, createModelCatalogue, type ModelCatalogue } from '../src/models/catalogue.ts'
+import { BackendFailure, type BackendModel, type ChatBackend } from '../src/providers/provider.ts'
 
 type List = () => Promise<readonly BackendModel[]>
 

@@ -1,6 +1,6 @@
 /** Chat over the typed door: the chunks of the REST stream, and failures with their reasons. */
 import { describe, expect, test } from 'vitest'
-import type { ChatChunk, ChatRequest } from '../src/chat/schema.ts'
+import type { ChatChunk, ChatRequest } from '../src/providers/chat-api.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { say, startChatStand } from './support/chat-stand.ts'
 import { createTypedClient } from './support/rpc.ts'

@@ -1,6 +1,6 @@
 /** What the chunks of backends become that do not write them as every client needs them. */
 import { describe, expect, test } from 'vitest'
-import { encodeEvent } from '../src/chat/event-reader.ts'
+import { encodeEvent } from '../src/chat/sse-reader.ts'
 import { chunksIn, menderOptions, readRound } from './support/rounds.ts'
 
 type Fields = Record<string, unknown>

@@ -2,7 +2,7 @@
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import type { AuditRow } from '../src/audit/audit.ts'
+import type { AuditRow } from '../src/identity/audit.ts'
 import { expectNoSecrets, publicIdOf } from './support/audit.ts'
 import { runCommandHere } from './support/command.ts'
 import { raw } from './support/database.ts'

@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { parseKey } from '../src/keys/format.ts'
+import { parseKey } from '../src/lib/api-key.ts'
 import { runCommandHere } from './support/command.ts'
 import {
   callServer,

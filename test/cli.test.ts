@@ -1,4 +1,5 @@
 /** What the commands print, how they fail, and that the words to use them are there. */
+
 import { cp, readdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'

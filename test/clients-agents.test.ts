@@ -1,4 +1,5 @@
 /** OpenAI's agents library in chat-completions mode, unmodified, with tools of its own and of the server's. */
+
 import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool } from '@openai/agents'
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'

@@ -1,7 +1,7 @@
 /** What the file of `PARLEY_CONFIG` may hold, and what an operator is told when it holds something else. */
 import { join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type ConfigError, parseConfig } from '../src/config.ts'
+import { type ConfigError, parseConfig } from '../src/config/parse.ts'
 import { gateway, problemsOf, providersOf, writeConfigFile } from './support/config-file.ts'
 import { makeFolder } from './support/process.ts'
 

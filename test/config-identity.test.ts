@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigError, parseConfig } from '../src/config.ts'
+import { ConfigError, parseConfig } from '../src/config/parse.ts'
 import { makeFolder } from './support/process.ts'
 
 const secret = randomBytes(24).toString('base64')

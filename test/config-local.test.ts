@@ -1,7 +1,7 @@
 /** How local runners and models of the process are configured, by the environment and by the file of PARLEY_CONFIG. */
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type ConfigError, parseConfig } from '../src/config.ts'
+import { type ConfigError, parseConfig } from '../src/config/parse.ts'
 import { problemsOf, providersOf, writeConfigFile } from './support/config-file.ts'
 
 const LOCAL = { PARLEY_BACKEND: 'local' }

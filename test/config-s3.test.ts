@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigError, parseConfig } from '../src/config.ts'
+import { ConfigError, parseConfig } from '../src/config/parse.ts'
 import { makeFolder } from './support/process.ts'
 
 const keys = { AWS_ACCESS_KEY_ID: 'AKIATEST', AWS_SECRET_ACCESS_KEY: 'secret' }

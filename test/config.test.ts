@@ -1,13 +1,12 @@
 /** What the environment may hold, and what an operator is told when it holds something else. */
-
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ConfigError, parseConfig } from '../src/config.ts'
-import { Environment, knownNames } from '../src/environment.ts'
-import { mintKey } from '../src/keys/format.ts'
+import { Environment, knownNames } from '../src/config/environment.ts'
+import { ConfigError, parseConfig } from '../src/config/parse.ts'
+import { mintKey } from '../src/lib/api-key.ts'
 
 const SECRET = 'a master key that is certainly longer than 32 bytes'
 

@@ -1,8 +1,8 @@
 /** Claims side by side: one winner, and nothing lost or moved twice, within a process and between two. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { createParentKey, revokeParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { createParentKey, revokeParentKey } from '../src/identity/keys.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { publicIdOf } from './support/audit.ts'
 import { as, claim, ownPage, proxied, readMe } from './support/console.ts'
@@ -79,16 +79,16 @@ describe('two processes', () => {
   /** Claims each key for its user as soon as it is told to, and says how each claim went. */
   const script = (folder: string) => `
     import { randomBytes } from 'node:crypto'
-    import { createAgentDirectory } from ${source('agents/directory.ts')}
-    import { userActor } from ${source('audit/actor.ts')}
-    import { parseConfig } from ${source('config.ts')}
-    import { claimKey } from ${source('console/keys.ts')}
-    import { visit } from ${source('console/users.ts')}
+    import { createAgentDirectory } from ${source('agents/cache.ts')}
+    import { userActor } from ${source('identity/audit.ts')}
+    import { parseConfig } from ${source('config/parse.ts')}
+    import { claimKey } from ${source('console/parent-keys.ts')}
+    import { visit } from ${source('identity/users.ts')}
     import { openDatabase } from ${source('db/open.ts')}
     import { createPositions } from ${source('lib/clock.ts')}
-    import { createKeyDirectory } from ${source('keys/directory.ts')}
-    import { systemClock as clock } from ${source('system-clock.ts')}
-    import { createUsageBooks } from ${source('usage/books.ts')}
+    import { createKeyDirectory } from ${source('identity/authenticate.ts')}
+    import { systemClock as clock } from ${source('lib/clock.ts')}
+    import { createUsageBooks } from ${source('usage/tracker.ts')}
     const { db } = await openDatabase({ dataDir: ${JSON.stringify(`${folder}/data`)}, role: 'command' })
     const { config } = await parseConfig({})
     const random = randomBytes

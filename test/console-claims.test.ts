@@ -1,9 +1,9 @@
 /** Who may claim which parent key, and what a claim is refused with. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { mintKey } from '../src/keys/format.ts'
-import { createParentKey, revokeParentKey, rotateParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { createParentKey, revokeParentKey, rotateParentKey } from '../src/identity/keys.ts'
+import { mintKey } from '../src/lib/api-key.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { as, claim, proxied, readMe, revealKey } from './support/console.ts'
 import { createFakeClock } from './support/fake-clock.ts'

@@ -1,9 +1,9 @@
 /** What the console's pages work out by themselves: who may frame an agent, where a key stands, the code to copy. */
 import { describe, expect, test } from 'vitest'
 import { pathOf } from '../client/agents/complete-definition.ts'
-import { defaultLooks, renderReact, renderScript } from '../client/embed/looks.ts'
+import { defaultLooks, renderReact, renderScript } from '../client/embed/appearance.ts'
 import { judgePage } from '../client/embed/origins.ts'
-import { renderDay } from '../client/parts/format.ts'
+import { renderDay } from '../client/lib/format.ts'
 
 describe('a page', () => {
   const own = 'http://127.0.0.1:3000'

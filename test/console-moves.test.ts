@@ -1,8 +1,8 @@
 /** What goes over to a claimed key, and that nothing stays behind. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { createParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { createParentKey } from '../src/identity/keys.ts'
 import { getBudget, setBudget } from '../src/usage/budgets.ts'
 import { type Histogram, parseHistogram } from '../src/usage/histogram.ts'
 import { startApp, type TestApp } from './support/app.ts'

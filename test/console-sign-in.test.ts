@@ -1,7 +1,7 @@
 /** How somebody signs in to the console where no proxy does it for them. */
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { createSignInLink } from '../src/console/sessions.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { createSignInLink } from '../src/identity/sessions.ts'
 import { type Answer, startApp, type TestApp } from './support/app.ts'
 import { as, ownPage, proxied } from './support/console.ts'
 import { createFakeClock } from './support/fake-clock.ts'

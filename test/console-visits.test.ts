@@ -1,8 +1,8 @@
 /** What a visit leaves behind: one user with one key, however many come at once, and a look at the database now and then. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { createParentKey, revokeParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { createParentKey, revokeParentKey } from '../src/identity/keys.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { as, ownPage, proxied } from './support/console.ts'
 import { raw } from './support/database.ts'
@@ -77,8 +77,8 @@ describe('a first visit', () => {
     const other = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}
       import { createPositions } from ${source('lib/clock.ts')}
-      import { systemClock } from ${source('system-clock.ts')}
-      import { visit } from ${source('console/users.ts')}
+      import { systemClock } from ${source('lib/clock.ts')}
+      import { visit } from ${source('identity/users.ts')}
       import { randomBytes } from 'node:crypto'
       const { db } = await openDatabase({ dataDir: ${JSON.stringify(`${folder}/data`)}, role: 'command' })
       console.log('ready')

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { changeDefinition, readDefinition } from '../client/agents/definition-text.ts'
-import { emptiedPath, type Path, withValue } from '../client/agents/paths.ts'
+import { emptiedPath, type Path, withValue } from '../client/agents/object-paths.ts'
 import { editYaml } from '../client/agents/yaml-edit.ts'
 
 const text = `# The greeter.

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { toWebvtt } from '../src/conversion/captions.ts'
-import { ConversionRefusal } from '../src/conversion/refusal.ts'
+import { ConversionRefusal } from '../src/conversion/job.ts'
 
 const time = fc.integer({ min: 0, max: 3_600_000 * 200 })
 const words = fc.array(

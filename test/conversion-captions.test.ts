@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { toWebvtt } from '../src/conversion/captions.ts'
-import { ConversionRefusal } from '../src/conversion/refusal.ts'
+import { ConversionRefusal } from '../src/conversion/job.ts'
 import { makeStand } from './support/conversion.ts'
 
 // These start processes, which takes its time on a busy machine.

@@ -1,4 +1,5 @@
 /** Pictures are encoded anew: upright, not too large, and without what their camera wrote into them. */
+
 import { readFile } from 'node:fs/promises'
 import { crc32, deflateSync } from 'node:zlib'
 import sharp from 'sharp'

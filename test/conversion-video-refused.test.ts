@@ -5,7 +5,7 @@ import { open, readFile, truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { toConversionWords, toProbeWords } from '../src/conversion/ffmpeg-words.ts'
+import { toConversionWords, toProbeWords } from '../src/conversion/ffmpeg.ts'
 import { ffmpeg, h264, listBoxes, makeStand, makeVideo } from './support/conversion.ts'
 import { makeFolder } from './support/process.ts'
 

@@ -1,4 +1,5 @@
 /** What the data directory may be when it is opened: new, somebody else's, left by a kill, or damaged. */
+
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readdir, stat, writeFile } from 'node:fs/promises'

@@ -1,10 +1,11 @@
 /** Promises of agent definitions that hold for every text, checked on many of them. */
+
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { type DefinitionFormat, parseDefinition, renderMarkdown } from '../src/agents/definition.ts'
-import { ServiceError } from '../src/errors.ts'
+import { ServiceError } from '../src/lib/errors.ts'
 import { type Definition, definition, handWritten, slipped, style } from './support/definition-texts.ts'
 
 const formats: readonly DefinitionFormat[] = ['yaml', 'markdown']

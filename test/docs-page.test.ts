@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { docsPages } from '../src/rest/docs.ts'
+import { docsPages } from '../src/web/docs.ts'
 import { launchBrowser } from './support/browser.ts'
 
 const document = {

@@ -1,9 +1,10 @@
 /** Event streams are read as the standard says, however they are written and wherever the network cuts them. */
+
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ChunkMender } from '../src/chat/chunk-mender.ts'
-import { dataOf, EventReader, encodeEvent, plainEnd, splitRun } from '../src/chat/event-reader.ts'
+import { ChunkMender } from '../src/chat/normalize-chunks.ts'
+import { dataOf, EventReader, encodeEvent, plainEnd, splitRun } from '../src/chat/sse-reader.ts'
 import { cutAt, cuts, menderOptions, readRound } from './support/rounds.ts'
 
 const line = fc.oneof(

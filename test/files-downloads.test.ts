@@ -1,8 +1,8 @@
 /** Downloads: which part is sent, with which headers, and what a browser may make of it. */
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { toSafeName } from '../src/rest/download.ts'
-import { choosePortion } from '../src/rest/ranges.ts'
+import { toSafeName } from '../src/http/download.ts'
+import { choosePortion } from '../src/http/ranges.ts'
 import { startApp } from './support/app.ts'
 import { download, filePart, purpose, upload } from './support/files.ts'
 import { RawConnection, toRequest } from './support/raw-connection.ts'

@@ -1,4 +1,5 @@
 /** Every file arrives as it was, and whatever is sent in the place of a form is answered at once and leaves nothing behind. */
+
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { createFileSweeper } from '../src/files/sweep.ts'
+import { createFileSweeper } from '../src/files/files.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 import { download, FORM_TYPE, field, filePart, partHead, purpose, upload } from './support/files.ts'

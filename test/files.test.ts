@@ -1,4 +1,5 @@
 /** Files through the official client and over RPC: uploaded, listed, read, downloaded, deleted; by their owner alone. */
+
 import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /** What the gateway backend asks of its server, and what it makes of whole answers: completions and model lists. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createGatewayBackend } from '../src/chat/backends/gateway.ts'
+import { createGatewayBackend } from '../src/providers/gateway.ts'
 import { failureOf, never } from './support/backend.ts'
 import { apiKey, ask, patient, startGatewayStand } from './support/gateway.ts'
 

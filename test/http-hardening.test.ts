@@ -1,6 +1,6 @@
 import { Agent, request as openRequest } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { listen } from '../src/http-server.ts'
+import { listen } from '../src/http/server.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { exchange, RawConnection, toRequest } from './support/raw-connection.ts'
 

@@ -1,4 +1,5 @@
 /** What becomes of uploads of every kind: what is served, told, kept, and left behind. */
+
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import sharp from 'sharp'

@@ -1,7 +1,7 @@
 /** The host is told of each complete upload until its handler returns, and what it records is kept. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../src/service.ts'
+import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../src/server/service.ts'
 import { startApp } from './support/app.ts'
 import { failAt } from './support/database.ts'
 import { createMovedClock, getRow, listJobs, startJobs, until } from './support/jobs.ts'

@@ -1,7 +1,7 @@
 /** The rows of jobs: who gets one, who loses it, and where those of older databases come from. */
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createRunner } from '../src/artifacts/jobs/runner.ts'
+import { createRunner } from '../src/artifacts/jobs/queue.ts'
 import {
   clearTakenJobs,
   deleteJob,
@@ -17,7 +17,7 @@ import type { Database } from '../src/db/database.ts'
 import { applyMigrations } from '../src/db/migrate.ts'
 import { migrations } from '../src/db/migrations/index.ts'
 import { openSqlite, toKysely } from '../src/db/sqlite.ts'
-import { Metrics } from '../src/observability/metrics.ts'
+import { Metrics } from '../src/telemetry/metrics.ts'
 import { opened, parentKey } from './support/database.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 import { until } from './support/jobs.ts'

@@ -1,9 +1,11 @@
 /** What keys look like, which texts are taken for keys, and how stored ones are sealed. */
+
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { digestOf, hintOf, keyPrefixes, mintKey, newId, parseKey } from '../src/keys/format.ts'
-import { createSealer } from '../src/keys/seal.ts'
+import { digestOf, hintOf, keyPrefixes, mintKey, parseKey } from '../src/lib/api-key.ts'
+import { newId } from '../src/lib/ids.ts'
+import { createSealer } from '../src/lib/sealer.ts'
 import { forgeKey } from './support/forge-key.ts'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

@@ -1,7 +1,8 @@
 /** Parent keys through the doors: which are good, and what rotating one does to it and to what it owns. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { mintKey, newId, parseKey } from '../src/keys/format.ts'
+import { mintKey, parseKey } from '../src/lib/api-key.ts'
+import { newId } from '../src/lib/ids.ts'
 import { createTenant } from './support/agents.ts'
 import { type CallOptions, startApp, type TestApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'

@@ -15,8 +15,8 @@ const path = writeModelFile()
 const script = `
   import { setFlagsFromString } from 'node:v8'
   import { runInNewContext } from 'node:vm'
-  import { parseConfig } from ${source('config.ts')}
-  import { createService } from ${source('service.ts')}
+  import { parseConfig } from ${source('config/parse.ts')}
+  import { createService } from ${source('server/service.ts')}
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc')
   const { config } = await parseConfig(${JSON.stringify({

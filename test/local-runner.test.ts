@@ -1,5 +1,4 @@
 /** A service in front of Ollama or llama-server: a scripted upstream answers as those two do. */
-
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'

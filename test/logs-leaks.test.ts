@@ -1,7 +1,7 @@
 /** The watch over log lines (`support/log-leaks.ts`) sees what it is there for, whoever wrote it. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { describeError } from '../src/observability/log.ts'
+import { describeError } from '../src/telemetry/log.ts'
 import { startApp } from './support/app.ts'
 import { forgeKey } from './support/forge-key.ts'
 import { checkLine, takeLeaks } from './support/log-leaks.ts'

@@ -1,8 +1,7 @@
 /** What the log says of requests, and what it keeps to itself. */
 import { describe, expect, test } from 'vitest'
-import { parseConfig } from '../src/config.ts'
-import { createRedactedLog } from '../src/observability/log.ts'
-import { listSecrets } from '../src/observability/redaction.ts'
+import { parseConfig } from '../src/config/parse.ts'
+import { createRedactedLog, listSecrets } from '../src/telemetry/log.ts'
 import { startApp } from './support/app.ts'
 import { forgeKey } from './support/forge-key.ts'
 import { createLineLog } from './support/log-lines.ts'

@@ -1,6 +1,6 @@
 /** The agents of the console: every operation of an owner, at a second place, for users as for keys. */
 import { describe, expect, test } from 'vitest'
-import { restOperations } from '../src/rpc/router.ts'
+import { restOperations } from '../src/server/api.ts'
 import { createTenant } from './support/agents.ts'
 import { type Answer, type CallOptions, startApp, type TestApp } from './support/app.ts'
 import { as, claim, proxied } from './support/console.ts'

@@ -1,6 +1,6 @@
 /** The directives that the last user message gives the mock backend. */
 import { describe, expect, test } from 'vitest'
-import { BackendFailure } from '../src/chat/backend.ts'
+import { BackendFailure } from '../src/providers/provider.ts'
 import { failureOf, listReads, never, noMore } from './support/backend.ts'
 import {
   answerTo,

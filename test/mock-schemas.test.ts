@@ -1,4 +1,5 @@
 /** The structured answers of the mock backend: valid for every schema that can be met, a refusal for the others. */
+
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

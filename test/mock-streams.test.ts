@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createMockBackend } from '../src/chat/backends/mock.ts'
+import { createMockBackend } from '../src/providers/mock.ts'
 import { never, noMore } from './support/backend.ts'
 import {
   type Body,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { listOperations, restOperations } from '../src/rpc/router.ts'
+import { listOperations, restOperations } from '../src/server/api.ts'
 import { type CallOptions, startApp, type TestApp } from './support/app.ts'
 import { createLineLog } from './support/log-lines.ts'
 import { callProcedure } from './support/rpc.ts'

@@ -1,8 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
-import { definitionFormats } from '../src/rest/input.ts'
-import { uploadPaths } from '../src/rest/openapi-uploads.ts'
-import { listOperations, renderApiDocument, restOperations } from '../src/rpc/router.ts'
+import { uploadPaths } from '../src/artifacts/tus/openapi.ts'
+import { definitionFormats } from '../src/operations/rest.ts'
+import { listOperations, renderApiDocument, restOperations } from '../src/server/api.ts'
 import { type Answer, startApp } from './support/app.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked into at every depth

@@ -1,4 +1,5 @@
 /** The publishable package, as those have it who install it: plain JavaScript below `node_modules`, with nothing of this checkout. */
+
 import { readFile, realpath } from 'node:fs/promises'
 import { builtinModules } from 'node:module'
 import { homedir } from 'node:os'

@@ -1,4 +1,5 @@
 /** PostgreSQL going away and coming back: what is served meanwhile, what is refused and how, and what is left of it afterwards. */
+
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'

@@ -3,7 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { parseConfig } from '../src/config.ts'
+import { parseConfig } from '../src/config/parse.ts'
 import { applyPostgresMigrations, listPendingMigrations } from '../src/db/migrate.ts'
 import { migrations } from '../src/db/migrations/index.ts'
 import { openDatabase } from '../src/db/open.ts'
@@ -194,7 +194,7 @@ test('the first parent key is one for servers that start at the same time', asyn
     PORT: '0',
     LOG_LEVEL: 'silent',
   })
-  const { createService } = await import('../src/service.ts')
+  const { createService } = await import('../src/server/service.ts')
   const services = await Promise.all(Array.from({ length: 4 }, () => createService({ config })))
   onTestFinished(async () => void (await Promise.all(services.map((service) => service.close()))))
   expect(services.filter(({ firstParentKey }) => firstParentKey !== undefined)).toHaveLength(1)

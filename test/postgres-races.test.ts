@@ -1,8 +1,8 @@
 /** Two servers on one PostgreSQL database do the same at the same time: what must happen once happens once. */
 import { describe, expect, test, vi } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import { createSignInLink, signIn } from '../src/console/sessions.ts'
-import { rotateParentKey } from '../src/keys/keys.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import { rotateParentKey } from '../src/identity/keys.ts'
+import { createSignInLink, signIn } from '../src/identity/sessions.ts'
 import { setBudget } from '../src/usage/budgets.ts'
 import { GREETER, startApp, type TestApp } from './support/app.ts'
 import { publicIdOf } from './support/audit.ts'

@@ -1,7 +1,7 @@
 /** What one replica does, the others know at once: that a key was revoked, an artifact has changed, an upload goes on elsewhere. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { acquireLease, findUploadRow, updateReceived } from '../src/artifacts/store.ts'
-import { parseKey } from '../src/keys/format.ts'
+import { parseKey } from '../src/lib/api-key.ts'
 import { asAdmin, root } from './support/admin.ts'
 import { createTenant } from './support/agents.ts'
 import { startApp, type TestApp } from './support/app.ts'

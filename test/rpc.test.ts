@@ -1,6 +1,6 @@
 import { TRPCClientError } from '@trpc/client'
 import { describe, expect, test } from 'vitest'
-import { listOperations } from '../src/rpc/router.ts'
+import { listOperations } from '../src/server/api.ts'
 import { startApp } from './support/app.ts'
 import { createLineLog } from './support/log-lines.ts'
 import { RawConnection, toRequest } from './support/raw-connection.ts'

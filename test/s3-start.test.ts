@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { StartupError } from '../src/startup-error.ts'
+import { StartupError } from '../src/lib/errors.ts'
 import { S3Server } from './support/s3-server.ts'
 import {
   keepRandom,

@@ -15,7 +15,7 @@ import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { findAgent, findAgentByKey, listAgentNames, listAgentRows } from '../src/agents/store.ts'
 import { openDatabase } from '../src/db/open.ts'
 import type { Tables } from '../src/db/tables.ts'
-import { findCredential, findParentKey } from '../src/keys/store.ts'
+import { findCredential, findParentKey } from '../src/identity/key-store.ts'
 import { crowdNames, insertCrowd } from './support/crowd.ts'
 import { createTestDatabase } from './support/postgres.ts'
 

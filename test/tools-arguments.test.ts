@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Rule, readArguments } from '../src/tools/arguments.ts'
-import { capText } from '../src/tools/result.ts'
+import { capText } from '../src/tools/run.ts'
 
 const host = (schema: Rule['schema']): Rule => ({ schema, origin: 'host' })
 const foreign = (schema: Rule['schema']): Rule => ({ schema, origin: 'agent' })

@@ -1,6 +1,6 @@
 /** Tools that hang, throw, say too much or are called wrongly: each costs a round, never the call. */
 import { describe, expect, test } from 'vitest'
-import type { HostTool } from '../src/service.ts'
+import type { HostTool } from '../src/server/service.ts'
 import { say, startChatStand } from './support/chat-stand.ts'
 import { createLineLog } from './support/log-lines.ts'
 import { eventually } from './support/process.ts'

@@ -1,8 +1,7 @@
 /** The spans that a collector is sent, and what they hold. */
 import sharp from 'sharp'
 import { describe, expect, test } from 'vitest'
-import type { TestApp } from './support/app.ts'
-import { startApp } from './support/app.ts'
+import { startApp, type TestApp } from './support/app.ts'
 import { say as sayTo, startChatStand } from './support/chat-stand.ts'
 import { type CollectedSpan, type Collector, startCollector } from './support/collector.ts'
 import { findFreePort } from './support/free-port.ts'

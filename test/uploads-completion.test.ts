@@ -1,7 +1,7 @@
 /** Completing an upload that is somebody else's by then. */
 import { expect, test } from 'vitest'
-import { completeUpload } from '../src/artifacts/completion.ts'
 import { acquireLease, findUploadRow } from '../src/artifacts/store.ts'
+import { completeUpload } from '../src/artifacts/transfer/complete.ts'
 import { startApp } from './support/app.ts'
 import { beginUpload, readArtifact, untilState } from './support/uploads.ts'
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseMetadata } from '../src/artifacts/metadata.ts'
-import { ServiceError } from '../src/errors.ts'
+import { ServiceError } from '../src/lib/errors.ts'
 import { startApp } from './support/app.ts'
 import { postUpload, readStatus, toMetadata } from './support/uploads.ts'
 

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { createArtifactSweeper } from '../src/artifacts/sweep.ts'
+import { createArtifactSweeper } from '../src/artifacts/maintenance.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'
 import { toPieces } from './support/files.ts'

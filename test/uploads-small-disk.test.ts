@@ -30,8 +30,8 @@ if (obstacle !== undefined) process.stderr.write(`no small disk can be mounted h
 
 /** A service that believes its disk to be empty until the system says otherwise, as one does whose disk others fill. */
 const careless = (dataDir: string) => `
-  import { parseConfig } from ${source('config.ts')}
-  import { createService } from ${source('service.ts')}
+  import { parseConfig } from ${source('config/parse.ts')}
+  import { createService } from ${source('server/service.ts')}
   import { openFolder } from ${source('storage/folder.ts')}
   import { toGrowingStore } from ${source('storage/local.ts')}
   const dataDir = ${JSON.stringify(dataDir)}

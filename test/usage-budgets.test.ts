@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
-import type { Caller } from '../src/keys/schema.ts'
+import { serviceActor } from '../src/identity/audit.ts'
+import type { Caller } from '../src/operations/operation.ts'
 import { getBudget, setBudget } from '../src/usage/budgets.ts'
 import { createTenant } from './support/agents.ts'
 import { databaseEnvironmentOf, startApp, type TestApp } from './support/app.ts'
@@ -169,11 +169,11 @@ describe('calls side by side', () => {
     async function reserveElsewhere(): Promise<number> {
       const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../src', path))
       const script = `
-        import { parseConfig } from ${source('config.ts')}
+        import { parseConfig } from ${source('config/parse.ts')}
         import { openDatabase } from ${source('db/open.ts')}
-        import { systemClock } from ${source('system-clock.ts')}
+        import { systemClock } from ${source('lib/clock.ts')}
         import { randomBytes } from 'node:crypto'
-        import { createBudgetKeeper } from ${source('usage/budget-keeper.ts')}
+        import { createBudgetKeeper } from ${source('usage/budget-enforcer.ts')}
         const { config } = await parseConfig(${JSON.stringify(env)})
         const opened = await openDatabase({ ...config, role: 'command' })
         const keeper = createBudgetKeeper({ config, db: opened.db, clock: systemClock, random: randomBytes })

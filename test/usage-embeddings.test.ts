@@ -1,6 +1,6 @@
 /** What is booked of embeddings, and what a budget lets pass of them. */
 import { describe, expect, test } from 'vitest'
-import { serviceActor } from '../src/audit/actor.ts'
+import { serviceActor } from '../src/identity/audit.ts'
 import { getBudget, setBudget } from '../src/usage/budgets.ts'
 import { type Answer, startApp, type TestApp } from './support/app.ts'
 import { startChatStand } from './support/chat-stand.ts'

@@ -1,4 +1,5 @@
 /** Usage survives: a stop right after calls, a database that is busy, and the pruning of old calls. */
+
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -8,7 +9,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import Sqlite from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { mintKey } from '../src/keys/format.ts'
+import { mintKey } from '../src/lib/api-key.ts'
 import { pruneCalls } from '../src/usage/retention.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'

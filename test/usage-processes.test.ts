@@ -1,4 +1,5 @@
 /** Usage and budgets between processes: a server and one beside it, a server that was killed and the one after it. */
+
 import { join } from 'node:path'
 import type Sqlite from 'better-sqlite3'
 import { describe, expect, test, vi } from 'vitest'
@@ -42,10 +43,10 @@ function readCounter(database: Sqlite.Database) {
 const spendingScript = (dataDir: string, tenantId: string) => `
   import { randomBytes } from 'node:crypto'
   import { once } from 'node:events'
-  import { parseConfig } from ${source('config.ts')}
+  import { parseConfig } from ${source('config/parse.ts')}
   import { openDatabase } from ${source('db/open.ts')}
-  import { systemClock } from ${source('system-clock.ts')}
-  import { createBudgetKeeper } from ${source('usage/budget-keeper.ts')}
+  import { systemClock } from ${source('lib/clock.ts')}
+  import { createBudgetKeeper } from ${source('usage/budget-enforcer.ts')}
   const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(dataDir)} })
   const { db } = await openDatabase({ dataDir: config.dataDir, role: 'command' })
   const keeper = createBudgetKeeper({ config, db, clock: systemClock, random: randomBytes })

@@ -1,8 +1,9 @@
 /** What is booked of every call, and what the owner is told of it. */
+
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import superjson from 'superjson'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { AppRouter } from '../src/rpc/router.ts'
+import type { AppRouter } from '../src/server/api.ts'
 import { createTenant } from './support/agents.ts'
 import { startApp, type TestApp } from './support/app.ts'
 import { createFakeClock } from './support/fake-clock.ts'

@@ -6,12 +6,12 @@ import { unified } from 'unified'
 import { describe, expect, test, vi } from 'vitest'
 import type { Entry } from '../widget/frame/conversation/state.ts'
 import { toMessages } from '../widget/frame/conversation/to-messages.ts'
-import { parseHistory, renderHistory } from '../widget/frame/history/bounds.ts'
+import { parseHistory, renderHistory } from '../widget/frame/history/limits.ts'
+import { takeSentences } from '../widget/frame/lib/sentences.ts'
 import { withDefinitions } from '../widget/frame/markdown/definitions.ts'
 import { isParseable, parseBlock } from '../widget/frame/markdown/parse-block.ts'
 import { splitBlocks } from '../widget/frame/markdown/split-blocks.ts'
 import { contrastOf, readableOn, textOn } from '../widget/frame/theme/contrast.ts'
-import { takeSentences } from '../widget/frame/view/sentences.ts'
 
 // On a busy machine the parser may wait for its processor.
 vi.setConfig({ testTimeout: 60_000 })

@@ -1,8 +1,8 @@
 /** The page as an MCP server, message by message. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { hostPageTools, type TellPage } from '../widget/host/page-tools.ts'
-import { createToolServer } from '../widget/host/tool-server.ts'
+import { hostPageTools, type TellPage } from '../widget/host/tools/page-tools.ts'
+import { createToolServer } from '../widget/host/tools/tool-server.ts'
 
 afterEach(() => void vi.useRealTimers())
 

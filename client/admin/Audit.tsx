@@ -2,14 +2,14 @@
 import { Code, Stack, Text } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { Ago } from '../parts/Ago.tsx'
-import { type Column, DataTable } from '../parts/DataTable.tsx'
-import { nextOf, Pager } from '../parts/Pager.tsx'
-import { Empty, Failed, Loading } from '../parts/states.tsx'
+import { Ago } from '../components/Ago.tsx'
+import { type Column, DataTable } from '../components/DataTable.tsx'
+import { nextOf, Pager } from '../components/Pager.tsx'
+import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import type { Outputs } from '../types.ts'
 import { AuditFilters } from './AuditFilters.tsx'
-import { nameAction } from './audit-words.ts'
-import type { TabProps } from './page.tsx'
+import { nameAction } from './audit-labels.ts'
+import type { TabProps } from './tab.ts'
 
 type AuditEvent = Outputs['admin']['audit']['data'][number]
 const PAGE_SIZE = 25

@@ -1,7 +1,7 @@
 /** Narrows the audit log; what is chosen stands in the address. */
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
-import { actionGroups, actionNames, actions } from './audit-words.ts'
+import { actionGroups, actionNames, actions } from './audit-labels.ts'
 import type { AdminSearch } from './search.ts'
 
 export type Filters = Pick<AdminSearch, 'action' | 'actor' | 'target' | 'from' | 'to'>

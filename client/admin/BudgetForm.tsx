@@ -3,8 +3,8 @@ import { NumberInput, Text } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { DialogForm } from '../parts/DialogForm.tsx'
-import type { AdminKey } from './Keys.tsx'
+import { DialogForm } from '../components/DialogForm.tsx'
+import type { AdminKey } from './tab.ts'
 
 interface BudgetFormProps {
   readonly adminKey: AdminKey

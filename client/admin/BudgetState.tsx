@@ -1,7 +1,7 @@
 /** How much of a budget is used. */
 import { Progress, Stack, Text } from '@mantine/core'
-import { renderNumber } from '../parts/format.ts'
-import type { AdminKey } from './Keys.tsx'
+import { renderNumber } from '../lib/format.ts'
+import type { AdminKey } from './tab.ts'
 
 const periods = [
   ['day', 'today'],

@@ -3,20 +3,19 @@ import { ActionIcon, Group, Menu, Stack, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { Ago } from '../parts/Ago.tsx'
-import { ConfirmDialog } from '../parts/ConfirmDialog.tsx'
-import { type Column, DataTable } from '../parts/DataTable.tsx'
-import { Dialog } from '../parts/Dialog.tsx'
-import { nextOf, Pager } from '../parts/Pager.tsx'
-import { Failed, Loading } from '../parts/states.tsx'
+import { Ago } from '../components/Ago.tsx'
+import { ConfirmDialog } from '../components/ConfirmDialog.tsx'
+import { type Column, DataTable } from '../components/DataTable.tsx'
+import { Dialog } from '../components/Dialog.tsx'
+import { nextOf, Pager } from '../components/Pager.tsx'
+import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Icon } from '../shell/icons.tsx'
-import type { Outputs } from '../types.ts'
 import { BudgetForm } from './BudgetForm.tsx'
 import { BudgetState } from './BudgetState.tsx'
-import type { TabProps } from './page.tsx'
+import type { AdminKey, TabProps } from './tab.ts'
 
-export type AdminKey = Outputs['admin']['keys']['data'][number]
 type Doing = { readonly what: 'budget' | 'revoke'; readonly key: AdminKey }
+
 const PAGE_SIZE = 25
 
 export function Keys({ search: { after }, go }: TabProps) {

@@ -2,12 +2,12 @@
 import { Badge, Group, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { Ago } from '../parts/Ago.tsx'
-import { type Column, DataTable } from '../parts/DataTable.tsx'
-import { nextOf, Pager } from '../parts/Pager.tsx'
-import { Empty, Failed, Loading } from '../parts/states.tsx'
+import { Ago } from '../components/Ago.tsx'
+import { type Column, DataTable } from '../components/DataTable.tsx'
+import { nextOf, Pager } from '../components/Pager.tsx'
+import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import type { Outputs } from '../types.ts'
-import type { TabProps } from './page.tsx'
+import type { TabProps } from './tab.ts'
 
 type User = Outputs['admin']['users']['data'][number]
 const PAGE_SIZE = 25

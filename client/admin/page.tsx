@@ -1,14 +1,15 @@
 /** What administrators see: users, keys with their budgets, everybody's usage, and the audit log. */
+import './admin.css'
 import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { PageHeader } from '../parts/PageHeader.tsx'
-import { Empty } from '../parts/states.tsx'
+import { PageHeader } from '../components/PageHeader.tsx'
+import { Empty } from '../components/QueryStates.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { UsageView } from '../usage/UsageView.tsx'
-import './admin.css'
 import { Audit } from './Audit.tsx'
 import { Keys } from './Keys.tsx'
 import { type AdminSearch, adminTabs } from './search.ts'
+import type { TabProps } from './tab.ts'
 import { Users } from './Users.tsx'
 
 const tabNames = { users: 'Users', keys: 'Keys', usage: 'Usage', audit: 'Audit log' } as const
@@ -43,11 +44,6 @@ export function AdminPage() {
       </Tabs>
     </>
   )
-}
-
-export interface TabProps {
-  readonly search: AdminSearch
-  readonly go: (search: AdminSearch) => void
 }
 
 function TabContent({ tab, search, go }: TabProps & { readonly tab: (typeof adminTabs)[number] }) {

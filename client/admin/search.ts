@@ -1,7 +1,7 @@
 /** What the address of the administration says: which tab, which page of its list, and what is filtered. */
-import { dayOf, oneOf, present, type RawSearch, textOf } from '../parts/search-values.ts'
+import { dayOf, oneOf, present, type RawSearch, textOf } from '../lib/search-values.ts'
 import { parseUsageSearch, type UsageSearch } from '../usage/search.ts'
-import { actions } from './audit-words.ts'
+import { actions } from './audit-labels.ts'
 
 export const adminTabs = ['users', 'keys', 'usage', 'audit'] as const
 export type AdminTab = (typeof adminTabs)[number]

@@ -1,6 +1,6 @@
 /** What can be typed next in a definition: the keys and values that the server's own schema knows at that place. */
 import type { Completion, CompletionSource } from '@codemirror/autocomplete'
-import { isRecord } from './paths.ts'
+import { isRecord } from './object-paths.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 

@@ -1,7 +1,7 @@
 /** The text of a definition as the form sees it: read whole, changed one value at a time. Both ways of writing it. */
 import { parseDocument } from 'yaml'
 import type { DefinitionFormat } from '../types.ts'
-import { emptiedPath, isRecord, isSame, type Path, valueAt } from './paths.ts'
+import { emptiedPath, isRecord, isSame, type Path, valueAt } from './object-paths.ts'
 import { editYaml } from './yaml-edit.ts'
 
 /** What a text says; undefined where it is no YAML mapping. */

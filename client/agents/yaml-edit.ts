@@ -16,7 +16,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml'
-import { isSame, type Path, withValue } from './paths.ts'
+import { isSame, type Path, withValue } from './object-paths.ts'
 
 /** The text with that value at that place; `undefined` takes it out. The text must be YAML, and a mapping or empty. */
 export function editYaml(text: string, path: Path, value: unknown): string {

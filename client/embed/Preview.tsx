@@ -2,7 +2,7 @@
 import { Alert, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput, Title } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useEffect, useRef, useState } from 'react'
-import type { Looks } from './looks.ts'
+import type { Looks } from './appearance.ts'
 import { followLooks, useWidget } from './use-widget.ts'
 
 interface PreviewProps {

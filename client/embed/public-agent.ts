@@ -1,6 +1,6 @@
 /** What a page that embeds an agent can learn of it. */
 import { readDefinition } from '../agents/definition-text.ts'
-import { isRecord, valueAt } from '../agents/paths.ts'
+import { isRecord, valueAt } from '../agents/object-paths.ts'
 import type { AgentDetail } from '../types.ts'
 
 export interface PublicAgent {

@@ -1,6 +1,6 @@
 /** The real widget on this page: loaded from this server, as any site would. */
 import { type RefObject, useEffect, useState } from 'react'
-import { type Looks, listChanges } from './looks.ts'
+import { type Looks, listChanges } from './appearance.ts'
 
 interface WidgetApi {
   mount(options: object): void

@@ -1,5 +1,5 @@
 /** What the address of the files says. */
-import { present, type RawSearch, textOf } from '../parts/search-values.ts'
+import { present, type RawSearch, textOf } from '../lib/search-values.ts'
 
 export interface FilesSearch {
   /** The file after which the page of the list begins. */

@@ -1,8 +1,8 @@
 /** Makes a parent key one's own that one knows: first what would move is shown, then it moves. Decision: 10. */
 import { Alert, List, PasswordInput, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
-import { DialogForm } from '../parts/DialogForm.tsx'
-import { renderCount } from '../parts/format.ts'
+import { DialogForm } from '../components/DialogForm.tsx'
+import { renderCount } from '../lib/format.ts'
 import { type ClaimPreview, claimKey, previewClaim, useAfterwards } from './actions.ts'
 
 export function ClaimKey({ onClose }: { readonly onClose: () => void }) {

@@ -1,7 +1,7 @@
 /** Makes a parent key, and shows it once. */
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { DialogForm } from '../parts/DialogForm.tsx'
+import { DialogForm } from '../components/DialogForm.tsx'
 import { createKey, type NewKey, useAfterwards } from './actions.ts'
 import { NewKeyNotice } from './NewKeyNotice.tsx'
 

@@ -1,10 +1,10 @@
 /** A key that was just made, to be taken along. */
+import './keys.css'
 import { Alert, Button, Group, Stack, Text } from '@mantine/core'
-import { CodeBlock } from '../parts/CodeBlock.tsx'
-import { renderMoment } from '../parts/format.ts'
+import { CodeBlock } from '../components/code/CodeBlock.tsx'
+import { renderMoment } from '../lib/format.ts'
 import { Icon } from '../shell/icons.tsx'
 import type { NewKey } from './actions.ts'
-import './keys.css'
 
 interface NewKeyNoticeProps {
   readonly made: NewKey

@@ -1,7 +1,7 @@
 /** Gives a key a new secret; the old one may go on working for a while. */
 import { NativeSelect } from '@mantine/core'
 import { useState } from 'react'
-import { DialogForm } from '../parts/DialogForm.tsx'
+import { DialogForm } from '../components/DialogForm.tsx'
 import { type NewKey, useAfterwards } from './actions.ts'
 import { NewKeyNotice } from './NewKeyNotice.tsx'
 

@@ -1,7 +1,7 @@
 /** Parent keys, with which servers call, and agent keys, which stand in web pages. */
 import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { PageHeader } from '../parts/PageHeader.tsx'
+import { PageHeader } from '../components/PageHeader.tsx'
 import { AgentKeys } from './AgentKeys.tsx'
 import { ParentKeys } from './ParentKeys.tsx'
 import { keyTabs } from './search.ts'

@@ -1,5 +1,5 @@
 /** What the address of the keys says. */
-import { oneOf, present, type RawSearch, textOf } from '../parts/search-values.ts'
+import { oneOf, present, type RawSearch, textOf } from '../lib/search-values.ts'
 
 export const keyTabs = ['parent', 'agent'] as const
 

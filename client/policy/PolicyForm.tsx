@@ -10,7 +10,7 @@ import {
   Stack,
   Text,
 } from '@mantine/core'
-import { renderNumber } from '../parts/format.ts'
+import { renderNumber } from '../lib/format.ts'
 import type { ModelChoice, ModelPolicy } from '../types.ts'
 import { FallbacksField } from './FallbacksField.tsx'
 import { fromValue, listOptions, toValue } from './names.ts'

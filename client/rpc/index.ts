@@ -1,10 +1,11 @@
 /** `parley/client`: a typed client of a running Parley, for programs and pages. */
 import { createTRPCClient, type TRPCClient } from '@trpc/client'
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
-import type { AppRouter } from '../../src/rpc/router.ts'
+import type { AppRouter } from '../../src/server/api.ts'
 import { createDoorLink } from './link.ts'
 
 export { isTRPCClientError, TRPCClientError } from '@trpc/client'
+
 export type { AppRouter }
 
 /** What each operation takes, by room and verb. */

@@ -1,7 +1,8 @@
 /** How the typed door is spoken to: several calls in one request, each chat as a stream of its own. Measured in measurements.md 4. */
+
 import { httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@trpc/client'
 import superjson from 'superjson'
-import type { AppRouter } from '../../src/rpc/router.ts'
+import type { AppRouter } from '../../src/server/api.ts'
 
 /** Longer addresses are refused by some proxies. */
 const LONGEST_URL = 4_000

@@ -3,9 +3,9 @@ import { Code, Stack, Text, TextInput } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useState, useSyncExternalStore } from 'react'
 import { api } from '../api.ts'
+import { Dialog } from '../components/Dialog.tsx'
+import { DialogForm } from '../components/DialogForm.tsx'
 import { toFailure } from '../failure.ts'
-import { Dialog } from '../parts/Dialog.tsx'
-import { DialogForm } from '../parts/DialogForm.tsx'
 import {
   announceSignIn,
   forgetSessionEnd,

@@ -1,8 +1,8 @@
 /** The artifacts of the key, newest first, each with how it is doing. */
 import { Anchor, Button, Group, Progress, Stack, Text } from '@mantine/core'
-import { Ago } from '../parts/Ago.tsx'
-import { type Column, DataTable } from '../parts/DataTable.tsx'
-import { renderShare, renderSize } from '../parts/size.ts'
+import { Ago } from '../components/Ago.tsx'
+import { type Column, DataTable } from '../components/DataTable.tsx'
+import { renderShare, renderSize } from '../lib/format-size.ts'
 import { type Artifact, shareOf } from './artifacts.ts'
 import { kindNames, titleOf } from './kinds.ts'
 

@@ -1,6 +1,6 @@
 /** A file on its way: how far it is, and what can be done about it. */
 import { ActionIcon, Group, Progress, Stack, Text } from '@mantine/core'
-import { renderShare, renderSize } from '../parts/size.ts'
+import { renderShare, renderSize } from '../lib/format-size.ts'
 import { Icon } from '../shell/icons.tsx'
 import { cancelUpload, dismissUpload, type LocalUpload, pauseUpload, resumeUpload } from './uploader.ts'
 

@@ -2,7 +2,7 @@
 import { Button, FileButton, Group, Progress, Stack, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { renderShare, renderSize } from '../parts/size.ts'
+import { renderShare, renderSize } from '../lib/format-size.ts'
 import { findKind } from './kinds.ts'
 import { addUpload, forgetUnfinished, type UnfinishedUpload } from './uploader.ts'
 

@@ -1,5 +1,5 @@
 /** What the address of the uploads says. */
-import { present, type RawSearch, textOf } from '../parts/search-values.ts'
+import { present, type RawSearch, textOf } from '../lib/search-values.ts'
 
 export interface UploadsSearch {
   /** The artifact after which the page of the list begins. */

@@ -1,27 +1,8 @@
 /** One chart, what its colors mean, and the figures it is drawn from. */
 import { Group, Stack, Text, Title } from '@mantine/core'
-import { type Column, DataTable } from '../parts/DataTable.tsx'
+import { type Column, DataTable } from '../components/DataTable.tsx'
 import type { Line } from './lines.ts'
-import { BarPlot, LinePlot } from './plots.tsx'
-import type { Grouping } from './search.ts'
-
-export interface Series {
-  readonly name: string
-  /** For CSS. */
-  readonly color: string
-  /** Null where nothing was measured. */
-  readonly read: (line: Line) => number | null
-}
-
-export interface ChartPanelProps {
-  readonly title: string
-  readonly by: Grouping
-  readonly lines: readonly Line[]
-  readonly series: readonly Series[]
-  /** Days can be joined by lines; agents, models and keys cannot. */
-  readonly shape: 'bars' | 'lines'
-  readonly render: (value: number) => string
-}
+import { BarPlot, type ChartPanelProps, LinePlot } from './plots.tsx'
 
 export function ChartPanel(props: ChartPanelProps) {
   const { title, by, series, lines } = props

@@ -1,9 +1,10 @@
 /** The charts of usage, each with its figures as a table beneath; loaded when they are wanted. */
-import { SimpleGrid } from '@mantine/core'
-import { renderCompact, renderShortTime } from '../parts/format-short.ts'
-import { ChartPanel, type Series } from './ChartPanel.tsx'
 import './usage.css'
+import { SimpleGrid } from '@mantine/core'
+import { renderCompact, renderShortTime } from '../lib/format-short.ts'
+import { ChartPanel } from './ChartPanel.tsx'
 import type { Line } from './lines.ts'
+import type { Series } from './plots.tsx'
 import type { ShownUsage } from './use-usage.ts'
 
 /** More bars than these cannot be told apart; the table has them all. */

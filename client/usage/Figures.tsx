@@ -1,6 +1,6 @@
 /** The four figures one asks for first. */
 import { SimpleGrid, Stack, Text } from '@mantine/core'
-import { renderCount, renderMilliseconds, renderNumber } from '../parts/format.ts'
+import { renderCount, renderMilliseconds, renderNumber } from '../lib/format.ts'
 import type { Sums } from './lines.ts'
 
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 })

@@ -1,6 +1,6 @@
 /** Every figure there is, a line each, and what they add up to. */
-import { type Column, DataTable } from '../parts/DataTable.tsx'
-import { renderMilliseconds, renderNumber } from '../parts/format.ts'
+import { type Column, DataTable } from '../components/DataTable.tsx'
+import { renderMilliseconds, renderNumber } from '../lib/format.ts'
 import type { Line } from './lines.ts'
 import type { ShownUsage } from './use-usage.ts'
 

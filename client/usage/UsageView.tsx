@@ -1,8 +1,8 @@
 /** Usage in figures, charts and tables; on its own page, and for everybody's calls in the administration. */
 import { Button, Stack } from '@mantine/core'
 import { lazy, Suspense } from 'react'
-import { saveText } from '../parts/save-text.ts'
-import { Empty, Failed, Loading } from '../parts/states.tsx'
+import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
+import { saveText } from '../lib/save-text.ts'
 import { toCsv } from './csv.ts'
 import { Figures } from './Figures.tsx'
 import type { UsageSearch } from './search.ts'

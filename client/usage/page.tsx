@@ -1,6 +1,6 @@
 /** What was called, by whom, and how long it took. */
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { PageHeader } from '../parts/PageHeader.tsx'
+import { PageHeader } from '../components/PageHeader.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { UsageView } from './UsageView.tsx'
 

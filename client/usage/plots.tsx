@@ -10,8 +10,9 @@ import {
   XAxis,
   YAxis,
 } from 'recharts'
-import type { ChartPanelProps } from './ChartPanel.tsx'
 import { renderShortDay } from './days.ts'
+import type { Line } from './lines.ts'
+import type { Grouping } from './search.ts'
 
 const HEIGHT = 200
 const ROW_HEIGHT = 34
@@ -139,4 +140,22 @@ function LyingBars(props: ChartPanelProps) {
       </BarChart>
     </ResponsiveContainer>
   )
+}
+
+export interface Series {
+  readonly name: string
+  /** For CSS. */
+  readonly color: string
+  /** Null where nothing was measured. */
+  readonly read: (line: Line) => number | null
+}
+
+export interface ChartPanelProps {
+  readonly title: string
+  readonly by: Grouping
+  readonly lines: readonly Line[]
+  readonly series: readonly Series[]
+  /** Days can be joined by lines; agents, models and keys cannot. */
+  readonly shape: 'bars' | 'lines'
+  readonly render: (value: number) => string
 }

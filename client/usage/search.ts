@@ -1,5 +1,5 @@
 /** What the address of the usage says: whose calls, of which days, summed up by what. */
-import { dayOf, oneOf, present, type RawSearch, textOf } from '../parts/search-values.ts'
+import { dayOf, oneOf, present, type RawSearch, textOf } from '../lib/search-values.ts'
 
 export const groupings = ['day', 'agent', 'model', 'key'] as const
 export type Grouping = (typeof groupings)[number]

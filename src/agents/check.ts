@@ -1,6 +1,6 @@
 /** Tells whoever is still typing what is wrong with a definition, by the same rules that saving it would go by. */
 import { z } from 'zod'
-import { ServiceError } from '../errors.ts'
+import { ServiceError } from '../lib/errors.ts'
 import type { DefinitionText } from './agents.ts'
 import { AgentDefinition, parseDefinition } from './definition.ts'
 

@@ -1,25 +1,56 @@
 /** What an agent definition is: its rules, how its text is read, and how it is rendered as Markdown. */
 import { z } from 'zod'
-import { ServiceError } from '../errors.ts'
-import { FilledText, isRecord, Label, listOf, mappingOf, Text, withoutNulls } from './fields.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { isRecord, type Path } from '../lib/formats/json.ts'
+import {
+  findSchemaFault,
+  findSizeProblem,
+  type JsonSchema,
+  orMissing,
+  Text,
+} from '../lib/formats/json-schema.ts'
+import { offsetOf, readYaml, refuse } from '../lib/formats/yaml.ts'
+import { pageToolPrefix, type ServerTool, ToolName } from '../tools/tools.ts'
 import { cutEntry, joinFrontMatter, splitFrontMatter } from './front-matter.ts'
-import { type Path, refuse } from './refusal.ts'
-import { findSchemaFault, findSizeProblem } from './tool-schema.ts'
-import { offsetOf, readYaml } from './yaml.ts'
+
+const longestLabel = 200
+
+export const FilledText = Text.refine((text) => text.trim() !== '', 'must not be blank')
+
+/** What may stand in a heading or a menu. Security: 2.5 (names). */
+export const Label = FilledText.refine(
+  (text) => !/\p{Cc}/u.test(text),
+  'must not contain control characters',
+).refine(
+  (text) => text.length <= longestLabel || [...text].length <= longestLabel,
+  `must be at most ${longestLabel} characters`,
+)
+
+export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
+  return z.array(item, { error: orMissing('must be a list') })
+}
+
+/** A mapping in which a null is as good as leaving its key out. */
+export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
+  return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
+}
+
+/** A record without those of its keys that hold null; anything else as it is. */
+export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
+  if (!isRecord(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).filter(([key, held]) => held !== null || !keys.includes(key)),
+  )
+}
 
 const largestTextBytes = 256 * 1024
+
 const mostTools = 128
+
 const mostOrigins = 100
-const pageToolPrefix = 'postMessage_'
 
 /** How a definition is written: YAML, or Markdown with the configuration as front matter. Decision: 6. */
 export type DefinitionFormat = 'yaml' | 'markdown'
-
-/** What a tool of this server may be called. */
-export const ToolName = Text.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -').refine(
-  (name) => !name.startsWith(pageToolPrefix),
-  `must not start with ${pageToolPrefix}, which marks the tools of a page`,
-)
 
 /** A server-side tool, as it was written: its name alone, or with its description, its schema and what else it has. */
 export const AgentTool = z.union(
@@ -38,6 +69,7 @@ export const AgentTool = z.union(
   ],
   { error: 'must be the name of a tool, or a mapping with its name' },
 )
+
 export type AgentTool = z.infer<typeof AgentTool>
 
 const Tools = listOf(AgentTool)
@@ -71,6 +103,7 @@ export const PageTools = z.preprocess(
     error: 'must be all, or a mapping with either restricted or blocked',
   }),
 )
+
 export type PageTools = z.infer<typeof PageTools>
 
 /** How the agent speaks. Contract: Agent, `behavior`. */
@@ -80,6 +113,7 @@ export const AgentBehavior = mappingOf(
     { error: 'must be a mapping' },
   ),
 )
+
 export type AgentBehavior = z.infer<typeof AgentBehavior>
 
 /** An origin as `frame-ancestors` takes it: nothing that could end the directive, `*.` for every host below. */
@@ -100,6 +134,7 @@ export const AgentEmbed = mappingOf(
     { error: 'must be a mapping' },
   ),
 )
+
 export type AgentEmbed = z.infer<typeof AgentEmbed>
 
 /** What an agent is. Keys it does not name stay in the text and mean nothing. Contract: Agent; Decision: 6. */
@@ -119,6 +154,7 @@ export const AgentDefinition = mappingOf(
     embed: AgentEmbed.optional(),
   }),
 )
+
 export type AgentDefinition = z.infer<typeof AgentDefinition>
 
 /**
@@ -203,4 +239,21 @@ function mostSpecific(issue: Issue): Issue {
   const meant =
     deeper.find(({ input }) => input !== undefined) ?? (deeper.length === 1 ? deeper[0] : undefined)
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] }
+}
+
+/** A tool, as far as it is known here; a caller may know more of one that nobody here runs. */
+export interface DescribedTool {
+  readonly name: string
+  readonly description: string | undefined
+  readonly inputSchema: JsonSchema | undefined
+}
+
+/** The agent's definition wins, field by field. Decision: 7 (An agent turn). */
+export function describeTool(tool: AgentTool, known: ServerTool | undefined): DescribedTool {
+  const { description, inputSchema } = typeof tool === 'string' ? {} : tool
+  return {
+    name: toolName(tool),
+    description: description ?? known?.description,
+    inputSchema: inputSchema ?? known?.inputSchema,
+  }
 }

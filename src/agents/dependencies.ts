@@ -1,14 +1,13 @@
 /** What this module needs of the rest of the service. */
-
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
-import type { KeyDirectory } from '../keys/directory.ts'
-import type { Sealer } from '../keys/seal.ts'
+import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Random } from '../lib/random.ts'
+import type { Random } from '../lib/ids.ts'
+import type { Sealer } from '../lib/sealer.ts'
 import type { ModelCatalogue } from '../models/catalogue.ts'
-import type { Toolbox } from '../tools/tool.ts'
-import type { UsageBooks } from '../usage/books.ts'
+import type { Toolbox } from '../tools/tools.ts'
+import type { UsageBooks } from '../usage/tracker.ts'
 
 export interface Dependencies {
   readonly db: Database

@@ -1,7 +1,6 @@
 /** The rendered form of an agent: its configuration as front matter between two lines `---`, then its instructions. */
 import { isScalar, type Pair, type ParsedNode } from 'yaml'
-import { refuse } from './refusal.ts'
-import type { YamlMapping } from './yaml.ts'
+import { refuse, type YamlMapping } from '../lib/formats/yaml.ts'
 
 /** A Markdown text taken apart; offsets into the one are offsets into the other. */
 export interface FrontMatter {

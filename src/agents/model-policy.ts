@@ -1,15 +1,13 @@
 /** What an owner can do with an agent's model policy: read it, and replace it. */
-
-import type { Actor } from '../audit/actor.ts'
-import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import { ServiceError } from '../errors.ts'
-import { lockTenant } from '../keys/keys.ts'
+import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
+import { lockTenant } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
 import { isAllowed, type ModelPolicy } from '../models/policy.ts'
 import { getBudget, writeBudget } from '../usage/budgets.ts'
-import { agentNotFound, getAgent } from './agents.ts'
+import { getAgent } from './agents.ts'
+import { type AgentDirectory, agentNotFound } from './cache.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { AgentDirectory } from './directory.ts'
 import {
   type AgentModelPolicy,
   type ModelPolicyBody,

@@ -1,6 +1,5 @@
 /** The wire shapes of model policies, and how a policy is rendered into them. */
 import { z } from 'zod'
-import type { ModelRoute } from '../models/catalogue.ts'
 import {
   findDefaultModel,
   isSameRoute,
@@ -9,9 +8,10 @@ import {
   type ModelName,
   type ModelPolicy,
 } from '../models/policy.ts'
+import type { ModelRoute } from '../providers/provider.ts'
 import type { Budget, getBudget } from '../usage/budgets.ts'
+import type { Agent } from './cache.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { Agent } from './directory.ts'
 import { AgentReference } from './schema.ts'
 
 const MOST_ALLOWED = 200

@@ -2,10 +2,9 @@
 import { z } from 'zod'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { type AgentPage, openAgentKey } from './agents.ts'
-import { AgentBehavior, AgentTool, PageTools, toolName } from './definition.ts'
+import type { Agent } from './cache.ts'
+import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import { describeTool } from './described-tool.ts'
-import type { Agent } from './directory.ts'
 import type { AgentVersionRow } from './store.ts'
 
 const agentId = z.string().meta({ description: 'The agent, `agent-` and 20 characters.' })

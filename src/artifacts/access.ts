@@ -1,6 +1,6 @@
 /** Who may upload and open an artifact. Decision: 9. */
-import { ServiceError } from '../errors.ts'
-import type { ParentCaller, TokenCaller } from '../keys/schema.ts'
+import { ServiceError } from '../lib/errors.ts'
+import type { ParentCaller, TokenCaller } from '../operations/operation.ts'
 
 /** An owner, with a key or in the console, or whoever has a token. An owner may do everything with what is theirs. */
 export type ArtifactCaller = ParentCaller | TokenCaller
@@ -34,4 +34,22 @@ export function assertFor(caller: ArtifactCaller, id: string, found: Subject | u
 
 export function wrongArtifact(): ServiceError {
   return new ServiceError('insufficient_permissions', 'This token is for another artifact.')
+}
+
+export function artifactNotFound(): ServiceError {
+  return new ServiceError('not_found', 'There is no such artifact.')
+}
+
+/** What somebody is told who was writing until another client, or the same one again, went on. */
+export function takenOver(): ServiceError {
+  return locked('Another request goes on with this upload.')
+}
+
+/** What somebody is told who wanted to write into what is gone by now. */
+export function removedMeanwhile(): ServiceError {
+  return new ServiceError('not_found', 'The upload was removed meanwhile.')
+}
+
+export function locked(message: string): ServiceError {
+  return new ServiceError('locked', message, { retryAfterSeconds: 1 })
 }

@@ -1,17 +1,16 @@
 /** What this module needs of the rest of the service. */
-
 import type { Logger } from 'pino'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Converter } from '../conversion/conversion.ts'
 import type { Database } from '../db/database.ts'
-import type { KeyDirectory } from '../keys/directory.ts'
-import type { Sealer } from '../keys/seal.ts'
+import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Random } from '../lib/random.ts'
-import type { Metrics } from '../observability/metrics.ts'
-import type { Tracing } from '../observability/tracing.ts'
-import type { SharedState } from '../shared-state/shared-state.ts'
-import type { OnUploadComplete } from '../tools/host.ts'
+import type { Random } from '../lib/ids.ts'
+import type { Sealer } from '../lib/sealer.ts'
+import type { SharedState } from '../replicas/replicas.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
+import type { OnUploadComplete } from './metadata.ts'
 
 export interface Dependencies {
   readonly config: Config

@@ -1,10 +1,13 @@
 /** A tenant's artifacts as they are listed, whatever state they are in: all of them, or one. */
+
+import type { Selectable } from 'kysely'
 import { z } from 'zod'
-import { type Page, type PageQuery, readPage } from '../db/page.ts'
+import type { Database } from '../db/database.ts'
+import type { ArtifactTable } from '../db/tables.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { artifactNotFound } from './artifacts.ts'
+import { type Page, type PageQuery, readPage } from '../lib/page.ts'
+import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type ListedArtifactRow, listArtifactPage } from './listing-store.ts'
 import { ArtifactStatus, renderStatus } from './schema.ts'
 import { findArtifact, isUpload } from './store.ts'
 
@@ -71,4 +74,29 @@ export function renderListed(row: ListedArtifactRow): z.output<typeof ListedArti
     createdAt: row.created_at,
     finishedAt: row.finished_at,
   }
+}
+
+export type ListedArtifactRow = Selectable<ArtifactTable>
+
+/** A part of the tenant's uploads, newest first: those after that one. Reserved ids, and what expired by `now`, are left out. */
+export async function listArtifactPage(
+  db: Database,
+  tenantId: string,
+  now: number,
+  limit: number,
+  after: Pick<ListedArtifactRow, 'id' | 'created_at'> | undefined,
+): Promise<ListedArtifactRow[]> {
+  let query = db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where('parent_key_id', '=', tenantId)
+    .where('state', '!=', 'unknown')
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+    .limit(limit)
+  if (after !== undefined) {
+    query = query.where((row) =>
+      row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)),
+    )
+  }
+  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }

@@ -1,10 +1,16 @@
 /** Does what is left to do once an upload is complete: makes the artifact ready, and tells the host of it. */
-
-import type { Bus } from '../shared-state/bus.ts'
+import type { Bus } from '../replicas/bus.ts'
+import type { GrowingStore } from '../storage/blobs.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type ConversionDeps, createConversionWork } from './jobs/conversion.ts'
-import { createDeliveryWork } from './jobs/delivery.ts'
-import { createRunner, type RunnerOptions } from './jobs/runner.ts'
+import {
+  type ArtifactChanges,
+  createArtifactChanges,
+  createUploadsUnderWay,
+  type UploadsUnderWay,
+} from './events.ts'
+import { type ConversionDeps, createConversionWork } from './jobs/convert.ts'
+import { createDeliveryWork } from './jobs/deliver.ts'
+import { createRunner, type RunnerOptions } from './jobs/queue.ts'
 import { countJobs } from './jobs/store.ts'
 
 export interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUploadComplete' | 'tracing'> {
@@ -96,5 +102,31 @@ function createFailureTeller({
     log.warn(what, 'onUploadComplete failed; it is called again')
     toldAtMs = clock.monotonic()
     untold = 0
+  }
+}
+
+export interface ArtifactDesk {
+  /** Where their bytes lie. */
+  readonly store: GrowingStore
+  readonly changes: ArtifactChanges
+  readonly underWay: UploadsUnderWay
+  readonly processing: Processing
+  /** Ends what is under way, and gives back what the stores hold. */
+  close(): Promise<void>
+}
+
+export function createArtifactDesk(deps: Omit<ProcessingDeps, 'changes'>): ArtifactDesk {
+  const { store, workFolder, bus } = deps
+  const changes = createArtifactChanges(bus)
+  const processing = createProcessing({ ...deps, changes })
+  return {
+    store,
+    changes,
+    underWay: createUploadsUnderWay(bus),
+    processing,
+    async close() {
+      await processing.close()
+      await Promise.all([store.blobs.close(), workFolder.close()])
+    },
   }
 }

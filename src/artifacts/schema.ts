@@ -1,8 +1,16 @@
 /** The wire shapes of artifacts, and how one is rendered into them. */
+
 import { z } from 'zod'
-import { artifactKinds } from './kinds.ts'
-import type { Reservation } from './reserve.ts'
-import type { ArtifactView } from './status.ts'
+import type { ArtifactViewRow } from './store.ts'
+
+export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as const
+
+export type ArtifactKind = (typeof artifactKinds)[number]
+
+/** An id in the one spelling it is kept in; undefined for anything but a UUID. */
+export function parseArtifactId(text: string): string | undefined {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text) ? text.toLowerCase() : undefined
+}
 
 const uuid = z.guid('is not a UUID').toLowerCase()
 const unixTime = z.int().meta({ description: 'Unix seconds.' })
@@ -122,3 +130,17 @@ export function renderReservation({ id, uploadToken, viewToken, expiresAt, uploa
     upload_url: uploadUrl,
   }
 }
+
+/** Longest wait of `Prefer`. Decision: 9. */
+export const MAX_WAIT_SECONDS = 30
+
+/** What whoever asked gets; `expiresAt` is in Unix seconds. */
+export interface Reservation {
+  readonly id: string
+  readonly uploadToken: string
+  readonly viewToken: string
+  readonly expiresAt: number
+  readonly uploadUrl: string
+}
+
+export type ArtifactView = ArtifactViewRow

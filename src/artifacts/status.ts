@@ -1,25 +1,31 @@
 /** How an artifact is doing: asked for once, awaited, or watched. */
-
 import { setTimeout as wait } from 'node:timers/promises'
-import { ServiceError } from '../errors.ts'
 import { unixSeconds } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { addressGroup } from '../operations/authorize.ts'
+import { type Call, type CallContext, EventStream } from '../operations/operation.ts'
+import type { SlotOwner } from '../replicas/stream-limiter.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { ArtifactDesk } from './desk.ts'
-import { type ArtifactStatus, renderStatus } from './schema.ts'
-import { type ArtifactViewRow, findViewRow } from './store.ts'
-
-export type ArtifactView = ArtifactViewRow
+import type { ArtifactDesk } from './processing.ts'
+import {
+  type ArtifactStatus,
+  type ArtifactStatusQuery,
+  type ArtifactView,
+  MAX_WAIT_SECONDS,
+  renderStatus,
+} from './schema.ts'
+import { findViewRow } from './store.ts'
 
 type StatusDeps = Pick<Dependencies, 'db' | 'clock'>
+
 type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys'> & { readonly artifacts: ArtifactDesk }
 
 /** Changes that other processes make are not announced here. */
 const LOOK_EVERY_MS = 2_000
+
 /** Progress is told at most four times a second. */
 const PROGRESS_EVERY_MS = 250
-/** Longest wait of `Prefer`. Decision: 9. */
-export const MAX_WAIT_SECONDS = 30
 
 /**
  * The status of an artifact; `unknown` for what the caller's tenant never began to upload. It reads one row and waits for nobody.
@@ -112,4 +118,56 @@ class News {
     await wait(ms, undefined, { signal: AbortSignal.any([signal, awake.signal]) }).catch(() => {})
     this.hasArrived = false
   }
+}
+
+type SlotDeps = Dependencies & { readonly artifacts: ArtifactDesk }
+
+/** Decision: 9 (Status; beyond polling). */
+export function answerStatus(
+  call: Call<SlotDeps, ArtifactCaller, ArtifactStatusQuery>,
+): EventStream | Promise<ArtifactStatus> {
+  const { context, input } = call
+  const { deps, caller } = context
+  const { artifact_id: id } = input
+  if (call.wantsEvents) return new EventStream(encode(watchInSlot(call, id)), tellFailure)
+  const waitSeconds = readWaitSeconds(input.prefer)
+  // The signal costs something, so it is not asked for without need.
+  if (waitSeconds === undefined) return readStatus(deps, caller, id)
+  context.setHeader('Preference-Applied', `wait=${waitSeconds}`)
+  return awaitStatus(deps, caller, id, { waitMs: waitSeconds * 1000, signal: call.signal })
+}
+
+/** Watches, as one of the streams the caller may have open at once. @throws ServiceError `rate_limit_exceeded` */
+export async function* watchInSlot(
+  { context, signal }: Pick<Call<SlotDeps, ArtifactCaller, unknown>, 'context' | 'signal'>,
+  id: string,
+): AsyncGenerator<ArtifactStatus, void, void> {
+  const giveBack = await context.deps.shared.streams.take(slotOwners(context))
+  try {
+    yield* watchStatus(context.deps, context.caller, id, signal)
+  } finally {
+    giveBack()
+  }
+}
+
+/** Decision: 2 (`PARLEY_MAX_STREAMS_…`): a token may be in a page that anybody opens, so its address counts. */
+function slotOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, SlotDeps>): SlotOwner[] {
+  const { streams } = deps.config.limits
+  if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
+  const key = `watch:${caller.artifactId}:${addressGroup(arrival.clientAddress)}`
+  return [{ key, limit: streams.address }]
+}
+
+async function* encode(statuses: AsyncIterable<ArtifactStatus>): AsyncGenerator<Uint8Array, void, void> {
+  for await (const status of statuses) yield Buffer.from(`data: ${JSON.stringify(status)}\n\n`)
+}
+
+function tellFailure({ message }: ServiceError): Uint8Array {
+  return Buffer.from(`event: error\ndata: ${JSON.stringify({ ok: false, error: message })}\n\n`)
+}
+
+/** The seconds of `Prefer: wait=N`; undefined where nothing is preferred that is known here. Protocol: RFC 7240, 4.3. */
+export function readWaitSeconds(header: string | undefined): number | undefined {
+  const [, digits] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(header ?? '') ?? []
+  return digits === undefined ? undefined : Math.min(Number(digits), MAX_WAIT_SECONDS)
 }

@@ -1,15 +1,16 @@
 /** Writes a whole installation into one archive, while a server is at work on it. */
+
 import { createReadStream } from 'node:fs'
 import { readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import packageJson from '../../package.json' with { type: 'json' }
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { acquireLock, isLockTaken } from '../db/lock.ts'
 import { countRows, examineCopy, openSnapshotSource, type SnapshotSource } from '../db/snapshot.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, makeFolder } from '../storage/folder.ts'
-import { type Collected, collect } from './collecting.ts'
+import { type Collected, collect } from './collect.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   DATABASE,
@@ -25,7 +26,7 @@ import {
 } from './manifest.ts'
 import type { Output } from './output.ts'
 import { type ByteSource, openByteSource } from './sources.ts'
-import { type Entry, renderTar, toEntry } from './tar-writing.ts'
+import { type Entry, renderTar, toEntry } from './tar-writer.ts'
 
 /** The folder, inside the data directory, of the copy of the database while it is written into the archive. */
 export const BACKUP_FOLDER = '.backup'

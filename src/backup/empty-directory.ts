@@ -3,7 +3,7 @@ import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { databaseName, listForeign, makeDataDirectory } from '../db/data-directory.ts'
 import { acquireLock, type DirectoryLock, isLockTaken, lockName } from '../db/lock.ts'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import { makeFolder } from '../storage/folder.ts'
 
 /**

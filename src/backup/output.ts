@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip, createZstdCompress } from 'node:zlib'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, syncFolder } from '../storage/folder.ts'
 
 export interface Output {

@@ -2,18 +2,18 @@
 import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { countRows, type ExaminedCopy, examineCopy } from '../db/snapshot.ts'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, syncFolder } from '../storage/folder.ts'
-import { type CopiedBytes, copyIntoBucket } from './bucket-stores.ts'
+import { type CopiedBytes, copyIntoBucket } from './copy-to-bucket.ts'
 import type { Dependencies } from './dependencies.ts'
 import { claimEmptyDirectory } from './empty-directory.ts'
-import { extract } from './extracting.ts'
+import { extract } from './extract.ts'
 import { DATABASE, type Manifest, SECRET } from './manifest.ts'
 import { findBytes } from './on-disk.ts'
 import { listNeeded } from './store.ts'
-import { damaged } from './tar-reading.ts'
+import { damaged } from './tar-reader.ts'
 
 /** What a restore came to. */
 export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {

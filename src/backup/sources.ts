@@ -1,15 +1,14 @@
 /** Where a backup takes bytes from: the data directory, where it can hold on to them, or a bucket, where it cannot. */
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
-import { ServiceError } from '../errors.ts'
-import { wholeOf } from '../storage/blobs.ts'
-import type { GrowingStore } from '../storage/growing.ts'
-import { Hold } from '../storage/hold.ts'
-import { openBucketStores } from './bucket-stores.ts'
+import type { Config } from '../config/config.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { type GrowingStore, wholeOf } from '../storage/blobs.ts'
+import { Hold } from '../storage/pins.ts'
+import { openBucketStores } from './copy-to-bucket.ts'
 import type { Dependencies } from './dependencies.ts'
 import { toEntryName } from './manifest.ts'
 import type { NeededBlob, StoreName } from './store.ts'
-import type { Entry } from './tar-writing.ts'
+import type { Entry } from './tar-writer.ts'
 
 /**
  * What became of a blob that was asked for: it is `held` until the end, is handed over as an entry that must be written now, is

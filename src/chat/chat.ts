@@ -1,17 +1,20 @@
 /** Answers a chat request, as one object or as a stream: the one verb behind every way to chat. */
 
-import type { Caller } from '../keys/schema.ts'
+import { newId } from '../lib/ids.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
-import { EventStream, JsonBytes } from '../rpc/answer.ts'
-import { addressGroup } from '../rpc/authorize.ts'
-import type { CallContext } from '../rpc/context.ts'
-import type { SlotOwner } from '../shared-state/stream-slots.ts'
-import type { Booking } from '../usage/booking.ts'
+import { addressGroup } from '../operations/authorize.ts'
+import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
+import { beginChatCalls } from '../providers/call-span.ts'
+import type { AnswerNames, ChatRequest } from '../providers/chat-api.ts'
+import { toCallerError, toInterruption } from '../providers/failures.ts'
+import { type AttemptDeps, Attempts, Deadline } from '../providers/retry.ts'
+import type { GiveBack, SlotOwner } from '../replicas/stream-limiter.ts'
+import type { Booking } from '../usage/tracker.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { OnAnswering } from './rounds.ts'
-import { collect, runTurn } from './run-turn.ts'
-import type { ChatRequest } from './schema.ts'
-import { prepareTurn, type Turn, type TurnTrial } from './turn.ts'
+import { backendBody, prepareTurn, type Turn, type TurnTrial } from './prepare-turn.ts'
+import { askForStream } from './streamed-answer.ts'
+import { type ModelAnswer, newNames, type OnAnswering, Rounds } from './tool-loop.ts'
+import { askForWhole } from './whole-answer.ts'
 
 /** What is particular to an answer that an owner tries out. */
 export interface ChatTrial extends TurnTrial {
@@ -71,4 +74,118 @@ function slotOwners({ deps, caller, arrival }: CallContext<Caller, Dependencies>
     { key: `agent:${caller.agentId}`, limit: streams.agent },
     { key: `agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limit: streams.address },
   ]
+}
+
+type TurnDeps = Pick<Dependencies, 'config' | 'clock' | 'random'> & AttemptDeps
+
+/** What a turn takes hold of before it asks a model. Each is let go of when the turn ends, however it ends. */
+export interface TurnResources {
+  /** Takes what an open stream counts against; throws when there is none left. */
+  readonly takeSlots: () => Promise<GiveBack> | GiveBack
+  /** Opens the usage record; throws when a budget is spent. */
+  readonly beginUsage: () => Promise<Booking>
+  /** Called once, before the first byte of the answer. */
+  readonly onAnswering: OnAnswering
+}
+
+/**
+ * The answer: events as the model writes them when the request asks for a stream, else one piece that is the whole object.
+ * @throws ServiceError before the first piece with the failure's own status, later as an interruption.
+ */
+export async function* runTurn(
+  deps: TurnDeps,
+  turn: Turn,
+  client: AbortSignal,
+  { takeSlots, beginUsage, onAnswering }: TurnResources,
+): AsyncGenerator<Uint8Array, void, void> {
+  const isStream = turn.request.stream === true
+  const ask = isStream ? askForStream : askForWhole
+  const attempts = new Attempts(deps, turn.routes, beginChatCalls(turn.trace.span, turn.request))
+  const rounds = new Rounds(turn)
+  let names: AnswerNames | undefined
+  let hasBegun = false
+  let usage: Booking | undefined
+  let releaseSlots: GiveBack | undefined
+  let deadline: Deadline | undefined
+  let answer: ModelAnswer | undefined
+  try {
+    if (isStream) releaseSlots = await takeSlots()
+    deadline = new Deadline(client, ...timeoutsOf(deps.config, isStream))
+    usage = await beginUsage()
+    const { signal } = deadline
+
+    const begin = () => {
+      if (hasBegun) return
+      hasBegun = true
+      deadline?.begin()
+      attempts.commit()
+      usage?.answering(attempts.route.backend.name, attempts.route.model)
+      onAnswering(attempts)
+    }
+    for (;;) {
+      answer = await attempts.run(signal, ({ backend, model }, span) =>
+        ask(backend, { body: backendBody(rounds.request, model, isStream), signal }, span, {
+          choices: turn.request.n ?? 1,
+          holdsCalls: turn.tools !== undefined,
+          continued: names,
+          newNames: () => newNames(deps, model),
+          newCallId: () => newId('call_', 24, deps.random),
+        }),
+      )
+      try {
+        for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
+          begin()
+          usage.sent(piece)
+          yield piece
+        }
+      } catch (thrown) {
+        attempts.breakOff(thrown)
+        answer.fail(thrown)
+        throw thrown
+      } finally {
+        usage.used(answer.usage, answer.text)
+      }
+      // Its connection is free before any tool runs.
+      await answer.close()
+      rounds.used(answer.usage)
+      names ??= answer.names
+      const calls = answer.callsOf(0)
+      if (rounds.isLast(calls)) {
+        begin()
+        yield* answer.finish(turn, rounds, names)
+        break
+      }
+      await rounds.goOn(answer.message(), calls, signal)
+    }
+    await usage.end('ok')
+  } catch (thrown) {
+    const failure = hasBegun && isStream ? toInterruption(thrown) : toCallerError(thrown)
+    turn.trace.end(failure)
+    await usage?.fail(failure, client)
+    throw failure
+  } finally {
+    // Also where nobody reads the answer any more; what has ended above ends once.
+    releaseSlots?.()
+    deadline?.release()
+    await answer?.close()
+    await usage?.end('left')
+    turn.trace.end()
+  }
+}
+
+/** A whole answer is the piece it consists of. */
+export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const collected: Uint8Array[] = []
+  for await (const piece of pieces) collected.push(piece)
+  return collected.length === 1 ? (collected[0] as Uint8Array) : Buffer.concat(collected)
+}
+
+/** Until the first piece, and from there to the end. */
+function timeoutsOf(
+  { timings }: Pick<Dependencies, 'config'>['config'],
+  isStream: boolean,
+): [number, number] {
+  return isStream
+    ? [timings.backendFirstEventMs, timings.streamMaxMs]
+    : [timings.backendTotalMs, timings.backendTotalMs]
 }

@@ -1,16 +1,15 @@
 /** What this module needs of the rest of the service. */
-
 import type { Logger } from 'pino'
-import type { AgentDirectory } from '../agents/directory.ts'
-import type { Config } from '../config.ts'
+import type { AgentDirectory } from '../agents/cache.ts'
+import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Random } from '../lib/random.ts'
+import type { Random } from '../lib/ids.ts'
 import type { ModelCatalogue } from '../models/catalogue.ts'
-import type { Metrics } from '../observability/metrics.ts'
-import type { SharedState } from '../shared-state/shared-state.ts'
-import type { Toolbox } from '../tools/tool.ts'
-import type { UsageBooks } from '../usage/books.ts'
-import type { Breakers } from './breaker.ts'
+import type { Breakers } from '../providers/retry.ts'
+import type { SharedState } from '../replicas/replicas.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Toolbox } from '../tools/tools.ts'
+import type { UsageBooks } from '../usage/tracker.ts'
 
 export interface Dependencies {
   readonly config: Config

@@ -1,5 +1,5 @@
 /** Puts streamed tool calls together, and makes their deltas what every client can read. */
-import { BackendFailure } from './backend.ts'
+import { BackendFailure } from '../providers/provider.ts'
 
 /** A whole tool call, as a message carries it; fields a provider adds stay. Contract: Chat message (`tool_calls`). */
 export interface ToolCall {

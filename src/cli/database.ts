@@ -1,9 +1,11 @@
 /** Opens the installation's database for one command, beside a running server or without one. */
-import type { Config } from '../config.ts'
+
+import type { Config } from '../config/config.ts'
+import { loadConfig } from '../config/parse.ts'
 import type { Database } from '../db/database.ts'
 import { openDatabase, openOrCreateDatabase } from '../db/open.ts'
-import { StartupError } from '../startup-error.ts'
-import { readSettings } from './settings.ts'
+import { StartupError } from '../lib/errors.ts'
+import { printNotice } from './output.ts'
 
 /**
  * Works on the database of the data directory. With `create` the command may be the first to use it; whoever looks for something
@@ -26,4 +28,14 @@ export async function withDatabase(
   } finally {
     await close()
   }
+}
+
+/**
+ * The configuration; what its operator should know of it is told on standard error.
+ * @throws ConfigError
+ */
+export async function readSettings(): Promise<Config> {
+  const { config, warnings } = await loadConfig()
+  for (const warning of warnings) printNotice(`warning: ${warning}`)
+  return config
 }

@@ -48,3 +48,6 @@ export function toVisible(line: string): string {
     return code < 0x20 ? String.fromCharCode(0x2400 + code) : '\uFFFD'
   })
 }
+
+/** How the operator types the command: from a checkout, or where the package is installed. */
+export const commandName = import.meta.url.endsWith('.ts') ? 'npm run parley --' : 'npx parley'

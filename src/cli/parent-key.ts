@@ -1,8 +1,11 @@
 /** Which parent key a command works for, and how operators name one. */
+
+import { userInfo } from 'node:os'
 import type { Database } from '../db/database.ts'
-import { parseKey } from '../keys/format.ts'
-import { listParentKeys } from '../keys/keys.ts'
-import { StartupError } from '../startup-error.ts'
+import type { Actor } from '../identity/audit.ts'
+import { listParentKeys } from '../identity/keys.ts'
+import { parseKey } from '../lib/api-key.ts'
+import { StartupError } from '../lib/errors.ts'
 
 /**
  * The id, also where it was given with its prefix or as the whole key. What is none is not repeated: it may be a secret.
@@ -36,4 +39,17 @@ export async function chooseParentKey(db: Database, named: string | undefined): 
   if (others.length === 0) return only.id
   const candidates = active.map(({ id, name }) => `${id} (${name})`).join(', ')
   throw new StartupError(`There are several parent keys; choose one with --key: ${candidates}.`)
+}
+
+/** The operating system's user; a container may run as one that has a number only. */
+export function commandActor(): Actor {
+  return { kind: 'command', name: userName(), requestId: null, clientAddress: null }
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
 }

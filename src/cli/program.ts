@@ -1,10 +1,10 @@
 /** The words of the `parley` command, and how it ends when something goes wrong. */
+
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { ServiceError } from '../errors.ts'
-import { StartupError } from '../startup-error.ts'
-import { addAgentsCommands } from './agents.ts'
-import { addKeysCommands } from './keys.ts'
+import { ServiceError, StartupError } from '../lib/errors.ts'
+import { addAgentsCommands } from './commands/agents.ts'
+import { addKeysCommands } from './commands/keys.ts'
 import { printNotice, printResult } from './output.ts'
 
 /** Each has 20 connections to the database. */
@@ -35,34 +35,34 @@ function createProgram(): Command {
     .command('serve')
     .description('run the service')
     .option('--workers <count>', 'how many processes answer, on PostgreSQL only', parseWorkers, 1)
-    .action(async ({ workers }) => (await import('./serve.ts')).serve(workers))
+    .action(async ({ workers }) => (await import('./commands/serve.ts')).serve(workers))
   program
     .command('sign-in')
     .description('print a link that signs in to the console, once and within 15 minutes')
     .option('--json', 'print JSON')
-    .action(async ({ json }) => (await import('./sign-in.ts')).signIn(json))
+    .action(async ({ json }) => (await import('./commands/sign-in.ts')).signIn(json))
   addKeysCommands(program.command('keys').description('create, list, rotate and revoke parent keys'))
   addAgentsCommands(program.command('agents').description('list, read, apply, export and delete agents'))
   program
     .command('doctor')
     .description('check this machine, the settings and the data, and say what to do')
     .option('--json', 'print JSON')
-    .action(async ({ json }) => (await import('./doctor.ts')).doctor(json))
+    .action(async ({ json }) => (await import('./commands/doctor.ts')).doctor(json))
   program
     .command('migrate')
     .description('bring the database to this version and stop; `serve` does it by itself')
     .option('--json', 'print JSON')
-    .action(async ({ json }) => (await import('./migrate.ts')).migrate(json))
+    .action(async ({ json }) => (await import('./commands/migrate.ts')).migrate(json))
   program
     .command('backup <archive>')
     .description('write all rows and files into one archive (.tar, .tar.gz, .tar.zst; - for standard output)')
     .option('--json', 'print JSON')
-    .action(async (archive, { json }) => (await import('./backup.ts')).backup(archive, json))
+    .action(async (archive, { json }) => (await import('./commands/backup.ts')).backup(archive, json))
   program
     .command('restore <archive>')
     .description('fill an empty data directory from an archive (- for standard input)')
     .option('--json', 'print JSON')
-    .action(async (archive, { json }) => (await import('./restore.ts')).restore(archive, json))
+    .action(async (archive, { json }) => (await import('./commands/restore.ts')).restore(archive, json))
   program
     .command('store')
     .description('move the rows to another database')
@@ -71,12 +71,12 @@ function createProgram(): Command {
       'copy the data directory’s rows into the empty PostgreSQL database of DATABASE_URL, and compare',
     )
     .option('--json', 'print JSON')
-    .action(async ({ json }) => (await import('./store-copy.ts')).storeCopy(json))
+    .action(async ({ json }) => (await import('./commands/store-copy.ts')).storeCopy(json))
   program
     .command('openapi')
     .description('print the OpenAPI document')
     .option('--check', 'compare it with openapi.json instead; fails when they differ')
-    .action(async ({ check }) => (await import('./openapi.ts')).openapi(check))
+    .action(async ({ check }) => (await import('./commands/openapi.ts')).openapi(check))
   program
     .command('version')
     .description('print the version')

@@ -1,11 +1,11 @@
 /** What this module needs of the rest of the service. */
-import type { AgentDirectory } from '../agents/directory.ts'
-import type { Config } from '../config.ts'
+import type { AgentDirectory } from '../agents/cache.ts'
+import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
-import type { KeyDirectory } from '../keys/directory.ts'
+import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Random } from '../lib/random.ts'
-import type { UsageBooks } from '../usage/books.ts'
+import type { Random } from '../lib/ids.ts'
+import type { UsageBooks } from '../usage/tracker.ts'
 
 export interface Dependencies {
   readonly config: Config

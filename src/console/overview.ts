@@ -1,10 +1,9 @@
 /** Tells callers of the console who they are and what they have. */
-
-import { getParentKey, listKeysOfUser, type ParentKeyRow } from '../keys/keys.ts'
-import type { ParentCaller } from '../keys/schema.ts'
+import { getParentKey, listKeysOfUser, type ParentKeyRow } from '../identity/keys.ts'
+import { localAdministrator } from '../identity/sessions.ts'
+import { findUserByEmail, type UserRow } from '../identity/users.ts'
+import type { ParentCaller } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
-import { localAdministrator } from './sessions.ts'
-import { findUserByEmail, type UserRow } from './store.ts'
 
 /** What a call shows who is calling by: a key, a proxy's word, or the cookie that a one-time link has left. */
 export type SignedInBy = 'key' | 'proxy' | 'link'

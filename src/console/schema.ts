@@ -1,11 +1,10 @@
 /** The wire shapes of the console's own calls. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
-import type { ParentKeyRow } from '../keys/keys.ts'
-import { KeyRotation } from '../keys/schema.ts'
-import type { Claim, MovedThings } from './keys.ts'
+import { KeyRotation } from '../identity/key-schema.ts'
+import type { ParentKeyRow } from '../identity/keys.ts'
+import type { UserRow } from '../identity/users.ts'
 import type { Overview } from './overview.ts'
-import type { UserRow } from './store.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
 const publicKey = z.string().meta({ description: "A parent key's public part, never its secret." })
@@ -148,4 +147,19 @@ function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<typeof Cons
     created_at: row.created_at,
     last_used_at: row.last_used_at,
   }
+}
+
+/** What went from the automatic key to the claimed one. */
+export interface MovedThings {
+  readonly agents: number
+  readonly files: number
+  readonly artifacts: number
+  readonly usageDays: number
+  readonly usageCalls: number
+}
+
+/** A claimed key, by its public id. */
+export interface Claim {
+  readonly parentKeyId: string
+  readonly moved: MovedThings
 }

@@ -1,9 +1,12 @@
 /** Looks through a ZIP archive for what would hurt whoever unpacks it; every byte is inflated, and none is kept. */
+
+import { isUtf8 } from 'node:buffer'
+import { readFile, stat } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
-import { type Entry, fromBufferPromise, openPromise, type ZipFile } from 'yauzl'
-import { assertName, decodeNames, toComparable } from './archive-names.ts'
-import { ConversionRefusal, dangerous, unconvertible } from './refusal.ts'
-import { hasArchiveSignature } from './sniff.ts'
+import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
+import { depthOf } from '../lib/formats/json.ts'
+import { ConversionRefusal, dangerous, type Outcome, unconvertible } from './job.ts'
+import { hasArchiveSignature, isArchive } from './media.ts'
 
 const MIB = 1024 ** 2
 const MAX_ENTRIES = 10_000
@@ -105,4 +108,72 @@ function count(tally: Tally, bytes: number): void {
   const isBomb = inflatedBytes > HARMLESS_BYTES && inflatedBytes > archiveBytes * MAX_RATIO
   if (isBomb || inflatedBytes > MAX_INFLATED_BYTES)
     throw dangerous('The archive is a bomb: it inflates to very much more than it is.')
+}
+
+/** Of one folder or file, in bytes: what file systems take. */
+const MAX_SEGMENT_BYTES = 255
+
+const MAX_SEGMENTS = 64
+
+/** A member's name as it is written in the archive, with and without the field that corrects it; a backslash stays one. */
+export function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer): [string, string] {
+  const decode = (fields: Entry['extraFields']) =>
+    getFileNameLowLevel(generalPurposeBitFlag, raw, fields, true)
+  return [decode(extraFields), decode([])]
+}
+
+/** @throws ConversionRefusal `dangerous` for a name that leads out of the folder it is unpacked into, wherever that is done. */
+export function assertName(name: string): void {
+  const segments = name.replace(/\/$/, '').split('/')
+  const isAbsolute = /^[/\\]|^[a-z]:/i.test(name)
+  if (isAbsolute || name.split(/[/\\]/).includes('..'))
+    throw dangerous('The archive holds a name that leads out of its folder.')
+  const isWellFormed = segments.every(isSegment) && segments.length <= MAX_SEGMENTS
+  if (!isWellFormed) throw unconvertible('The archive holds a name that is not well-formed.')
+}
+
+function isSegment(segment: string): boolean {
+  const isPlain = segment !== '' && segment !== '.' && !/[\p{Cc}\p{Cs}\\\ufffd]/u.test(segment)
+  return isPlain && Buffer.byteLength(segment) <= MAX_SEGMENT_BYTES
+}
+
+/** A name as the least discerning file system sees it. */
+export function toComparable(name: string): string {
+  return name.replace(/\/$/, '').normalize('NFC').toLowerCase()
+}
+
+const MAX_JSON_MEBIBYTES = 64
+
+/** As of any JSON that is sent to the service. Security: 2.5. */
+const MAX_JSON_DEPTH = 64
+
+/**
+ * Checks a project.
+ * @throws ConversionRefusal `dangerous` for archives that are bombs or whose names lead out of their folder.
+ */
+export async function checkProject(source: string): Promise<Outcome> {
+  if (await isArchive(source)) {
+    await assertArchive(source)
+    return { unchanged: { mediaType: 'application/zip' } }
+  }
+  const { size } = await stat(source)
+  if (size > MAX_JSON_MEBIBYTES * 1024 ** 2)
+    throw unconvertible(`The project is no ZIP archive, and larger than ${MAX_JSON_MEBIBYTES} MiB.`)
+  assertJson(await readFile(source))
+  return { unchanged: { mediaType: 'application/json' } }
+}
+
+/** @throws ConversionRefusal `unconvertible` for anything but an object or array in UTF-8 of moderate depth. */
+export function assertJson(bytes: Buffer): void {
+  if (!isUtf8(bytes)) throw unconvertible('The project is neither a ZIP archive nor JSON in UTF-8.')
+  if (depthOf(bytes) > MAX_JSON_DEPTH)
+    throw unconvertible(`The project's JSON is nested deeper than ${MAX_JSON_DEPTH}.`)
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString())
+  } catch (error) {
+    throw unconvertible('The project is neither a ZIP archive nor JSON.', error)
+  }
+  if (typeof value !== 'object' || value === null)
+    throw unconvertible('The project is a single value, and no object or list.')
 }

@@ -1,13 +1,12 @@
 /** Makes uploaded files fit for the web. It knows files only: what they belong to, and when to try again, is for the caller. */
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
-import { createGuard, type Tool } from './guard.ts'
-import type { ConversionKind, Job, MadeFile, Outcome } from './job.ts'
+import { type ConversionKind, type Job, type MadeFile, type Outcome, unconvertible } from './job.ts'
+import { isPicture } from './media.ts'
 import { findPrograms, type Programs } from './programs.ts'
-import { unconvertible } from './refusal.ts'
-import { isPicture } from './sniff.ts'
+import { createGuard, type Tool } from './sandbox.ts'
 import { convertVideo, toTool } from './video.ts'
 import { createWorkerTool, runWorker } from './worker-run.ts'
 

@@ -1,9 +1,9 @@
 /** Makes a picture fit for the web: encoded anew, upright, without what its camera wrote into it. Runs in the worker alone. */
+
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import sharp, { type Metadata } from 'sharp'
-import type { MadeFile, Outcome } from './job.ts'
-import { dangerous, isRoomMissing, unconvertible } from './refusal.ts'
+import { dangerous, isRoomMissing, type MadeFile, type Outcome, unconvertible } from './job.ts'
 
 /** Decision: 9. */
 const MAX_SIDE_PIXELS = 4_096

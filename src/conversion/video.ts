@@ -1,19 +1,19 @@
 /** Makes a video fit for every browser: H.264 and AAC in an MP4 with the index in front, and a picture to stand for it. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ServiceError } from '../errors.ts'
+import type { ServiceError } from '../lib/errors.ts'
+import { type Source, toConversionWords, toMeasureWords, toPosterWords, toProbeWords } from './ffmpeg.ts'
 import {
-  type Source,
-  toConversionWords,
-  toMeasureWords,
-  toPosterWords,
-  toProbeWords,
-} from './ffmpeg-words.ts'
-import type { GuardedEnd, GuardedRun, Tool } from './guard.ts'
-import type { Job, MadeFile, Outcome } from './job.ts'
-import { type Media, parseProbe } from './media.ts'
-import { type ConversionRefusal, isRoomMissing, noRoom, unconvertible } from './refusal.ts'
-import { sniffVideo } from './sniff.ts'
+  type ConversionRefusal,
+  isRoomMissing,
+  type Job,
+  type MadeFile,
+  noRoom,
+  type Outcome,
+  unconvertible,
+} from './job.ts'
+import { type Media, parseProbe, sniffVideo } from './media.ts'
+import type { GuardedEnd, GuardedRun, Tool } from './sandbox.ts'
 
 export const NO_FFMPEG = 'This server has no ffmpeg, so videos are served as they were uploaded.'
 

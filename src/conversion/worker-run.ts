@@ -2,10 +2,16 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import type { GuardedEnd, Tool } from './guard.ts'
-import type { Job, Outcome } from './job.ts'
-import { ConversionRefusal, isRoomMissing, noRoom, unconvertible } from './refusal.ts'
-import type { WorkerTask } from './worker-messages.ts'
+import {
+  ConversionRefusal,
+  isRoomMissing,
+  type Job,
+  noRoom,
+  type Outcome,
+  unconvertible,
+  type WorkerTask,
+} from './job.ts'
+import type { GuardedEnd, Tool } from './sandbox.ts'
 
 const MadeFile = z.object({ name: z.string().regex(/^[a-z]+\.[a-z]+$/), mediaType: z.string() })
 const Answer = z.union([

@@ -2,8 +2,7 @@
  * The process that reads pictures, captions and projects, started by `worker-run.ts` with one task and gone after it: what breaks
  * or blocks it does so to nobody else. Without a task it looks whether it could work. Security: 2.9.
  */
-import { ConversionRefusal } from './refusal.ts'
-import type { WorkerAnswer, WorkerTask } from './worker-messages.ts'
+import { ConversionRefusal, type WorkerAnswer, type WorkerTask } from './job.ts'
 
 const [, , text] = process.argv
 if (text === undefined) await import('./pictures.ts')
@@ -26,5 +25,5 @@ async function work(task: WorkerTask): Promise<WorkerAnswer> {
 async function perform({ kind, source, folder }: WorkerTask): Promise<WorkerAnswer> {
   if (kind === 'thumbnail') return (await import('./pictures.ts')).convertPicture(source, folder)
   if (kind === 'captions') return (await import('./captions.ts')).convertCaptions(source, folder)
-  return (await import('./project.ts')).checkProject(source)
+  return (await import('./archive.ts')).checkProject(source)
 }

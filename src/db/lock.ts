@@ -1,7 +1,8 @@
 /** Keeps a data directory to one server at a time. */
+
 import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import { createPrivateFile } from './data-directory.ts'
 
 export const lockName = '.lock'

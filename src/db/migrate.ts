@@ -1,7 +1,7 @@
 /** Brings a database to the newest schema, or says why it cannot be used as it is. */
 import type { Database as SqliteDatabase } from 'better-sqlite3'
 import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, sql, type Transaction } from 'kysely'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 
 /**
  * The migrations this version knows and the database has not had, oldest first.
@@ -122,3 +122,5 @@ async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
     return []
   }
 }
+
+export { migrations } from './migrations/index.ts'

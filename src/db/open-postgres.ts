@@ -2,20 +2,21 @@
 import { type Kysely, PostgresDialect, PostgresQueryCompiler, type Transaction } from 'kysely'
 import { Client, type Pool } from 'pg'
 import type { Logger } from 'pino'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import { assertNothingToCopy, assertUnused, makeDataDirectory } from './data-directory.ts'
+import type { OpenedDatabase, OpenOptions } from './database.ts'
 import { applyPostgresMigrations, applyWithin, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
-import type { OpenedDatabase, OpenOptions } from './open.ts'
 import {
   createMigrationPool,
   createPool,
+  DatabaseAway,
   endPool,
   readPool,
   toClientConfig,
+  toDatabaseError,
   toPostgresKysely,
 } from './postgres.ts'
-import { DatabaseAway, toDatabaseError } from './postgres-errors.ts'
 import type { Tables } from './tables.ts'
 
 /** As `server_version_num` counts. */

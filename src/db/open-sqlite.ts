@@ -1,9 +1,10 @@
 /** Opens the SQLite database of a data directory: for the server, which owns its directory, or for a command beside it. */
+
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import {
   assertDatabaseExists,
   cannotUse,
@@ -11,10 +12,10 @@ import {
   databaseName,
   prepareDataDirectory,
 } from './data-directory.ts'
+import type { OpenedDatabase, Role } from './database.ts'
 import { acquireLock } from './lock.ts'
 import { applyMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
-import type { OpenedDatabase, Role } from './open.ts'
 import { assertSound, damaged, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
 import type { Tables } from './tables.ts'
 

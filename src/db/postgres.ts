@@ -1,9 +1,7 @@
 /** Connections to PostgreSQL with the settings every one of ours has, and Kysely over them. */
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
-import { type Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
+import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
-import { isFromServer, toDatabaseError } from './postgres-errors.ts'
-import { createPulse, type Pulse } from './postgres-pulse.ts'
 import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
@@ -145,4 +143,88 @@ function toKyselyClient(client: PoolClient, pulse: Pulse): PostgresPoolClient {
     }
   }
   return { query, release: () => client.release(isBroken) } as unknown as PostgresPoolClient
+}
+
+/** The code of a `DatabaseAway`, beside those of SQLite and PostgreSQL. */
+export const DATABASE_AWAY = 'DATABASE_AWAY'
+
+/** Nobody answers at the other end, or no connection was free in time. */
+export class DatabaseAway extends Error {
+  override readonly name = 'DatabaseAway'
+  readonly code = DATABASE_AWAY
+}
+
+/** The server is about to go, or may not be written to after a change of roles: the connection is of no use any more. */
+const endingCodes: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03'])
+
+/** Whether the server itself has said so, on a connection that can be used again. */
+export function isFromServer(error: unknown): boolean {
+  return error instanceof DatabaseError && !endingCodes.has(error.code ?? '')
+}
+
+/**
+ * An error of a statement or of a connection, as the service and its log may have it. The server's own keep their code; `detail`,
+ * which quotes rows, goes. Everything else but a mistake of ours is a database that is away.
+ */
+export function toDatabaseError(error: unknown): unknown {
+  if (error instanceof DatabaseError) {
+    for (const field of ['detail', 'where', 'internalQuery', 'hint'] as const) delete error[field]
+    return error
+  }
+  if (!(error instanceof Error) || error instanceof TypeError) return error
+  // Many of these hold the connection, settings and all.
+  const { code } = error as NodeJS.ErrnoException
+  const reason =
+    code === undefined || error.message.includes(code) ? error.message : `${code} ${error.message}`
+  return new DatabaseAway(reason.trim())
+}
+
+/** Only then is it asked: most statements are answered long before. */
+const SLOW_AFTER_MS = 2_000
+
+export interface Pulse {
+  /**
+   * Watches over a statement: while it goes on for long and no new connection can be made either, its connection is closed, and it fails.
+   * The answer ends the watch.
+   */
+  watch(client: PoolClient): () => void
+}
+
+/** Asks with connections of that kind, one at a time for all statements. */
+export function createPulse(config: ClientConfig): Pulse {
+  let asking: Promise<boolean> | undefined
+
+  function isAlive(): Promise<boolean> {
+    asking ??= canConnect(config).finally(() => {
+      asking = undefined
+    })
+    return asking
+  }
+
+  return {
+    watch(client) {
+      let isOver = false
+      const timer = setTimeout(async () => {
+        // With a statement under way this does not wait for the server.
+        if (!(await isAlive()) && !isOver) await (client as unknown as Client).end()
+      }, SLOW_AFTER_MS).unref()
+      return () => {
+        isOver = true
+        clearTimeout(timer)
+      }
+    },
+  }
+}
+
+async function canConnect(config: ClientConfig): Promise<boolean> {
+  const client = new Client(config)
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return true
+  } catch {
+    return false
+  } finally {
+    void client.end().catch(() => {})
+  }
 }

@@ -1,8 +1,9 @@
 /** Copies an SQLite database as it is at one moment, while a server goes on writing into it, and examines such a copy. */
+
 import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { type Kysely, sql } from 'kysely'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import { assertDatabaseExists, createPrivateFile, databaseName } from './data-directory.ts'
 import { listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'

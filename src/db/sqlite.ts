@@ -1,9 +1,10 @@
 /** One SQLite connection with the settings every one of ours has, and Kysely over it. */
+
 import { statSync } from 'node:fs'
 import Sqlite, { type Database as SqliteDatabase, type Statement } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { StartupError } from '../startup-error.ts'
+import { StartupError } from '../lib/errors.ts'
 import type { Tables } from './tables.ts'
 
 const OLDEST_SQLITE = '3.51.3'

@@ -1,5 +1,5 @@
 /** Checks that a backend's embedding list is what was asked for, and mends one that is not. */
-import { BackendFailure } from '../chat/backend.ts'
+import { BackendFailure } from '../providers/provider.ts'
 import { type Encoding, readOutline } from './outline.ts'
 import type { EmbeddingsUsage } from './schema.ts'
 

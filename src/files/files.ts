@@ -1,25 +1,27 @@
 /** What an owner can do with files: take one in, list, read, download, delete. */
-import type { Actor } from '../audit/actor.ts'
-import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import { ServiceError } from '../errors.ts'
-import { newId } from '../keys/format.ts'
-import { assertTenantLives } from '../keys/keys.ts'
+import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
+import { assertTenantLives } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { Download } from '../rpc/answer.ts'
-import { wholeOf } from '../storage/blobs.ts'
-import { assertWithinQuota } from '../storage/quota.ts'
-import { sniff } from '../storage/sniff.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { newId } from '../lib/ids.ts'
+import { Download } from '../operations/operation.ts'
+import { sniff, wholeOf } from '../storage/blobs.ts'
+import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeper.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { FileListQuery, FileUpload } from './schema.ts'
-import { deleteFileRow, type FileRow, findFile, insertFile, listFileRows, updateFileOwners } from './store.ts'
+import { assertWithinQuota } from './quota.ts'
+import type { FileListQuery, FilePage, FileUpload } from './schema.ts'
+import {
+  deleteExpiredRows,
+  deleteFileRow,
+  type FileRow,
+  findFile,
+  insertFile,
+  listFileRows,
+  listOwnedBlobs,
+  updateFileOwners,
+} from './store.ts'
 
 type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
-
-/** A part of a list; `hasMore` tells whether files follow it. */
-export interface FilePage {
-  readonly files: readonly FileRow[]
-  readonly hasMore: boolean
-}
 
 /**
  * Keeps an upload as a file of the tenant.
@@ -164,4 +166,28 @@ function positionOf(id: string): number {
   if (digits === undefined)
     throw new ServiceError('invalid_value', `after: '${id}' is no file id`, { param: 'after' })
   return Number.parseInt(digits, 36)
+}
+
+/** A sweeper over the files of one store. */
+export function createFileSweeper({
+  db,
+  clock,
+  fileBlobs,
+}: Pick<Dependencies, 'db' | 'clock' | 'fileBlobs'>): Sweeper {
+  const remove = (blob: string) => fileBlobs.delete(blob)
+
+  async function deleteExpired(limit: number): Promise<number> {
+    const blobs = await deleteExpiredRows(db, unixSeconds(clock), limit)
+    for (const blob of blobs) await remove(blob)
+    return blobs.length
+  }
+
+  return createSweeper(clock, {
+    sweepExpired: () => deleteInBatches(deleteExpired),
+    async sweepOrphans(keptBeforeMs) {
+      const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
+      await deleteOrphans(fileBlobs.list(), { keptBeforeMs, remove, listOwned })
+      await fileBlobs.discardAbandoned()
+    },
+  })
 }

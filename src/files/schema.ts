@@ -1,7 +1,6 @@
 /** The wire shapes of files, and how a file is rendered into them. */
 import { z } from 'zod'
 import type { StagedBlob } from '../storage/blobs.ts'
-import type { FilePage } from './files.ts'
 import type { FileRow } from './store.ts'
 
 const fileId = z.string().meta({ description: 'The file, `file-` and 27 characters.' })
@@ -119,4 +118,10 @@ export function renderFileList({ files, hasMore }: FilePage): z.output<typeof Fi
     last_id: files.at(-1)?.id ?? null,
     has_more: hasMore,
   }
+}
+
+/** A part of a list; `hasMore` tells whether files follow it. */
+export interface FilePage {
+  readonly files: readonly FileRow[]
+  readonly hasMore: boolean
 }

@@ -1,4 +1,6 @@
 /** Time, passed in wherever it is needed, so that tests can set it. */
+import { performance } from 'node:perf_hooks'
+import { setTimeout as wait } from 'node:timers/promises'
 
 export interface Clock {
   /** Milliseconds since the epoch. */
@@ -21,4 +23,16 @@ export function createPositions(clock: Pick<Clock, 'now'>): () => number {
     last = Math.max(last + 1, Math.floor(clock.now() * 1000))
     return last
   }
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  async wait(ms, signal) {
+    try {
+      await wait(ms, undefined, signal === undefined ? {} : { signal })
+    } catch {
+      throw signal?.reason
+    }
+  },
 }

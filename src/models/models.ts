@@ -1,14 +1,11 @@
 /** Which models a caller may name: the backends', and its agents beside them. */
-
-import { ServiceError } from '../errors.ts'
-import type { Caller } from '../keys/schema.ts'
-import { JsonBytes } from '../rpc/answer.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { type Caller, JsonBytes } from '../operations/operation.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
-import type { Dependencies } from './dependencies.ts'
-import { isListedAllowed } from './policy.ts'
+import { isListedAllowed, type ModelPolicy } from './policy.ts'
 import { AGENT_PREFIX, type ListedAgent, type Model, renderAgentModel, renderModel } from './schema.ts'
 
-type ModelDeps = Pick<Dependencies, 'agents'> & { readonly models: ModelCatalogue }
+export type ModelDeps = { readonly agents: ListedAgents; readonly models: ModelCatalogue }
 
 /** What a caller's list is made of. */
 interface Offer {
@@ -63,4 +60,14 @@ async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
   if (agent === undefined) throw new ServiceError('not_found', 'Agent not found.')
   const isAllowed = (model: CatalogueModel) => isListedAllowed(agent.policy, model)
   return { agents: [agent.row], isAllowed, source: agent }
+}
+
+/** The agents that are listed beside models. */
+export interface ListedAgents {
+  /** The tenant's agents, newest first; the same array as long as it is remembered. */
+  list(tenantId: string): Promise<readonly ListedAgent[]>
+  find(
+    tenantId: string,
+    id: string,
+  ): Promise<{ readonly row: ListedAgent; readonly policy: ModelPolicy } | undefined>
 }

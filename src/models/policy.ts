@@ -1,5 +1,7 @@
 /** Which models an agent may use, and in which order it turns to them; kept beside its definition, never in it. */
-import type { CatalogueModel, ModelCatalogue, ModelRoute } from './catalogue.ts'
+
+import type { ModelRoute } from '../providers/provider.ts'
+import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
 
 /** One model of a provider, by the id the provider itself uses. */
 export interface ModelName {

@@ -1,12 +1,11 @@
 /** Makes a response of a chat's answer, piece by piece, and tells of each step. */
 
-import type { ServiceError } from '../errors.ts'
-import { newId } from '../keys/format.ts'
 import { unixSeconds } from '../lib/clock.ts'
+import type { ServiceError } from '../lib/errors.ts'
+import { newId } from '../lib/ids.ts'
 import type { ResponseEcho, ResponseObject } from './answer-schema.ts'
 import { type ChatPiece, callsOf, partsOf, toResponseUsage } from './chat-piece.ts'
 import type { Dependencies } from './dependencies.ts'
-import { toEcho } from './echo.ts'
 import { type OnEvent, Output } from './output.ts'
 import type { ResponsesRequest } from './schema.ts'
 
@@ -111,4 +110,38 @@ export class Answer {
       access_programs: null,
     }
   }
+}
+
+/** What the response repeats, with the defaults of the API for what was not said. Protocol: Responses API. */
+export function toEcho(request: ResponsesRequest): ResponseEcho {
+  const { tools, text, reasoning, user } = request
+  return {
+    instructions: request.instructions ?? null,
+    tools: (tools ?? []).map((tool) => ({
+      ...tool,
+      description: tool.description ?? null,
+      parameters: tool.parameters ?? null,
+      strict: tool.strict ?? null,
+    })),
+    tool_choice: request.tool_choice ?? 'auto',
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    max_tool_calls: request.max_tool_calls ?? null,
+    temperature: request.temperature ?? null,
+    top_p: request.top_p ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    text: { ...text, format: text?.format ?? { type: 'text' } },
+    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+    top_logprobs: request.top_logprobs ?? null,
+    metadata: request.metadata ?? {},
+    ...(user == null ? {} : { user }),
+    safety_identifier: request.safety_identifier ?? null,
+    prompt_cache_key: request.prompt_cache_key ?? null,
+  }
+}
+
+/** The fields that have a value; null counts as none, as in every optional field of the API. */
+export function present(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
+  )
 }

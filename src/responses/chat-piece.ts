@@ -1,5 +1,5 @@
 /** Reads what a chat answers: the pieces of text, calls and numbers that go into a response. */
-import type { ChatCompletion, Usage } from '../chat/schema.ts'
+import type { ChatCompletion, Usage } from '../providers/chat-api.ts'
 import type { Logprobs, Part, ResponseUsage } from './answer-schema.ts'
 import type { CallAddition } from './output.ts'
 

@@ -1,18 +1,15 @@
 /** Answers a request of the Responses API with a chat: one turn, one booking, nothing kept. */
-
 import { chat } from '../chat/chat.ts'
-import type { ChatCompletion } from '../chat/schema.ts'
-import { ServiceError } from '../errors.ts'
-import type { Caller } from '../keys/schema.ts'
-import { EventStream } from '../rpc/answer.ts'
-import type { CallContext } from '../rpc/context.ts'
+import { decodeRuns } from '../chat/sse-reader.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { type CallContext, type Caller, EventStream } from '../operations/operation.ts'
+import type { ChatCompletion } from '../providers/chat-api.ts'
 import { Answer } from './answer.ts'
-import type { ResponseObject } from './answer-schema.ts'
+import type { ResponseObject, UnnumberedEvent } from './answer-schema.ts'
 import { toPiece } from './chat-piece.ts'
-import { toChatRequest } from './chat-request.ts'
 import type { Dependencies } from './dependencies.ts'
+import { toChatRequest } from './request.ts'
 import { ResponsesRequest } from './schema.ts'
-import { ResponseStream } from './stream.ts'
 
 /**
  * The response, or the stream of its events. Decision: 5 (an agent key may call it).
@@ -45,4 +42,42 @@ function assertKnownFieldsOnly(request: ResponsesRequest): void {
     param,
     code: 'unknown_parameter',
   })
+}
+
+/** The events of one response as bytes; they are encoded at once, and hold what was said until then. */
+export class ResponseStream {
+  private readonly answer: Answer
+  private encoded = ''
+  private count = 0
+
+  constructor(deps: Pick<Dependencies, 'clock' | 'random'>, request: ResponsesRequest) {
+    this.answer = new Answer(deps, request, (event) => this.encode(event))
+  }
+
+  /** The events that follow from each run of a chat's stream. */
+  async *read(runs: AsyncIterator<Uint8Array, void, void>): AsyncGenerator<Uint8Array, void, void> {
+    for await (const chunks of decodeRuns(runs)) {
+      for (const chunk of chunks) this.answer.take(chunk)
+      if (this.encoded !== '') yield this.flush()
+    }
+    this.answer.end()
+    yield this.flush()
+  }
+
+  /** The events that tell of a failure; nothing follows them. */
+  fail(failure: ServiceError): Uint8Array {
+    this.answer.fail(failure)
+    return this.flush()
+  }
+
+  private encode({ type, ...event }: UnnumberedEvent): void {
+    const data = JSON.stringify({ type, sequence_number: this.count++, ...event })
+    this.encoded += `event: ${type}\ndata: ${data}\n\n`
+  }
+
+  private flush(): Uint8Array {
+    const bytes = Buffer.from(this.encoded)
+    this.encoded = ''
+    return bytes
+  }
 }

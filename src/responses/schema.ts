@@ -1,6 +1,6 @@
 /** The wire shape of a request of the Responses API: what is checked of it. Protocol: Responses API. */
 import { z } from 'zod'
-import { ChatRequest, MAX_MESSAGES, MAX_TOOLS, text, toolArguments, toolName } from '../chat/schema.ts'
+import { ChatRequest, MAX_MESSAGES, MAX_TOOLS, text, toolArguments, toolName } from '../providers/chat-api.ts'
 
 const MAX_METADATA = 16
 

@@ -3,20 +3,24 @@ import { randomUUID } from 'node:crypto'
 import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { passing } from '../passing.ts'
-import { type BlobEntry, type Blobs, type ByteRange, extendHead, type StagedBlob } from './blobs.ts'
+import type { ByteRange } from '../http/ranges.ts'
+import { passing } from '../lib/external-memory.ts'
+import { type BlobEntry, type Blobs, extendHead, type GrowingStore, type StagedBlob } from './blobs.ts'
 import {
+  assertRoom,
   CHECK_SPACE_EVERY_BYTES,
+  hasRoom,
   INCOMING,
+  isFull,
   listBlobs,
   moveDurably,
   openFolder,
   openStoreFolder,
+  type ReadSpace,
+  rethrow,
   type StoreFolder,
 } from './folder.ts'
-import type { GrowingStore } from './growing.ts'
-import { LocalGrowingBlobs } from './local-growing.ts'
-import { assertRoom, hasRoom, isFull, type ReadSpace, rethrow } from './space.ts'
+import { LocalGrowingBlobs } from './local-resumable.ts'
 
 /** Read at once: large enough that a read costs little, small enough that a thousand readers cost little. */
 const READ_BYTES = 256 * 1024

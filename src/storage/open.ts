@@ -1,13 +1,11 @@
 /** Opens the stores of bytes where the settings say: in a bucket, in the data directory, or nowhere that lasts. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
-import type { S3Config } from '../config-s3.ts'
-import { StartupError } from '../startup-error.ts'
-import { type Blobs, isBlobName } from './blobs.ts'
+import type { Config, S3Config } from '../config/config.ts'
+import { getInstallationId } from '../db/installation.ts'
+import { StartupError } from '../lib/errors.ts'
+import { type Blobs, type GrowingStore, isBlobName } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { GrowingStore } from './growing.ts'
-import { getInstallationId } from './installation.ts'
 import { openBlobsIn, openGrowingStore } from './local.ts'
 
 /** Longer than any request or conversion takes. */

@@ -2,27 +2,27 @@
 import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { S3Config } from '../config-s3.ts'
-import { ServiceError } from '../errors.ts'
-import { countPassed } from '../passing.ts'
+import type { S3Config } from '../config/config.ts'
+import type { ByteRange } from '../http/ranges.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { countPassed } from '../lib/external-memory.ts'
 import {
   type BlobEntry,
   type Blobs,
-  type ByteRange,
   extendHead,
+  type GrowingStore,
   isBlobName,
   type StagedBlob,
 } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { GrowingStore } from './growing.ts'
 import type { Bucket, UnfinishedUpload } from './s3/bucket.ts'
 import { type BucketTimings, createBucket } from './s3/client.ts'
 import { isFull, rethrowS3 } from './s3/failure.ts'
 import { SpareParts } from './s3/part.ts'
-import { claimPlace, type Place, toPlaceError } from './s3/place.ts'
+import { claimPlace, type Place, toPlaceError } from './s3/prefix.ts'
 import { openObject } from './s3/reading.ts'
 import { Upload } from './s3/upload.ts'
-import { S3GrowingBlobs } from './s3-growing.ts'
+import { S3GrowingBlobs } from './s3-resumable.ts'
 
 /** For what a start asks of the bucket, and then for what it clears away there. */
 const START_WITHIN_MS = 5_000

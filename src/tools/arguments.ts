@@ -2,11 +2,15 @@
 import { createContext, Script } from 'node:vm'
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { isRecord } from '../agents/fields.ts'
-import { renderPath } from '../agents/refusal.ts'
-import { type JsonSchema, toRegExp, unescapePointer, withoutPatterns } from '../agents/schema-places.ts'
-import { dialectOf } from '../agents/tool-schema.ts'
-import type { ServerTool } from './tool.ts'
+import { isRecord, renderPath } from '../lib/formats/json.ts'
+import {
+  dialectOf,
+  type JsonSchema,
+  toRegExp,
+  unescapePointer,
+  withoutPatterns,
+} from '../lib/formats/json-schema.ts'
+import type { ServerTool } from './tools.ts'
 
 /** Security: 2.5 (tool arguments). */
 const MOST_BYTES = 256 * 1024

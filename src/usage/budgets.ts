@@ -1,10 +1,7 @@
 /** Budgets of tokens, of a parent key or an agent: how they are set, and what is used of them. */
-
-import type { Actor } from '../audit/actor.ts'
-import { type AuditDeps, recordAudit } from '../audit/audit.ts'
-import { lockTenant } from '../keys/keys.ts'
-import type { Caller } from '../keys/schema.ts'
-import type { UsageBooks } from './books.ts'
+import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
+import { lockTenant } from '../identity/keys.ts'
+import type { Caller } from '../operations/operation.ts'
 import {
   type BudgetKey,
   type BudgetRow,
@@ -37,7 +34,8 @@ const periods = ['day', 'month'] as const satisfies readonly Period[]
  * used already. Decision: 6 (Model policy, `budget`), 10 (`PUT …/keys/{id}/budget`).
  */
 export async function setBudget(
-  deps: AuditDeps & Pick<Dependencies, 'clock'> & { readonly usage: UsageBooks },
+  deps: AuditDeps &
+    Pick<Dependencies, 'clock'> & { readonly usage: { flush(): Promise<void>; forget(): void } },
   actor: Actor,
   owner: BudgetOwner,
   budget: Budget,

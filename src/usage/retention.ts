@@ -1,9 +1,9 @@
 /** Tends what usage leaves behind: old calls are pruned, tokens held by calls that never ended are given back. */
 
-import { callIdsFrom } from './books.ts'
-import { sweepReservations } from './budget-keeper.ts'
+import { sweepReservations } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteCallsBefore } from './store.ts'
+import { callIdsFrom } from './tracker.ts'
 
 const TEND_EVERY_MS = 600_000
 const DAY_MS = 86_400_000

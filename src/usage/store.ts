@@ -1,6 +1,8 @@
 /** What is asked of the rows of calls and of their daily sums. */
+
+import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { UsageDayRow } from './writer.ts'
+import type { UsageCallTable, UsageDayTable } from '../db/tables.ts'
 
 /** The tenant's daily sums from one day to another, both included, oldest first. */
 export async function listDays(
@@ -82,3 +84,7 @@ export async function deleteCallsBefore(db: Database, id: string, limit: number)
     .executeTakeFirst()
   return Number(result.numDeletedRows)
 }
+
+export type UsageCallRow = Selectable<UsageCallTable>
+
+export type UsageDayRow = Selectable<UsageDayTable>

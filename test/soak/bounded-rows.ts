@@ -1,8 +1,8 @@
 /** Keeps the rows of a soak few: what an installation keeps for weeks goes after seconds, so that memory is what is measured. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { openDatabase } from '../../src/db/open.ts'
-import { callIdsFrom } from '../../src/usage/books.ts'
 import { deleteCallsBefore } from '../../src/usage/store.ts'
+import { callIdsFrom } from '../../src/usage/tracker.ts'
 
 const EVERY_MS = 2_000
 const KEPT_MS = 20_000

@@ -1,5 +1,6 @@
 /** A service with an administrator, and calls as one. */
-import type { ServiceOptions } from '../../src/service.ts'
+
+import type { ServiceOptions } from '../../src/server/build.ts'
 import { type Answer, type CallOptions, startApp, type TestApp } from './app.ts'
 import { as, proxied } from './console.ts'
 

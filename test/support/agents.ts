@@ -1,7 +1,7 @@
 /** What tests of agents share: other owners, definitions in every form, and what a typed call was refused with. */
 import { TRPCClientError } from '@trpc/client'
-import { serviceActor } from '../../src/audit/actor.ts'
-import { createParentKey } from '../../src/keys/keys.ts'
+import { serviceActor } from '../../src/identity/audit.ts'
+import { createParentKey } from '../../src/identity/keys.ts'
 import type { Answer, TestApp } from './app.ts'
 
 /** The media types a definition may be sent in besides JSON. Decision: 6. */

@@ -1,9 +1,8 @@
 /** Holds every answer of the suite against the schema its operation promises. */
-
-import { errorShapeOf, isAboutArtifacts } from '../../src/rest/errors.ts'
-import { ArtifactError, ChatError, errorSchemas } from '../../src/rest/openapi-parts.ts'
-import { createRouteTable } from '../../src/rest/routes.ts'
-import { restOperations } from '../../src/rpc/router.ts'
+import { errorShapeOf, isAboutArtifacts } from '../../src/operations/http-call.ts'
+import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi-parts.ts'
+import { createRouteTable } from '../../src/operations/routes.ts'
+import { restOperations } from '../../src/server/api.ts'
 import { readEvents } from './app.ts'
 
 const routes = createRouteTable(restOperations)

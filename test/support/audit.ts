@@ -1,6 +1,6 @@
 /** What tests of the audit share: the rows that were written, and a table that refuses more. */
 import { expect } from 'vitest'
-import type { AuditRow } from '../../src/audit/audit.ts'
+import type { AuditRow } from '../../src/identity/audit.ts'
 import type { TestApp } from './app.ts'
 import { failAt } from './database.ts'
 

@@ -1,6 +1,6 @@
 /** What the tests of both backends need: their failures, and streams read to the end. */
 import { expect } from 'vitest'
-import { BackendFailure } from '../../src/chat/backend.ts'
+import { BackendFailure } from '../../src/providers/provider.ts'
 
 /** A signal that nobody aborts. */
 export const never = new AbortController().signal

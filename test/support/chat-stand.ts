@@ -1,6 +1,6 @@
 /** Services that chat through a scripted upstream in a second process. */
 import { afterAll, beforeEach } from 'vitest'
-import type { ServiceOptions } from '../../src/service.ts'
+import type { ServiceOptions } from '../../src/server/build.ts'
 import { startApp, type TestApp } from './app.ts'
 import { createFakeClock } from './fake-clock.ts'
 import { type SeenRequest, startUpstream, type Upstream } from './start-upstream.ts'

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { ConfigError, type ParsedConfig, parseConfig } from '../../src/config.ts'
+import { ConfigError, type ParsedConfig, parseConfig } from '../../src/config/parse.ts'
 import { makeFolder } from './process.ts'
 
 /** Writes the file into a folder that goes with the test; its path. */

@@ -2,8 +2,8 @@
 import { mkdir } from 'node:fs/promises'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { onTestFinished } from 'vitest'
-import { serviceActor } from '../../src/audit/actor.ts'
-import { createSignInLink, renderSignInUrl } from '../../src/console/sessions.ts'
+import { serviceActor } from '../../src/identity/audit.ts'
+import { createSignInLink, renderSignInUrl } from '../../src/identity/sessions.ts'
 import type { TestApp } from './app.ts'
 
 export interface OpenedConsole {

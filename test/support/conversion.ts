@@ -10,10 +10,9 @@ import {
   type Converter,
   createConverter,
 } from '../../src/conversion/conversion.ts'
-import type { ConversionKind } from '../../src/conversion/job.ts'
+import { type ConversionKind, ConversionRefusal } from '../../src/conversion/job.ts'
 import type { Programs } from '../../src/conversion/programs.ts'
-import { ConversionRefusal } from '../../src/conversion/refusal.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import { systemClock } from '../../src/lib/clock.ts'
 import { makeFolder } from './process.ts'
 import { getProgram } from './programs.ts'
 

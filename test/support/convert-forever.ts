@@ -1,6 +1,6 @@
 /** A process that converts one video with the programs of one folder: for tests that kill it meanwhile. */
 import { createConverter } from '../../src/conversion/conversion.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import { systemClock } from '../../src/lib/clock.ts'
 
 const [, , source = '', workFolder = '', searchPath = ''] = process.argv
 const conversion = { wallMs: 3_600_000, memoryBytes: 2 * 1024 ** 3, searchPath, tries: 1 }

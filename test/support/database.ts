@@ -1,12 +1,13 @@
 /** What tests of the database share: opening it for one test, its rows, and the reason for a refused start. */
+
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
 import { expect, inject, onTestFinished } from 'vitest'
-import type { Database } from '../../src/db/database.ts'
-import { type OpenedDatabase, openDatabase } from '../../src/db/open.ts'
+import type { Database, OpenedDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open.ts'
 import type { Tables } from '../../src/db/tables.ts'
-import { StartupError } from '../../src/startup-error.ts'
+import { StartupError } from '../../src/lib/errors.ts'
 
 /** Opens a data directory, or `:memory:`, until the test ends. */
 export async function opened(role: 'server' | 'command', dataDir: string): Promise<OpenedDatabase> {

@@ -1,7 +1,7 @@
 /** What tests of agent definitions share: two definitions, and what a broken one is refused with. */
 import { expect } from 'vitest'
 import { type DefinitionFormat, parseDefinition } from '../../src/agents/definition.ts'
-import { ServiceError } from '../../src/errors.ts'
+import { ServiceError } from '../../src/lib/errors.ts'
 
 /** The least an agent needs: two lines, so that what a case adds starts on line 3. */
 export const least = 'name: Guide\ninstructions: Be kind.\n'

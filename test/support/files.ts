@@ -1,8 +1,8 @@
 /** Forms with files in them, byte by byte, and what lies in a store's folder. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { serviceActor } from '../../src/audit/actor.ts'
-import { createParentKey } from '../../src/keys/keys.ts'
+import { serviceActor } from '../../src/identity/audit.ts'
+import { createParentKey } from '../../src/identity/keys.ts'
 import type { TestApp } from './app.ts'
 
 /** One part of a form; `disposition` stands after `form-data`, as it is sent. */

@@ -1,8 +1,8 @@
 /** Gateway backends in front of a scripted upstream, and the calls that tests make of them. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeEach, onTestFinished } from 'vitest'
-import type { ChatBackend } from '../../src/chat/backend.ts'
-import { createGatewayBackend, type GatewayOptions } from '../../src/chat/backends/gateway.ts'
+import { createGatewayBackend, type GatewayOptions } from '../../src/providers/gateway.ts'
+import type { ChatBackend } from '../../src/providers/provider.ts'
 import { never } from './backend.ts'
 import { type SeenRequest, startUpstream, type Upstream } from './start-upstream.ts'
 

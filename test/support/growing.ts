@@ -1,6 +1,6 @@
 /** Writes growing blobs the way uploads do: one writer after another, each with its fence, and what is written down in between. */
 import { randomUUID } from 'node:crypto'
-import type { GrowingBlob, GrowingBlobs, GrowingStore } from '../../src/storage/growing.ts'
+import type { GrowingBlob, GrowingBlobs, GrowingStore } from '../../src/storage/blobs.ts'
 import type { S3Server } from './s3-server.ts'
 import { MIB, read } from './s3-store.ts'
 

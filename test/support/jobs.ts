@@ -1,7 +1,7 @@
 /** Looks at the jobs of uploads, and holds conversions back until a test lets them go. */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Service } from '../../src/service.ts'
+import type { Service } from '../../src/server/service.ts'
 import { type Answer, startApp, type TestApp } from './app.ts'
 import { makePath } from './conversion.ts'
 import { createFakeClock } from './fake-clock.ts'

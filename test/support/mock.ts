@@ -1,6 +1,6 @@
 /** Mock backends, requests for them, and their answers put together as a client does. */
 import type OpenAI from 'openai'
-import { createMockBackend } from '../../src/chat/backends/mock.ts'
+import { createMockBackend } from '../../src/providers/mock.ts'
 import { never, readAll } from './backend.ts'
 
 /** A request body of the chat API. */

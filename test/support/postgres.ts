@@ -1,4 +1,5 @@
 /** A PostgreSQL server of the tests' own: on a free port, in a temporary folder, not as root, gone at the end. */
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

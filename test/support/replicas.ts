@@ -1,6 +1,6 @@
 /** Replicas of one installation: services on one database, with one secret and whatever else they are to share. */
 import { randomBytes } from 'node:crypto'
-import type { ServiceOptions } from '../../src/service.ts'
+import type { ServiceOptions } from '../../src/server/build.ts'
 import { startApp, type TestApp } from './app.ts'
 import { forgeKey } from './forge-key.ts'
 import { createTestDatabase } from './postgres.ts'

@@ -1,9 +1,9 @@
 /** Runs one backend stream of a turn on bytes a test made up, and cuts bytes where chance wants them cut. */
 import fc from 'fast-check'
-import type { ChatBackend } from '../../src/chat/backend.ts'
-import type { MenderOptions } from '../../src/chat/chunk-mender.ts'
-import { dataOf, splitRun } from '../../src/chat/event-reader.ts'
-import { Round } from '../../src/chat/round.ts'
+import { dataOf, splitRun } from '../../src/chat/sse-reader.ts'
+import { Round } from '../../src/chat/streamed-answer.ts'
+import type { MenderOptions } from '../../src/chat/tool-loop.ts'
+import type { ChatBackend } from '../../src/providers/provider.ts'
 
 /** Options of a mender, with ids that count: `call_1`, `call_2`. */
 export function menderOptions(options: Partial<MenderOptions> = {}): MenderOptions {

@@ -1,6 +1,6 @@
 /** Speaks to the typed door: with the client an application would use, and by hand where that would refuse. */
 import { type Client, createClient } from '../../client/rpc/index.ts'
-import { listOperations } from '../../src/rpc/router.ts'
+import { listOperations } from '../../src/server/api.ts'
 import type { Answer, CallOptions, TestApp } from './app.ts'
 
 /** The typed client. It presents a key, or whatever headers it is given. */

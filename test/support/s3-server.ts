@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
-import type { S3Config } from '../../src/config-s3.ts'
+import type { S3Config } from '../../src/config/config.ts'
 import { eventually } from './process.ts'
 import { type Answer, S3Contents, S3Error } from './s3-contents.ts'
 import { nameOperation, type S3Operation } from './s3-operations.ts'

@@ -1,5 +1,7 @@
 /** Agents whose tools run on the server, and what their turns say. */
-import type { HostTool, ServiceOptions } from '../../src/service.ts'
+
+import type { ServiceOptions } from '../../src/server/build.ts'
+import type { HostTool } from '../../src/server/service.ts'
 import type { StreamedAnswer, TestApp } from './app.ts'
 import { type ChatStand, say } from './chat-stand.ts'
 

@@ -1,4 +1,5 @@
 /** A page of somebody else's site on which people upload with Uppy, in a real browser. */
+
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

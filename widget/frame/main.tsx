@@ -3,11 +3,11 @@ import './styles.css'
 import { createRoot } from 'react-dom/client'
 import { openChannel } from './channel.ts'
 import { readOperator } from './chat/choose-server.ts'
+import { App } from './components/App.tsx'
 import { createParser } from './markdown/parser.ts'
 import { serveParser } from './markdown/parser-worker.ts'
 import { isWorker, startOwnWorker } from './markdown/worker-script.ts'
 import { createSession } from './session.ts'
-import { App } from './view/App.tsx'
 
 if (isWorker) serveParser(globalThis as unknown as Worker)
 else startPage()

@@ -1,8 +1,7 @@
 /** The page's end of the channel to the frame: the handshake on the window, then one port. Decision: 11; Security: 2.11. */
-import type { FrameMessage, PageMessage } from '../messages.ts'
-import { PROTOCOL } from '../messages.ts'
+import { type FrameMessage, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isFrameMessage } from './check-message.ts'
-import { isRecord } from './read-options.ts'
+import { isRecord } from './values.ts'
 
 /** After the frame has loaded, so long for its answer. */
 const HELLO_WITHIN_MS = 15_000

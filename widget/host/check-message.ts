@@ -1,6 +1,6 @@
 /** Whether what came over the port is a message of the contract. Security: 2.11. */
 import { type FrameMessage, MOST_MESSAGE_LENGTH } from '../messages.ts'
-import { isRecord, isText } from './read-options.ts'
+import { isRecord, isText } from './values.ts'
 
 /** Fields nobody knows, and codes of errors, are passed over: a newer frame can speak to an older page. */
 export function isFrameMessage(data: unknown): data is FrameMessage {

@@ -1,7 +1,7 @@
 /** What went wrong, for the page and for its developer. */
 import type { WidgetErrorCode } from '../messages.ts'
+import { say } from './developer-log.ts'
 import { callPage, dispatch, type WidgetCallbacks } from './events.ts'
-import { say } from './say.ts'
 
 /** Tells the page. */
 export function tellFailure({ onError }: WidgetCallbacks, code: WidgetErrorCode, text: string): void {

@@ -1,5 +1,5 @@
 /** What all copies of this code on one page share: which widget there is, and who wants to know of its changes. */
-import type { Widget } from './widget.ts'
+import type { GivenOptions } from './read-options.ts'
 
 interface SharedPage {
   widget: Widget | undefined
@@ -21,4 +21,23 @@ export function sharedPage(): SharedPage {
 /** Tells everybody who listens that the widget, or what can be known of it, has changed. */
 export function announceChange(): void {
   for (const listener of sharedPage().listeners) listener()
+}
+
+/** What can be known of the widget from outside; another object after every change. */
+export interface WidgetState {
+  readonly isReady: boolean
+  readonly isOpen: boolean
+  readonly hasUnread: boolean
+}
+
+export interface Widget {
+  readonly state: WidgetState
+  readonly iframe: HTMLIFrameElement
+  open(): void
+  close(): void
+  toggle(): void
+  /** What is passed replaces what was; undefined takes an option back. Where the widget stands cannot be changed. */
+  configure(changes: GivenOptions): void
+  /** Takes it off the page; another one can be mounted afterwards. */
+  destroy(): void
 }

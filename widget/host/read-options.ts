@@ -1,7 +1,8 @@
 /** Reads what a page sets: whatever cannot be used is named and left at its default. Contract: Chat widget component. */
 import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
 import type { WidgetCallbacks } from './events.ts'
-import { toPlain } from './tool-result.ts'
+import { toPlain } from './tools/tool-result.ts'
+import { isRecord, isText } from './values.ts'
 
 /** What a page may pass; everything may be left out. */
 export type GivenOptions = {
@@ -17,28 +18,26 @@ const accept =
   (isUsable: (value: unknown) => boolean): Read =>
   (value) =>
     isUsable(value) ? value : undefined
+
 const matching = (pattern: RegExp) => accept((value) => isText(value) && pattern.test(value))
+
 const text = accept(isText)
+
 const callback = accept((value) => typeof value === 'function')
+
 /** As attributes have them too. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
+
 const color = accept((value) => isText(value) && CSS.supports('color', value) && !value.includes('var('))
+
 const webAddress = accept((value) => isText(value) && /^https?:/.test(toUrl(value)?.href ?? ''))
+
 const tools = accept((value) => Array.isArray(value) && value.every(isTool))
 
 /** A number of pixels, or a length of CSS that is none of its keywords. */
 const length: Read = (value) => {
   const css = Number(value) > 0 ? `${value}px` : value
   return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
-}
-
-export function isText(value: unknown): value is string {
-  return typeof value === 'string'
-}
-
-/** Whether it is an object of named values, and no list. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** An address as the page means it; undefined for none. */

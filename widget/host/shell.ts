@@ -1,4 +1,5 @@
 /** What the widget puts into the page: one element with an open shadow root, in it the launcher and the window with the frame. */
+
 import type { LauncherWords } from '../messages.ts'
 import type { ReadOptions } from './read-options.ts'
 import styles from './shell.css?inline'

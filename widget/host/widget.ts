@@ -1,36 +1,17 @@
 /** The widget on a page: launcher, frame, and everything between the page and the person who chats in it. */
 import type { FrameMessage } from '../messages.ts'
 import { openChannel } from './channel.ts'
+import { say } from './developer-log.ts'
 import { callPage, dispatch, type WidgetEvents } from './events.ts'
 import { tellFailure, tellMistake } from './failures.ts'
-import { announceChange, sharedPage } from './page.ts'
-import { hostPageTools } from './page-tools.ts'
+import { announceChange, sharedPage, type Widget, type WidgetState } from './page.ts'
 import { type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
-import { say } from './say.ts'
 import { createShell } from './shell.ts'
-import { isSmall, toPlain } from './tool-result.ts'
-import { createToolServer } from './tool-server.ts'
-import { hostWebMcpTools, recordWebMcp } from './webmcp.ts'
+import { hostPageTools } from './tools/page-tools.ts'
+import { isSmall, toPlain } from './tools/tool-result.ts'
+import { createToolServer } from './tools/tool-server.ts'
+import { hostWebMcpTools, recordWebMcp } from './tools/webmcp.ts'
 import { frameAddressOf, isLocalPage } from './widget-origin.ts'
-
-/** What can be known of the widget from outside; another object after every change. */
-export interface WidgetState {
-  readonly isReady: boolean
-  readonly isOpen: boolean
-  readonly hasUnread: boolean
-}
-
-export interface Widget {
-  readonly state: WidgetState
-  readonly iframe: HTMLIFrameElement
-  open(): void
-  close(): void
-  toggle(): void
-  /** What is passed replaces what was; undefined takes an option back. Where the widget stands cannot be changed. */
-  configure(changes: GivenOptions): void
-  /** Takes it off the page; another one can be mounted afterwards. */
-  destroy(): void
-}
 
 /**
  * Puts a widget on the page. Undefined, and `onError` says why, where there is one already or where it should stand is not there.

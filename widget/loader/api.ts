@@ -1,29 +1,12 @@
 /** `ParleyChat`: what a page can do with the widget. Decision: 11. */
+
+import { say } from '../host/developer-log.ts'
 import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
-import { say } from '../host/say.ts'
 import { mountWidget } from '../host/widget.ts'
-import { whenParsed, whenQuiet } from './moments.ts'
+import type { ParleyChat } from './public-api.ts'
 import { createReadiness } from './readiness.ts'
-
-export interface ParleyChat {
-  /** Over `ParleyChatConfig` and the attributes of the script's tag. */
-  mount(options?: GivenOptions): void
-  /** Changes what is passed, at run time; also before `mount`. */
-  configure(options: GivenOptions): void
-  open(): void
-  close(): void
-  toggle(): void
-  /** Another object replaces the context; the same one changed does not. */
-  setContext(context: Readonly<Record<string, unknown>>): void
-  /** Takes the widget off the page; `mount` puts another one there. */
-  destroy(): void
-  /** Resolves once the widget is there; after `destroy` it is that of the next one. */
-  readonly ready: Promise<ParleyChat>
-  readonly isOpen: boolean
-  readonly hasUnread: boolean
-  readonly iframe: HTMLIFrameElement | null
-}
+import { whenParsed, whenQuiet } from './when-ready.ts'
 
 /** The page's object, and what the script does with it by itself. */
 export interface CreatedApi {

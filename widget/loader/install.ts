@@ -1,6 +1,7 @@
 /** Makes `ParleyChat` the page's, and does what the page had asked for before. */
 import type { GivenOptions } from '../host/read-options.ts'
-import type { CreatedApi, ParleyChat } from './api.ts'
+import type { CreatedApi } from './api.ts'
+import type { ParleyChat } from './public-api.ts'
 
 /** A call that came before the script: a method's name and what it is called with. */
 type QueuedCall = readonly [name: string, ...given: never[]]

@@ -1,6 +1,6 @@
 /** The promise behind `ParleyChat.ready`. */
 import { sharedPage } from '../host/page.ts'
-import type { ParleyChat } from './api.ts'
+import type { ParleyChat } from './public-api.ts'
 
 /** Answers the readiness of the widget there is, or of the next one. */
 export function createReadiness(api: ParleyChat): () => Promise<ParleyChat> {

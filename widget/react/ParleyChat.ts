@@ -1,10 +1,12 @@
 /** The component: it renders nothing where it stands, and keeps the one widget of the page as its props say. */
 import { useEffect, useRef } from 'react'
 import type { WidgetCallbacks } from '../host/events.ts'
-import { mountWidget, type Widget } from '../host/widget.ts'
+import { mountWidget } from '../host/widget.ts'
 import type { ParleyChatProps } from './props.ts'
 
 export type { ParleyChatProps } from './props.ts'
+
+import type { Widget } from '../host/page.ts'
 
 type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks>
 

@@ -1,8 +1,7 @@
 /** The hook: what the page's widget is doing, and what can be done with it. Contract: Chat widget component (Instance hook). */
 import { useSyncExternalStore } from 'react'
-import { sharedPage } from '../host/page.ts'
-import { say } from '../host/say.ts'
-import type { WidgetState } from '../host/widget.ts'
+import { say } from '../host/developer-log.ts'
+import { sharedPage, type WidgetState } from '../host/page.ts'
 
 export interface ParleyChatHandle extends WidgetState {
   open(): void

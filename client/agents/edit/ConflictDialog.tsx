@@ -1,9 +1,8 @@
 /** Says that somebody else saved meanwhile, shows the difference, and lets one choose. */
 import { Button, Group, Stack, Text } from '@mantine/core'
-import { Dialog } from '../../parts/Dialog.tsx'
-import { DiffView } from '../../parts/lazy-code.tsx'
-import type { Draft } from './use-draft.ts'
-import type { Saving } from './use-save.ts'
+import { DiffView } from '../../components/code/lazy-code.tsx'
+import { Dialog } from '../../components/Dialog.tsx'
+import type { Draft, Saving } from './use-editor.ts'
 
 interface ConflictDialogProps {
   readonly draft: Draft

@@ -3,12 +3,10 @@ import { Alert, Autocomplete, NumberInput, SimpleGrid, Stack, Title } from '@man
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { modelsQuery } from '../queries.ts'
-import { LinesField, LongTextField, TextField } from './fields.tsx'
-import { FormProvider, useField } from './form-context.ts'
+import { FormProvider, LinesField, LongTextField, TextField, useField } from './fields.tsx'
 import { PageToolsField } from './PageToolsField.tsx'
 import { ToolsField } from './ToolsField.tsx'
-import type { Problem } from './use-check.ts'
-import type { Draft } from './use-draft.ts'
+import type { Draft, Problem } from './use-editor.ts'
 
 interface DefinitionFormProps {
   readonly draft: Draft

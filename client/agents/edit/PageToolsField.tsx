@@ -1,8 +1,7 @@
 /** Which tools of the page the agent may use. Contract: Agent, `pageTools`. */
 import { SegmentedControl, Stack, Text } from '@mantine/core'
-import { isRecord } from '../paths.ts'
-import { LinesField } from './fields.tsx'
-import { useField } from './form-context.ts'
+import { isRecord } from '../object-paths.ts'
+import { LinesField, useField } from './fields.tsx'
 
 const choices = [
   { value: 'all', label: 'All' },

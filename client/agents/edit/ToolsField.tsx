@@ -2,8 +2,8 @@
 import { Accordion, Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { Icon } from '../../shell/icons.tsx'
-import { isRecord, isSame } from '../paths.ts'
-import { useField } from './form-context.ts'
+import { isRecord, isSame } from '../object-paths.ts'
+import { useField } from './fields.tsx'
 
 const emptyTool = (count: number) => ({
   name: `tool_${count + 1}`,

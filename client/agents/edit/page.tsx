@@ -1,14 +1,12 @@
 /** The page on which an agent is changed. */
 import { Button } from '@mantine/core'
 import { useRef } from 'react'
-import { LeaveGuard } from '../../parts/LeaveGuard.tsx'
+import { LeaveGuard } from '../../components/LeaveGuard.tsx'
 import type { AgentDetail } from '../../types.ts'
 import { useAgent } from '../agent/use-agent.ts'
 import { ConflictDialog } from './ConflictDialog.tsx'
 import { Editor } from './Editor.tsx'
-import { useCheck } from './use-check.ts'
-import { useDraft } from './use-draft.ts'
-import { useSave } from './use-save.ts'
+import { useCheck, useDraft, useSave } from './use-editor.ts'
 
 export function EditAgentPage() {
   const agent = useAgent()

@@ -6,7 +6,7 @@ import type {
   ListMultipartUploadsRequest,
   S3,
 } from '@aws-sdk/client-s3'
-import type { ByteRange } from '../blobs.ts'
+import type { ByteRange } from '../../http/ranges.ts'
 import { isMissing, toS3Failure } from './failure.ts'
 
 const NAMES_PER_PAGE = 1_000

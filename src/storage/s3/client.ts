@@ -1,6 +1,7 @@
 /** Makes the way to a bucket: bounded in time, tried again where that may help, and led by the settings alone. */
-import type { S3Config } from '../../config-s3.ts'
-import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../guarded-lookup.ts'
+
+import type { S3Config } from '../../config/config.ts'
+import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../lib/net.ts'
 import { Bucket } from './bucket.ts'
 import { S3Failure } from './failure.ts'
 

@@ -1,6 +1,6 @@
 /** What a bucket refuses a call with, in little: nothing of it is secret, and it says whose fault it is. */
-import { ServiceError } from '../../errors.ts'
-import { storageFull } from '../space.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import { storageFull } from '../folder.ts'
 
 /** A call of S3 that failed for good. The client's own error is not kept: it holds the request that was signed. */
 export class S3Failure extends Error {

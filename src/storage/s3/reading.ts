@@ -1,7 +1,7 @@
 /** Reads an object out of a bucket, as fast as its reader does, and goes on where the connection broke. */
 import { Readable } from 'node:stream'
-import { countPassed } from '../../passing.ts'
-import type { ByteRange } from '../blobs.ts'
+import type { ByteRange } from '../../http/ranges.ts'
+import { countPassed } from '../../lib/external-memory.ts'
 import type { Bucket, FoundObject } from './bucket.ts'
 import { rethrowS3, toS3Failure } from './failure.ts'
 

@@ -1,5 +1,5 @@
 /** Sends a blob into a bucket while it comes in: in parts when it is large, and in one piece when it is not. */
-import { ServiceError } from '../../errors.ts'
+import { ServiceError } from '../../lib/errors.ts'
 import type { Bucket, SentPart, UploadAddress } from './bucket.ts'
 import type { Part, SpareParts } from './part.ts'
 

@@ -1,8 +1,8 @@
 /** The way to MCP servers over HTTP: one pool of connections each, with limits on what comes back. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent, fetch, type RequestInit as UndiciRequestInit } from 'undici'
-import { createGuardedConnector } from '../../guarded-connector.ts'
-import { MOST_MESSAGE_BYTES } from './limits.ts'
+import { createGuardedConnector } from '../../lib/net.ts'
+import { MOST_MESSAGE_BYTES } from './messages.ts'
 
 const CONNECT_SOCKET_MS = 5_000
 /** Beyond the time of the call that a request is for. */

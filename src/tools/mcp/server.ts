@@ -1,14 +1,13 @@
 /** One MCP server for as long as the service runs: connected in the background, again and again if need be. */
 import type { Logger } from 'pino'
-import { renderPath } from '../../agents/refusal.ts'
-import { findSchemaFault } from '../../agents/tool-schema.ts'
-import type { McpServerConfig } from '../../config-mcp.ts'
+import type { McpServerConfig } from '../../config/config.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { Random } from '../../lib/random.ts'
-import type { ToolAnswer, ToolCallContext } from '../tool.ts'
-import type { McpConnection, McpTool } from './connect.ts'
-import { isToolName, toLongName } from './names.ts'
-import { describeMessageTrouble, describeTrouble } from './trouble.ts'
+import { renderPath } from '../../lib/formats/json.ts'
+import { findSchemaFault } from '../../lib/formats/json-schema.ts'
+import type { Random } from '../../lib/ids.ts'
+import { type ToolAnswer, type ToolCallContext, ToolName } from '../tools.ts'
+import type { McpConnection, McpTool } from './client.ts'
+import { describeMessageTrouble, describeTrouble } from './messages.ts'
 import type { Watchdog } from './watchdog.ts'
 
 /** Pauses between attempts, from the second on. */
@@ -109,7 +108,7 @@ export class McpServer {
     let connection: McpConnection | undefined
     signal.addEventListener('abort', giveUp)
     try {
-      const { connect } = await import('./connect.ts')
+      const { connect } = await import('./client.ts')
       const onTools = (tools: readonly McpTool[]) => this.take(tools)
       connection = await connect(this.config, {
         log: this.log,
@@ -169,4 +168,13 @@ function findProblem(server: string, { name, inputSchema }: McpTool): string | u
   if (!isToolName(longName)) return `'${longName}' is no name a tool can have here`
   const fault = findSchemaFault(inputSchema)
   return fault === undefined ? undefined : `${renderPath(['inputSchema', ...fault.path])} ${fault.problem}`
+}
+
+/** The name a tool always has: its server's, two underscores, its own; what may not stand in a name is an underscore. */
+export function toLongName(server: string, tool: string): string {
+  return `${server}__${tool.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`
+}
+
+export function isToolName(name: string): boolean {
+  return ToolName.safeParse(name).success
 }

@@ -9,8 +9,8 @@ import {
   type Transport,
 } from '@modelcontextprotocol/client'
 import type { Logger } from 'pino'
-import type { McpServerConfig } from '../../config-mcp.ts'
-import { GRACE_MS, MOST_MESSAGE_BYTES } from './limits.ts'
+import type { McpServerConfig } from '../../config/config.ts'
+import { GRACE_MS, MOST_MESSAGE_BYTES } from './messages.ts'
 import type { Watchdog } from './watchdog.ts'
 
 type StdioConfig = Extract<McpServerConfig, { kind: 'stdio' }>

@@ -1,6 +1,6 @@
 /** The chat API of another server: the page names its address, the operator has allowed its origin. Decision: 11 (endpoint). */
 import { createParser } from 'eventsource-parser'
-import type { ChatChunk } from '../../../src/chat/schema.ts'
+import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import { isRecord } from '../check-message.ts'
 import { ChatFailure } from '../failure.ts'
 import { pacedFetch } from './paced-fetch.ts'

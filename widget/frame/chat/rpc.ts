@@ -1,8 +1,9 @@
 /** The typed door of the frame's own server. Decision: 11; measurements.md 4. */
+
 import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
 import superjson from 'superjson'
-import type { ChatChunk, ChatRequest } from '../../../src/chat/schema.ts'
-import type { AppRouter } from '../../../src/rpc/router.ts'
+import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
+import type { AppRouter } from '../../../src/server/api.ts'
 import { ChatFailure } from '../failure.ts'
 import { pacedFetch } from './paced-fetch.ts'
 import { type Refusal, toFailure } from './to-failure.ts'

@@ -1,5 +1,5 @@
 /** What the frame asks of a server, whichever way it speaks to it. */
-import type { ChatChunk } from '../../../src/chat/schema.ts'
+import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 
 /** Part of `ChatRequest`: what the frame sends. */
 export interface ChatBody {

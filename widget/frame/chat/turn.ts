@@ -1,5 +1,5 @@
 /** One turn: asks the server, calls the tools the model wants, and asks again until it has answered. */
-import type { ChatChunk } from '../../../src/chat/schema.ts'
+import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import type { ConversationAction } from '../conversation/reduce.ts'
 import type { ToolCall } from '../conversation/state.ts'
 import { ChatFailure, type Failure } from '../failure.ts'

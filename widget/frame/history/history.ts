@@ -1,6 +1,6 @@
 /** Keeps the conversation in the frame's own storage, where the page cannot read it; without one it lives as long as the frame. */
 import type { Entry } from '../conversation/state.ts'
-import { parseHistory, renderHistory } from './bounds.ts'
+import { parseHistory, renderHistory } from './limits.ts'
 
 /** How long changes are gathered before they are written. */
 const PACE_MS = 500

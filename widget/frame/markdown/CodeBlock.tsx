@@ -1,7 +1,7 @@
 /** Code with its language and a button that copies it. */
 import type { ExtraProps } from 'react-markdown'
-import { CopyButton } from '../view/CopyButton.tsx'
-import { useFrame } from '../view/frame-context.ts'
+import { CopyButton } from '../components/CopyButton.tsx'
+import { useFrame } from '../frame-context.ts'
 import { ScrollBox } from './ScrollBox.tsx'
 
 export function CodeBlock({ node }: ExtraProps) {

@@ -1,4 +1,5 @@
 /** A text of the model, as Markdown: parsed block by block, without HTML, pictures or foreign requests. Security: 2.11. */
+
 import type { Root } from 'mdast'
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import ReactMarkdown from 'react-markdown'

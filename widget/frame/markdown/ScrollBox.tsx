@@ -1,6 +1,6 @@
 /** What may be wider than the window, and is scrolled by itself, with the keyboard too. */
 import type { ReactNode } from 'react'
-import { useFrame } from '../view/frame-context.ts'
+import { useFrame } from '../frame-context.ts'
 
 export function ScrollBox({ kind, children }: { kind: 'code' | 'table'; children: ReactNode }) {
   const { strings } = useFrame().language

@@ -1,5 +1,4 @@
 /** Lets the blocks of a text use the link definitions of one another. Protocol: CommonMark 0.31, 4.7. */
-
 import { isInFence } from './split-blocks.ts'
 
 const definition = /^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*\S[^\n]{0,2000}$/gm

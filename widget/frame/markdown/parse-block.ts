@@ -1,4 +1,5 @@
 /** Parses one block of Markdown, within bounds: the text is a model's, and may be meant to do harm. Security: 2.11, R19. */
+
 import type { Nodes, Root } from 'mdast'
 import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'

@@ -1,5 +1,5 @@
 /** The frame's words in Arabic. */
-import type { Strings } from './strings.ts'
+import type { Strings } from './en.ts'
 
 export const ar: Strings = {
   newMessages: {

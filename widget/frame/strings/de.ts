@@ -1,5 +1,5 @@
 /** The frame's words in German. */
-import type { Strings } from './strings.ts'
+import type { Strings } from './en.ts'
 
 export const de: Strings = {
   newMessages: { one: '{count} neue Nachricht', other: '{count} neue Nachrichten' },

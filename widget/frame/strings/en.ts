@@ -82,3 +82,16 @@ export const en = {
   },
   offlineNotice: 'You are offline.',
 } as const
+
+export type Plurals = { readonly other: string } & { readonly [Category in Intl.LDMLPluralRule]?: string }
+
+export type Words<T> = {
+  readonly [Name in keyof T]: T[Name] extends string
+    ? string
+    : T[Name] extends { readonly other: string }
+      ? Plurals
+      : Words<T[Name]>
+}
+
+/** Every word the frame shows. */
+export type Strings = Words<typeof en>

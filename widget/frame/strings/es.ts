@@ -1,5 +1,5 @@
 /** The frame's words in Spanish. */
-import type { Strings } from './strings.ts'
+import type { Strings } from './en.ts'
 
 export const es: Strings = {
   newMessages: { one: '{count} mensaje nuevo', other: '{count} mensajes nuevos' },

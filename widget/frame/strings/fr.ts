@@ -1,5 +1,5 @@
 /** The frame's words in French. */
-import type { Strings } from './strings.ts'
+import type { Strings } from './en.ts'
 
 export const fr: Strings = {
   newMessages: { one: '{count} nouveau message', other: '{count} nouveaux messages' },

@@ -1,5 +1,5 @@
 /** The frame's words in Hebrew. */
-import type { Strings } from './strings.ts'
+import type { Strings } from './en.ts'
 
 export const he: Strings = {
   newMessages: { one: 'הודעה חדשה אחת', two: 'שתי הודעות חדשות', other: '{count} הודעות חדשות' },

@@ -1,5 +1,5 @@
 /** The frame's words in Japanese. */
-import type { Strings } from './strings.ts'
+import type { Strings } from './en.ts'
 
 export const ja: Strings = {
   newMessages: { other: '新着メッセージ {count} 件' },

@@ -1,5 +1,5 @@
 /** The frame's words in Portuguese. */
-import type { Strings } from './strings.ts'
+import type { Strings } from './en.ts'
 
 export const pt: Strings = {
   newMessages: { one: '{count} mensagem nova', other: '{count} mensagens novas' },

@@ -1,26 +1,13 @@
 /** Finds the words for a person's language. Decision: 11 (languages). */
 import { ar } from './ar.ts'
 import { de } from './de.ts'
-import { en } from './en.ts'
+import { en, type Plurals, type Strings } from './en.ts'
 import { es } from './es.ts'
 import { fr } from './fr.ts'
 import { he } from './he.ts'
 import { ja } from './ja.ts'
 import { pt } from './pt.ts'
 import { zh } from './zh.ts'
-
-type Plurals = { readonly other: string } & { readonly [Category in Intl.LDMLPluralRule]?: string }
-
-type Words<T> = {
-  readonly [Name in keyof T]: T[Name] extends string
-    ? string
-    : T[Name] extends { readonly other: string }
-      ? Plurals
-      : Words<T[Name]>
-}
-
-/** Every word the frame shows. */
-export type Strings = Words<typeof en>
 
 const languages: Readonly<Record<string, Strings>> = { ar, de, en, es, fr, he, ja, pt, zh }
 

@@ -1,5 +1,5 @@
 /** The frame's words in Chinese, in simplified characters. */
-import type { Strings } from './strings.ts'
+import type { Strings } from './en.ts'
 
 export const zh: Strings = {
   newMessages: { other: '{count} 条新消息' },

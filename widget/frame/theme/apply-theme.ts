@@ -1,5 +1,4 @@
 /** Gives the document its colors, language and direction. */
-
 import { defaultOptions, type FrameOptions } from '../../options.ts'
 import type { Language } from '../strings/strings.ts'
 import { mix, readableOn, textOn } from './contrast.ts'

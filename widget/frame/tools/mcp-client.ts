@@ -1,7 +1,7 @@
 /** Speaks the Model Context Protocol to the page, which has the tools. Decision: 11 (Page tools); Protocol: MCP 2025-11-25. */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../check-message.ts'
-import { newId } from '../new-id.ts'
+import { newId } from '../lib/new-id.ts'
 import { listGoodTools } from './check-tools.ts'
 import { renderResult, type ToolOutcome } from './tool-result.ts'
 

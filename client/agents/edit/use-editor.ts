@@ -1,0 +1,136 @@
+/** The text somebody works on, and how the form reads and changes it. */
+
+import { useDebouncedValue } from '@mantine/hooks'
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { api } from '../../api.ts'
+import { problemOf, toFailure } from '../../failure.ts'
+import type { DefinitionFormat, Outputs } from '../../types.ts'
+import { changeDefinition, readDefinition } from '../definition-text.ts'
+import type { Path } from '../object-paths.ts'
+
+/** The saved text it began with; version 0 was never saved. */
+export interface SavedText {
+  readonly text: string
+  readonly format: DefinitionFormat
+  readonly version: number
+}
+
+export interface Draft {
+  readonly text: string
+  readonly format: DefinitionFormat
+  readonly saved: SavedText
+  readonly isDirty: boolean
+  /** What the text says; what it last said while it cannot be read. */
+  readonly value: Readonly<Record<string, unknown>>
+  readonly isReadable: boolean
+  setText(text: string): void
+  /** Changes one value; `undefined` takes it out. */
+  change(path: Path, value: unknown): void
+  /** From now on this is what is saved; with `text` it also becomes the text. */
+  rebase(saved: SavedText, text?: string): void
+}
+
+/** A newer saved text takes the place of an older one that nobody has changed. */
+export function useDraft(newest: SavedText): Draft {
+  const [saved, setSaved] = useState(newest)
+  const [text, setText] = useState(newest.text)
+  const { format } = saved
+  const isDirty = text !== saved.text
+  const read = useMemo(() => readDefinition(text, format), [text, format])
+  const lastRead = useRef<Readonly<Record<string, unknown>>>({})
+  if (read !== undefined) lastRead.current = read
+  const change = useCallback(
+    (path: Path, value: unknown) => setText((now) => changeDefinition(now, format, path, value)),
+    [format],
+  )
+  const rebase = useCallback((next: SavedText, replacing?: string) => {
+    setSaved(next)
+    if (replacing !== undefined) setText(replacing)
+  }, [])
+  useEffect(() => {
+    if (!isDirty && newest.version > saved.version) rebase(newest, newest.text)
+  }, [newest, isDirty, saved.version, rebase])
+  return {
+    text,
+    format,
+    saved,
+    isDirty,
+    value: lastRead.current,
+    isReadable: read !== undefined,
+    setText,
+    change,
+    rebase,
+  }
+}
+
+export interface Saving {
+  /** Saves over the version the draft began with, or over that one. */
+  save(over?: number): void
+  readonly isSaving: boolean
+  readonly error: string | undefined
+  /** What somebody else saved meanwhile. */
+  readonly conflict: SavedText | undefined
+  endConflict(): void
+}
+
+export function useSave(agentId: string, draft: Draft): Saving {
+  const queries = useQueryClient()
+  const [conflict, setConflict] = useState<SavedText>()
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: async (over: number) => {
+      const { text, format } = draft
+      const sent = { agent_id: agentId, yaml: text, format, if_match: `"${over}"` }
+      const { version } = await api.agents.replace.mutate(sent)
+      return { text, format, version }
+    },
+    onSuccess: async (saved) => {
+      setConflict(undefined)
+      draft.rebase(saved)
+      await queries.invalidateQueries({ queryKey: ['agents'] })
+    },
+    onError: async (thrown) => {
+      if (toFailure(thrown).status !== 412) return
+      const { yaml, format, version } = await api.agents.get.query({ agent_id: agentId })
+      setConflict({ text: yaml, format, version })
+    },
+  })
+  return {
+    save: (over = draft.saved.version) => mutate(over),
+    isSaving: isPending,
+    error: toFailure(error).status === 412 ? undefined : problemOf(error),
+    conflict,
+    endConflict: () => setConflict(undefined),
+  }
+}
+
+export type Problem = NonNullable<Outputs['agents']['check']['problem']>
+
+export interface Check {
+  /** Null while nothing is known to be wrong. */
+  readonly problem: Problem | null
+  /** The newest text was found to be good. */
+  readonly isGood: boolean
+}
+
+const PAUSE_MS = 300
+
+export function useCheck(text: string, format: DefinitionFormat): Check {
+  const [yaml] = useDebouncedValue(text, PAUSE_MS)
+  const { data, isPlaceholderData } = useQuery({
+    queryKey: ['check', format, yaml],
+    queryFn: ({ signal }) => api.agents.check.mutate({ yaml, format }, { signal }),
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
+  })
+  const problem = data?.problem ?? null
+  return { problem, isGood: data !== undefined && problem === null && !isPlaceholderData && yaml === text }
+}
+
+/** The problem in a field's own words: the field is named beside it. */
+export function describeProblem({ message, path }: Problem): string {
+  const text = path !== null && message.startsWith(`${path}: `) ? message.slice(path.length + 2) : message
+  return text.replace(/ \(line \d+, column \d+\)$/, '')
+}

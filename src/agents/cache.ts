@@ -1,0 +1,102 @@
+/** Remembers agents between calls: their definition is parsed once a version, and looked up at most every two seconds. */
+import { LRUCache } from 'lru-cache'
+import type { Database } from '../db/database.ts'
+import type { Clock } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { createRemembered } from '../lib/ttl-cache.ts'
+import { type ModelPolicy, openPolicy } from '../models/policy.ts'
+import type { AgentCaller } from '../operations/operation.ts'
+import { type AgentDefinition, parseDefinition, renderMarkdown } from './definition.ts'
+import { type AgentName, type AgentRow, findAgent, findAgentByKey, listAgentNames } from './store.ts'
+
+const memory = { max: 2_000, keepMs: () => 2_000 }
+/** The most text of definitions that is kept read, in UTF-16 units. */
+const MOST_PREPARED = 32 * 1024 * 1024
+
+export type { AgentName } from './store.ts'
+
+/** An agent, ready to be used or rendered. */
+export interface Agent {
+  readonly row: AgentRow
+  readonly definition: AgentDefinition
+  readonly markdown: string
+  readonly policy: ModelPolicy
+}
+
+export interface AgentDirectory {
+  /** The tenant's agent of that id, as it was at most two seconds ago. */
+  find(tenantId: string, id: string): Promise<Agent | undefined>
+  /** The agent whose key has that public id, as it was at most two seconds ago. */
+  findByKey(keyId: string): Promise<Agent | undefined>
+  /** The tenant's agents, newest first; the same array as long as it is remembered. */
+  list(tenantId: string): Promise<readonly AgentName[]>
+  /** A row with its definition read. */
+  prepare(row: AgentRow): Agent
+  /** Forgets which agents there are: called after every change to them. */
+  forget(): void
+}
+
+/** What changes without a new version. */
+const besideVersion = ['key_sealed', 'parent_key_id', 'model_policy', 'model_policy_updated_at'] as const
+
+function isSameBeside(one: AgentRow, other: AgentRow): boolean {
+  return besideVersion.every((column) => one[column] === other[column])
+}
+
+/** A directory over one database. */
+export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic'>): AgentDirectory {
+  const prepared = new LRUCache<string, Agent>({
+    maxSize: MOST_PREPARED,
+    sizeCalculation: ({ row, markdown }) => row.source.length + markdown.length,
+  })
+  const found = createRemembered<Agent | undefined>(clock, memory)
+  const foundByKey = createRemembered<Agent | undefined>(clock, memory)
+  const lists = createRemembered<readonly AgentName[]>(clock, memory)
+
+  function prepare(row: AgentRow): Agent {
+    const key = `${row.id}@${row.version}`
+    const known = prepared.get(key)
+    // The same version can come with a rotated key, another owner or another policy.
+    if (known !== undefined && isSameBeside(known.row, row)) return known
+    const agent: Agent = {
+      row,
+      definition: known?.definition ?? parseDefinition(row.source, row.format),
+      markdown: known?.markdown ?? renderMarkdown(row.source, row.format),
+      policy: row.model_policy === null ? openPolicy : JSON.parse(row.model_policy),
+    }
+    prepared.set(key, agent)
+    return agent
+  }
+
+  async function prepareFound(found: Promise<AgentRow | undefined>): Promise<Agent | undefined> {
+    const row = await found
+    return row === undefined ? undefined : prepare(row)
+  }
+
+  return {
+    prepare,
+    find: (tenantId, id) => found.get(`${tenantId}/${id}`, () => prepareFound(findAgent(db, tenantId, id))),
+    findByKey: (keyId) => foundByKey.get(keyId, () => prepareFound(findAgentByKey(db, keyId))),
+    list: (tenantId) => lists.get(tenantId, () => listAgentNames(db, tenantId)),
+    forget() {
+      found.forget()
+      foundByKey.forget()
+      lists.forget()
+    },
+  }
+}
+
+/** The answer to an agent that is not there, or not the caller's. Contract: Errors, 404. */
+export function agentNotFound(): ServiceError {
+  return new ServiceError('not_found', 'Agent not found.')
+}
+
+/** The agent behind an agent key. @throws ServiceError `not_found` when it was deleted a moment ago. */
+export async function getOwnAgent(
+  deps: { readonly agents: AgentDirectory },
+  caller: AgentCaller,
+): Promise<Agent> {
+  const agent = await deps.agents.find(caller.tenantId, caller.agentId)
+  if (agent === undefined) throw agentNotFound()
+  return agent
+}

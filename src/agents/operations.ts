@@ -1,0 +1,216 @@
+/** What callers may do with agents, over RPC and REST alike. */
+import { z } from 'zod'
+import { actorOf } from '../identity/audit.ts'
+import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
+import { operationsOf } from '../operations/operation.ts'
+import {
+  createAgent,
+  deleteAgent,
+  entityTagOf,
+  getAgent,
+  listAgents,
+  listVersions,
+  replaceAgent,
+  restoreVersion,
+  rotateAgentKey,
+} from './agents.ts'
+import { type AgentDirectory, getOwnAgent } from './cache.ts'
+import { checkDefinition, DefinitionCheck, definitionSchema } from './check.ts'
+import type { Dependencies } from './dependencies.ts'
+import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
+import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
+import {
+  AgentCreated,
+  AgentDeleted,
+  AgentDetail,
+  AgentList,
+  AgentListQuery,
+  AgentReference,
+  AgentSelf,
+  AgentUpdated,
+  AgentVersionList,
+  AgentVersionReference,
+  DefinitionBody,
+  DefinitionReplacement,
+  renderAgentCreated,
+  renderAgentDetail,
+  renderAgentList,
+  renderAgentSelf,
+  renderAgentUpdated,
+  renderVersionList,
+} from './schema.ts'
+
+const tag = 'Agents'
+const owner = { errors: 'agent', callers: ['parent'] } as const
+const notFound = { 404: 'Agent not found.' }
+
+const define = operationsOf<Dependencies & { readonly agents: AgentDirectory }>()
+
+export const agentsOperations = {
+  create: define({
+    kind: 'mutation',
+    http: { method: 'POST', path: '/v1/agents', tag, summary: 'Create an agent' },
+    wire: { ...owner, body: 'definition', status: 201 },
+    input: DefinitionBody,
+    output: AgentCreated,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderAgentCreated(deps, await createAgent(deps, caller.tenantId, input)),
+  }),
+
+  list: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/agents', tag, summary: "List the calling key's agents" },
+    wire: { ...owner, integers: ['limit'] },
+    input: AgentListQuery,
+    output: AgentList,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
+  }),
+
+  me: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/agents/me', tag, summary: "Read the calling agent key's own agent" },
+    wire: { errors: 'agent', callers: ['agent'] },
+    input: z.object({}),
+    output: AgentSelf,
+    run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
+  }),
+
+  check: define({
+    kind: 'mutation',
+    wire: owner,
+    input: DefinitionBody,
+    output: DefinitionCheck,
+    run: ({ input }) => checkDefinition(input),
+  }),
+
+  definitionSchema: define({
+    kind: 'query',
+    wire: owner,
+    input: z.object({}),
+    output: z.record(z.string(), z.unknown()),
+    run: () => definitionSchema,
+  }),
+
+  get: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/agents/{agent_id}', tag, summary: 'Read an agent' },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentDetail,
+    run: async ({ context, input }) => {
+      const agent = await getAgent(context.deps, context.caller.tenantId, input.agent_id)
+      context.setHeader('ETag', entityTagOf(agent))
+      return renderAgentDetail(context.deps, agent)
+    },
+  }),
+
+  replace: define({
+    kind: 'mutation',
+    http: { method: 'PUT', path: '/v1/agents/{agent_id}', tag, summary: "Replace an agent's definition" },
+    wire: {
+      ...owner,
+      body: 'definition',
+      bodySchema: DefinitionBody,
+      headers: { 'if-match': 'if_match' },
+      failures: { ...notFound, 412: 'The agent has changed since the version named in `If-Match`.' },
+    },
+    input: DefinitionReplacement,
+    output: AgentUpdated,
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const agent = await replaceAgent(deps, caller.tenantId, input.agent_id, input, input.if_match)
+      context.setHeader('ETag', entityTagOf(agent))
+      return renderAgentUpdated(deps, agent)
+    },
+  }),
+
+  delete: define({
+    kind: 'mutation',
+    http: { method: 'DELETE', path: '/v1/agents/{agent_id}', tag, summary: 'Delete an agent and its key' },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentDeleted,
+    run: async ({ context, input }) => {
+      await deleteAgent(context.deps, actorOf(context), context.caller.tenantId, input.agent_id)
+      return { id: input.agent_id, deleted: true as const }
+    },
+  }),
+
+  rotateKey: define({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/agents/{agent_id}/rotate-key',
+      tag,
+      summary: 'Give an agent a new key',
+    },
+    wire: { ...owner, bodySchema: KeyRotation, failures: notFound },
+    input: KeyRotation.extend(AgentReference.shape),
+    output: AgentKeyRotated,
+    run: async ({ context, input: { agent_id, overlap_seconds } }) => {
+      const { deps, caller } = context
+      const actor = actorOf(context)
+      const rotation = await rotateAgentKey(deps, actor, caller.tenantId, agent_id, overlap_seconds)
+      return { agent_id, agent_key: rotation.key.text, ...renderRotation(rotation) }
+    },
+  }),
+
+  modelPolicy: define({
+    kind: 'query',
+    http: {
+      method: 'GET',
+      path: '/v1/agents/{agent_id}/model-policy',
+      tag,
+      summary: 'Read which models an agent may use',
+    },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentModelPolicy,
+    run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
+  }),
+
+  replaceModelPolicy: define({
+    kind: 'mutation',
+    http: {
+      method: 'PUT',
+      path: '/v1/agents/{agent_id}/model-policy',
+      tag,
+      summary: 'Replace which models an agent may use',
+    },
+    wire: { ...owner, bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'], failures: notFound },
+    input: ModelPolicyReplacement,
+    output: AgentModelPolicy,
+    run: ({ context, input }) =>
+      replaceModelPolicy(context.deps, actorOf(context), context.caller.tenantId, input.agent_id, input),
+  }),
+
+  versions: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/agents/{agent_id}/versions', tag, summary: "List an agent's versions" },
+    wire: { ...owner, failures: notFound },
+    input: AgentReference,
+    output: AgentVersionList,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id)),
+  }),
+
+  restore: define({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/agents/{agent_id}/versions/{version}/restore',
+      tag,
+      summary: 'Make an earlier version the one in force',
+    },
+    wire: { ...owner, failures: { 404: 'Agent not found, or no such version of it.' } },
+    input: AgentVersionReference,
+    output: AgentUpdated,
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const agent = await restoreVersion(deps, caller.tenantId, input.agent_id, input.version)
+      context.setHeader('ETag', entityTagOf(agent))
+      return renderAgentUpdated(deps, agent)
+    },
+  }),
+}

@@ -1,0 +1,199 @@
+/** Makes an artifact ready: converts its bytes, or finds that they are served as they came. Decision: 9 (Conversion). */
+import { createReadStream, createWriteStream } from 'node:fs'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
+import { ConversionRefusal } from '../../conversion/job.ts'
+import { unixSeconds } from '../../lib/clock.ts'
+import { type Blobs, HEAD_BYTES, sniff, wholeOf } from '../../storage/blobs.ts'
+import { assertRoom, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
+import type { Dependencies } from '../dependencies.ts'
+import type { ArtifactChanges } from '../events.ts'
+import { findUploadRow, raiseProgress, type UploadRow } from '../store.ts'
+import { type FinishingDeps, makeReady, reject } from './finish.ts'
+import { backOffSeconds, type Work } from './queue.ts'
+import { type JobRow, returnJob } from './store.ts'
+
+/** After so many failures of ours, which takes about three hours, an upload is served as it came. */
+const MOST_FAILURES = 30
+const GAVE_UP = 'It could not be converted here, so it is served as it was uploaded.'
+
+export interface ConversionDeps
+  extends FinishingDeps,
+    Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
+  /** Where conversions have their folders; a start clears it. */
+  readonly workFolder: StoreFolder
+}
+
+/** One conversion under way. */
+interface Conversion {
+  readonly job: JobRow
+  readonly row: UploadRow
+  readonly folder: string
+  readonly signal: AbortSignal
+}
+
+/** Work that converts one upload; its files are gone afterwards, however it ends. */
+export function createConversionWork(deps: ConversionDeps): Work {
+  return async (job, signal) => {
+    const row = await findUploadRow(deps.db, job)
+    if (row === undefined) return
+    const folder = await makeWorkFolder(deps.workFolder, job)
+    const conversion = { job, row, folder, signal }
+    try {
+      await keepResult(deps, conversion, await convert(deps, conversion))
+    } catch (error) {
+      if (signal.aborted) throw error
+      await handleFailure(deps, conversion, error)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+/**
+ * A folder of this try's own: whoever had the job before may be slow to find out, and clears away what is theirs. What they leave when
+ * they were killed goes now.
+ */
+async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): Promise<string> {
+  const incoming = join(await root(), INCOMING)
+  const former = (await readdir(incoming)).filter((name) => name.startsWith(blob))
+  for (const name of former) await rm(join(incoming, name), { recursive: true, force: true })
+  const folder = join(incoming, `${blob}-${fence}`)
+  await makeFolder(folder)
+  return folder
+}
+
+async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Converted> {
+  const { row, folder: workFolder, signal } = conversion
+  const progress = createProgressWriter(deps, deps.changes, row)
+  const source = await findSource(deps, conversion)
+  const onProgress = (share: number) => progress.report(share)
+  try {
+    return await deps.converter.convert({ kind: row.kind, source, workFolder, signal, onProgress })
+  } finally {
+    await progress.settle()
+  }
+}
+
+/** The uploaded bytes as a file: where they lie, or a copy. */
+async function findSource(deps: ConversionDeps, { row, folder, signal }: Conversion): Promise<string> {
+  const { blobs } = deps.store
+  if (blobs.findPath !== undefined) return blobs.findPath(row.blob)
+  const path = join(folder, 'upload')
+  assertRoom(await deps.workFolder.readSpace(folder), row.received_bytes)
+  const bytes = await blobs.open(row.blob, wholeOf(row.received_bytes))
+  await pipeline(bytes, createWriteStream(path, { mode: 0o600 }), { signal }).catch(rethrow)
+  return path
+}
+
+async function keepResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
+  const { file, poster } = result
+  if (result.result === 'original') return serveOriginal(deps, conversion, result)
+  const { job, row, signal } = conversion
+  const { blobs } = deps.store
+  await using unkept = new AsyncDisposableStack()
+  const stage = async ({ path }: ConvertedFile) => {
+    const { size } = await stat(path)
+    const staged = await blobs.stage(createReadStream(path, { signal }), size)
+    return unkept.adopt(staged, () => staged.discard())
+  }
+  const made = await stage(file)
+  const still = poster && (await stage(poster))
+  await made.keep()
+  await still?.keep()
+  const isReady = await makeReady(deps, job, row, {
+    served_blob: made.name,
+    served_bytes: made.sizeBytes,
+    media_type: file.mediaType,
+    sniffed_type: await sniff(made.head),
+    poster_blob: still?.name ?? null,
+    poster_bytes: still?.sizeBytes ?? null,
+    kept_bytes: row.received_bytes + made.sizeBytes + (still?.sizeBytes ?? 0),
+    conversion_result: 'converted',
+  })
+  if (isReady) return
+  for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
+}
+
+/** Serves what was uploaded; where nobody found it good, as what its first bytes say, and with the reason. */
+async function serveOriginal(
+  deps: ConversionDeps,
+  { job, row }: Conversion,
+  { file, reason }: { readonly file?: ConvertedFile; readonly reason?: string },
+): Promise<void> {
+  const isGood = file !== undefined && reason === undefined
+  const mediaType = isGood ? file.mediaType : await sniff(await readHead(deps.store.blobs, row))
+  await makeReady(deps, job, row, {
+    served_blob: row.blob,
+    served_bytes: row.received_bytes,
+    media_type: mediaType,
+    sniffed_type: mediaType,
+    conversion_result: 'original',
+    conversion_reason: reason ?? null,
+  })
+}
+
+async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: UploadRow): Promise<Uint8Array> {
+  if (sizeBytes === 0) return new Uint8Array()
+  const head = await blobs.open(blob, { start: 0, end: Math.min(HEAD_BYTES, sizeBytes) - 1 })
+  return Buffer.concat(await head.toArray())
+}
+
+/** What is dangerous goes, what cannot be converted is tried again and then served as it came. Other failures are thrown on. */
+async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {
+  const { job, row } = conversion
+  const { db, clock, random, config, log } = deps
+  if (!(error instanceof ConversionRefusal)) {
+    if (job.failures + 1 < MOST_FAILURES) throw error
+    log.error({ err: error, artifactId: row.id }, 'an upload is served as it came: converting it fails')
+    return serveOriginal(deps, conversion, { reason: GAVE_UP })
+  }
+  const { verdict, message: reason } = error
+  log.info({ artifactId: row.id, verdict, reason: error.message }, 'an upload cannot be converted')
+  if (verdict === 'dangerous') return reject(deps, job, row)
+  const refusals = job.refusals + 1
+  if (refusals >= config.conversion.tries) return serveOriginal(deps, conversion, { reason })
+  await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
+}
+
+/** Nobody is told more often either. Decision: 9 (Status). */
+const WRITE_EVERY_MS = 250
+
+export interface ProgressWriter {
+  /** 0 to 1. What comes too soon after another is left out. */
+  report(share: number): void
+  /** Resolves when nothing is being written. */
+  settle(): Promise<void>
+}
+
+export function createProgressWriter(
+  { db, clock, log }: Pick<Dependencies, 'db' | 'clock' | 'log'>,
+  changes: ArtifactChanges,
+  row: UploadRow,
+): ProgressWriter {
+  let nextAtMs = clock.monotonic()
+  let writing: Promise<void> | undefined
+
+  async function write(share: number): Promise<void> {
+    try {
+      // Another try begins anew, but nobody sees it fall.
+      if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.announce(row.id)
+    } catch (error) {
+      log.warn({ err: error, artifactId: row.id }, 'progress could not be written down')
+    }
+    writing = undefined
+  }
+
+  return {
+    report(share) {
+      if (writing !== undefined || clock.monotonic() < nextAtMs) return
+      nextAtMs = clock.monotonic() + WRITE_EVERY_MS
+      writing = write(share)
+    },
+    async settle() {
+      await writing
+    },
+  }
+}

@@ -1,0 +1,109 @@
+/** Tells the host of one complete upload, once; whether again is for the job. Decision: 9 (Host hooks). */
+import { ServiceError } from '../../lib/errors.ts'
+import { depthOf } from '../../lib/formats/json.ts'
+import { wholeOf } from '../../storage/blobs.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { type OnUploadComplete, toCompletedUpload, type UploadHooks } from '../metadata.ts'
+import { findUploadRow, type UploadRow, updateOutcome } from '../store.ts'
+import { acknowledge, type FinishingDeps } from './finish.ts'
+import type { Work } from './queue.ts'
+
+/** Who needs longer puts the work into a queue of their own, and returns. */
+const HANDLER_MS = 600_000
+
+export interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
+  readonly onUploadComplete: OnUploadComplete
+}
+
+/** Work that calls the handler, and acknowledges the upload when it has returned. */
+export function createDeliveryWork(deps: DeliveryDeps): Work {
+  return async (job, signal) => {
+    const row = await findUploadRow(deps.db, job)
+    if (row === undefined) return
+    await deliver(deps, row, signal)
+    await acknowledge(deps, job, row)
+  }
+}
+
+async function deliver(deps: DeliveryDeps, row: UploadRow, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  const { clock, onUploadComplete } = deps
+  const over = new AbortController()
+  const ends = AbortSignal.any([signal, over.signal])
+  const outcomes = createOutcomes(deps, row)
+  const hooks: UploadHooks = Object.freeze({
+    signal: ends,
+    recordOutcome(value: unknown) {
+      assertRunning(ends)
+      return outcomes.record(value)
+    },
+    async open() {
+      assertRunning(ends)
+      const bytes = await deps.store.blobs.open(row.blob, wholeOf(row.received_bytes))
+      ends.addEventListener('abort', () => void bytes.destroy(), { once: true })
+      return bytes
+    },
+  })
+  const handle = async () => void (await onUploadComplete(toCompletedUpload(row), hooks))
+  const tooLong = async () => {
+    await clock.wait(HANDLER_MS, ends)
+    throw new Error(`onUploadComplete took longer than ${HANDLER_MS / 1000} seconds`)
+  }
+  try {
+    await Promise.race([handle(), tooLong()])
+  } finally {
+    over.abort()
+    await outcomes.settle()
+  }
+}
+
+function assertRunning(ends: AbortSignal): void {
+  if (ends.aborted) throw new ServiceError('conflict', 'This delivery of the upload is over.')
+}
+
+/** Writes outcomes one after the other, so that the last one stays. */
+function createOutcomes({ db, changes }: DeliveryDeps, row: UploadRow) {
+  let writing = Promise.resolve()
+  return {
+    /** @throws ServiceError `invalid_value` */
+    record(value: unknown): Promise<void> {
+      const outcome = renderOutcome(value)
+      writing = writing.then(async () => {
+        if (await updateOutcome(db, row, outcome)) changes.announce(row.id)
+      })
+      // Whoever called may wait for it or not; `settle` does.
+      writing.catch(() => {})
+      return writing
+    },
+    /** Rejects when one of them could not be written. */
+    settle: () => writing,
+  }
+}
+
+/** Security: 2.5. */
+const MAX_BYTES = 64 * 1024
+
+const MAX_DEPTH = 64
+
+/** @throws ServiceError `invalid_value` for what is no JSON value, is too large, or nested too deep. */
+export function renderOutcome(value: unknown): string {
+  const json = toJson(value)
+  if (json === undefined) throw refused('is no JSON value')
+  const bytes = Buffer.from(json)
+  if (bytes.length > MAX_BYTES)
+    throw refused(`has ${bytes.length} bytes as JSON, and ${MAX_BYTES} is the most`)
+  if (depthOf(bytes) > MAX_DEPTH) throw refused(`is nested deeper than ${MAX_DEPTH}`)
+  return json
+}
+
+function toJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    throw refused(`is no JSON value (${error instanceof Error ? error.message : error})`)
+  }
+}
+
+function refused(problem: string): ServiceError {
+  return new ServiceError('invalid_value', `recordOutcome: the outcome ${problem}`, { param: 'outcome' })
+}

@@ -1,0 +1,195 @@
+/** Does jobs of one kind, a few at a time, as soon as they are due. Security: 2.8 (lease, attempts, next_at). */
+import { unixSeconds } from '../../lib/clock.ts'
+import type { Random } from '../../lib/ids.ts'
+import type { JobResult } from '../../telemetry/metrics.ts'
+import type { Dependencies } from '../dependencies.ts'
+import {
+  findNextDue,
+  type JobKind,
+  type JobRow,
+  renewJob,
+  returnJob,
+  type TakenJob,
+  takeJob,
+} from './store.ts'
+
+/** Whoever does not renew it in time has lost the job; until they find out, the fence shuts them out. */
+const LEASE_SECONDS = 30
+const RENEW_EVERY_MS = 10_000
+/** What other processes leave behind is found after so long. */
+const LOOK_EVERY_MS = 60_000
+const LOOK_AGAIN_MS = 5_000
+
+/** Why a job is to end before its time. */
+export type StopReason = 'closing' | 'removed' | 'lost'
+
+/**
+ * Does one job; whatever it resolves to, the row is as it should be: gone, or given back. When the signal aborts (its reason is a
+ * `StopReason`), it rejects. A rejection without that is a failure, after which the job is taken again.
+ */
+export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
+
+export interface JobRunner {
+  /** Looks now for jobs that are due; does nothing once closed. */
+  wake(): void
+  /** Ends the work for an upload that was removed, in this process; resolves when it has ended. */
+  stop(blob: string): Promise<void>
+  /** Ends all work and gives the jobs back. */
+  close(): Promise<void>
+}
+
+export interface RunnerOptions {
+  readonly kind: JobKind
+  /** The most jobs at a time. */
+  readonly atOnce: number
+  readonly work: Work
+  /** Called with every failure. */
+  onFailure(error: unknown, job: JobRow): void
+}
+
+type RunnerDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'tracing'>
+
+interface Running {
+  readonly stop: AbortController
+  readonly ended: Promise<void>
+}
+
+export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunner {
+  const { db, clock, log } = deps
+  const { kind, atOnce } = options
+  const running = new Map<string, Running>()
+  let isClosed = false
+  let isWoken = false
+  let looking: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  /** Begins with what is due; answers when to look again, in milliseconds. */
+  async function look(): Promise<number> {
+    while (running.size < atOnce && !isClosed) {
+      const now = unixSeconds(clock)
+      const underWay = [...running.keys()]
+      const job = await takeJob(db, kind, { now, until: now + LEASE_SECONDS, underWay })
+      if (job === undefined) break
+      begin(job)
+    }
+    if (running.size >= atOnce || isClosed) return LOOK_EVERY_MS
+    const nextAt = await findNextDue(db, kind, [...running.keys()])
+    const pauseMs = nextAt === undefined ? LOOK_EVERY_MS : nextAt * 1000 - clock.now()
+    return Math.min(Math.max(pauseMs, 1), LOOK_EVERY_MS)
+  }
+
+  async function lookUntilQuiet(): Promise<void> {
+    let pauseMs = LOOK_AGAIN_MS
+    try {
+      do {
+        isWoken = false
+        pauseMs = await look()
+      } while (isWoken)
+    } catch (error) {
+      log.warn({ err: error, kind }, 'jobs could not be looked for')
+    }
+    looking = undefined
+    if (!isClosed) timer = setTimeout(wake, pauseMs).unref()
+  }
+
+  function wake(): void {
+    isWoken = true
+    if (isClosed || looking !== undefined) return
+    clearTimeout(timer)
+    looking = lookUntilQuiet()
+  }
+
+  function begin(job: JobRow): void {
+    const stop = new AbortController()
+    const ended = doJob(deps, options, job, stop)
+      .catch((error) => log.warn({ err: error, kind, blob: job.blob }, 'a job could not be given back'))
+      .finally(() => {
+        running.delete(job.blob)
+        wake()
+      })
+    running.set(job.blob, { stop, ended })
+  }
+
+  return {
+    wake,
+    async stop(blob) {
+      const one = running.get(blob)
+      one?.stop.abort('removed' satisfies StopReason)
+      await one?.ended
+    },
+    async close() {
+      isClosed = true
+      clearTimeout(timer)
+      await looking
+      for (const { stop } of running.values()) stop.abort('closing' satisfies StopReason)
+      await Promise.all([...running.values()].map(({ ended }) => ended))
+    },
+  }
+}
+
+async function doJob(
+  deps: RunnerDeps,
+  { work, onFailure }: RunnerOptions,
+  job: JobRow,
+  stop: AbortController,
+): Promise<void> {
+  const { db, clock, random } = deps
+  const stopRenewing = keepRenewing(deps, job, stop)
+  const ended = watchJob(deps, job)
+  try {
+    await work(job, stop.signal)
+    ended('done')
+  } catch (error) {
+    ended(stop.signal.aborted ? 'stopped' : 'failed')
+    const now = unixSeconds(clock)
+    if (stop.signal.aborted) {
+      if (stop.signal.reason === 'closing') await returnJob(db, job, { next_at: now })
+      return
+    }
+    onFailure(error, job)
+    const failures = job.failures + 1
+    await returnJob(db, job, { failures, next_at: now + backOffSeconds(failures, random) })
+  } finally {
+    stopRenewing()
+  }
+}
+
+/** Counts and traces one try; the function returned ends that. */
+function watchJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result: JobResult) => void {
+  const end = metrics.jobBegins(job.kind, () => clock.monotonic())
+  const attempt = job.failures + job.refusals + 1
+  const attributes = { 'parley.job.kind': job.kind, 'parley.job.attempt': attempt }
+  const span = tracing?.beginJob(job.blob, `job ${job.kind}`, attributes)
+  return (result) => {
+    end(result)
+    span?.set({ 'parley.job.result': result })
+    if (result === 'failed') span?.fail(result)
+    span?.end()
+  }
+}
+
+/** Stops the work as soon as the job is somebody else's, or gone. */
+function keepRenewing({ db, clock, log }: RunnerDeps, job: TakenJob, stop: AbortController): () => void {
+  const renew = async () => {
+    if (!(await renewJob(db, job, unixSeconds(clock) + LEASE_SECONDS)))
+      stop.abort('lost' satisfies StopReason)
+  }
+  const timer = setInterval(() => {
+    renew().catch((error) => log.warn({ err: error, kind: job.kind }, 'a job could not be renewed'))
+  }, RENEW_EVERY_MS).unref()
+  return () => clearInterval(timer)
+}
+
+const FIRST_SECONDS = 1
+
+const LONGEST_SECONDS = 600
+
+/**
+ * Whole seconds to the next try after so many in vain, 1 at the least: twice as long each time up to 10 minutes, and then something
+ * between half of that and all of it, so that what failed together does not come back together.
+ */
+export function backOffSeconds(inVain: number, random: Random): number {
+  const whole = Math.min(FIRST_SECONDS * 2 ** (inVain - 1), LONGEST_SECONDS)
+  const share = (random(1)[0] ?? 0) / 255
+  return Math.max(FIRST_SECONDS, Math.round(whole * (0.5 + share / 2)))
+}

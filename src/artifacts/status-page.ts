@@ -1,0 +1,96 @@
+/** Finds out what the waiting page of an artifact has to show. */
+import type { Readable } from 'node:stream'
+import type { DownloadContent } from '../http/download.ts'
+import { IMMUTABLE, type PageFile } from '../http/response.ts'
+import { ServiceError } from '../lib/errors.ts'
+import type { Page } from '../operations/operation.ts'
+import type { ArtifactCaller } from './access.ts'
+import { openArtifact, openPoster } from './artifacts.ts'
+import type { Dependencies } from './dependencies.ts'
+import type { ArtifactDesk } from './processing.ts'
+import { readStatus } from './status.ts'
+import { watchFiles } from './status-page/files.ts'
+import { renderWatchPage, type Shown } from './status-page/page.ts'
+
+/** Captions are shown so far; all of them can be saved. */
+const MAX_TEXT_BYTES = 65_536
+
+/** What a page can show, of what a browser shows at all. Security: 2.7. */
+const showable: Readonly<Record<string, Shown['as']>> = {
+  'video/mp4': 'video',
+  'video/webm': 'video',
+  'image/png': 'picture',
+  'image/jpeg': 'picture',
+  'image/webp': 'picture',
+  'text/vtt': 'captions',
+}
+
+type WatchDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactDesk }
+
+/**
+ * The waiting page as it is now. `token` is the one in its address, which is in those of the artifact's bytes too.
+ * @throws ServiceError `insufficient_permissions` for a token that is for something else.
+ */
+export async function openWatchPage(
+  deps: WatchDeps,
+  caller: ArtifactCaller,
+  id: string,
+  token: string | undefined,
+): Promise<Page> {
+  const query = token === undefined ? '' : `?token=${encodeURIComponent(token)}`
+  const status = await readStatus(deps, caller, id)
+  if (status.state !== 'ready') return renderWatchPage({ status, query })
+  const shown = await findShown(deps, caller, id)
+  // Removed since its status was read.
+  if (shown === undefined) return renderWatchPage({ status: { artifactId: id, state: 'unknown' }, query })
+  return renderWatchPage({ status, query, shown })
+}
+
+async function findShown(deps: WatchDeps, caller: ArtifactCaller, id: string): Promise<Shown | undefined> {
+  const opened = await orNothing(openArtifact(deps, caller, id))
+  if (opened === undefined) return undefined
+  const { content } = opened
+  const { sizeBytes, mediaType } = content
+  const as = content.isAttachment ? 'file' : (showable[mediaType] ?? 'file')
+  const hasPoster = as === 'video' && (await orNothing(openPoster(deps, caller, id))) !== undefined
+  const text = as === 'captions' ? await orNothing(readBeginning(content)) : undefined
+  return { as, sizeBytes, hasPoster, ...(text === undefined ? {} : { text }) }
+}
+
+async function orNothing<T>(promise: Promise<T>): Promise<T | undefined> {
+  try {
+    return await promise
+  } catch (error) {
+    if (error instanceof ServiceError && error.reason === 'not_found') return undefined
+    throw error
+  }
+}
+
+async function readBeginning({ sizeBytes, open }: DownloadContent): Promise<string> {
+  if (sizeBytes === 0) return ''
+  const isCut = sizeBytes > MAX_TEXT_BYTES
+  const bytes: Readable = await open({ start: 0, end: Math.min(sizeBytes, MAX_TEXT_BYTES) - 1 })
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of bytes) text += decoder.decode(chunk as Buffer, { stream: true })
+  // A character that was cut in two is left out.
+  return isCut ? `${text}…` : text + decoder.decode()
+}
+
+/** What the waiting page asks for, by its address. */
+export const watchPages: ReadonlyMap<string, PageFile> = new Map(
+  Object.values(watchFiles).map(({ name, mediaType, text }) => [
+    `/artifacts/${name}`,
+    {
+      body: { text },
+      headers: {
+        'Content-Type': `${mediaType}; charset=utf-8`,
+        'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+        'X-Content-Type-Options': 'nosniff',
+        'Referrer-Policy': 'no-referrer',
+        'Cache-Control': IMMUTABLE,
+        'Protocol-Version': '2',
+      },
+    },
+  ]),
+)

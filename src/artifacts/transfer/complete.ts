@@ -1,0 +1,88 @@
+/** Ends an upload whose last byte has come: looks at the checksum, moves the bytes to where they stay, and hands them on. */
+import { createHash } from 'node:crypto'
+import { assertTenantLives, lockTenant } from '../../identity/keys.ts'
+import { unixSeconds } from '../../lib/clock.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import { passing } from '../../lib/external-memory.ts'
+import { wholeOf } from '../../storage/blobs.ts'
+import { removedMeanwhile, takenOver } from '../access.ts'
+import { deleteBytes } from '../artifacts.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { insertJob } from '../jobs/store.ts'
+import type { ArtifactDesk } from '../processing.ts'
+import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from '../store.ts'
+
+export type CompletionDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'onUploadComplete' | 'metrics'> & {
+  readonly artifacts: ArtifactDesk
+}
+
+/**
+ * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its
+ * bytes, where it is known. A crash on the way leaves an upload that has all its bytes: a start and the sweeper look for those and call
+ * this again.
+ * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was removed meanwhile;
+ * `locked` when somebody else has the lease by now; `invalid_api_key` when its parent key was revoked.
+ */
+export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
+  const { db, clock, artifacts, onUploadComplete } = deps
+  const { id, blob, checksum } = row
+  // What is still growing cannot be read back from every store.
+  if (checksum === null || checksum === digest || digest === undefined)
+    await artifacts.store.growing.keep(blob, row.received_bytes)
+  if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
+    return rejectUpload(deps, row)
+  const isComplete = await db.transaction().execute(async (trx) => {
+    if (!(await assertOwnerLives(trx, row))) return false
+    const now = unixSeconds(clock)
+    // Where there is no host to tell of it, it is acknowledged. Decision: 9 (Host hooks).
+    const acknowledged = onUploadComplete === undefined ? 1 : 0
+    const done = { finished_at: now, expires_at: null, lease_until: null, acknowledged }
+    if (!(await completeLeased(trx, row, done))) return false
+    await insertJob(trx, 'convert', row.blob, now)
+    if (onUploadComplete !== undefined) await insertJob(trx, 'hook', row.blob, now)
+    return true
+  })
+  if (!isComplete) return forget(deps, row)
+  deps.metrics.uploads.completed.add()
+  artifacts.changes.announce(id)
+  artifacts.processing.wake()
+}
+
+/** False when the upload is gone. Its owner may be another one than when it began, or than a moment ago. */
+async function assertOwnerLives(trx: Dependencies['db'], row: UploadRow): Promise<boolean> {
+  for (let known: string | undefined; ; ) {
+    const owner = (await findUploadRow(trx, row))?.parent_key_id
+    if (owner === undefined) return false
+    if (owner === known) {
+      await assertTenantLives({ db: trx }, owner)
+      return true
+    }
+    await lockTenant({ db: trx }, owner)
+    known = owner
+  }
+}
+
+async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<string> {
+  const hash = createHash('sha256')
+  const bytes = await artifacts.store.blobs.open(row.blob, wholeOf(row.received_bytes))
+  for await (const chunk of passing(bytes)) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never> {
+  await removeArtifact(deps.db, row, 'reject')
+  deps.metrics.uploadFailed('checksum')
+  await deleteBytes(deps, row)
+  deps.artifacts.changes.announce(row.id)
+  throw new ServiceError(
+    'checksum_mismatch',
+    'checksum: is not that of the bytes that arrived; the upload was removed',
+  )
+}
+
+/** Somebody removed the upload while its bytes were being moved, or has taken it over: then they are what that one completes. */
+async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
+  if ((await findUploadRow(deps.db, row)) !== undefined) throw takenOver()
+  await deleteBytes(deps, row)
+  throw removedMeanwhile()
+}

@@ -1,0 +1,151 @@
+/** Begins uploads, and finds those that were begun. */
+import { mapConstraintError } from '../../db/open.ts'
+import { assertWithinQuota } from '../../files/quota.ts'
+import { assertTenantLives } from '../../identity/keys.ts'
+import { unixSeconds } from '../../lib/clock.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import { type ArtifactCaller, assertFor, assertUse, isFor, wrongArtifact } from '../access.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { refused, type UploadMetadata } from '../metadata.ts'
+import type { ArtifactDesk } from '../processing.ts'
+import {
+  beginReserved,
+  deleteExpired,
+  findArtifact,
+  findUpload,
+  insertArtifact,
+  type UploadRow,
+} from '../store.ts'
+
+export type { UploadRow } from '../store.ts'
+
+import { newId, newUuid } from '../../lib/ids.ts'
+
+/** Nobody guesses it: 190 bits. */
+const SEGMENT_LENGTH = 32
+
+export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'> & {
+  readonly artifacts: ArtifactDesk
+}
+
+/** What a client asks for. */
+export interface NewUpload {
+  readonly metadata: UploadMetadata
+  /** The metadata as they were sent. */
+  readonly header: string | undefined
+  /** Undefined while the client does not know. */
+  readonly sizeBytes: number | undefined
+}
+
+/**
+ * Begins the upload of an artifact; of several for one id exactly one comes about. Decision: 9.
+ * @throws ServiceError `insufficient_permissions`, `invalid_value`, `conflict` for an id that is taken, `too_large`, `storage_full`,
+ * `invalid_api_key`.
+ */
+export async function createUpload(
+  deps: UploadDeps,
+  caller: ArtifactCaller,
+  upload: NewUpload,
+): Promise<UploadRow> {
+  assertUse(caller, 'upload')
+  assertLength(deps, upload.sizeBytes ?? 0)
+  const id = upload.metadata.artifactId ?? idFor(deps, caller, upload.metadata)
+  await deps.artifacts.store.growing.assertRoom(upload.sizeBytes ?? 0)
+  try {
+    const row = await deps.db
+      .transaction()
+      .execute((trx) => insertUpload({ ...deps, db: trx }, caller, id, upload))
+    deps.artifacts.changes.announce(id)
+    return row
+  } catch (error) {
+    throw mapConstraintError(error) === 'unique' ? taken() : error
+  }
+}
+
+/** @throws ServiceError `too_large` for an upload that may not be so long. */
+export function assertLength({ config }: Pick<Dependencies, 'config'>, sizeBytes: number): void {
+  const { maxUploadBytes } = config.limits
+  if (sizeBytes > maxUploadBytes)
+    throw tooLarge(`The upload is larger than the limit of ${maxUploadBytes} bytes.`)
+}
+
+export function tooLarge(message: string): ServiceError {
+  return new ServiceError('too_large', message)
+}
+
+/** An id that the client left to us: the one its token is for, unless the upload belongs to that. */
+function idFor({ random }: UploadDeps, caller: ArtifactCaller, { relatedTo }: UploadMetadata): string {
+  const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
+  return isOfToken ? caller.artifactId : newUuid(random)
+}
+
+async function insertUpload(
+  deps: UploadDeps,
+  caller: ArtifactCaller,
+  id: string,
+  { metadata, header, sizeBytes }: NewUpload,
+): Promise<UploadRow> {
+  const { db, clock, config, random } = deps
+  const { tenantId } = caller
+  const now = unixSeconds(clock)
+  await assertTenantLives(deps, tenantId)
+  await deleteExpired(db, id, now)
+  const found = await findArtifact(db, tenantId, id, now)
+  const reserved = found?.state === 'unknown' ? found : undefined
+  const relatedTo = metadata.relatedTo ?? reserved?.related_to ?? null
+  assertFor(caller, id, { id, related_to: relatedTo })
+  if (found !== reserved || (reserved !== undefined && !isFor(caller, reserved))) throw taken()
+  assertAsReserved(metadata, reserved)
+  await assertWithinQuota(deps, tenantId, sizeBytes ?? 0)
+  const values = {
+    segment: newId('', SEGMENT_LENGTH, random),
+    kind: metadata.kind ?? reserved?.kind ?? 'video',
+    related_to: relatedTo,
+    name: metadata.name ?? null,
+    filename: metadata.filename,
+    filetype: metadata.filetype ?? null,
+    checksum: metadata.checksum ?? null,
+    metadata: header ?? null,
+    size_bytes: sizeBytes ?? null,
+    kept_bytes: sizeBytes ?? 0,
+    blob: newUuid(random),
+    created_at: now,
+    expires_at: now + config.uploads.expirySeconds,
+  } as const
+  if (reserved === undefined)
+    await insertArtifact(db, { id, parent_key_id: tenantId, state: 'uploading', ...values })
+  else if (!(await beginReserved(db, tenantId, id, values))) throw taken()
+  return getUpload(deps, caller, values.segment)
+}
+
+/** What was reserved is not turned into something else. */
+function assertAsReserved(
+  { kind, relatedTo }: UploadMetadata,
+  reserved: { readonly kind: string | null; readonly related_to: string | null } | undefined,
+): void {
+  if (reserved === undefined) return
+  if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
+    throw refused('kind', `the id was reserved for '${reserved.kind}'`)
+  if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)
+    throw refused('relatedTo', 'the id was reserved for another one')
+}
+
+/**
+ * The upload at an address, for whoever may upload it. Security: 2.8 (authorise on the id resolved from the URL).
+ * @throws ServiceError `not_found`, `insufficient_permissions`.
+ */
+export async function getUpload(
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
+  caller: ArtifactCaller,
+  segment: string,
+): Promise<UploadRow> {
+  assertUse(caller, 'upload')
+  const row = await findUpload(db, caller.tenantId, segment, unixSeconds(clock))
+  if (row === undefined) throw new ServiceError('not_found', 'There is no such upload, or not any more.')
+  if (!isFor(caller, row)) throw wrongArtifact()
+  return row
+}
+
+function taken(): ServiceError {
+  return new ServiceError('conflict', 'artifactId: is taken', { param: 'artifactId' })
+}

@@ -1,0 +1,304 @@
+/** The upload door: real upload clients come in here. Protocol: tus 1.0.0, core and the extensions of `headers.ts`. */
+
+import type { IncomingMessage } from 'node:http'
+import { askForBody, hasNoBody, mediaTypeOf } from '../http/request.ts'
+import { actorOf } from '../identity/audit.ts'
+import { ServiceError, toServiceError } from '../lib/errors.ts'
+import { type Admission, authorize } from '../operations/authorize.ts'
+import { CallsUnderWay, HttpCall } from '../operations/http-call.ts'
+import { withRequestLog } from '../operations/operation.ts'
+import type { Door } from '../operations/rest.ts'
+import type { ArtifactCaller } from './access.ts'
+import { removeUpload } from './artifacts.ts'
+import { parseMetadata } from './metadata.ts'
+import { appendBytes, type Progress } from './transfer/append.ts'
+import { createUpload, getUpload, type UploadRow } from './transfer/uploads.ts'
+import type { Dependencies } from './tus/dependencies.ts'
+import { BODY_TYPE, EXTENSIONS, PROTOCOL_VERSION } from './tus/protocol.ts'
+
+type Headers = IncomingMessage['headers']
+
+/**
+ * "If the version specified by the Client is not supported by the Server, it MUST respond with the 412 Precondition Failed status and
+ * MUST include the Tus-Version header into the response. In addition, the Server MUST NOT process the request."
+ * @throws ServiceError `precondition_failed`
+ */
+export function assertVersion(headers: Headers): void {
+  const sent = headers['tus-resumable']
+  if (sent === PROTOCOL_VERSION) return
+  const message = sent === undefined ? 'is missing' : 'names another version of the protocol'
+  throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; this is ${PROTOCOL_VERSION}.`)
+}
+
+/** @throws ServiceError `unsupported_media_type` for a body that is not bytes of an upload. */
+export function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
+  if (mediaTypeOf(request) !== BODY_TYPE)
+    throw new ServiceError('unsupported_media_type', `Content-Type: must be ${BODY_TYPE}`)
+  const { 'content-encoding': encoding = 'identity' } = request.headers
+  if (encoding.toLowerCase() !== 'identity')
+    throw new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported here`)
+}
+
+/** Extensions that change what bytes mean must not be passed over. @throws ServiceError `invalid_value` */
+export function assertOffered(headers: Headers): void {
+  for (const [name, extension] of notOffered) {
+    if (headers[name] !== undefined)
+      throw new ServiceError('invalid_value', `${name}: the extension ${extension} is not offered here`)
+  }
+}
+
+const notOffered = [
+  ['upload-concat', 'concatenation'],
+  ['upload-checksum', 'checksum'],
+] as const
+
+/**
+ * "The request MUST include one of the following headers: a) Upload-Length […] b) Upload-Defer-Length: 1". Undefined for the latter.
+ * @throws ServiceError `invalid_value`
+ */
+export function readNewLength(headers: Headers): number | undefined {
+  const deferred = headers['upload-defer-length']
+  const length = readCount(headers, 'Upload-Length')
+  if (deferred !== undefined && deferred !== '1')
+    throw new ServiceError('invalid_value', 'Upload-Defer-Length: must be 1')
+  if ((length === undefined) === (deferred === undefined))
+    throw new ServiceError(
+      'invalid_value',
+      'Upload-Length: or Upload-Defer-Length must be sent, and not both',
+    )
+  return length
+}
+
+/** "The Upload-Offset request and response header indicates a byte offset […] The value MUST be a non-negative integer." */
+export function readOffset(headers: Headers): number {
+  const offset = readCount(headers, 'Upload-Offset')
+  if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset: is required')
+  return offset
+}
+
+/** A header that counts bytes; undefined where it was not sent. @throws ServiceError `invalid_value` */
+export function readCount(
+  headers: Headers,
+  name: 'Upload-Length' | 'Upload-Offset' | 'Content-Length',
+): number | undefined {
+  const text = headers[name.toLowerCase()]
+  if (text === undefined) return undefined
+  if (typeof text !== 'string' || !/^\d{1,15}$/.test(text))
+    throw new ServiceError('invalid_value', `${name}: must be a whole number of bytes`)
+  return Number(text)
+}
+
+/** How many bytes follow the head; undefined when the client does not say. */
+export function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | undefined {
+  if (hasNoBody(request)) return 0
+  return request.headers['transfer-encoding'] === undefined
+    ? readCount(request.headers, 'Content-Length')
+    : undefined
+}
+
+/** "This header MUST be included in every PATCH response if the upload is going to expire." `expiresAt`: Unix seconds. */
+export function expiryHeaders(expiresAt: number | null): string[] {
+  return expiresAt === null ? [] : ['Upload-Expires', new Date(expiresAt * 1000).toUTCString()]
+}
+
+interface Method {
+  /** What the metrics call it. */
+  readonly name: string
+  readonly answer: (call: UploadCall, segment: string) => Promise<void>
+}
+
+/** What can be done at `/upload`, and what at the address of one upload. There is no GET: bytes are served elsewhere (R1, R3). */
+const creationMethods: Readonly<Record<string, Method>> = {
+  POST: { name: 'uploads.create', answer: answerPost },
+}
+const uploadMethods: Readonly<Record<string, Method>> = {
+  HEAD: { name: 'uploads.get', answer: answerHead },
+  PATCH: { name: 'uploads.append', answer: answerPatch },
+  DELETE: { name: 'uploads.delete', answer: answerDelete },
+}
+
+/** Decision: 9 (Who may upload). */
+const admission: Admission = {
+  callers: ['parent', 'token'],
+  errors: 'artifact',
+  isUncounted: true,
+  pageBody: BODY_TYPE,
+}
+
+export function createUploadDoor(deps: Dependencies): Door {
+  const underWay = new CallsUnderWay()
+
+  async function answer(call: UploadCall): Promise<void> {
+    call.assertShortTarget()
+    // "[The header] MUST be included in every request and response except for OPTIONS requests."
+    call.context.setHeader('Tus-Resumable', PROTOCOL_VERSION)
+    const { methods, segment } = findUploadPath(call.path)
+    const name = methodOf(call)
+    if (name === 'OPTIONS') return answerOptions(call)
+    const method = Object.hasOwn(methods, name) ? methods[name] : undefined
+    if (method === undefined) throw refuseMethod(name, methods)
+    call.context.arrival.watch.found(method.name, segment === '' ? '/upload' : '/upload/{segment}')
+    assertVersionOrTell(call)
+    await authorize(call.context, admission)
+    return method.answer(call, segment)
+  }
+
+  return {
+    answer(request, response, arrival) {
+      const path = (request.url ?? '/').split('?', 1)[0] as string
+      if (!/^\/upload(\/|$)/.test(path)) return false
+      const call = new HttpCall<ArtifactCaller, Dependencies>(
+        deps,
+        request,
+        response,
+        arrival,
+        path,
+        underWay,
+      )
+      answer(call).catch((thrown) => call.writeFailure(toServiceError(thrown)))
+      return true
+    },
+    endStreams: () => underWay.endAll(),
+  }
+}
+
+/** Clients are often given the address with a slash behind it. */
+function findUploadPath(path: string): { methods: Readonly<Record<string, Method>>; segment: string } {
+  const [, segment] = /^\/upload(?:\/([0-9A-Za-z]{0,64}))?$/.exec(path) ?? []
+  if (segment) return { methods: uploadMethods, segment }
+  if (path === '/upload' || path === '/upload/') return { methods: creationMethods, segment: '' }
+  throw new ServiceError('not_found', `There is nothing at ${path}.`)
+}
+
+/** "The actual method of the request MUST be ignored" where the header names another. */
+function methodOf({ request }: UploadCall): string {
+  const sent = request.headers['x-http-method-override']
+  return typeof sent === 'string' ? sent.toUpperCase() : (request.method as string)
+}
+
+function assertVersionOrTell({ request, context }: UploadCall): void {
+  try {
+    assertVersion(request.headers)
+  } catch (failure) {
+    context.setHeader('Tus-Version', PROTOCOL_VERSION)
+    throw failure
+  }
+}
+
+function refuseMethod(name: string, methods: Readonly<Record<string, Method>>): ServiceError {
+  const allow = [...Object.keys(methods), 'OPTIONS']
+  return new ServiceError('method_not_allowed', `${name} is not possible here, only ${allow.join(', ')}.`, {
+    allow,
+  })
+}
+
+export type UploadCall = HttpCall<ArtifactCaller, Dependencies>
+
+/** "A successful response […] MUST contain the Tus-Version header. It MAY include the Tus-Extension and Tus-Max-Size headers." */
+export function answerOptions(call: UploadCall): void {
+  const { maxUploadBytes } = call.deps.config.limits
+  const headers = ['Tus-Version', PROTOCOL_VERSION, 'Tus-Extension', EXTENSIONS]
+  call.writePreflight([...headers, 'Tus-Max-Size', String(maxUploadBytes)])
+}
+
+/** Creates an upload, and takes in its first bytes where the request brings them. */
+export async function answerPost(call: UploadCall): Promise<void> {
+  const { deps, request, context } = call
+  const { headers } = request
+  const bodyBytes = readBodyLength(request)
+  if (bodyBytes !== 0) assertBodyType(request)
+  assertOffered(headers)
+  const sizeBytes = readNewLength(headers)
+  const header = textOf(headers['upload-metadata'])
+  const metadata = parseMetadata(header)
+  if (bodyBytes !== undefined && sizeBytes !== undefined && bodyBytes > sizeBytes)
+    throw new ServiceError('too_large', `The body goes beyond the upload's length of ${sizeBytes} bytes.`)
+  const row = await createUpload(deps, context.caller, { metadata, header, sizeBytes })
+  deps.metrics.uploads.created.add()
+  context.setHeader('X-Artifact-Id', row.id)
+  const hasBytes = bodyBytes !== 0 || headers['content-type'] !== undefined
+  // "Such an upload is immediately complete after its creation".
+  const progress =
+    hasBytes || sizeBytes === 0
+      ? await appendFirst(call, row, bodyBytes)
+      : { receivedBytes: 0, expiresAt: row.expires_at }
+  const offset = hasBytes ? ['Upload-Offset', String(progress.receivedBytes)] : []
+  call.writeEmpty(201, ['Location', locationOf(row), ...offset, ...expiryHeaders(progress.expiresAt)])
+}
+
+/** What is done with the bytes is done after the request that brings the last of them. */
+function linkJobs(
+  { tracing }: UploadCall['deps'],
+  { arrival }: UploadCall['context'],
+  { blob }: UploadRow,
+): void {
+  if (arrival.watch.span !== undefined) tracing?.linkUpload(blob, arrival.watch.span)
+}
+
+/** The upload is there by now: whatever happens to its first bytes, the client is told where to go on. */
+async function appendFirst(
+  { deps, request, response, signal, context }: UploadCall,
+  row: UploadRow,
+  bodyBytes: number | undefined,
+): Promise<Progress> {
+  askForBody(request, response)
+  linkJobs(deps, context, row)
+  try {
+    const part = { offset: 0, declaredBytes: undefined, bodyBytes }
+    return await appendBytes(withRequestLog(context), row, part, request, signal)
+  } catch (error) {
+    const isGone = error instanceof ServiceError && error.reason === 'checksum_mismatch'
+    if (!isGone) context.setHeader('Location', locationOf(row))
+    throw error
+  }
+}
+
+/** "The Location header […] MAY be absolute or relative": relative, so that nothing of the request's can be reflected. R8. */
+function locationOf({ segment }: UploadRow): string {
+  return `/upload/${segment}`
+}
+
+/** "The Server MUST always include the Upload-Offset header in the response for a HEAD request". */
+export async function answerHead(call: UploadCall, segment: string): Promise<void> {
+  const row = await getUpload(call.deps, call.context.caller, segment)
+  const length =
+    row.size_bytes === null ? ['Upload-Defer-Length', '1'] : ['Upload-Length', String(row.size_bytes)]
+  const metadata = row.metadata === null ? [] : ['Upload-Metadata', row.metadata]
+  const headers = ['Upload-Offset', String(row.received_bytes), ...length, ...metadata]
+  call.writeEmpty(200, [...headers, ...expiryHeaders(row.expires_at), 'X-Artifact-Id', row.id])
+}
+
+/** Adds bytes at the offset the request names. */
+export async function answerPatch(call: UploadCall, segment: string): Promise<void> {
+  const { deps, request, response, signal, context } = call
+  const row = await getUpload(deps, context.caller, segment)
+  assertBodyType(request)
+  assertOffered(request.headers)
+  const part = {
+    offset: readOffset(request.headers),
+    declaredBytes: readCount(request.headers, 'Upload-Length'),
+    bodyBytes: readBodyLength(request),
+  }
+  askForBody(request, response)
+  linkJobs(deps, context, row)
+  const { receivedBytes, expiresAt } = await appendBytes(withRequestLog(context), row, part, request, signal)
+  const headers = ['Upload-Offset', String(receivedBytes), ...expiryHeaders(expiresAt)]
+  call.writeEmpty(204, [...headers, 'X-Artifact-Id', row.id])
+}
+
+/** "When receiving a DELETE request for an existing upload the Server SHOULD free associated resources". */
+export async function answerDelete(call: UploadCall, segment: string): Promise<void> {
+  const { deps, context } = call
+  await removeUpload(
+    withRequestLog(context),
+    actorOf(context),
+    await getUpload(deps, context.caller, segment),
+  )
+  call.writeEmpty(204, [])
+}
+
+function textOf(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(',') : header
+}
+
+export { uploadPaths } from './tus/openapi.ts'

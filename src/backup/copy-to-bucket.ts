@@ -1,0 +1,153 @@
+/** Opens the places in a bucket, and copies into them what lies in a data directory. */
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import type { Config, S3Config } from '../config/config.ts'
+import { getInstallationId } from '../db/installation.ts'
+import { StartupError } from '../lib/errors.ts'
+import { passing } from '../lib/external-memory.ts'
+import { type GrowingStore, wholeOf } from '../storage/blobs.ts'
+import type { Dependencies } from './dependencies.ts'
+import { findBytes } from './on-disk.ts'
+import { listNeeded, type NeededBlob, type StoreName } from './store.ts'
+
+/** A small one takes four calls, most of which is waiting. */
+const AT_ONCE = 8
+
+type BucketDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly config: Config }
+
+/**
+ * The stores of an installation in the bucket that the settings name; nothing is thrown away there, so servers may be running.
+ * @throws StartupError when the bucket cannot be used, or is another installation's.
+ */
+export async function openBucketStores(deps: BucketDeps): Promise<Record<StoreName, GrowingStore>> {
+  const { config, db, clock, log } = deps
+  const { openS3GrowingStore } = await import('../storage/s3.ts')
+  const installationId = await getInstallationId({ db, clock })
+  const { maxFileBytes, maxUploadBytes } = config.limits
+  const options = { installationId, clock, log, maxBytes: Math.max(maxFileBytes, maxUploadBytes) }
+  const s3 = config.s3 as S3Config
+  const files = await openS3GrowingStore(s3, { ...options, name: 'files' })
+  try {
+    return { files, artifacts: await openS3GrowingStore(s3, { ...options, name: 'artifacts' }) }
+  } catch (error) {
+    await files.blobs.close()
+    throw error
+  }
+}
+
+/** What copying came to. */
+export interface CopiedBytes {
+  readonly copied: number
+  readonly copiedBytes: number
+  /** The names of those that are neither in the directory nor in the bucket. */
+  readonly lost: readonly string[]
+}
+
+/**
+ * Copies all bytes that rows speak of from a data directory into the bucket, and reads back what can be read there. What is in the
+ * bucket alone stays as it is. This may be done again.
+ * @throws StartupError when the bucket cannot be used, or gives back other bytes.
+ */
+export async function copyIntoBucket(deps: BucketDeps, dataDir: string): Promise<CopiedBytes> {
+  const stores = await openBucketStores(deps)
+  const lost: string[] = []
+  let [copied, copiedBytes] = [0, 0]
+  async function copyOne(blob: NeededBlob): Promise<void> {
+    const store = stores[blob.store]
+    const found = await findBytes(dataDir, blob)
+    if (found === undefined) {
+      const sizeBytes = await store.growing.findSize(blob.name)
+      if (sizeBytes === undefined || sizeBytes < blob.sizeBytes) lost.push(blob.name)
+      return
+    }
+    await copyBlob(store, found.blob, found.path)
+    copied += 1
+    copiedBytes += blob.sizeBytes
+  }
+  try {
+    await forEachAtOnce(AT_ONCE, listNeeded(deps.db), copyOne)
+  } finally {
+    await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))
+  }
+  return { copied, copiedBytes, lost }
+}
+
+/** So many at a time; rejects with the first failure, once the others have ended. */
+async function forEachAtOnce<T>(
+  count: number,
+  items: AsyncIterable<T>,
+  run: (item: T) => Promise<void>,
+): Promise<void> {
+  const iterator = items[Symbol.asyncIterator]()
+  let isFailed = false
+  async function work(): Promise<void> {
+    for (let next = await iterator.next(); next.done !== true && !isFailed; next = await iterator.next())
+      await run(next.value)
+  }
+  const workers = Array.from({ length: count }, () =>
+    work().catch((error) => {
+      isFailed = true
+      throw error
+    }),
+  )
+  const failed = (await Promise.allSettled(workers)).find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
+}
+
+async function copyBlob(store: GrowingStore, blob: NeededBlob, path: string): Promise<void> {
+  const { name, sizeBytes, growingUnder } = blob
+  const hash = createHash('sha256')
+  const bytes = observe(readFirst(path, sizeBytes), (chunk) => hash.update(chunk))
+  if (growingUnder !== undefined) return grow(store, { name, sizeBytes, fence: growingUnder }, bytes)
+  const staged = await store.blobs.stage(bytes, sizeBytes, name)
+  await staged.keep()
+  const readBack = createHash('sha256')
+  for await (const chunk of passing(await store.blobs.open(name, wholeOf(sizeBytes)))) readBack.update(chunk)
+  if (readBack.digest('hex') !== hash.digest('hex')) throw notTheSame(name)
+}
+
+interface Growing {
+  readonly name: string
+  readonly sizeBytes: number
+  readonly fence: number
+}
+
+/** The parts of what grows cannot be read back before it is whole. */
+async function grow(
+  { growing }: GrowingStore,
+  { name, sizeBytes, fence }: Growing,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const blob = await growing.extend(name, 0, fence)
+  if (blob === undefined) throw notTheSame(name)
+  try {
+    for await (const chunk of bytes) await blob.append([chunk])
+    await blob.sync(async () => {})
+  } finally {
+    await blob.close()
+  }
+  if ((await growing.findSize(name)) !== sizeBytes) throw notTheSame(name)
+}
+
+function notTheSame(name: string): StartupError {
+  return new StartupError(
+    `The bucket does not give back ${name} as it was sent; look at its settings, and try again.`,
+  )
+}
+
+async function* observe(
+  bytes: AsyncIterable<Uint8Array>,
+  look: (chunk: Uint8Array) => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of bytes) {
+    look(chunk)
+    yield chunk
+  }
+}
+
+/** Behind what was acknowledged of an upload more may lie. */
+function readFirst(path: string, sizeBytes: number): AsyncIterable<Uint8Array> {
+  return sizeBytes === 0
+    ? observe(createReadStream(path), () => {})
+    : createReadStream(path, { end: sizeBytes - 1 })
+}

@@ -1,0 +1,106 @@
+/** Writes the entries of an archive into a folder, and compares them with what the archive says it holds. */
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { z } from 'zod'
+import { migrations } from '../db/migrate.ts'
+import { StartupError } from '../lib/errors.ts'
+import { passing } from '../lib/external-memory.ts'
+import { makeFolder, syncFolder } from '../storage/folder.ts'
+import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEAL } from './manifest.ts'
+import { damaged, readTar } from './tar-reader.ts'
+import type { Entry } from './tar-writer.ts'
+
+/** More of an entry is not kept in memory. A manifest has 150 bytes for each file. */
+const MOST_TEXT_BYTES = 512 * 1024 ** 2
+
+/** Only these are kept in memory, and none of them becomes a file. */
+const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
+
+/**
+ * Every entry lies in the folder, durably, once this resolves: the database, the secret if there is one, and the bytes.
+ * @throws StartupError when the archive is from a newer version, or anything of it is missing or was changed.
+ */
+export async function extract(archive: Readable, folder: string): Promise<Manifest> {
+  const folders = ['files', 'artifacts', 'artifacts/growing'].map((name) => join(folder, name))
+  for (const one of folders) await makeFolder(one)
+  const records: EntryRecord[] = []
+  const names = new Set<string>()
+  let [manifest, isSealed] = [undefined as Manifest | undefined, false]
+  for await (const entry of readTar(archive)) {
+    if (isSealed) throw damaged('it goes on behind its end')
+    if ((records.length === 0) !== (entry.name === HEAD)) throw damaged('it does not begin as a backup does')
+    if (manifest !== undefined && entry.name !== SEAL) throw damaged('it goes on behind its manifest')
+    if (names.has(entry.name)) throw damaged(`it holds ${entry.name} twice`)
+    names.add(entry.name)
+    const { text, record } = await take(entry, folder)
+    if (entry.name === HEAD) assertKnown(parse(Head, entry.name, text))
+    if (entry.name === MANIFEST) {
+      manifest = parse(Manifest, entry.name, text)
+      assertSame(records, manifest.entries)
+    }
+    if (entry.name === SEAL) {
+      isSealed = text === `${records.at(-1)?.sha256}  ${MANIFEST}\n`
+      if (!isSealed) throw damaged('its manifest was changed')
+    }
+    records.push(record)
+  }
+  if (manifest === undefined || !isSealed) throw damaged('it ends too early')
+  for (const one of [...folders, folder]) await syncFolder(one)
+  return manifest
+}
+
+async function take(entry: Entry, folder: string): Promise<{ text: string; record: EntryRecord }> {
+  const { name, sizeBytes } = entry
+  const hash = createHash('sha256')
+  const isText = texts.includes(name)
+  if (isText && sizeBytes > MOST_TEXT_BYTES) throw damaged(`${name} is too large`)
+  const kept: Uint8Array[] = []
+  async function* observe(): AsyncIterable<Uint8Array> {
+    for await (const chunk of passing(entry.bytes)) {
+      hash.update(chunk)
+      if (isText) kept.push(chunk)
+      yield chunk
+    }
+  }
+  if (isText) for await (const _chunk of observe());
+  else await writeFile(join(folder, name), observe())
+  const text = Buffer.concat(kept).toString()
+  return { text, record: { name, size: sizeBytes, sha256: hash.digest('hex') } }
+}
+
+/** Synced before it is closed; a name that is taken is refused. */
+async function writeFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const target = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
+  await pipeline(Readable.from(bytes), target)
+}
+
+function parse<T extends z.ZodType>(shape: T, name: string, text: string): z.infer<T> {
+  try {
+    return shape.parse(JSON.parse(text))
+  } catch {
+    throw damaged(`its ${name} cannot be read`)
+  }
+}
+
+function assertKnown({ format, schema, parley_version: version }: Head): void {
+  const isKnown = format <= FORMAT && Object.hasOwn(migrations, schema)
+  if (isKnown) return
+  throw new StartupError(
+    `The archive was written by a newer Parley (${version}, ${schema}), which this one cannot read; restore it with that version.`,
+  )
+}
+
+function assertSame(found: readonly EntryRecord[], promised: readonly EntryRecord[]): void {
+  for (const [at, { name, size, sha256 }] of promised.entries()) {
+    const one = found[at]
+    if (one === undefined) throw damaged(`it lacks ${name}`)
+    if (one.name !== name || one.size !== size || one.sha256 !== sha256)
+      throw damaged(`${one.name} was changed`)
+  }
+  if (found.length > promised.length)
+    throw damaged(`it holds ${found[promised.length]?.name}, which nobody wrote`)
+  if (!found.some(({ name }) => name === DATABASE)) throw damaged('it holds no database')
+}

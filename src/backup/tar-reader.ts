@@ -1,0 +1,120 @@
+/** Reads the entries of an archive of ours as they come, packed or not, and believes nothing it says of itself. */
+import { Readable } from 'node:stream'
+import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { Header } from 'tar/header'
+import { StartupError } from '../lib/errors.ts'
+import { isEntryName } from './manifest.ts'
+import { BLOCK_BYTES, type Entry } from './tar-writer.ts'
+
+/**
+ * The entries in order. All bytes of one are to be read before the next is asked for.
+ * @throws StartupError when it is no such archive, ends too early, or holds what none of ours does.
+ */
+export async function* readTar(source: Readable): AsyncGenerator<Entry> {
+  const reader = new ByteReader(unpack(source))
+  try {
+    for (;;) {
+      const header = new Header(await reader.take(BLOCK_BYTES))
+      if (header.nullBlock) break
+      const { name, sizeBytes } = checkHeader(header)
+      yield { name, sizeBytes, bytes: reader.stream(sizeBytes) }
+      await reader.take((BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES)
+    }
+    // The end is two empty blocks.
+    const second = await reader.take(BLOCK_BYTES)
+    if (second.some((byte) => byte !== 0) || !(await reader.hasZerosOnly()))
+      throw damaged('it goes on behind its end')
+  } catch (error) {
+    throw isUnpackError(error) ? damaged(error.message) : error
+  } finally {
+    source.destroy()
+  }
+}
+
+/** The sentence for an archive that is not as it was written. */
+export function damaged(what: string): StartupError {
+  return new StartupError(`The archive cannot be used: ${what}. Nothing was restored from it.`)
+}
+
+function checkHeader({ cksumValid, path = '', size = 0, type }: Header): Omit<Entry, 'bytes'> {
+  if (!cksumValid) throw damaged('it is no tar archive, or was changed')
+  if ((type !== 'File' && type !== 'OldFile') || !isEntryName(path))
+    throw damaged(`it holds ${JSON.stringify(path)}, which no backup of Parley does`)
+  return { name: path, sizeBytes: size }
+}
+
+/** What packed bytes begin with. */
+const packings = [
+  { magic: Buffer.from([0x1f, 0x8b]), createUnpacker: createGunzip },
+  { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), createUnpacker: createZstdDecompress },
+]
+
+/** Goes by the bytes: a name may have been changed. */
+async function* unpack(source: Readable): AsyncGenerator<Buffer> {
+  const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
+  let head: Buffer = Buffer.alloc(0)
+  while (head.length < BLOCK_BYTES) {
+    const { value, done } = await chunks.next()
+    if (done === true) break
+    head = Buffer.concat([head, value])
+  }
+  const all = Readable.from(join(head, chunks))
+  const packing = packings.find(({ magic }) => head.subarray(0, magic.length).equals(magic))
+  yield* packing === undefined ? all : pipeInto(all, packing.createUnpacker())
+}
+
+async function* join(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  yield head
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value
+}
+
+async function* pipeInto(all: Readable, unpacker: ReturnType<typeof createGunzip>): AsyncGenerator<Buffer> {
+  all.on('error', (error) => unpacker.destroy(error))
+  yield* all.pipe(unpacker)
+}
+
+function isUnpackError(error: unknown): error is Error {
+  return error instanceof Error && 'code' in error && /^(Z_|ZSTD_)/.test(String(error.code))
+}
+
+/** Hands out bytes in the amounts that are asked for. */
+class ByteReader {
+  private readonly chunks: AsyncIterator<Buffer>
+  private rest: Buffer = Buffer.alloc(0)
+
+  constructor(chunks: AsyncIterable<Buffer>) {
+    this.chunks = chunks[Symbol.asyncIterator]()
+  }
+
+  /** The next so many bytes, for a few at a time. */
+  async take(sizeBytes: number): Promise<Buffer> {
+    const pieces: Buffer[] = []
+    for await (const piece of this.stream(sizeBytes)) pieces.push(piece)
+    return Buffer.concat(pieces)
+  }
+
+  /** The next so many bytes, as they come. */
+  async *stream(sizeBytes: number): AsyncGenerator<Buffer> {
+    for (let left = sizeBytes; left > 0; ) {
+      if (this.rest.length === 0 && !(await this.fill())) throw damaged('it ends too early')
+      const piece = this.rest.subarray(0, left)
+      this.rest = this.rest.subarray(piece.length)
+      left -= piece.length
+      yield piece
+    }
+  }
+
+  /** Whether nothing but zeros follows: programs fill archives up with them. */
+  async hasZerosOnly(): Promise<boolean> {
+    do if (this.rest.some((byte) => byte !== 0)) return false
+    while (await this.fill())
+    return true
+  }
+
+  private async fill(): Promise<boolean> {
+    const { value, done } = await this.chunks.next()
+    if (done === true) return false
+    this.rest = value
+    return true
+  }
+}

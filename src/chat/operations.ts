@@ -1,0 +1,53 @@
+/** How callers chat: REST in one call that answers or streams, RPC as a stream of chunks. */
+import { z } from 'zod'
+import type { Config } from '../config/config.ts'
+import { operationsOf } from '../operations/operation.ts'
+import { ChatChunk, ChatCompletion, ChatRequest } from '../providers/chat-api.ts'
+import { chat } from './chat.ts'
+import type { Dependencies } from './dependencies.ts'
+import { type StreamChunk, StreamRequest, streamChunks } from './playground.ts'
+
+const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
+
+/** What REST needs to know of every operation that chats. */
+export const chatWire = {
+  ...everybody,
+  maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes,
+  failures: {
+    403: 'The model is not allowed.',
+    404: 'There is no such model.',
+    502: 'The backend refused.',
+    503: 'The backend cannot be reached.',
+    504: 'The backend was too slow.',
+  },
+} as const
+
+const define = operationsOf<Dependencies>()
+
+export const chatOperations = {
+  completions: define({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/chat/completions',
+      tag: 'Chat',
+      summary: 'Answer a conversation, as one object or as a stream',
+    },
+    wire: { ...chatWire, sse: ChatChunk },
+    rpc: false,
+    input: ChatRequest,
+    output: ChatCompletion,
+    run: ({ context, input, signal }) => chat(context, input, signal),
+  }),
+
+  stream: define({
+    kind: 'mutation',
+    wire: everybody,
+    input: StreamRequest,
+    output: z.custom<AsyncIterable<StreamChunk[]>>(),
+    run: async ({ context, input, signal }) => {
+      const { trial, ...request } = input
+      return streamChunks(context, request, signal, trial)
+    },
+  }),
+}

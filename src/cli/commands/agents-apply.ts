@@ -1,0 +1,185 @@
+/** The `agents apply` command: makes a key's agents what files say, once they were all read and the changes shown. */
+import { createAgent, listAgents, openAgentKey, replaceAgent } from '../../agents/agents.ts'
+import type { Agent } from '../../agents/cache.ts'
+import { ServiceError, StartupError } from '../../lib/errors.ts'
+import type { Deps } from '../../server/dependencies.ts'
+import { print, toVisible } from '../output.ts'
+import { type DefinitionFile, readDefinitionFiles } from './agent-files.ts'
+import { type AgentOptions, toWriter, withAgents } from './agents-actions.ts'
+import { diffLines } from './line-diff.ts'
+
+type Writer = Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
+
+/** What `agents apply` takes beside the path. */
+export interface ApplyOptions extends AgentOptions {
+  readonly yes?: boolean
+  readonly showKeys?: boolean
+}
+
+/** A change, and the agent that came of it when it was made. */
+interface Outcome {
+  readonly change: Change
+  readonly written: Agent | undefined
+  /** Of a new agent, where it is to be shown. */
+  readonly agentKey: string | undefined
+}
+
+/**
+ * Shows the plan and, with `yes`, carries it out.
+ * @throws StartupError before the first write when a file is no definition, or it is not clear which agent it is for.
+ */
+export function apply(path: string, options: ApplyOptions): Promise<void> {
+  return withAgents(options.key, async (work) => {
+    const files = await readDefinitionFiles(path)
+    const { agents } = await listAgents(work.deps, work.tenantId, { order: 'asc' })
+    const plan = planChanges(files, agents)
+    const isNeeded = plan.changes.some(({ action }) => action !== 'same')
+    const isApplied = isNeeded && options.yes === true
+    if (!options.json) print(renderPlan(plan))
+    const outcomes = isApplied
+      ? await carryOut(await toWriter(work), work.tenantId, plan, options)
+      : plan.changes.map((change): Outcome => ({ change, written: undefined, agentKey: undefined }))
+    if (options.json) return print(JSON.stringify(renderOutcomes(plan, outcomes, isApplied)))
+    if (!isNeeded) return print('Nothing has to change.')
+    if (!isApplied) return print('Nothing was changed; add --yes to do it.')
+    print(outcomes.flatMap(renderOutcome).join('\n'))
+  })
+}
+
+/** Makes the changes in order; an agent that somebody changed since it was read is left as it is, and the rest with it. */
+async function carryOut(
+  deps: Writer,
+  tenantId: string,
+  { changes }: Plan,
+  { showKeys = false }: ApplyOptions,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  for (const change of changes) {
+    try {
+      const written = await makeChange(deps, tenantId, change)
+      const isShown = showKeys && written !== undefined && change.action === 'create'
+      outcomes.push({ change, written, agentKey: isShown ? openAgentKey(deps, written) : undefined })
+    } catch (cause) {
+      const done = outcomes.flatMap((one) => renderOutcome({ ...one, agentKey: undefined })).join(', ')
+      throw cause instanceof ServiceError
+        ? new StartupError(
+            `${toVisible(change.file.path)}: ${cause.message} Before that: ${done === '' ? 'nothing was changed' : done}.`,
+            { cause },
+          )
+        : cause
+    }
+  }
+  return outcomes
+}
+
+async function makeChange(deps: Writer, tenantId: string, change: Change): Promise<Agent | undefined> {
+  const { action, file } = change
+  if (action === 'same') return undefined
+  if (action === 'create') return createAgent(deps, tenantId, file.text)
+  const { id, version } = change.agent.row
+  return replaceAgent(deps, tenantId, id, file.text, `"${version}"`)
+}
+
+function renderOutcome({ change, written, agentKey }: Outcome): string[] {
+  if (written === undefined) return []
+  const verb = change.action === 'create' ? 'created' : 'updated'
+  return [`${verb} ${written.row.id}${agentKey === undefined ? '' : ` ${agentKey}`}`]
+}
+
+function renderOutcomes({ untouched }: Plan, outcomes: readonly Outcome[], isApplied: boolean) {
+  return {
+    applied: isApplied,
+    files: outcomes.map(({ change, written, agentKey }) => ({
+      file: change.file.path,
+      action: change.action,
+      id: change.action === 'create' ? (written?.row.id ?? null) : change.agent.row.id,
+      name: change.file.name,
+      ...(change.action === 'update' && { diff: change.diff }),
+      ...(agentKey !== undefined && { agent_key: agentKey }),
+    })),
+    untouched: untouched.map(({ row: { id, name } }) => ({ id, name })),
+  }
+}
+
+const MOST_DIFF_LINES = 20
+
+/** What becomes of one file. */
+export type Change =
+  | { readonly action: 'create'; readonly file: DefinitionFile }
+  | {
+      readonly action: 'update'
+      readonly file: DefinitionFile
+      readonly agent: Agent
+      /** `- line` and `+ line`. */
+      readonly diff: readonly string[]
+    }
+  | { readonly action: 'same'; readonly file: DefinitionFile; readonly agent: Agent }
+
+/** Every file's change, in the order of the files, and the agents no file is for. */
+export interface Plan {
+  readonly changes: readonly Change[]
+  readonly untouched: readonly Agent[]
+}
+
+/**
+ * Finds each file's agent: by the id in its name, else by the agent's name where only one has it.
+ * @throws StartupError when that is not clear.
+ */
+export function planChanges(files: readonly DefinitionFile[], agents: readonly Agent[]): Plan {
+  const changes = files.map((file) => toChange(file, findAgentFor(file, agents)))
+  assertOneFileEach(changes)
+  const touched = new Set(changes.map((change) => (change.action === 'create' ? '' : change.agent.row.id)))
+  return { changes, untouched: agents.filter(({ row }) => !touched.has(row.id)) }
+}
+
+function findAgentFor(file: DefinitionFile, agents: readonly Agent[]): Agent | undefined {
+  const agent = agents.find(({ row }) => row.id === file.agentId)
+  if (agent !== undefined) return agent
+  const namesakes = agents.filter(({ row }) => row.name === file.name)
+  if (namesakes.length <= 1) return namesakes[0]
+  const ids = namesakes.map(({ row }) => row.id).join(', ')
+  throw new StartupError(
+    `${toVisible(file.path)}: several agents are called "${file.name}" (${ids}); put the id of the right one before the ending of the file's name, as \`parley agents export\` does.`,
+  )
+}
+
+function toChange(file: DefinitionFile, agent: Agent | undefined): Change {
+  if (agent === undefined) return { action: 'create', file }
+  const { source, format } = agent.row
+  if (source === file.text.yaml && format === file.text.format) return { action: 'same', file, agent }
+  return { action: 'update', file, agent, diff: diffLines(source, file.text.yaml) }
+}
+
+/** Of two files for one agent the second would undo the first; two new ones of one name could not be told apart later. */
+function assertOneFileEach(changes: readonly Change[]): void {
+  const seen = new Map<string, string>()
+  for (const change of changes) {
+    const { path, name } = change.file
+    const whose = change.action === 'create' ? `a new agent "${name}"` : `the agent ${change.agent.row.id}`
+    const other = seen.get(whose)
+    if (other !== undefined) {
+      throw new StartupError(`${toVisible(other)} and ${toVisible(path)} are both for ${whose}; keep one.`)
+    }
+    seen.set(whose, path)
+  }
+}
+
+/** The plan for people. */
+export function renderPlan({ changes, untouched }: Plan): string {
+  return [
+    ...changes.flatMap(renderChange),
+    ...untouched.map(({ row }) => `  untouched, without a file: "${row.name}" (${row.id})`),
+  ].join('\n')
+}
+
+const signs = { create: '+ create', update: '~ update', same: '= same  ' } as const
+
+function renderChange(change: Change): string[] {
+  const { action, file } = change
+  const id = action === 'create' ? '' : ` (${change.agent.row.id})`
+  const heading = `${signs[action]}  ${toVisible(file.path)}  "${file.name}"${id}`
+  if (action !== 'update') return [heading]
+  const shown = change.diff.slice(0, MOST_DIFF_LINES).map((line) => `    ${toVisible(line)}`.trimEnd())
+  const hidden = change.diff.length - shown.length
+  return [heading, ...shown, ...(hidden === 0 ? [] : [`    … and ${hidden} more lines`])]
+}

@@ -1,0 +1,89 @@
+/** The `doctor` command: looks at everything a server needs, and says of each whether it is well and what to do. */
+
+import type { Config } from '../../config/config.ts'
+import { ConfigError, loadConfig, type ParsedConfig } from '../../config/parse.ts'
+import { StartupError } from '../../lib/errors.ts'
+import { type Finding, fail, ok, warn } from '../doctor/check.ts'
+import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from '../doctor/data.ts'
+import {
+  checkBackends,
+  checkConversion,
+  checkHostModule,
+  checkMcpServers,
+  checkNode,
+  checkPort,
+} from '../doctor/environment.ts'
+import { checkBucket, checkPostgres, checkRedisAndClock } from '../doctor/remote.ts'
+import { print, renderTable } from '../output.ts'
+
+/** Prints one line per check; the process fails when one of them does. */
+export async function doctor(isJson = false): Promise<void> {
+  const findings = await listFindings()
+  const isWell = findings.every(({ state }) => state !== 'fail')
+  if (isJson) print(JSON.stringify({ ok: isWell, checks: findings }))
+  else print(renderFindings(findings))
+  if (!isWell) process.exitCode = 1
+  // A host's module may have begun something that goes on.
+  process.stdout.write('', () => process.exit())
+}
+
+async function listFindings(): Promise<Finding[]> {
+  const settings = await readConfiguration()
+  if (Array.isArray(settings)) return [checkNode(process.versions.node), ...settings]
+  const { config, warnings } = settings
+  const configuration =
+    warnings.length === 0
+      ? [ok('configuration', 'every setting can be used')]
+      : warnings.map((warning) => warn('configuration', warning))
+  return [
+    checkNode(process.versions.node),
+    ...configuration,
+    ...(await checkData(config)),
+    ...(await checkBackends(config)),
+    ...(await checkHostModule(config)),
+    ...(await checkMcpServers(config)),
+    ...(await checkConversion(config)),
+    ...(await checkRedisAndClock(config)),
+    await checkPort(config.server),
+  ]
+}
+
+/** The settings, or what is wrong with them: nothing else can be checked then. */
+async function readConfiguration(): Promise<ParsedConfig | Finding[]> {
+  try {
+    return await loadConfig()
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    const problems = error instanceof ConfigError ? error.problems : [error.message]
+    return problems.map((problem) => fail('configuration', problem))
+  }
+}
+
+async function checkData(config: Config): Promise<Finding[]> {
+  const { dataDir, databaseUrl, s3, secret } = config
+  const rows = databaseUrl === undefined ? [] : await checkPostgres(config, databaseUrl)
+  if (dataDir === ':memory:') {
+    const isKept = databaseUrl !== undefined && s3 !== undefined && secret !== undefined
+    const what = databaseUrl === undefined ? 'everything is' : 'what is kept outside the database is'
+    const lost = warn('data directory', `PARLEY_DATA_DIR is :memory:, so ${what} gone when the server stops`)
+    return [...(isKept ? [] : [lost]), ...rows, ...(await checkBucket(config))]
+  }
+  const directory = await checkDataDirectory(config)
+  if (directory.state === 'fail') return [directory, ...rows]
+  return [
+    directory,
+    await checkFreeSpace(config),
+    ...(databaseUrl === undefined ? [...(await checkDatabase(config)), await checkLock(dataDir)] : rows),
+    ...(await checkBucket(config)),
+  ]
+}
+
+function renderFindings(findings: readonly Finding[]): string {
+  const rows = findings.map(({ state, check, message }) => [
+    state.padEnd(4),
+    check,
+    message.replaceAll('\n', ' '),
+  ])
+  const [, ...lines] = renderTable(['', '', ''], rows).split('\n')
+  return lines.join('\n')
+}

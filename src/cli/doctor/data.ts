@@ -1,0 +1,178 @@
+/** The checks of `parley doctor` that look at the data directory; none of them makes or changes anything. */
+import { access, constants, stat, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { loadSealer } from '../../agents/sealed-keys.ts'
+import type { Config } from '../../config/config.ts'
+import { databaseName, hasSecret, makeDataDirectory, prepareDataDirectory } from '../../db/data-directory.ts'
+import type { Database } from '../../db/database.ts'
+import { acquireLock, isLockTaken, lockName } from '../../db/lock.ts'
+import { listPendingMigrations, migrations } from '../../db/migrate.ts'
+import { assertSound, damaged, openSqlite, toKysely } from '../../db/sqlite.ts'
+import { StartupError } from '../../lib/errors.ts'
+import { type Finding, fail, ok, reasonOf, warn } from './check.ts'
+
+const GIBIBYTE = 1024 ** 3
+/** Security: 2.5 (file / upload). */
+const LEAST_FREE_BYTES = 2 * GIBIBYTE
+const LEAST_FREE_SHARE = 0.05
+
+const OTHERS_WRITE = 0o022
+
+export async function checkDataDirectory({
+  dataDir,
+  databaseUrl,
+}: Pick<Config, 'dataDir' | 'databaseUrl'>): Promise<Finding> {
+  const check = 'data directory'
+  if (!(await exists(dataDir))) return checkParent(check, dataDir)
+  try {
+    await (databaseUrl === undefined ? prepareDataDirectory : makeDataDirectory)(dataDir)
+  } catch (error) {
+    return fail(check, reasonOf(error))
+  }
+  const { mode } = await stat(dataDir)
+  if ((mode & OTHERS_WRITE) === 0) return ok(check, dataDir)
+  return warn(check, `other users of this machine may write in ${dataDir}; run \`chmod 700\` on it`)
+}
+
+/** Where the directory would be made. */
+async function checkParent(check: string, dataDir: string): Promise<Finding> {
+  const parent = await findExisting(dirname(dataDir))
+  try {
+    if (!(await stat(parent)).isDirectory())
+      return fail(check, `${dataDir} cannot be made: ${parent} is a file`)
+    await access(parent, constants.W_OK | constants.X_OK)
+    return ok(check, `${dataDir} is not there yet; the first start makes it`)
+  } catch (error) {
+    return fail(
+      check,
+      `${dataDir} cannot be made (${reasonOf(error)}); set PARLEY_DATA_DIR to another directory`,
+    )
+  }
+}
+
+/** The room on the disk, and whether a single key may take all of it. */
+export async function checkFreeSpace({
+  dataDir,
+  s3,
+  limits,
+}: Pick<Config, 'dataDir' | 's3' | 'limits'>): Promise<Finding> {
+  const { bavail, blocks, bsize } = await statfs(await findExisting(dataDir))
+  const [freeBytes, share] = [bavail * bsize, blocks === 0 ? 1 : bavail / blocks]
+  const found = `${(freeBytes / GIBIBYTE).toFixed(1)} GiB (${Math.floor(share * 100)} %) of the disk are free`
+  const { storageQuotaBytes: quotaBytes } = limits
+  if (freeBytes >= LEAST_FREE_BYTES && share >= LEAST_FREE_SHARE) {
+    if (s3 !== undefined || (quotaBytes > 0 && quotaBytes <= freeBytes)) return ok('free space', found)
+    const most = quotaBytes === 0 ? 'without bound' : `${(quotaBytes / GIBIBYTE).toFixed(1)} GiB`
+    return warn(
+      'free space',
+      `${found}, and each key may keep ${most}; lower PARLEY_STORAGE_QUOTA_BYTES, or make room`,
+    )
+  }
+  return warn('free space', `only ${found}; make room until it is 2 GiB and 5 %`)
+}
+
+/** The database, and the secret that its agent keys are sealed with. */
+export async function checkDatabase(config: Config): Promise<Finding[]> {
+  const { dataDir } = config
+  const path = join(dataDir, databaseName)
+  if (!(await exists(path))) {
+    const message = `there is none in ${dataDir} yet; the first start makes it`
+    return [warn('database', message), await checkSecret(config, undefined)]
+  }
+  try {
+    await access(path, constants.R_OK | constants.W_OK)
+    return await checkOpenedDatabase(config, path)
+  } catch (error) {
+    return [fail('database', sentenceOf(error, path))]
+  }
+}
+
+async function checkOpenedDatabase(config: Config, path: string): Promise<Finding[]> {
+  const connection = openSqlite(path)
+  try {
+    const version = String(connection.prepare('select sqlite_version()').pluck().get())
+    assertSound(connection, path)
+    const db = toKysely(connection)
+    const pending = await listPendingMigrations(db, migrations)
+    if (pending.length > 0) {
+      const message = `SQLite ${version}, sound; the next start brings it up to date (${pending.join(', ')})`
+      return [warn('database', message)]
+    }
+    const message = `SQLite ${version}, sound, up to date`
+    return [ok('database', message), await checkSecret(config, db)]
+  } finally {
+    connection.close()
+  }
+}
+
+function sentenceOf(error: unknown, path: string): string {
+  const isDamage = error instanceof Error && 'code' in error && /NOTADB|CORRUPT/.test(String(error.code))
+  if (isDamage) return damaged(path, error.message).message
+  if (error instanceof StartupError) return error.message
+  return `${path} cannot be used (${reasonOf(error)}); give this user the right to read and write it`
+}
+
+/** Whether a server runs on the directory: taking its lock for a moment is the only way to know. */
+export async function checkLock(dataDir: string): Promise<Finding> {
+  const check = 'server'
+  const none = ok(check, `none is running on ${dataDir}`)
+  if (!(await exists(join(dataDir, lockName)))) return none
+  try {
+    acquireLock(dataDir).release()
+    return none
+  } catch (error) {
+    const [, pid] = /\(process (\d+)\)/.exec(reasonOf(error)) ?? []
+    if (!isLockTaken(error)) return fail(check, reasonOf(error))
+    return ok(check, `${pid === undefined ? 'one' : `process ${pid}`} is running on ${dataDir}`)
+  }
+}
+
+async function findExisting(path: string): Promise<string> {
+  if ((await exists(path)) || path === dirname(path)) return path
+  return findExisting(dirname(path))
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+const OTHERS_USE = 0o077
+
+/** Loading a secret makes one where there is none, so that is looked at first. */
+export async function checkSecret(config: Config, db: Database | undefined): Promise<Finding> {
+  const check = 'secret'
+  const { dataDir, secret } = config
+  const path = join(dataDir, 'secret')
+  const isThere = await hasSecret(dataDir)
+  try {
+    const hasAgents = db !== undefined && (await findAnyAgent(db))
+    if (secret === undefined && !isThere && !hasAgents) {
+      return ok(check, 'there is none yet; the first start makes it')
+    }
+    if (db !== undefined) await loadSealer(config, { db, random: refuseChance })
+  } catch (error) {
+    return fail(check, reasonOf(error))
+  }
+  const found = db === undefined ? 'is there' : 'fits the stored agent keys'
+  if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}${tellFormer(config)}`)
+  const mode = (await stat(path)).mode & 0o777
+  if ((mode & OTHERS_USE) === 0) return ok(check, `${path} ${found}${tellFormer(config)}`)
+  return warn(check, `${path} is open to other users (mode ${mode.toString(8)}); run \`chmod 600\` on it`)
+}
+
+function tellFormer({ formerSecrets }: Config): string {
+  return formerSecrets.length === 0
+    ? ''
+    : '; PARLEY_SECRET_PREVIOUS counts too: take it out once the server has started with it and 30 days have passed'
+}
+
+async function findAnyAgent(db: Database): Promise<boolean> {
+  return (await db.selectFrom('agents').select('id').limit(1).executeTakeFirst()) !== undefined
+}
+
+function refuseChance(): never {
+  throw new StartupError('The secret has gone missing meanwhile; run this again.')
+}

@@ -1,0 +1,18 @@
+/** What this module needs of the rest of the service. */
+
+import type { Config } from '../config/config.ts'
+import type { Database } from '../db/database.ts'
+import type { KeyDirectory } from '../identity/authenticate.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/ids.ts'
+import type { UsageBooks } from '../usage/tracker.ts'
+
+export interface Dependencies {
+  readonly config: Config
+  readonly db: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly nextPosition: () => number
+  readonly keys: KeyDirectory
+  readonly usage: UsageBooks
+}

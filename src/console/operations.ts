@@ -1,0 +1,174 @@
+/** What callers may do in the console besides what a parent key may, over RPC and REST alike. */
+import { z } from 'zod'
+import { actorOf } from '../identity/audit.ts'
+import { ParentKeyRotated, renderRotation } from '../identity/key-schema.ts'
+import { createParentKey, revokeParentKey, rotateParentKey } from '../identity/keys.ts'
+import { signIn, signOut } from '../identity/sessions.ts'
+import type { UserDirectory } from '../identity/user-cache.ts'
+import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
+import type { Dependencies } from './dependencies.ts'
+import { readOverview } from './overview.ts'
+import { assertOwnKey, chooseKey, claimKey, previewClaim } from './parent-keys.ts'
+import {
+  ClaimPreview,
+  KeyChoice,
+  KeyClaim,
+  KeyClaimed,
+  KeyCreated,
+  KeyCreation,
+  Me,
+  OwnKeyRevoked,
+  OwnKeyRotation,
+  renderClaim,
+  renderMe,
+  SignedIn,
+  SignedOut,
+  SignIn,
+} from './schema.ts'
+
+const tag = 'Manager'
+const parent = { errors: 'openai', callers: ['parent'] } as const
+const user = { ...parent, needs: 'user' } as const
+
+const define = operationsOf<Dependencies & { readonly users: UserDirectory }>()
+
+export const managerOperations = {
+  me: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/manager/me', tag, summary: 'Read who is calling, and their keys' },
+    wire: parent,
+    input: z.object({}),
+    output: Me,
+    run: async ({ context: { deps, caller } }) => renderMe(await readOverview(deps, caller)),
+  }),
+
+  signIn: define({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/manager/sign-in',
+      tag,
+      summary: 'Begin a session with a one-time link',
+      description:
+        'The link is printed by the first start and by `parley sign-in`; the answer sets a cookie.',
+    },
+    wire: { errors: 'openai', callers: [], failures: { 401: 'The link was used already, or is too old.' } },
+    input: SignIn,
+    output: SignedIn,
+    run: async ({ context, input }) => {
+      context.setHeader('Set-Cookie', await signIn(context.deps, input.link, context.arrival))
+      return { signed_in: true } as const
+    },
+  }),
+
+  signOut: define({
+    kind: 'mutation',
+    http: { method: 'POST', path: '/v1/manager/sign-out', tag, summary: 'End the session of this browser' },
+    wire: user,
+    input: z.object({}),
+    output: SignedOut,
+    run: async ({ context }) => {
+      context.setHeader('Set-Cookie', await signOut(context.deps, context.arrival.ambient?.headers ?? {}))
+      return { signed_out: true } as const
+    },
+  }),
+
+  activeKey: define({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/manager/active-key',
+      tag,
+      summary: "Work with another of the user's keys",
+    },
+    wire: { ...user, failures: { 404: "None of the user's keys." } },
+    input: KeyChoice,
+    output: Me,
+    run: async ({ context: { deps, caller }, input }) => {
+      await chooseKey(deps, userOf(caller).id, input.parent_key_id)
+      return renderMe(await readOverview(deps, { ...caller, tenantId: input.parent_key_id }))
+    },
+  }),
+
+  createKey: define({
+    kind: 'mutation',
+    wire: user,
+    input: KeyCreation,
+    output: KeyCreated,
+    run: async ({ context, input: { name } }) => {
+      const { deps, caller } = context
+      const key = await createParentKey(deps, actorOf(context), name, userOf(caller).id)
+      return { id: key.publicId, name, key: key.text, key_hint: key.hint }
+    },
+  }),
+
+  rotateKey: define({
+    kind: 'mutation',
+    wire: user,
+    input: OwnKeyRotation,
+    output: ParentKeyRotated,
+    run: async ({ context, input: { parent_key_id: id, overlap_seconds: overlapSeconds } }) => {
+      const { deps, caller } = context
+      await assertOwnKey(deps, userOf(caller).id, id)
+      const rotation = await rotateParentKey(deps, actorOf(context), id, overlapSeconds)
+      return { key: rotation.key.text, ...renderRotation(rotation) }
+    },
+  }),
+
+  revokeKey: define({
+    kind: 'mutation',
+    wire: user,
+    input: KeyChoice,
+    output: OwnKeyRevoked,
+    run: async ({ context, input: { parent_key_id: id } }) => {
+      const { deps, caller } = context
+      await assertOwnKey(deps, userOf(caller).id, id)
+      await revokeParentKey(deps, actorOf(context), id)
+      return { id, revoked: true } as const
+    },
+  }),
+
+  previewClaim: define({
+    kind: 'mutation',
+    wire: user,
+    input: KeyClaim,
+    output: ClaimPreview,
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const claim = await previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key)
+      const { claimed: _, ...preview } = renderClaim(claim)
+      return preview
+    },
+  }),
+
+  claimKey: define({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/manager/claim-key',
+      tag,
+      summary: "Make a parent key one's own",
+      description: 'What the automatic key owns goes over to it; agent keys go on working.',
+    },
+    wire: {
+      ...user,
+      failures: {
+        400: 'Not a whole parent key (`invalid_parent_key`), or the request is malformed.',
+        404: 'Unknown or revoked (`parent_key_not_found`).',
+        409: "Another user's (`parent_key_already_claimed`).",
+      },
+    },
+    input: KeyClaim,
+    output: KeyClaimed,
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      return renderClaim(await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key))
+    },
+  }),
+}
+
+/** The user whom an operation needs. */
+function userOf({ user }: ParentCaller): ConsoleUser {
+  if (user === undefined) throw new Error('an operation asked for a user without needing one')
+  return user
+}

@@ -1,0 +1,93 @@
+/** What callers may do with files; uploads and downloads over REST only, the rest over RPC too. */
+import { z } from 'zod'
+import { actorOf } from '../identity/audit.ts'
+import { operationsOf, withRequestLog } from '../operations/operation.ts'
+import type { Dependencies } from './dependencies.ts'
+import { createFile, deleteFile, downloadFile, getFile, listFiles } from './files.ts'
+import { findSizeLimit } from './quota.ts'
+import {
+  FileDeleted,
+  FileList,
+  FileListQuery,
+  FileObject,
+  FileReference,
+  FileUpload,
+  renderFile,
+  renderFileList,
+} from './schema.ts'
+
+const tag = 'Files'
+const owner = { errors: 'openai', callers: ['parent'] } as const
+const notFound = { 404: 'There is no such file.' }
+
+const define = operationsOf<Dependencies>()
+
+export const filesOperations = {
+  create: define({
+    kind: 'mutation',
+    http: { method: 'POST', path: '/v1/files', tag, summary: 'Upload a file' },
+    rpc: false,
+    wire: {
+      ...owner,
+      body: 'upload',
+      failures: {
+        413: 'The file is too large, or the key may not keep so much (`storage_quota_exceeded`).',
+        507: 'There is no room for more bytes.',
+      },
+    },
+    upload: async ({ deps, caller }) => ({
+      files: deps.fileBlobs,
+      limit: await findSizeLimit(deps, caller.tenantId, deps.config.limits.maxFileBytes),
+    }),
+    input: FileUpload,
+    output: FileObject,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderFile(await createFile(deps, caller.tenantId, input)),
+  }),
+
+  list: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/files', tag, summary: "List the calling key's files" },
+    wire: { ...owner, integers: ['limit'] },
+    input: FileListQuery,
+    output: FileList,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderFileList(await listFiles(deps, caller.tenantId, input)),
+  }),
+
+  get: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/files/{file_id}', tag, summary: 'Read what is known of a file' },
+    wire: { ...owner, failures: notFound },
+    input: FileReference,
+    output: FileObject,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderFile(await getFile(deps, caller.tenantId, input.file_id)),
+  }),
+
+  content: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/files/{file_id}/content', tag, summary: "Download a file's bytes" },
+    rpc: false,
+    wire: {
+      ...owner,
+      download: true,
+      failures: { ...notFound, 416: 'The range lies behind the last byte.' },
+    },
+    input: FileReference,
+    output: z.never(),
+    run: ({ context: { deps, caller }, input }) => downloadFile(deps, caller.tenantId, input.file_id),
+  }),
+
+  delete: define({
+    kind: 'mutation',
+    http: { method: 'DELETE', path: '/v1/files/{file_id}', tag, summary: 'Delete a file' },
+    wire: { ...owner, failures: notFound },
+    input: FileReference,
+    output: FileDeleted,
+    run: async ({ context, input }) => {
+      await deleteFile(withRequestLog(context), actorOf(context), context.caller.tenantId, input.file_id)
+      return { id: input.file_id, object: 'file' as const, deleted: true as const }
+    },
+  }),
+}

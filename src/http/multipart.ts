@@ -1,0 +1,126 @@
+/** Takes in a form with a file: the file goes to storage as it arrives, the fields beside it are few and short. */
+import type { IncomingMessage } from 'node:http'
+import type { BusboyInstance } from '@fastify/busboy'
+import { ServiceError } from '../lib/errors.ts'
+import {
+  badPart,
+  type FilePart,
+  type FileSink,
+  feed,
+  type SizeLimit,
+  Storing,
+  toFields,
+} from './form-body.ts'
+import { mediaTypeOf } from './request.ts'
+
+/** The part that holds the file. */
+const FILE_PART = 'file'
+/** Most fields beside the file, and most bytes in one. */
+const MAX_FIELDS = 8
+const MAX_FIELD_BYTES = 4_096
+const MAX_HEADER_BYTES = 8_192
+const MAX_HEADERS = 16
+/** What a body may hold beside the file: every other part at its largest. */
+const MAX_BYTES_BESIDE = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
+
+export interface UploadOptions {
+  readonly files: FileSink
+  readonly limit: SizeLimit
+  /** The longest silence while it arrives; there is no limit on the whole. Security: 2.4. */
+  readonly idleMs: number
+  /** Aborted when the caller leaves or the service does. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Takes in a form that is acceptable and hands its fields, the file among them, to `use`; a file that was not kept by then is
+ * thrown away.
+ * @throws ServiceError `invalid_value`, `too_large`, `request_timeout`, `storage_full`, the signal's reason, or what `use` throws.
+ */
+export async function receiveUpload<T>(
+  request: IncomingMessage,
+  options: UploadOptions,
+  use: (fields: Record<string, unknown>) => Promise<T>,
+): Promise<T> {
+  const parser = await createParser(request, options)
+  const { file, entries } = await readParts(request, parser, options)
+  try {
+    return await use(toFields(entries, file === undefined ? [] : [[FILE_PART, file]]))
+  } finally {
+    await file?.blob.discard()
+  }
+}
+
+/**
+ * Refuses a form by its head alone.
+ * @throws ServiceError `unsupported_media_type`, `too_large`
+ */
+export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
+  const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = request.headers
+  if (mediaTypeOf(request) !== 'multipart/form-data') {
+    throw new ServiceError('unsupported_media_type', 'A file is sent as multipart/form-data.')
+  }
+  if (encoding.toLowerCase() !== 'identity')
+    throw new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`)
+  if (Number(length) > limit.maxBytes + MAX_BYTES_BESIDE) throw limit.refuse()
+}
+
+async function createParser(request: IncomingMessage, { limit }: UploadOptions): Promise<BusboyInstance> {
+  // Loaded with the first upload: a start has no use for it.
+  const { Busboy } = await import('@fastify/busboy')
+  try {
+    return new Busboy({
+      headers: { 'content-type': request.headers['content-type'] ?? '' },
+      // Whatever else a part looks like: its name says what it is.
+      isPartAFile: (name) => name === FILE_PART,
+      limits: {
+        fileSize: limit.maxBytes,
+        files: 1,
+        fields: MAX_FIELDS,
+        parts: MAX_FIELDS + 1,
+        fieldSize: MAX_FIELD_BYTES,
+        fieldNameSize: MAX_HEADER_BYTES,
+        headerPairs: MAX_HEADERS,
+        headerSize: MAX_HEADER_BYTES,
+      },
+    })
+  } catch {
+    throw new ServiceError('invalid_value', 'The Content-Type names no usable boundary.')
+  }
+}
+
+/** The fields in the order they came, and the file, staged; when anything fails the file is gone. */
+async function readParts(
+  request: IncomingMessage,
+  parser: BusboyInstance,
+  options: UploadOptions,
+): Promise<{ file: FilePart | undefined; entries: [string, string][] }> {
+  const entries: [string, string][] = []
+  const stopping = new AbortController()
+  const stop = (failure: unknown) => stopping.abort(failure)
+  const storing = new Storing({ ...options, signal: stopping.signal })
+  parser.on('file', (_name, bytes, filename) => {
+    // What was in the parser's hands when something else failed.
+    if (stopping.signal.aborted) return void bytes.resume()
+    bytes.once('limit', () => stop(options.limit.refuse()))
+    storing.start(bytes, filename, request).catch(stop)
+  })
+  parser.on('field', (name, value, _isNameCut, isCut) => {
+    if (isCut) stop(badPart(`the field is longer than ${MAX_FIELD_BYTES} bytes`, name))
+    else entries.push([name ?? '', value])
+  })
+  parser.once('filesLimit', () => stop(badPart('there is more than one', FILE_PART)))
+  for (const event of ['fieldsLimit', 'partsLimit'])
+    parser.once(event, () => stop(badPart(`The form has more than ${MAX_FIELDS} fields.`)))
+  try {
+    const signal = AbortSignal.any([options.signal, stopping.signal])
+    const maxBodyBytes = options.limit.maxBytes + MAX_BYTES_BESIDE
+    await feed(request, parser, storing, { ...options, maxBodyBytes, signal })
+    return { file: await storing.file, entries }
+  } catch (failure) {
+    stop(failure)
+    const file = await storing.file.catch(() => undefined)
+    await file?.blob.discard()
+    throw failure
+  }
+}

@@ -1,0 +1,67 @@
+/** Which part of a representation a request asks for, after its conditions. Protocol: RFC 9110, 13 and 14. */
+import { ServiceError } from '../lib/errors.ts'
+
+/** What is sent: nothing (304), everything (200), or the bytes from `start` to `end`, both included (206). */
+export type Portion =
+  | { readonly status: 200 | 304 }
+  | { readonly status: 206; readonly start: number; readonly end: number }
+
+/** The headers of a request that decide; Node's own type does not know all of them. */
+export interface PortionHeaders {
+  readonly 'if-none-match'?: string | undefined
+  readonly 'if-range'?: string | undefined
+  readonly range?: string | undefined
+}
+
+/** What there is to be sent. */
+export interface Representation {
+  readonly sizeBytes: number
+  /** A strong tag, with its quotes. */
+  readonly entityTag: string
+}
+
+/**
+ * Evaluates `If-None-Match`, then `Range` with its `If-Range`, in this order.
+ * @throws ServiceError `range_not_satisfiable` when the range lies behind the last byte.
+ */
+export function choosePortion(
+  method: string,
+  headers: PortionHeaders,
+  { sizeBytes, entityTag }: Representation,
+): Portion {
+  const known = headers['if-none-match']
+  if (known !== undefined && matchesTag(known, entityTag)) return { status: 304 }
+  // "A server MUST ignore a Range header field received with a request method that is unrecognized or for which range
+  // handling is not defined. For this specification, GET is the only method for which range handling is defined."
+  if (method !== 'GET' || headers.range === undefined) return { status: 200 }
+  // Compared strongly; we send no date, so that a date is none of ours.
+  const base = headers['if-range']
+  if (base !== undefined && base !== entityTag) return { status: 200 }
+  return chooseRange(headers.range, sizeBytes)
+}
+
+/** "A recipient MUST use the weak comparison function when comparing entity tags for If-None-Match". */
+function matchesTag(header: string, entityTag: string): boolean {
+  const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
+  return tags.includes('*') || tags.includes(entityTag)
+}
+
+/** A range that is malformed, in another unit, or one of several is ignored, as a server may. */
+function chooseRange(header: string, sizeBytes: number): Portion {
+  const [, first, last] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header) ?? []
+  if (first === undefined || last === undefined || (first === '' && last === '')) return { status: 200 }
+  // "If the selected representation is shorter than the specified suffix-length, the entire representation is used."
+  const start = first === '' ? Math.max(0, sizeBytes - Number(last)) : Number(first)
+  const end = first === '' || last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1)
+  if (first !== '' && last !== '' && Number(last) < Number(first)) return { status: 200 }
+  if (start >= sizeBytes) {
+    throw new ServiceError('range_not_satisfiable', `There are ${sizeBytes} bytes, and none in that range.`)
+  }
+  return { status: 206, start, end }
+}
+
+/** Bytes from `start` to `end`, both included, counted from 0. */
+export interface ByteRange {
+  readonly start: number
+  readonly end: number
+}

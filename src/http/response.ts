@@ -1,0 +1,180 @@
+/** The headers every REST answer carries: security, cross-origin access, the request id; and who the client is. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** Security: 2.7, as a flat list for `writeHead`. */
+export const securityHeaders: readonly string[] = [
+  'Content-Security-Policy',
+  "default-src 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options',
+  'nosniff',
+  'Referrer-Policy',
+  'no-referrer',
+  'Vary',
+  'Authorization, Origin, Access-Control-Request-Headers',
+]
+
+/** A flat list as names with their values. */
+export function toPairs(flat: readonly string[]): [name: string, value: string][] {
+  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] as string]] : []))
+}
+
+/** Answers about one caller are for that caller alone. */
+export const noStore: readonly string[] = ['Cache-Control', 'no-store']
+
+const exposedHeaders = [
+  'Location',
+  'Upload-Offset',
+  'Upload-Length',
+  'Upload-Expires',
+  'Tus-Resumable',
+  'Tus-Version',
+  'Tus-Extension',
+  'Tus-Max-Size',
+  'X-Request-Id',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'Retry-After',
+  'X-Artifact-Id',
+  'Protocol-Version',
+  'ETag',
+  'Content-Range',
+  'X-Parley-Provider',
+  'X-Parley-Attempts',
+  'X-Parley-Fallback',
+  'openai-processing-ms',
+].join(', ')
+
+/** Any origin may read the answers: tokens travel in headers, never in cookies. Decision: 3 (CORS). */
+export const crossOriginHeaders: readonly string[] = [
+  'Access-Control-Allow-Origin',
+  '*',
+  'Access-Control-Expose-Headers',
+  exposedHeaders,
+]
+
+/** The console's part of `/v1` is for its own origin only. Decision: 3 (CORS). */
+export function isOpenToOrigins(path: string): boolean {
+  return !/^\/v1\/manager(\/|$)/.test(path)
+}
+
+const allowedRequestHeader =
+  /^(authorization|content-type|accept|upload-[a-z-]+|tus-resumable|x-stainless-[a-z-]+|openai-[a-z-]+|if-match|if-none-match|range|prefer|x-http-method-override|x-request-id|idempotency-key)$/
+
+/** The answer to a preflight: the methods, and those of the asked-for headers that are allowed. Decision: 12. */
+export function preflightHeaders(request: IncomingMessage): string[] {
+  const asked = String(request.headers['access-control-request-headers'] ?? '').toLowerCase()
+  const allowed = asked
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => allowedRequestHeader.test(name))
+  return [
+    'Access-Control-Allow-Methods',
+    'GET, HEAD, POST, PUT, PATCH, DELETE',
+    'Access-Control-Allow-Headers',
+    allowed.join(', ') || 'Authorization, Content-Type',
+    'Access-Control-Max-Age',
+    '7200',
+  ]
+}
+
+/** A client that reads nothing for so long is gone. Security: 2.4. */
+export const STALL_MS = 120_000
+
+/** Above this, copying costs more than what one piece saves. */
+const MOST_COPIED_BYTES = 16 * 1024
+
+/**
+ * Ends a response with its whole body. A body in text goes out in one piece with the head, which costs a third less than a buffer
+ * beside it (measured: 52 against 75 µs a request); latin1 keeps every byte as it is. What is written within one turn of the
+ * loop Node gathers by itself.
+ */
+export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
+  const last = body.at(-1) ?? new Uint8Array()
+  for (const piece of body.slice(0, -1)) response.write(piece)
+  if (last.length > MOST_COPIED_BYTES) response.end(last)
+  else response.end(toLatin1(last), 'latin1')
+  if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy())
+}
+
+/**
+ * Writes one chunk of a streamed body; false when the client reads too slowly. Node frames a chunk in four pieces; framed here
+ * it is one (measured: 14 against 20 µs a chunk). Protocol: RFC 9112, 7.1.
+ */
+export function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean {
+  if (bytes.length > MOST_COPIED_BYTES || !response.chunkedEncoding) return response.write(bytes)
+  response.chunkedEncoding = false
+  const isRead = response.write(`${bytes.length.toString(16)}\r\n${toLatin1(bytes)}\r\n`, 'latin1')
+  response.chunkedEncoding = true
+  return isRead
+}
+
+function toLatin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+}
+
+/** For so long what is still on its way is read and thrown away. */
+const LINGER_MS = 1_000
+
+/** Whether a part of the request's body has not arrived yet. */
+export function isStillSending({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/**
+ * Ends an answer that carries `Connection: close`. Closing at once would reset the connection of a client that is still
+ * sending, before it has read why; so its body is thrown away for a while first.
+ */
+export function endAndLinger(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: readonly Uint8Array[],
+): void {
+  for (const piece of body) response.write(piece)
+  const end = () => response.end()
+  request.once('end', end).once('close', end).resume()
+  cutOffLater(request)
+}
+
+/** Sees to it that a body which is still on its way when its answer is complete does not come for ever. */
+export function boundUnreadBody(request: IncomingMessage, response: ServerResponse): void {
+  response.once('finish', () => {
+    if (isStillSending(request)) cutOffLater(request)
+  })
+}
+
+function cutOffLater(request: IncomingMessage): void {
+  const timer = setTimeout(() => request.destroy(), LINGER_MS)
+  const stop = () => clearTimeout(timer)
+  request.once('end', stop).once('close', stop)
+}
+
+/** One file of a page: what to send, and every header it needs. */
+export interface PageFile {
+  /** Text kept in memory, or a file of an installed package that is streamed from disk. */
+  readonly body: { readonly text: string } | { readonly folder: string; readonly name: string }
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** For what never changes under its address. */
+export const IMMUTABLE = 'public, max-age=31536000, immutable'
+
+export const pageHeaders: readonly string[] = ['Content-Type', 'text/html; charset=utf-8', ...noStore]
+
+/** As for every answer, but the page may use what comes from here. Security: 2.7. */
+export const pageSecurityHeaders: readonly string[] = securityHeaders.with(
+  securityHeaders.indexOf('Content-Security-Policy') + 1,
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "media-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+)

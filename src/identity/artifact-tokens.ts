@@ -1,0 +1,88 @@
+/** Tokens that let whoever presents one upload or open one artifact: made and checked without asking the database for them. */
+
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { z } from 'zod'
+import { unixSeconds } from '../lib/clock.ts'
+import type { TokenCaller } from '../operations/operation.ts'
+import type { KeyDirectory } from './authenticate.ts'
+import { PREFIX } from './authenticate.ts'
+import type { Dependencies } from './dependencies.ts'
+
+/** What a token is for. */
+export type TokenGrant = Omit<TokenCaller, 'kind'>
+
+export interface ArtifactTokens {
+  mint(grant: TokenGrant): string
+  /** Whose token that is; undefined when it was not made here, was changed, has expired, or its parent key was revoked. */
+  find(text: string): Promise<TokenCaller | undefined>
+}
+
+const layout = /^atk_([\w-]{8})\.([\w-]{1,1024})\.([\w-]{43})$/
+
+const ISSUER = 'parley'
+
+const [KEY_BYTES, KEY_ID_BYTES] = [32, 6]
+
+const [KEY_PURPOSE, NAME_PURPOSE] = ['parley artifact token key', 'parley artifact token key id']
+
+const Claims = z.strictObject({
+  iss: z.literal(ISSUER),
+  /** The artifact. */
+  sub: z.string(),
+  use: z.enum(['upload', 'view']),
+  /** The tenant. */
+  ten: z.string(),
+  /** Unix seconds. */
+  exp: z.int(),
+})
+
+/** Tokens of one installation: their secrets follow from its master keys. Decision: 9 (HMAC-SHA256). */
+export function createTokens({
+  sealer,
+  clock,
+  keys,
+}: Pick<Dependencies, 'sealer' | 'clock'> & { readonly keys: KeyDirectory }): ArtifactTokens {
+  const newest = toName(sealer.derive(NAME_PURPOSE, KEY_ID_BYTES))
+  // Another master key has another name: what a former one has signed is found by that.
+  const former = sealer.deriveFormer(KEY_PURPOSE, KEY_BYTES)
+  const formerNames = sealer.deriveFormer(NAME_PURPOSE, KEY_ID_BYTES).map(toName)
+  const secrets = new Map(formerNames.map((name, index) => [name, former[index] as Buffer]))
+  secrets.set(newest, sealer.derive(KEY_PURPOSE, KEY_BYTES))
+
+  function sign(body: string, keyId: string): string | undefined {
+    const secret = secrets.get(keyId)
+    return secret && createHmac('sha256', secret).update(body).digest('base64url')
+  }
+
+  /** What a token says, once it is known that we said it. */
+  function read(text: string): z.output<typeof Claims> | undefined {
+    const [, keyId = '', claims = '', signature = ''] = layout.exec(text) ?? []
+    const right = sign(`${PREFIX}${keyId}.${claims}`, keyId)
+    if (right === undefined || !timingSafeEqual(Buffer.from(right), Buffer.from(signature))) return undefined
+    return Claims.safeParse(JSON.parse(Buffer.from(claims, 'base64url').toString())).data
+  }
+
+  return {
+    mint({ artifactId, use, tenantId, expiresAt }) {
+      const claims = { iss: ISSUER, sub: artifactId, use, ten: tenantId, exp: expiresAt }
+      const body = `${PREFIX}${newest}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
+      return `${body}.${sign(body, newest)}`
+    },
+    async find(text) {
+      const claims = read(text)
+      if (claims === undefined || claims.exp <= unixSeconds(clock)) return undefined
+      if (!(await keys.isLive(claims.ten))) return undefined
+      return {
+        kind: 'token',
+        tenantId: claims.ten,
+        artifactId: claims.sub,
+        use: claims.use,
+        expiresAt: claims.exp,
+      }
+    },
+  }
+}
+
+function toName(bytes: Buffer): string {
+  return bytes.toString('base64url')
+}

@@ -1,0 +1,41 @@
+/** The wire shapes of keys, and who a caller can be. */
+import { z } from 'zod'
+import type { Rotation } from './keys.ts'
+
+/** Decision: 5 (`GET /v1/keys/validate`). */
+export const KeyValidity = z
+  .strictObject({ valid: z.literal(true), kind: z.enum(['parent', 'agent']) })
+  .meta({ id: 'KeyValidity', description: 'The presented key is good, and of this kind.' })
+
+const overlapSeconds = z
+  .int()
+  .min(0)
+  .max(2_592_000)
+  .default(0)
+  .meta({ description: 'Seconds for which the previous secret keeps working; 0 ends it at once.' })
+
+/** Decision: 5 (rotation). */
+export const KeyRotation = z.strictObject({ overlap_seconds: overlapSeconds }).meta({ id: 'KeyRotation' })
+
+const rotated = {
+  key_hint: z.string().meta({ description: "The new key's prefix and last four characters." }),
+  rotated_at: z.int().meta({ description: 'Unix seconds.' }),
+  previous_valid_until: z
+    .int()
+    .meta({ description: 'Unix seconds until which the previous secret keeps working.' }),
+}
+
+/** Decision: 5 (`POST /v1/keys/rotate`). */
+export const ParentKeyRotated = z
+  .strictObject({ key: z.string().meta({ description: 'The new parent key; shown this once.' }), ...rotated })
+  .meta({ id: 'ParentKeyRotated' })
+
+/** Decision: 5 (`POST /v1/agents/{id}/rotate-key`). */
+export const AgentKeyRotated = z
+  .strictObject({ agent_id: z.string(), agent_key: z.string(), ...rotated })
+  .meta({ id: 'AgentKeyRotated' })
+
+/** What both kinds of rotation answer beside the key itself. */
+export function renderRotation({ key, rotatedAt, previousValidUntil }: Rotation) {
+  return { key_hint: key.hint, rotated_at: rotatedAt, previous_valid_until: previousValidUntil }
+}

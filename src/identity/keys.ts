@@ -1,0 +1,261 @@
+/** What can be done with keys: create, register, list, rotate, revoke. */
+import type { Insertable } from 'kysely'
+import type { Database } from '../db/database.ts'
+import { mapConstraintError } from '../db/open.ts'
+import type { ParentKeyTable } from '../db/tables.ts'
+import { digestOf, hintOf, type MintedKey, mintKey, parseKey, withoutKeys } from '../lib/api-key.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { type Actor, type AuditDeps, type AuditEvent, recordAudit, serviceActor } from './audit.ts'
+import type { KeyDirectory } from './authenticate.ts'
+import type { Dependencies } from './dependencies.ts'
+import {
+  type CredentialOwner,
+  expireCredentials,
+  findParentKey,
+  insertCredential,
+  insertParentKey,
+  listLiveKeysOf,
+  listParentKeyPage,
+  listParentKeyRows,
+  lockParentKey,
+  markRevoked,
+  markRotated,
+  type ParentKeyRow,
+} from './key-store.ts'
+
+export type { ParentKeyRow } from './key-store.ts'
+
+import { type Page, type PageQuery, readPage } from '../lib/page.ts'
+
+type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: KeyDirectory }
+
+/** A freshly rotated secret; `key.text` is shown to its owner this once. Times are Unix seconds. */
+export interface Rotation {
+  readonly key: MintedKey
+  readonly rotatedAt: number
+  readonly previousValidUntil: number
+}
+
+/** Creates a parent key, and with it a tenant, of a user's where one is named; the text is returned this once. */
+export async function createParentKey(
+  deps: KeyDeps,
+  actor: Actor,
+  name: string,
+  userId: string | null = null,
+): Promise<MintedKey> {
+  const key = mintKey('parent', deps.random)
+  await insertParentKeyAndCredential(deps, actor, { action: 'key.create', name, key, user_id: userId })
+  return key
+}
+
+/** Creates a parent key in the caller's transaction; `deps.keys.forget()` follows it. The text is returned this once. */
+export async function insertFirstKey(
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
+  actor: Actor,
+): Promise<MintedKey> {
+  const key = mintKey('parent', deps.random)
+  await insertKeyRows(deps, actor, { action: 'key.create', name: 'first', key })
+  return key
+}
+
+/**
+ * Registers a parent key minted elsewhere (`PARLEY_PARENT_KEY`); does nothing when it is there already, even if its secret was
+ * rotated or it was revoked since.
+ */
+export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
+  const parsed = parseKey(text)
+  if (parsed?.kind !== 'parent') throw new ServiceError('invalid_value', 'That is not a parent key.')
+  if ((await findParentKey(deps.db, parsed.publicId)) !== undefined) return
+  const key = { text, publicId: parsed.publicId, digest: digestOf(text), hint: hintOf(text) }
+  try {
+    await insertParentKeyAndCredential(deps, serviceActor, {
+      action: 'key.register',
+      name: 'environment',
+      key,
+    })
+  } catch (error) {
+    if (mapConstraintError(error) !== 'unique') throw error
+  }
+}
+
+/** Makes a user's first key; nobody gets to see it, and its user needs none. Runs in the caller's transaction. Decision: 10. */
+export async function insertAutomaticKey(
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
+  actor: Actor,
+  user: { readonly id: string; readonly email: string },
+): Promise<string> {
+  const key = mintKey('parent', deps.random)
+  const row = { name: user.email, user_id: user.id, is_automatic: 1 }
+  await insertKeyRows(deps, actor, { ...row, action: 'key.provision', key })
+  return key.publicId
+}
+
+/** The user's keys that were not revoked, newest first. */
+export async function listKeysOfUser(
+  deps: Pick<Dependencies, 'db'>,
+  userId: string,
+): Promise<ParentKeyRow[]> {
+  return listLiveKeysOf(deps.db, [userId])
+}
+
+/** @throws ServiceError `not_found` */
+export async function getParentKey(deps: Pick<Dependencies, 'db'>, id: string): Promise<ParentKeyRow> {
+  const row = await findParentKey(deps.db, id)
+  if (row === undefined) throw keyNotFound(id)
+  return row
+}
+
+/** Every parent key's record, newest first. */
+export async function listParentKeys(deps: Pick<Dependencies, 'db'>): Promise<ParentKeyRow[]> {
+  return listParentKeyRows(deps.db)
+}
+
+/**
+ * Ends a parent key, and with it the keys of its agents.
+ * @throws ServiceError `not_found` when there is no such key or it was revoked before.
+ */
+export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
+  await deps.db.transaction().execute(async (trx) => {
+    if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
+    await recordAudit({ ...deps, db: trx }, actor, { action: 'key.revoke', ...about(id) })
+  })
+  deps.keys.forget()
+}
+
+/**
+ * Gives a parent key a new secret under the same public id; what it owns stays. Decision: 5.
+ * @throws ServiceError `not_found` when there is no such key or it was revoked.
+ */
+export async function rotateParentKey(
+  deps: KeyDeps,
+  actor: Actor,
+  tenantId: string,
+  overlapSeconds: number,
+): Promise<Rotation> {
+  const rotation = await deps.db.transaction().execute(async (trx) => {
+    // Of two rotations at once both would leave a secret in force.
+    const row = await lockParentKey(trx, tenantId)
+    if (row === undefined || row.revoked_at !== null) throw keyNotFound(tenantId)
+    const key = mintKey('parent', deps.random, tenantId)
+    const within = { ...deps, db: trx }
+    const rotated = await replaceSecret(within, { tenantId, agentId: null }, key, overlapSeconds)
+    await markRotated(trx, tenantId, key.hint, rotated.rotatedAt)
+    const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
+    await recordAudit(within, actor, { action: 'key.rotate', ...about(tenantId), details })
+    return rotated
+  })
+  deps.keys.forget()
+  return rotation
+}
+
+/** Lets one transaction at a time change what the tenant is or has: the others wait here until it is over. */
+export async function lockTenant({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
+  await lockParentKey(db, tenantId)
+}
+
+/**
+ * Refuses to add something to a tenant whose key was revoked since the caller was let in: nobody would find it again. Runs in the
+ * transaction that adds it, and like `lockTenant`.
+ * @throws ServiceError `invalid_api_key`
+ */
+export async function assertTenantLives({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
+  const row = await lockParentKey(db, tenantId)
+  if (row === undefined || row.revoked_at !== null) {
+    throw new ServiceError('invalid_api_key', 'The key was revoked meanwhile.')
+  }
+}
+
+/** Makes `key` the owner's current secret; earlier ones end after the overlap. Runs in the caller's transaction. */
+export async function replaceSecret(
+  deps: Pick<Dependencies, 'db' | 'clock'>,
+  owner: CredentialOwner,
+  key: MintedKey,
+  overlapSeconds: number,
+): Promise<Rotation> {
+  const rotatedAt = unixSeconds(deps.clock)
+  const previousValidUntil = rotatedAt + overlapSeconds
+  await expireCredentials(deps.db, owner, previousValidUntil, rotatedAt)
+  await insertSecret(deps.db, owner, key, rotatedAt)
+  return { key, rotatedAt, previousValidUntil }
+}
+
+/** Makes a key known by its digest. */
+export async function insertSecret(
+  db: Database,
+  owner: CredentialOwner,
+  key: MintedKey,
+  createdAt: number,
+): Promise<void> {
+  await insertCredential(db, {
+    digest: key.digest,
+    kind: owner.agentId === null ? 'parent' : 'agent',
+    parent_key_id: owner.tenantId,
+    agent_id: owner.agentId,
+    valid_until: null,
+    created_at: createdAt,
+  })
+}
+
+async function insertParentKeyAndCredential(deps: KeyDeps, actor: Actor, key: NewParentKey): Promise<void> {
+  await deps.db.transaction().execute((trx) => insertKeyRows({ ...deps, db: trx }, actor, key))
+  deps.keys.forget()
+}
+
+/** A new parent key, and how it came to be. */
+interface NewParentKey extends Pick<Insertable<ParentKeyTable>, 'name' | 'user_id' | 'is_automatic'> {
+  readonly action: 'key.create' | 'key.register' | 'key.provision'
+  readonly key: MintedKey
+}
+
+async function insertKeyRows(
+  deps: AuditDeps & Pick<Dependencies, 'clock'>,
+  actor: Actor,
+  { action, key, ...row }: NewParentKey,
+): Promise<void> {
+  const { publicId: id, hint } = key
+  const createdAt = unixSeconds(deps.clock)
+  await insertParentKey(deps.db, { ...row, id, hint, created_at: createdAt })
+  await insertSecret(deps.db, { tenantId: id, agentId: null }, key, createdAt)
+  await recordAudit(deps, actor, { action, ...about(id), details: { name: row.name, key_hint: hint } })
+}
+
+/** A parent key is its own tenant. */
+function about(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
+  return { target: { kind: 'key', id }, tenantId: id }
+}
+
+/** The answer to a key that is not there, or was revoked. */
+export function keyNotFound(id: string): ServiceError {
+  return new ServiceError('not_found', `There is no parent key '${withoutKeys(id)}' that could be used.`)
+}
+
+/** Whether somebody was ever given a parent key: decides whether this is the first start. */
+export async function hasParentKey(db: Database): Promise<boolean> {
+  const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
+  return (await query.executeTakeFirst()) !== undefined
+}
+
+/** Every parent key, newest first. @throws ServiceError `invalid_value` when `after` is no key's id. */
+export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<ParentKeyRow>> {
+  return readPage(query, {
+    find: (id) => findParentKey(db, id),
+    list: (limit, after) => listParentKeyPage(db, limit, after),
+  })
+}
+
+/** The keys of each of these users that were not revoked, newest first; a user without any is absent. */
+export async function listKeysOfUsers(
+  { db }: Pick<Dependencies, 'db'>,
+  userIds: readonly string[],
+): Promise<Map<string | null, ParentKeyRow[]>> {
+  if (userIds.length === 0) return new Map()
+  return Map.groupBy(await listLiveKeysOf(db, userIds), (row) => row.user_id)
+}
+
+/** @throws ServiceError `not_found` when there is no such key or it was revoked. */
+export async function getLiveKey({ db }: Pick<Dependencies, 'db'>, id: string): Promise<ParentKeyRow> {
+  const row = await findParentKey(db, id)
+  if (row === undefined || row.revoked_at !== null) throw keyNotFound(id)
+  return row
+}

@@ -1,0 +1,41 @@
+/** What callers may do with the key they present, over RPC and REST alike. */
+import { z } from 'zod'
+import { operationsOf } from '../operations/operation.ts'
+import { actorOf } from './audit.ts'
+import type { KeyDirectory } from './authenticate.ts'
+import type { Dependencies } from './dependencies.ts'
+import { KeyRotation, KeyValidity, ParentKeyRotated, renderRotation } from './key-schema.ts'
+import { rotateParentKey } from './keys.ts'
+
+const tag = 'Keys'
+
+const define = operationsOf<Dependencies & { readonly keys: KeyDirectory }>()
+
+export const keysOperations = {
+  validate: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/keys/validate', tag, summary: 'Check the presented key' },
+    wire: { errors: 'openai', callers: ['parent', 'agent'] },
+    input: z.object({}),
+    output: KeyValidity,
+    run: ({ context }) => ({ valid: true as const, kind: context.caller.kind }),
+  }),
+
+  rotate: define({
+    kind: 'mutation',
+    http: {
+      method: 'POST',
+      path: '/v1/keys/rotate',
+      tag,
+      summary: 'Give the presented parent key a new secret',
+    },
+    wire: { errors: 'openai', callers: ['parent'] },
+    input: KeyRotation,
+    output: ParentKeyRotated,
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const rotation = await rotateParentKey(deps, actorOf(context), caller.tenantId, input.overlap_seconds)
+      return { key: rotation.key.text, ...renderRotation(rotation) }
+    },
+  }),
+}

@@ -1,0 +1,102 @@
+/** Reads who a trusted proxy says is calling; from anybody else its headers are as if they had not been sent. */
+import { isUtf8 } from 'node:buffer'
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { Config, ForwardedAuthConfig, ForwardedField } from '../config/config.ts'
+import type { Ambient } from '../http/request.ts'
+import { LONGEST_EMAIL, parseEmail } from '../lib/email.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { isWithin } from '../lib/net.ts'
+
+/** Who somebody is, and what to call them. */
+export interface Identity {
+  /** In the form it is compared in. */
+  readonly email: string
+  readonly name: string
+  readonly username: string | undefined
+  readonly groups: readonly string[]
+  /** On their first visit they get the first parent key nobody has, instead of a new one. */
+  readonly ownsFirstKey?: true
+}
+
+type Fields = Partial<Record<ForwardedField, string>>
+
+/**
+ * Who is calling; undefined when nobody says so whom the operator trusts. Decision: 10. Security: 2.3.
+ * @throws ServiceError `invalid_value` for headers of a trusted proxy that could mean two things, or nothing.
+ */
+export function readIdentity(
+  ambient: Ambient,
+  { forwardedAuth, server }: Pick<Config, 'forwardedAuth' | 'server'>,
+): Identity | undefined {
+  if (forwardedAuth === undefined) return undefined
+  const { proxySecret, headers } = forwardedAuth
+  if (server.trustedProxies.length > 0 && !isWithin(ambient.peerAddress, server.trustedProxies))
+    return undefined
+  if (proxySecret !== undefined && !hasSecret(ambient, proxySecret)) return undefined
+  const fields = readFields(ambient.rawHeaders, headers)
+  if (fields.email === undefined) return undefined
+  const email = parseEmail(fields.email)
+  if (email === undefined) throw refused(headers.email, 'is not an e-mail address')
+  return toIdentity(email, fields)
+}
+
+function hasSecret({ headers }: Ambient, secret: string): boolean {
+  const sent = headers['x-proxy-secret']
+  if (typeof sent !== 'string') return false
+  const digestOf = (bytes: Buffer) => hash('sha256', bytes, 'buffer')
+  return timingSafeEqual(digestOf(Buffer.from(sent, 'latin1')), digestOf(Buffer.from(secret)))
+}
+
+/** The values by field; a header without a value is one that was not sent. */
+function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['headers']): Fields {
+  const fieldOf = new Map(Object.entries(names).map(([field, name]) => [name, field as ForwardedField]))
+  const fields: Fields = {}
+  const sent = new Set<string>()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const spelled = (rawHeaders[at] as string).toLowerCase()
+    const name = spelled.replaceAll('_', '-')
+    const field = fieldOf.get(name)
+    if (field === undefined) continue
+    // Something between the proxy and us may take the one for the other.
+    if (name !== spelled) throw refused(name, `was sent as ${spelled}`)
+    if (sent.has(name)) throw refused(name, 'was sent twice')
+    sent.add(name)
+    const value = decode(rawHeaders[at + 1] as string)
+    assertSane(name, field, value)
+    if (value !== '') fields[field] = value
+  }
+  return fields
+}
+
+/** Node reads headers as Latin-1, and proxies send UTF-8. */
+function decode(value: string): string {
+  const bytes = Buffer.from(value, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : value
+}
+
+function assertSane(name: string, field: ForwardedField, value: string): void {
+  if (/[\p{Cc}\u2028\u2029]/u.test(value)) throw refused(name, 'holds a control character')
+  if (field === 'groups') return
+  // A proxy that joins duplicates does it with a comma.
+  if (value.includes(',')) throw refused(name, 'holds a comma')
+  if ([...value].length > LONGEST_EMAIL) throw refused(name, `is longer than ${LONGEST_EMAIL} characters`)
+}
+
+function toIdentity(email: string, fields: Fields): Identity {
+  const fullName = [fields.firstName, fields.lastName].filter((part) => part !== undefined).join(' ')
+  const username = fields.preferredUsername ?? fields.user
+  const groups = (fields.groups ?? '').split(',').map((group) => group.trim())
+  return {
+    email,
+    name: fullName || (username ?? email),
+    username,
+    groups: groups.filter((group) => group !== ''),
+  }
+}
+
+function refused(name: string, problem: string): ServiceError {
+  return new ServiceError('invalid_value', `The header ${name} ${problem}.`, {
+    param: name,
+    code: 'invalid_identity',
+  })
+}

@@ -1,0 +1,66 @@
+/** Finds the user behind a request without a key, from memory where it can. */
+
+import type { Ambient } from '../http/request.ts'
+import { createRemembered } from '../lib/ttl-cache.ts'
+import type { ParentCaller } from '../operations/operation.ts'
+import type { Trace } from './audit.ts'
+import type { KeyDirectory } from './authenticate.ts'
+import type { Dependencies } from './dependencies.ts'
+import { type Identity, readIdentity } from './proxy-sign-in.ts'
+import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
+import { visit } from './users.ts'
+
+/** As long as a key is. Security: 2.1. */
+const memory = { max: 20_000, keepMs: () => 2_000 }
+
+export interface UserDirectory {
+  /**
+   * The user, at home with a key of their own; undefined when the request tells of none.
+   * @throws ServiceError `invalid_value` when what it tells could mean two things.
+   */
+  find(ambient: Ambient, trace: Trace): Promise<ParentCaller | undefined>
+  /** Forgets everything remembered: called after every change to users; a change to keys does it by itself. */
+  forget(): void
+}
+
+/** A directory over one database; other processes' changes count two seconds later. */
+export function createUserDirectory(
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'nextPosition'> & {
+    readonly keys: KeyDirectory
+  },
+): UserDirectory {
+  const { config, clock, keys } = deps
+  const remembered = createRemembered<ParentCaller | undefined>(clock, memory)
+  keys.onForget(remembered.forget)
+
+  /** Whom a proxy says is calling. */
+  async function findForwarded(ambient: Ambient, trace: Trace): Promise<ParentCaller | undefined> {
+    const identity = readIdentity(ambient, config)
+    if (identity === undefined) return undefined
+    return remembered.get(identity.email, () =>
+      letIn(identity, config.adminEmails.includes(identity.email), trace),
+    )
+  }
+
+  /** The local administrator, at a browser that was signed in with a link. */
+  async function findLocal(digest: string, trace: Trace): Promise<ParentCaller | undefined> {
+    return remembered.get(digest, async () =>
+      (await isSession(deps, digest)) ? letIn(localAdministrator, true, trace) : undefined,
+    )
+  }
+
+  async function letIn(identity: Identity, isAdministrator: boolean, trace: Trace): Promise<ParentCaller> {
+    const { id, email, active_key_id: tenantId } = await visit(deps, identity, trace)
+    return { kind: 'parent', tenantId, user: { id, email, isAdministrator } }
+  }
+
+  return {
+    async find(ambient, trace) {
+      const digest = readSessionDigest(ambient.headers, config)
+      const found = await (digest === undefined ? findForwarded(ambient, trace) : findLocal(digest, trace))
+      if (found !== undefined) keys.noteUse(found.tenantId)
+      return found
+    },
+    forget: remembered.forget,
+  }
+}

@@ -1,0 +1,165 @@
+/** Knows the people who are signed in, and makes them at home on their first visit. */
+
+import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Database } from '../db/database.ts'
+import { mapConstraintError } from '../db/open.ts'
+import type { UserTable } from '../db/tables.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { type Page, type PageQuery, readPage } from '../lib/page.ts'
+import { type AuditDeps, type Trace, userActor } from './audit.ts'
+import type { Dependencies } from './dependencies.ts'
+import { takeFirstKey } from './key-claims.ts'
+import { insertAutomaticKey, listKeysOfUser } from './keys.ts'
+import type { Identity } from './proxy-sign-in.ts'
+
+type UserDeps = AuditDeps & Pick<Dependencies, 'clock'>
+
+/** A user who has a key to work with. */
+export interface SettledUser extends UserRow {
+  readonly active_key_id: string
+}
+
+const SEEN_EVERY_SECONDS = 60
+
+/**
+ * The user behind an identity. On the first visit there is a user and a parent key afterwards; one whose active key was revoked goes
+ * on with another one of theirs, or with a new one. Decision: 10.
+ */
+export async function visit(deps: UserDeps, identity: Identity, trace: Trace): Promise<SettledUser> {
+  const user = (await findUserByEmail(deps.db, identity.email)) ?? (await provision(deps, identity, trace))
+  const now = unixSeconds(deps.clock)
+  const { name, username = null } = identity
+  if (now - user.last_seen_at >= SEEN_EVERY_SECONDS) {
+    const groups = JSON.stringify(identity.groups)
+    await updateUser(deps.db, user.id, { name, username, groups, last_seen_at: now })
+  }
+  const keys = await listKeysOfUser(deps, user.id)
+  if (isSettled(user) && keys.some(({ id }) => id === user.active_key_id)) return user
+  return settle(deps, user, identity, trace)
+}
+
+/** Of two first visits at once, one makes the user. */
+async function provision(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
+  const { email, name, username = null } = identity
+  const now = unixSeconds(deps.clock)
+  const user = {
+    id: newId('user-', 20, deps.random),
+    email,
+    name,
+    username,
+    groups: JSON.stringify(identity.groups),
+    active_key_id: null,
+    created_at: now,
+    last_seen_at: now,
+  }
+  try {
+    return await deps.db.transaction().execute(async (trx) => {
+      await insertUser(trx, user)
+      return giveKey({ ...deps, db: trx }, user, identity, trace)
+    })
+  } catch (error) {
+    const winner = await findUserByEmail(deps.db, email)
+    if (mapConstraintError(error) !== 'unique' || winner === undefined) throw error
+    return winner
+  }
+}
+
+/** Lets the user go on with the newest of their keys. */
+async function settle(
+  deps: UserDeps,
+  { id }: UserRow,
+  identity: Identity,
+  trace: Trace,
+): Promise<SettledUser> {
+  return deps.db.transaction().execute(async (trx) => {
+    const user = await lockUser(trx, id)
+    const keys = await listKeysOfUser({ db: trx }, user.id)
+    const key = keys.find(({ id }) => id === user.active_key_id) ?? keys[0]
+    if (key === undefined) return giveKey({ ...deps, db: trx }, user, identity, trace)
+    await updateUser(trx, user.id, { active_key_id: key.id })
+    return { ...user, active_key_id: key.id }
+  })
+}
+
+/** Hands over the first key there is, or makes one nobody has seen. Runs in the caller's transaction. */
+async function giveKey(
+  deps: UserDeps,
+  user: UserRow,
+  identity: Identity,
+  trace: Trace,
+): Promise<SettledUser> {
+  const actor = userActor(user.email, trace)
+  const first = identity.ownsFirstKey ? await takeFirstKey(deps, actor, user.id) : undefined
+  const active_key_id = first ?? (await insertAutomaticKey(deps, actor, user))
+  await updateUser(deps.db, user.id, { active_key_id })
+  return { ...user, active_key_id }
+}
+
+function isSettled(user: UserRow): user is SettledUser {
+  return user.active_key_id !== null
+}
+
+/** Every user, newest first. @throws ServiceError `invalid_value` when `after` is no user's id. */
+export function listUsers({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<UserRow>> {
+  return readPage(query, {
+    find: (id) => findUser(db, id),
+    list: (limit, after) => listUserPage(db, limit, after),
+  })
+}
+
+/** The e-mail addresses of these users, by their ids. */
+export async function readEmails(
+  { db }: Pick<Dependencies, 'db'>,
+  userIds: readonly string[],
+): Promise<Map<string, string>> {
+  if (userIds.length === 0) return new Map()
+  return new Map((await listUsersById(db, userIds)).map(({ id, email }) => [id, email]))
+}
+
+export type UserRow = Selectable<UserTable>
+
+export async function insertUser(db: Database, row: Insertable<UserTable>): Promise<void> {
+  await db.insertInto('users').values(row).execute()
+}
+
+export async function findUserByEmail(db: Database, email: string): Promise<UserRow | undefined> {
+  return db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst()
+}
+
+export async function findUser(db: Database, id: string): Promise<UserRow | undefined> {
+  return db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** A part of all users, newest first: those after that one. */
+export async function listUserPage(
+  db: Database,
+  limit: number,
+  after: Pick<UserRow, 'id' | 'created_at'> | undefined,
+): Promise<UserRow[]> {
+  let query = db.selectFrom('users').selectAll().limit(limit)
+  if (after !== undefined) {
+    query = query.where((row) =>
+      row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)),
+    )
+  }
+  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
+}
+
+export async function listUsersById(db: Database, ids: readonly string[]): Promise<UserRow[]> {
+  return db.selectFrom('users').selectAll().where('id', 'in', ids).execute()
+}
+
+export async function updateUser(db: Database, id: string, changes: Updateable<UserTable>): Promise<void> {
+  await db.updateTable('users').set(changes).where('id', '=', id).execute()
+}
+
+/** The user, whom nobody else changes until the transaction is over. */
+export async function lockUser(trx: Database, id: string): Promise<UserRow> {
+  return trx
+    .updateTable('users')
+    .set((row) => ({ active_key_id: row.ref('active_key_id') }))
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}

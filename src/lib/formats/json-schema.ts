@@ -1,0 +1,247 @@
+/** Walks the subschemas of a JSON Schema, to judge what no meta-schema can: where references lead, what patterns say. */
+
+import { Ajv, type ErrorObject, type Options } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { z } from 'zod'
+import { isRecord, type Path } from './json.ts'
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/** What is wrong with a schema, and where in it. */
+export interface SchemaFault {
+  readonly path: Path
+  readonly problem: string
+}
+
+/** A schema or subschema, and the resource it is in: the nearest schema around it that has an `$id`. */
+interface Place {
+  readonly node: JsonSchema
+  readonly path: Path
+  readonly resource: JsonSchema
+}
+
+const referenceKeywords = ['$ref', '$dynamicRef', '$recursiveRef']
+const anchorKeywords = ['$anchor', '$dynamicAnchor']
+
+/** Keywords whose value is data, which may look like a schema. */
+const dataKeywords = new Set(['const', 'enum', 'default', 'examples', 'example'])
+
+/** Keywords whose value has names for keys, which may look like keywords. */
+const namingKeywords = new Set([
+  'properties',
+  'patternProperties',
+  'dependentSchemas',
+  'dependencies',
+  '$defs',
+  'definitions',
+])
+
+/** Finds a reference that leaves the schema or leads to nothing in it. Security: 2.5 (no remote `$ref`). */
+export function findReferenceFault(schema: JsonSchema): SchemaFault | undefined {
+  const places = listPlaces(schema)
+  const anchors = new Set(places.flatMap(({ node }) => anchorsOf(node)))
+  for (const { node, path, resource } of places) {
+    for (const keyword of referenceKeywords) {
+      const target = node[keyword]
+      if (typeof target !== 'string') continue
+      const isFound = target.startsWith('#') && (anchors.has(target.slice(1)) || isSchemaAt(resource, target))
+      if (!isFound)
+        return { path: [...path, keyword], problem: 'must lead to a schema inside this one, as #/… does' }
+    }
+  }
+  return undefined
+}
+
+/** Finds a pattern that is no regular expression. Patterns are read, never run. Security: 2.6. */
+export function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
+  for (const { node, path } of listPlaces(schema)) {
+    if (typeof node.pattern === 'string' && !isPattern(node.pattern)) {
+      return { path: [...path, 'pattern'], problem: 'must be a regular expression' }
+    }
+    const names = isRecord(node.patternProperties) ? Object.keys(node.patternProperties) : []
+    const wrong = names.find((name) => !isPattern(name))
+    if (wrong !== undefined) {
+      return {
+        path: [...path, 'patternProperties', wrong],
+        problem: 'must have a regular expression as its key',
+      }
+    }
+  }
+  return undefined
+}
+
+/**
+ * A copy that says nothing of patterns, and so lets through what only they would refuse: for judging values by a schema that nobody
+ * vouches for. Security: 2.6.
+ */
+export function withoutPatterns(schema: JsonSchema): JsonSchema {
+  const copy = structuredClone(schema)
+  for (const place of listPlaces(copy)) {
+    const node: Record<string, unknown> = place.node
+    delete node.pattern
+    if (node.patternProperties === undefined) continue
+    // What these speak of is what no pattern took.
+    for (const keyword of ['patternProperties', 'additionalProperties', 'unevaluatedProperties'])
+      delete node[keyword]
+  }
+  return copy
+}
+
+function isPattern(source: string): boolean {
+  return toRegExp(source) !== undefined
+}
+
+/** A pattern as a regular expression, in the stricter dialect if it is one there; undefined when it is none. */
+export function toRegExp(source: string): RegExp | undefined {
+  for (const flags of ['u', '']) {
+    try {
+      return new RegExp(source, flags)
+    } catch {}
+  }
+  return undefined
+}
+
+function listPlaces(schema: JsonSchema): Place[] {
+  const places: Place[] = []
+  const enter = (value: unknown, path: Path, resource: JsonSchema, hasNames: boolean): void => {
+    if (Array.isArray(value)) {
+      for (const [index, child] of value.entries()) enter(child, [...path, index], resource, false)
+    }
+    if (!isRecord(value)) return
+    const inner = typeof value.$id === 'string' && !isAnchorId(value.$id) ? value : resource
+    if (!hasNames) places.push({ node: value, path, resource: inner })
+    for (const [key, child] of Object.entries(value)) {
+      if (!hasNames && dataKeywords.has(key)) continue
+      enter(child, [...path, key], inner, !hasNames && namingKeywords.has(key))
+    }
+  }
+  enter(schema, [], schema, false)
+  return places
+}
+
+function anchorsOf(node: JsonSchema): unknown[] {
+  const anchors = anchorKeywords.map((keyword) => node[keyword])
+  return isAnchorId(node.$id) ? [...anchors, node.$id.slice(1)] : anchors
+}
+
+/** Draft-07 writes an anchor as an `$id` that is only a fragment. */
+function isAnchorId(id: unknown): id is string {
+  return typeof id === 'string' && id.startsWith('#')
+}
+
+/** Whether a reference `#/a/b` leads to a schema, which is an object or a boolean. */
+function isSchemaAt(resource: JsonSchema, reference: string): boolean {
+  const [root, ...segments] = decodeFragment(reference).split('/')
+  if (root !== '') return false
+  let value: unknown = resource
+  for (const segment of segments.map(unescapePointer)) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, segment)) return false
+    value = Reflect.get(value, segment)
+  }
+  return isRecord(value) || typeof value === 'boolean'
+}
+
+function decodeFragment(reference: string): string {
+  try {
+    return decodeURIComponent(reference.slice(1))
+  } catch {
+    return reference.slice(1)
+  }
+}
+
+/** A segment of a JSON Pointer as it is meant. */
+export function unescapePointer(segment: string): string {
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+const mostBytes = 64 * 1024
+
+const mostNodes = 2000
+
+/**
+ * The first fault of a tool's input schema, read as the dialect its `$schema` names: draft-07, or 2020-12 which is also the
+ * default. Keywords of no dialect are let through. Security: 2.6.
+ */
+export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
+  const dialect = dialectOf(schema.$schema)
+  if (dialect === undefined) return { path: ['$schema'], problem: 'must be JSON Schema draft-07 or 2020-12' }
+  if (schema.type !== undefined && schema.type !== 'object')
+    return { path: ['type'], problem: 'must be object' }
+  return findKeywordFault(schema, dialect) ?? findReferenceFault(schema) ?? findPatternFault(schema)
+}
+
+/** What is too much of all input schemas of an agent together: bytes as JSON, or values. Security: 2.5. */
+export function findSizeProblem(schemas: readonly JsonSchema[]): string | undefined {
+  if (Buffer.byteLength(JSON.stringify(schemas)) > mostBytes)
+    return 'must hold at most 64 KiB of input schemas'
+  const nodes = schemas.reduce((sum, schema) => sum + countNodes(schema), 0)
+  return nodes > mostNodes ? `must hold at most ${mostNodes} values in input schemas` : undefined
+}
+
+function countNodes(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1
+  return Object.values(value).reduce((sum: number, child) => sum + countNodes(child), 1)
+}
+
+type Dialect = keyof typeof metaSchemas
+
+const metaSchemas = {
+  'draft-07': 'http://json-schema.org/draft-07/schema',
+  '2020-12': 'https://json-schema.org/draft/2020-12/schema',
+} as const
+
+/** The dialect that a schema's `$schema` names; undefined for any but these. */
+export function dialectOf(named: unknown): Dialect | undefined {
+  if (named === undefined) return '2020-12'
+  const address = String(named)
+    .replace(/^https?:/, '')
+    .replace(/#$/, '')
+  if (address === '//json-schema.org/draft-07/schema') return 'draft-07'
+  return address === '//json-schema.org/draft/2020-12/schema' ? '2020-12' : undefined
+}
+
+const options: Options = { strict: false, logger: false, addUsedSchema: false, validateFormats: false }
+
+/** Made at the first need: the meta-schemas take 20 ms each to compile. */
+const validators: { [Name in Dialect]?: Ajv | Ajv2020 } = {}
+
+function validatorOf(dialect: Dialect): Ajv | Ajv2020 {
+  const validator = validators[dialect] ?? (dialect === 'draft-07' ? new Ajv(options) : new Ajv2020(options))
+  validators[dialect] = validator
+  return validator
+}
+
+function findKeywordFault(schema: JsonSchema, dialect: Dialect): SchemaFault | undefined {
+  const validator = validatorOf(dialect)
+  try {
+    if (validator.validate(metaSchemas[dialect], schema)) return undefined
+  } catch {
+    // The library compares enum values by their own `valueOf`, whatever it is.
+    return { path: [], problem: 'must hold values that can be compared' }
+  }
+  const fault = validator.errors?.[0]
+  if (fault === undefined) return { path: [], problem: 'must be a JSON Schema' }
+  const segments = fault.instancePath.split('/').slice(1).map(unescapePointer)
+  return { path: withIndexes(schema, segments), problem: describe(fault) }
+}
+
+function describe({ keyword, params, message }: ErrorObject): string {
+  if (keyword === 'enum') return `must be one of ${params.allowedValues.join(', ')}`
+  return message ?? 'must be valid JSON Schema'
+}
+
+/** A pointer's segments as a path: what points into a list becomes a number. */
+function withIndexes(schema: JsonSchema, segments: readonly string[]): Path {
+  let value: unknown = schema
+  return segments.map((segment) => {
+    const isIndex = Array.isArray(value)
+    value = typeof value === 'object' && value !== null ? Reflect.get(value, segment) : undefined
+    return isIndex ? Number(segment) : segment
+  })
+}
+
+export const Text = z.string({ error: orMissing('must be a string') })
+
+export function orMissing(problem: string): z.core.$ZodErrorMap {
+  return (issue) => (issue.input === undefined ? 'is required' : problem)
+}

@@ -1,0 +1,81 @@
+/** Looks into JSON values of unknown shape. */
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The way from the root of a definition to one of its values: keys of mappings and indexes of lists. */
+export type Path = readonly PropertyKey[]
+
+export const longestSegment = 64
+
+export const lineBreaks = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
+
+/** Writes a path as a person would: `tools[0].inputSchema["a key"]`. */
+export function renderPath(path: Path): string {
+  return path.map(renderSegment).join('').replace(/^\./, '')
+}
+
+export function renderSegment(segment: PropertyKey): string {
+  if (typeof segment === 'number') return `[${segment}]`
+  const key = shorten(String(segment), longestSegment)
+  return /^[\w$-]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key).replaceAll(lineBreaks, ' ')}]`
+}
+
+export function shorten(text: string, longest: number): string {
+  return text.length <= longest ? text : `${text.slice(0, longest).toWellFormed()}…`
+}
+
+const QUOTE = 0x22
+
+const BACKSLASH = 0x5c
+
+/** The depth of the deepest object or array in JSON as UTF-8, in one pass; of other bytes it says nothing. */
+export function depthOf(bytes: Uint8Array): number {
+  let depth = 0
+  let deepest = 0
+  let isInString = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    if (isInString) {
+      if (byte === BACKSLASH) at += 1
+      else if (byte === QUOTE) isInString = false
+    } else if (byte === QUOTE) isInString = true
+    // `{` and `[`, `}` and `]` differ in one bit.
+    else if ((byte | 0x20) === 0x7b) deepest = Math.max(deepest, ++depth)
+    else if ((byte | 0x20) === 0x7d) depth -= 1
+  }
+  return deepest
+}
+
+/** A JSON object of unknown fields. */
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Tells whether a JSON value is an object (not null, not an array). */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The objects of a JSON array; nothing when the value is no array. */
+export function listObjects(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : []
+}
+
+/** The strings of a value that may be one string, an array holding some, or neither. */
+export function listStrings(value: unknown): readonly string[] {
+  const values = Array.isArray(value) ? value : [value]
+  return values.filter((item) => typeof item === 'string')
+}
+
+/** The value when it is an integer of at least `smallest`; undefined for null, text and everything else. */
+export function toCount(value: unknown, smallest: number): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= smallest ? value : undefined
+}
+
+/** The text of a message's content: the string itself, or its text parts with a space between them. */
+export function toText(content: unknown): string {
+  if (typeof content === 'string') return content
+  return listObjects(content)
+    .flatMap((part) => listStrings(part.text))
+    .join(' ')
+}

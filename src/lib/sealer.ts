@@ -1,0 +1,87 @@
+/** Keeps what must be shown again, such as agent keys, unreadable in the database. */
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
+import type { Random } from './ids.ts'
+
+/** Seals texts under one master key, and opens those that it or a former one has sealed. Security: 2.1. */
+export interface Sealer {
+  /** Names the master key without giving it away; it stands in every sealed text. */
+  readonly keyId: string
+  /** Those of the former ones. */
+  readonly formerKeyIds: readonly string[]
+  /** `context` says what the text belongs to (an agent's id): only the same context opens it. */
+  seal(text: string, context: string): string
+  /** @throws Error when the text was sealed under another master key or for another context, or was changed. */
+  open(sealed: string, context: string): string
+  /** Another secret that follows from the same master key; nothing can be told from one about the other. */
+  derive(purpose: string, sizeBytes: number): Buffer
+  /** The same of each former master key. */
+  deriveFormer(purpose: string, sizeBytes: number): Buffer[]
+}
+
+const CIPHER = 'aes-256-gcm'
+const VERSION = 'v1'
+const [KEY_BYTES, KEY_ID_BYTES, NONCE_BYTES, TAG_BYTES] = [32, 6, 12, 16]
+
+/** A sealer for a master key of 32 bytes or more; a text and its bytes in UTF-8 are the same master key. */
+export function createSealer(
+  secret: string | Uint8Array,
+  random: Random,
+  formerSecrets: readonly string[] = [],
+): Sealer {
+  const { key, keyId } = deriveKey(secret)
+  const former = formerSecrets.map(deriveKey)
+  const keys = new Map([...former, { key, keyId }].map((one) => [one.keyId, one.key]))
+  return {
+    keyId,
+    formerKeyIds: former.map((one) => one.keyId),
+    seal(text, context) {
+      const nonce = random(NONCE_BYTES)
+      const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(context))
+      const bytes = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+      return [VERSION, keyId, bytes.toString('base64url')].join('.')
+    },
+    open(sealed, context) {
+      const [version, sealedUnder = '', payload, ...rest] = sealed.split('.')
+      const bytes = Buffer.from(payload ?? '', 'base64url')
+      // Decoding overlooks stray characters and spare bits, so only the one true spelling counts.
+      const isWhole = bytes.length >= NONCE_BYTES + TAG_BYTES && bytes.toString('base64url') === payload
+      if (version !== VERSION || rest.length > 0 || !isWhole) {
+        throw new Error('This is not a text sealed by this version of Parley.')
+      }
+      const opener = keys.get(sealedUnder)
+      if (opener === undefined) {
+        throw new Error(
+          `This was sealed under another master key (${sealedUnder}; the present one is ${keyId}): PARLEY_SECRET or the data directory's \`secret\` was replaced.`,
+        )
+      }
+      return decipher(opener, bytes, context)
+    },
+    derive: (purpose, sizeBytes) => derive(secret, purpose, sizeBytes),
+    deriveFormer: (purpose, sizeBytes) => formerSecrets.map((one) => derive(one, purpose, sizeBytes)),
+  }
+}
+
+/** What every text begins with that was sealed under the master key of that name. */
+export function sealedPrefix(keyId: string): string {
+  return `${VERSION}.${keyId}.`
+}
+
+function deriveKey(secret: string | Uint8Array) {
+  const keyId = derive(secret, 'parley seal key id', KEY_ID_BYTES).toString('base64url')
+  return { key: derive(secret, 'parley seal key', KEY_BYTES), keyId }
+}
+
+function decipher(key: Buffer, bytes: Buffer, context: string): string {
+  const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
+  decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-TAG_BYTES))
+  try {
+    const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
+    return text.toString('utf8')
+  } catch (cause) {
+    throw new Error('This sealed text was changed, or belongs to something else.', { cause })
+  }
+}
+
+function derive(secret: string | Uint8Array, purpose: string, sizeBytes: number): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', purpose, sizeBytes))
+}

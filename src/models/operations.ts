@@ -1,0 +1,41 @@
+/** What callers may do with models, over RPC and REST alike. */
+
+import { z } from 'zod'
+import { operationsOf } from '../operations/operation.ts'
+import type { ModelDeps } from './models.ts'
+import { getModel, listModels } from './models.ts'
+import { listAllowed, openPolicy } from './policy.ts'
+import { Model, ModelChoices, ModelList, ModelReference, renderChoice } from './schema.ts'
+
+const tag = 'Models'
+const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
+
+const define = operationsOf<ModelDeps>()
+
+export const modelsOperations = {
+  list: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/models', tag, summary: 'List the models a key may use' },
+    wire: everybody,
+    input: z.object({}),
+    output: ModelList,
+    run: ({ context: { deps, caller } }) => listModels(deps, caller),
+  }),
+
+  choices: define({
+    kind: 'query',
+    wire: { errors: 'openai', callers: ['parent'] },
+    input: z.object({}),
+    output: ModelChoices,
+    run: ({ context: { deps } }) => listAllowed(deps.models, openPolicy).map(renderChoice),
+  }),
+
+  get: define({
+    kind: 'query',
+    http: { method: 'GET', path: '/v1/models/{model_id}', tag, summary: 'Read a model' },
+    wire: { ...everybody, takesRest: true, failures: { 404: 'There is no such model.' } },
+    input: ModelReference,
+    output: Model,
+    run: ({ context: { deps, caller }, input }) => getModel(deps, caller, input.model_id),
+  }),
+}

@@ -1,6 +1,0 @@
-/** Stops a program that loads the service on a Node that is too old, with a sentence. To be imported before everything else. */
-import { findNodeTrouble } from './node-version.ts'
-import { StartupError } from './startup-error.ts'
-
-const trouble = findNodeTrouble(process.versions.node)
-if (trouble !== undefined) throw new StartupError(trouble)

@@ -1,0 +1,16 @@
+/** What this module needs of the rest of the service. */
+import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { SharedState } from '../replicas/replicas.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Authenticator } from './operation.ts'
+
+export interface Dependencies {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly shared: Pick<SharedState, 'limiter'>
+  readonly authenticator: Authenticator
+}

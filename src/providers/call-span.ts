@@ -1,0 +1,75 @@
+/** What traces say of a call of a model: as OpenTelemetry's conventions for generative AI name it, without a word of what was said. */
+import type { SpanAttributes, TraceSpan } from '../telemetry/tracing.ts'
+import type { AnswerNames, ChatRequest, Usage } from './chat-api.ts'
+import { nameFailure } from './failures.ts'
+import { BackendFailure, type ModelRoute } from './provider.ts'
+
+/** Begins the span of one attempt; undefined where nobody traces. */
+export type BeginCall = (route: ModelRoute, attempt: number) => TraceSpan | undefined
+
+/** Spans of the attempts of a chat, within that one. */
+export function beginChatCalls(parent: TraceSpan | undefined, request: ChatRequest): BeginCall {
+  return (route, attempt) => parent && beginCall(parent, 'chat', route, attempt, toRequestAttributes(request))
+}
+
+/** Spans of the attempts of embeddings, within that one. */
+export function beginEmbeddingCalls(parent: TraceSpan | undefined, dimensions: unknown): BeginCall {
+  return (route, attempt) =>
+    parent &&
+    beginCall(parent, 'embeddings', route, attempt, {
+      'gen_ai.embeddings.dimension.count': typeof dimensions === 'number' ? dimensions : undefined,
+    })
+}
+
+function beginCall(
+  parent: TraceSpan,
+  operation: 'chat' | 'embeddings',
+  { backend, model }: ModelRoute,
+  attempt: number,
+  attributes: SpanAttributes,
+): TraceSpan {
+  return parent.begin(`${operation} ${model}`, backend.address === undefined ? 'internal' : 'client', {
+    'gen_ai.operation.name': operation,
+    'gen_ai.provider.name': backend.name,
+    'gen_ai.request.model': model,
+    'server.address': backend.address?.host,
+    'server.port': backend.address?.port,
+    'parley.attempt': attempt,
+    ...attributes,
+  })
+}
+
+function toRequestAttributes(request: ChatRequest): SpanAttributes {
+  const { max_tokens: most, max_completion_tokens: newer, n, seed } = request
+  return {
+    'gen_ai.request.max_tokens': newer ?? most ?? undefined,
+    'gen_ai.request.temperature': request.temperature ?? undefined,
+    'gen_ai.request.top_p': request.top_p ?? undefined,
+    'gen_ai.request.frequency_penalty': request.frequency_penalty ?? undefined,
+    'gen_ai.request.presence_penalty': request.presence_penalty ?? undefined,
+    'gen_ai.request.choice.count': n == null || n === 1 ? undefined : n,
+    'gen_ai.request.seed': typeof seed === 'number' ? seed : undefined,
+  }
+}
+
+/** What became known of an answer. */
+export interface AnswerFacts {
+  readonly names: Pick<AnswerNames, 'id' | 'model'> | undefined
+  readonly finishReasons: readonly string[]
+  readonly usage: Usage | undefined
+}
+
+export function toAnswerAttributes({ names, finishReasons, usage }: AnswerFacts): SpanAttributes {
+  return {
+    'gen_ai.response.id': names?.id,
+    'gen_ai.response.model': names?.model,
+    'gen_ai.response.finish_reasons': finishReasons.length === 0 ? undefined : finishReasons,
+    'gen_ai.usage.input_tokens': usage?.prompt_tokens,
+    'gen_ai.usage.output_tokens': usage?.completion_tokens,
+  }
+}
+
+/** Marks what a call came to nothing of: the backend, or the caller, who left. */
+export function failCall(span: TraceSpan | undefined, thrown: unknown): void {
+  span?.fail(thrown instanceof BackendFailure ? nameFailure(thrown) : 'cancelled')
+}

@@ -1,0 +1,221 @@
+/** The wire shapes of chat: what is checked of a request, and what completions and chunks look like. */
+import { z } from 'zod'
+
+/** Security: 2.5. */
+export const MAX_MESSAGES = 2048
+const MAX_TEXT_LENGTH = 2 * 1024 * 1024
+export const MAX_TOOLS = 128
+
+/** Text of a message. */
+export const text = z.string().max(MAX_TEXT_LENGTH)
+/** Text holding JSON: what a tool is called with. */
+export const toolArguments = z.string().max(256 * 1024)
+
+/** One part of a message's content; kinds this service does not know pass through. */
+const ContentPart = z
+  .looseObject({ type: z.string(), text: text.optional() })
+  .refine((part) => part.type !== 'text' || part.text !== undefined, {
+    path: ['text'],
+    message: 'is required in a text part',
+  })
+
+const content = z.union([text, z.array(ContentPart)])
+
+const ToolCall = z
+  .looseObject({
+    id: z.string(),
+    type: z.string(),
+    function: z.looseObject({ name: z.string(), arguments: toolArguments }).optional(),
+  })
+  .meta({ id: 'ToolCall' })
+
+/** Contract: Chat message. */
+export const ChatMessage = z
+  .discriminatedUnion('role', [
+    z.looseObject({ role: z.literal('system'), content }),
+    z.looseObject({ role: z.literal('developer'), content }),
+    z.looseObject({ role: z.literal('user'), content }),
+    z.looseObject({
+      role: z.literal('assistant'),
+      content: content.nullish(),
+      tool_calls: z.array(ToolCall).nullish(),
+    }),
+    z.looseObject({ role: z.literal('tool'), content, tool_call_id: z.string() }),
+    z.looseObject({ role: z.literal('function'), content: content.nullable(), name: z.string() }),
+  ])
+  .meta({ id: 'ChatMessage' })
+export type ChatMessage = z.infer<typeof ChatMessage>
+
+export const toolName = z
+  .string()
+  .regex(/^[A-Za-z0-9_.-]{1,128}$/, 'must be 1 to 128 letters, digits, _, - or .')
+
+/** Contract: Chat completions (`tools`); schemas and `strict` pass through as they are. */
+export const ChatTool = z
+  .looseObject({
+    type: z.string(),
+    function: z
+      .looseObject({
+        name: toolName,
+        description: z.string().nullish(),
+        parameters: z.record(z.string(), z.unknown()).nullish(),
+      })
+      .optional(),
+  })
+  .refine((tool) => tool.type !== 'function' || tool.function !== undefined, {
+    path: ['function'],
+    message: 'is required in a function tool',
+  })
+  .meta({ id: 'ChatTool' })
+export type ChatTool = z.infer<typeof ChatTool>
+
+const named = z.looseObject({ name: z.string() }).optional()
+
+/** The four forms of `tool_choice`, and those other providers add. */
+const ToolChoice = z.union([
+  z.string(),
+  z.looseObject({
+    type: z.string(),
+    function: named,
+    custom: named,
+    allowed_tools: z
+      .looseObject({ tools: z.array(z.looseObject({ function: named, custom: named })) })
+      .optional(),
+  }),
+])
+
+const positiveInteger = z.int().positive().nullish()
+const flag = z.boolean().nullish()
+
+/**
+ * Contract: Chat completions. Only what this service acts on or must bound is checked; every other field of the chat API, and with
+ * a parent key any field at all, passes through untouched. Decision: 7.
+ */
+export const ChatRequest = z
+  .looseObject({
+    model: z.string().min(1).nullish(),
+    messages: z.array(ChatMessage).min(1).max(MAX_MESSAGES),
+    temperature: z.number().min(0).max(2).nullish(),
+    top_p: z.number().min(0).max(1).nullish(),
+    frequency_penalty: z.number().min(-2).max(2).nullish(),
+    presence_penalty: z.number().min(-2).max(2).nullish(),
+    max_tokens: positiveInteger,
+    max_completion_tokens: positiveInteger,
+    n: z.int().min(1).max(128).nullish(),
+    seed: z.int().nullish(),
+    stream: flag,
+    stream_options: z.looseObject({ include_usage: flag }).nullish(),
+    stop: z.union([z.string(), z.array(z.string())]).nullish(),
+    tools: z.array(ChatTool).max(MAX_TOOLS).nullish(),
+    tool_choice: ToolChoice.nullish(),
+    parallel_tool_calls: flag,
+    response_format: z.looseObject({ type: z.string() }).nullish(),
+    logprobs: flag,
+    top_logprobs: z.int().min(0).max(20).nullish(),
+    user: z.string().nullish(),
+  })
+  .meta({ id: 'ChatRequest' })
+export type ChatRequest = z.infer<typeof ChatRequest>
+
+/** Fields of the chat API that pass through unchecked, also with an agent key. */
+const uncheckedFields = [
+  'audio',
+  'function_call',
+  'functions',
+  'logit_bias',
+  'metadata',
+  'modalities',
+  'prediction',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'reasoning',
+  'reasoning_effort',
+  'safety_identifier',
+  'service_tier',
+  'store',
+  'verbosity',
+  'web_search_options',
+] as const
+
+/** Every field of the chat API: a public key must not steer the provider with others. Decision: 7. */
+export const chatApiFields: ReadonlySet<string> = new Set([
+  ...Object.keys(ChatRequest.shape),
+  ...uncheckedFields,
+])
+
+/** Tokens, as the backend counted them. */
+export const Usage = z
+  .looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
+  .meta({ id: 'Usage' })
+export type Usage = z.infer<typeof Usage>
+
+const AnsweredToolCall = z.looseObject({
+  id: z.string(),
+  type: z.string(),
+  function: z.looseObject({ name: z.string(), arguments: z.string() }).optional(),
+})
+
+/** Contract: Chat completion (response). */
+export const ChatCompletion = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal('chat.completion'),
+    created: z.int(),
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({
+        index: z.int(),
+        message: z.looseObject({
+          role: z.literal('assistant'),
+          content: z.string().nullable(),
+          tool_calls: z.array(AnsweredToolCall).optional(),
+        }),
+        finish_reason: z.string(),
+      }),
+    ),
+    usage: Usage,
+  })
+  .meta({ id: 'ChatCompletion' })
+export type ChatCompletion = z.infer<typeof ChatCompletion>
+
+/** Contract: Streaming chunk. */
+export const ChatChunk = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal('chat.completion.chunk'),
+    created: z.int(),
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({
+        index: z.int(),
+        delta: z.looseObject({
+          role: z.literal('assistant').optional(),
+          content: z.string().nullish(),
+          tool_calls: z
+            .array(
+              z.looseObject({
+                index: z.int(),
+                id: z.string().optional(),
+                type: z.string().optional(),
+                function: z
+                  .looseObject({ name: z.string().optional(), arguments: z.string().optional() })
+                  .optional(),
+              }),
+            )
+            .optional(),
+        }),
+        finish_reason: z.string().nullish(),
+      }),
+    ),
+    usage: Usage.nullish(),
+  })
+  .meta({ id: 'ChatChunk' })
+export type ChatChunk = z.infer<typeof ChatChunk>
+
+/** How an answer names itself. Contract: Chat completion (response). */
+export interface AnswerNames {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created: number
+  readonly model: string
+}

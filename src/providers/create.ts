@@ -1,0 +1,81 @@
+/** Makes the backends the operator chose; only their own code is loaded: the gateway's HTTP client alone is a tenth of a start. */
+
+import type { Config, ProviderConfig } from '../config/config.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/ids.ts'
+import { newId } from '../lib/ids.ts'
+import type { ChatBackend } from './provider.ts'
+
+interface BackendDeps {
+  readonly clock: Clock
+  readonly random: Random
+}
+
+/** A provider that is asked over HTTP. */
+export type RemoteConfig = Extract<ProviderConfig, { kind: 'gateway' | 'local' }>
+
+/**
+ * The backends of a running service, one for each provider and in their order.
+ * @throws StartupError when a model of this process cannot be loaded; none is left open then.
+ */
+export async function createBackends(
+  { providers, timings }: Pick<Config, 'providers' | 'timings'>,
+  deps: BackendDeps,
+): Promise<ChatBackend[]> {
+  const opened = await Promise.allSettled(providers.map((provider) => createBackend(provider, timings, deps)))
+  const failed = opened.find((result) => result.status === 'rejected')
+  const backends = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  if (failed === undefined) return backends
+  await Promise.all(backends.map((backend) => backend.close()))
+  throw failed.reason
+}
+
+async function createBackend(
+  provider: ProviderConfig,
+  timings: Config['timings'],
+  deps: BackendDeps,
+): Promise<ChatBackend> {
+  if (provider.kind === 'mock') return createMock(provider.name, deps)
+  if (provider.kind === 'local-model') return createLocalModel(provider, deps)
+  return createRemote(provider, timings)
+}
+
+/** A gateway or a runner alone, for whoever only looks whether it answers; `modelListMs` bounds its model list. */
+export async function createRemote(
+  provider: RemoteConfig,
+  timings: Config['timings'],
+  modelListMs?: number,
+): Promise<ChatBackend> {
+  const options = {
+    name: provider.name,
+    url: provider.url,
+    timings: {
+      connectMs: timings.backendConnectMs,
+      firstByteMs: timings.backendFirstByteMs,
+      idleMs: timings.backendIdleMs,
+      ...(modelListMs === undefined ? {} : { modelListMs }),
+    },
+  }
+  if (provider.kind === 'local') {
+    const { createRunnerBackend } = await import('./local-server.ts')
+    return createRunnerBackend(options)
+  }
+  const { createGatewayBackend } = await import('./gateway.ts')
+  const { apiKey } = provider
+  return createGatewayBackend({ ...options, ...(apiKey === undefined ? {} : { apiKey }) })
+}
+
+async function createLocalModel(
+  provider: Extract<ProviderConfig, { kind: 'local-model' }>,
+  { clock, random }: BackendDeps,
+): Promise<ChatBackend> {
+  const { loadLocalModel } = await import('./load-model.ts')
+  const { createLocalModelBackend } = await import('./in-process.ts')
+  const model = await loadLocalModel(provider)
+  return createLocalModelBackend({ name: provider.name, model, clock, random })
+}
+
+async function createMock(name: string, { clock, random }: BackendDeps): Promise<ChatBackend> {
+  const { createMockBackend } = await import('./mock.ts')
+  return createMockBackend({ name, clock, newId: () => newId('', 24, random), wait: clock.wait })
+}

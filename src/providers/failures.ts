@@ -1,0 +1,100 @@
+/** Decides what a caller sees of a failed backend call, and whether another attempt makes sense. */
+import { type Reason, ServiceError } from '../lib/errors.ts'
+import { BackendFailure } from './provider.ts'
+
+/** Failures a second attempt may mend: the network, 408, 429 and 5xx. Decision: 7 (Retry). */
+export function isRetryable(failure: BackendFailure): boolean {
+  if (failure.isFinal) return false
+  if (failure.kind !== 'status') return failure.kind !== 'protocol'
+  const status = failure.status ?? 500
+  return status === 408 || status === 429 || status >= 500
+}
+
+/** What kind of failure it was, in one word of a few: for numbers and traces. */
+export function nameFailure({ kind, status = 500 }: BackendFailure): string {
+  if (kind !== 'status') return kind
+  return status === 429 ? 'status_429' : `status_${Math.floor(status / 100)}xx`
+}
+
+const callersMistakes: ReadonlySet<number | undefined> = new Set([400, 409, 413, 415, 422])
+
+/** Failures that are about the caller's own request: no other backend would take it, and the caller may read why. */
+export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): boolean {
+  return callersMistakes.has(status)
+}
+
+/** A backend's failure in our own terms; anything else is handed back as it is. Decision: 4 (last paragraph). */
+export function toCallerError(thrown: unknown): unknown {
+  if (!(thrown instanceof BackendFailure)) return thrown
+  const details = { cause: thrown, ...retryAfterOf(thrown) }
+  switch (thrown.kind) {
+    case 'unreachable':
+      return new ServiceError(
+        'backend_unavailable',
+        thrown.said?.message ?? 'The model backend cannot be reached.',
+        thrown.said === undefined ? details : { ...details, isQuoted: true },
+      )
+    case 'timeout':
+      return new ServiceError('backend_timeout', 'The model backend did not answer in time.', details)
+    case 'protocol':
+      return new ServiceError(
+        'backend_error',
+        'The model backend gave an answer that makes no sense.',
+        details,
+      )
+    case 'status':
+      return statusError(thrown, details)
+  }
+}
+
+/** A failure after the first event: the answer stays incomplete. Security: 2.10. */
+export function toInterruption(thrown: unknown): unknown {
+  if (!(thrown instanceof BackendFailure)) return thrown
+  if (thrown.kind === 'timeout') return toCallerError(thrown)
+  return new ServiceError('backend_error', 'The model backend failed in the middle of its answer.', {
+    code: 'stream_interrupted',
+    cause: thrown,
+  })
+}
+
+function statusError(failure: BackendFailure, details: { cause: unknown; retryAfterSeconds?: number }) {
+  const { status, said } = failure
+  if (status === 429) {
+    return new ServiceError('rate_limit_exceeded', 'The model backend is receiving too many requests.', {
+      retryAfterSeconds: 1,
+      ...details,
+    })
+  }
+  if (status === 408)
+    return new ServiceError('backend_timeout', 'The model backend gave up waiting.', details)
+  if (said === undefined) {
+    return new ServiceError('backend_error', `The model backend refused the request (${status}).`, details)
+  }
+  // A caller's own mistake, found by the backend: its words are worth more than ours.
+  const { message, ...where } = said
+  return new ServiceError(saidReasons[status ?? 400] ?? 'invalid_value', message, {
+    ...details,
+    ...where,
+    isQuoted: true,
+  })
+}
+
+const saidReasons: Readonly<Record<number, Reason>> = {
+  404: 'model_not_found',
+  409: 'conflict',
+  413: 'too_large',
+  415: 'unsupported_media_type',
+  503: 'backend_unavailable',
+}
+
+function retryAfterOf({ retryAfterSeconds }: BackendFailure): { retryAfterSeconds?: number } {
+  return retryAfterSeconds === undefined
+    ? {}
+    : { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }
+}
+
+/** A 400 that names the field at fault, and what it must be. */
+export function callersMistake(param: string, rule: string, code = 'invalid_value'): BackendFailure {
+  const message = `${param}: ${rule}`
+  return new BackendFailure('status', message, { status: 400, said: { message, param, code } })
+}

@@ -1,0 +1,131 @@
+/** Turns a JSON Schema into the dialect the library makes grammars of: what it would misread is left out. */
+import type { GbnfJsonSchema } from 'node-llama-cpp'
+import { isJsonObject, type JsonObject } from '../../lib/formats/json.ts'
+
+const DEEPEST = 32
+/** llama.cpp refuses grammars that repeat more: letters, or whatever rules items and properties have. */
+const MOST_REPEATS = { Length: 1000, Items: 100, Properties: 100 }
+
+const scalars = ['string', 'number', 'integer', 'boolean', 'null']
+const formats = ['date-time', 'time', 'date']
+
+/** Any JSON value. */
+const anyValue: JsonObject = {
+  oneOf: [
+    { type: ['string', 'number', 'boolean', 'null'] },
+    { type: 'object', additionalProperties: true },
+    { type: 'array' },
+  ],
+}
+
+/** The schema being rewritten. */
+interface Walk {
+  readonly depth: number
+  /** What its references may lead to. */
+  readonly names: ReadonlySet<string>
+}
+
+/**
+ * The schema a grammar can be made of. It honours types, `properties`, `additionalProperties`, items, lengths, `enum`, `const`, unions
+ * and references to the schema's own definitions; every property is always written. Anything else allows too much, never too little.
+ */
+export function toGrammarSchema(schema: unknown): GbnfJsonSchema {
+  const root = isJsonObject(schema) ? schema : {}
+  const known = { ...asObject(root.definitions), ...asObject(root.$defs) }
+  const walk: Walk = { depth: 0, names: new Set(Object.keys(known)) }
+  const rewritten = rewrite(schema, walk)
+  const definitions = walk.names.size === 0 ? {} : { $defs: rewriteAll(known, walk) }
+  // What the library's types say at great length is what this function is about.
+  return { ...rewritten, ...definitions } as GbnfJsonSchema
+}
+
+function rewrite(schema: unknown, { depth, names }: Walk): JsonObject {
+  if (!isJsonObject(schema) || depth > DEEPEST) return anyValue
+  const walk = { depth: depth + 1, names }
+  const description = typeof schema.description === 'string' ? { description: schema.description } : {}
+  if (schema.$ref !== undefined) return { ...description, ...toReference(schema.$ref, names) }
+  if (isScalar(schema.const)) return { ...description, const: schema.const }
+  const { enum: values, allOf } = schema
+  if (Array.isArray(values) && values.length > 0 && values.every(isScalar))
+    return { ...description, enum: values }
+  const union = [schema.oneOf, schema.anyOf].find((list) => Array.isArray(list) && list.length > 0)
+  if (union !== undefined)
+    return { ...description, oneOf: (union as unknown[]).map((each) => rewrite(each, walk)) }
+  if (Array.isArray(allOf) && allOf.length === 1) return rewrite(allOf[0], walk)
+  const types = listTypes(schema)
+  if (types.length === 0) return anyValue
+  if (types.every((type) => scalars.includes(type)) && types.length > 1)
+    return { type: types, ...description }
+  if (types.length > 1)
+    return { ...description, oneOf: types.map((type) => rewrite({ ...schema, type }, walk)) }
+  return { type: types[0], ...description, ...rewriteKeywords(schema, types[0] as string, walk) }
+}
+
+/** The keywords of one type. */
+function rewriteKeywords(schema: JsonObject, type: string, walk: Walk): JsonObject {
+  if (type === 'object') {
+    const { properties, additionalProperties: others = properties === undefined } = schema
+    const known = rewriteAll(asObject(properties), walk)
+    return {
+      properties: known,
+      additionalProperties: typeof others === 'boolean' ? others : rewrite(others, walk),
+      ...pickRange(schema, 'Properties', Object.keys(known).length),
+    }
+  }
+  if (type === 'array') {
+    const { items, prefixItems } = schema
+    const places = Array.isArray(prefixItems) ? prefixItems.map((each) => rewrite(each, walk)) : []
+    return {
+      ...(items !== undefined && { items: rewrite(items, walk) }),
+      ...(places.length > 0 && { prefixItems: places }),
+      ...pickRange(schema, 'Items', places.length),
+    }
+  }
+  if (type !== 'string') return {}
+  const { format } = schema
+  return formats.includes(String(format)) ? { format } : pickRange(schema, 'Length', 0)
+}
+
+/** The types a schema names or gives away; none when it leaves them open. */
+function listTypes({ type, properties, items, prefixItems }: JsonObject): readonly string[] {
+  const named = [type].flat().filter((each) => typeof each === 'string')
+  if (named.length > 0) return [...new Set(named)].filter((each) => isType(each))
+  if (properties !== undefined) return ['object']
+  return items === undefined && prefixItems === undefined ? [] : ['array']
+}
+
+function isType(type: string): boolean {
+  return scalars.includes(type) || type === 'object' || type === 'array'
+}
+
+function toReference(target: unknown, names: ReadonlySet<string>): JsonObject {
+  const name = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(String(target))?.[1]
+  return name !== undefined && names.has(name) ? { $ref: `#/$defs/${name}` } : anyValue
+}
+
+function rewriteAll(schemas: JsonObject, walk: Walk): JsonObject {
+  return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, rewrite(schema, walk)]))
+}
+
+/** A least and a most number, of which there are `written` in any case; a most that is too small would be complained of aloud. */
+function pickRange(schema: JsonObject, of: keyof typeof MOST_REPEATS, written: number): JsonObject {
+  const [least, most] = [schema[`min${of}`], schema[`max${of}`]].map((count) =>
+    isCount(count) && count <= MOST_REPEATS[of] ? count : undefined,
+  )
+  return {
+    ...(least !== undefined && { [`min${of}`]: least }),
+    ...(most !== undefined && most >= Math.max(written, least ?? 0) && { [`max${of}`]: most }),
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}
+
+function isScalar(value: unknown): boolean {
+  return value === null || ['string', 'number', 'boolean'].includes(typeof value)
+}
+
+function asObject(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {}
+}

@@ -1,0 +1,103 @@
+/** Turns the messages of a chat into the history the library writes a prompt from. */
+import type { ChatHistoryItem, ChatModelFunctionCall, ChatModelResponse } from 'node-llama-cpp'
+import { listObjects } from '../../lib/formats/json.ts'
+import type { ChatMessage } from '../chat-api.ts'
+import { callersMistake } from '../failures.ts'
+
+type Assistant = Extract<ChatMessage, { role: 'assistant' }>
+
+/**
+ * The history, which ends with the turn the model is to fill. A tool's result stands inside the turn that called it.
+ * @throws BackendFailure 400 for what is no text, and for tool messages and calls that make no sense.
+ */
+export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
+  const history: ChatHistoryItem[] = []
+  let calls = new Map<string, ChatModelFunctionCall>()
+  for (const [index, message] of messages.entries()) {
+    const place = `messages[${index}]`
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+        history.push({ type: 'system', text: toText(message.content, place) })
+        break
+      case 'user':
+        history.push({ type: 'user', text: toText(message.content, place) })
+        break
+      case 'assistant': {
+        const own = toCalls(message, place)
+        calls = own
+        lastTurn(history).response.push(...toWords(message, place), ...own.values())
+        break
+      }
+      case 'tool': {
+        const call = calls.get(message.tool_call_id)
+        if (call === undefined)
+          throw callersMistake(`${place}.tool_call_id`, 'must be of a call right before it')
+        call.result = toResult(toText(message.content, place))
+        break
+      }
+      default:
+        throw callersMistake(`${place}.role`, 'must be system, developer, user, assistant or tool')
+    }
+  }
+  lastTurn(history)
+  return history
+}
+
+/** The model's turn at the end of the history, a new one if it ends otherwise. */
+function lastTurn(history: ChatHistoryItem[]): ChatModelResponse {
+  const last = history.at(-1)
+  if (last?.type === 'model') return last
+  const turn: ChatModelResponse = { type: 'model', response: [] }
+  history.push(turn)
+  return turn
+}
+
+function toWords({ content }: Assistant, place: string): string[] {
+  const text = content == null ? '' : toText(content, place)
+  return text === '' ? [] : [text]
+}
+
+function toCalls({ tool_calls }: Assistant, place: string): Map<string, ChatModelFunctionCall> {
+  return new Map(
+    (tool_calls ?? []).map(({ id, function: called }, index) => {
+      const where = `${place}.tool_calls[${index}].function`
+      if (called === undefined) throw callersMistake(where, 'is missing; only functions can be called here')
+      const params = parseArguments(called.arguments, `${where}.arguments`)
+      // What stands here when no tool message follows.
+      const result = ''
+      return [id, { type: 'functionCall', name: called.name, params, result, startsNewChunk: index === 0 }]
+    }),
+  )
+}
+
+function parseArguments(text: string, param: string): unknown {
+  try {
+    return JSON.parse(text === '' ? '{}' : text)
+  } catch {
+    throw callersMistake(param, 'must be JSON')
+  }
+}
+
+/** Results are written as JSON: an object or a list that is JSON already must not be put into quotes. */
+function toResult(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** The text of a content, its parts one below the other. */
+function toText(content: ChatMessage['content'], place: string): string {
+  if (typeof content === 'string') return content
+  return listObjects(content)
+    .map((part, index) => {
+      const text = part.type === 'refusal' ? part.refusal : part.text
+      if (typeof text === 'string') return text
+      const rule = `must be text: this model takes no ${String(part.type)}`
+      throw callersMistake(`${place}.content[${index}]`, rule)
+    })
+    .join('\n')
+}

@@ -1,0 +1,68 @@
+/** Writes conversations into prompts, as the model's own chat template does. */
+import type { ChatWrapper, LlamaText, Token } from 'node-llama-cpp'
+import { callersMistake } from '../failures.ts'
+import type { LocalChat, LocalModel } from '../load-model.ts'
+import type { BackendFailure } from '../provider.ts'
+import type { LocalChatRequest, OfferedTools } from './request.ts'
+
+/** Tokens left free for what a template puts around a call. */
+export const CALL_MARGIN_TOKENS = 128
+/** More letters than this for each token there is room for are too many; counting their tokens would hold up the whole process. */
+export const MOST_LETTERS_PER_TOKEN = 32
+
+/** A model that chats. */
+export type ChattingModel = LocalModel & { readonly chat: LocalChat }
+
+/** A prompt, and how many tokens of an answer there is room for behind it. */
+export interface Prompt {
+  readonly tokens: readonly Token[]
+  readonly room: number
+}
+
+/**
+ * The prompt of a request, token for token as the library will write it.
+ * @throws BackendFailure 400 when it does not fit the context, or the template cannot write such a conversation.
+ */
+export function writePrompt(
+  { chat: { wrapper }, model, contextTokens }: ChattingModel,
+  { history, tools }: LocalChatRequest,
+): Prompt {
+  const offered = tools && { availableFunctions: tools.functions, documentFunctionParams: true }
+  if (JSON.stringify(history).length > contextTokens * MOST_LETTERS_PER_TOKEN) {
+    throw tooLong(`are too long for a context of ${contextTokens} tokens`)
+  }
+  let text: LlamaText
+  try {
+    text = wrapper.generateContextState({ chatHistory: history, ...offered }).contextText
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown)
+    throw callersMistake('messages', `cannot be written by the chat template of this model (${reason})`)
+  }
+  const tokens = text.tokenize(model.tokenizer)
+  const room = contextTokens - 1 - tokens.length - (tools === undefined ? 0 : CALL_MARGIN_TOKENS)
+  if (room >= 1) return { tokens, room }
+  throw tooLong(
+    `have ${tokens.length} tokens, which leaves no room for an answer in a context of ${contextTokens}`,
+  )
+}
+
+function tooLong(rule: string): BackendFailure {
+  return callersMistake('messages', rule, 'context_length_exceeded')
+}
+
+/** The wrapper for a request: a call that is required begins the turn. */
+export function withToolChoice(
+  { chat: { wrapper }, library }: ChattingModel,
+  tools: OfferedTools | undefined,
+): ChatWrapper {
+  if (!tools?.isRequired) return wrapper
+  const inject = library.LlamaText([])
+  return Object.create(wrapper, {
+    generateContextState: {
+      value: (options: Parameters<ChatWrapper['generateContextState']>[0]) => ({
+        ...wrapper.generateContextState(options),
+        noPrefixTrigger: { type: 'functionCall', inject },
+      }),
+    },
+  })
+}

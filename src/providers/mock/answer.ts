@@ -1,0 +1,127 @@
+/** Works out what the mock backend answers a chat request with. */
+import { createHash } from 'node:crypto'
+import {
+  isJsonObject,
+  type JsonObject,
+  listObjects,
+  listStrings,
+  toCount,
+  toText,
+} from '../../lib/formats/json.ts'
+import { BackendFailure } from '../provider.ts'
+import { type Directives, parseDirectives, type ToolCall } from './directives.ts'
+import { sampleSchema } from './sample-schema.ts'
+import { chooseToolCalls } from './tool-calls.ts'
+import { countWords, makeWords, splitJson, splitWords } from './words.ts'
+
+/** Everything an answer consists of, before it is written as one object or as a stream. */
+export interface Answer {
+  /** What is random in the answer's id and in the ids of its tool calls. */
+  readonly idText: string
+  readonly model: string
+  /** Each choice says the same. */
+  readonly choiceCount: number
+  /** The text in the pieces it is streamed in; empty beside tool calls. */
+  readonly pieces: readonly string[]
+  readonly toolCalls: readonly ToolCall[]
+  readonly finishReason: 'stop' | 'length' | 'tool_calls'
+  /** How many alternatives to list for each piece; undefined without log probabilities. */
+  readonly alternativeCount: number | undefined
+  readonly usage: Usage
+}
+
+interface Usage {
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+  readonly total_tokens: number
+}
+
+const maxChoices = 128
+const maxAlternatives = 20
+const maxStops = 16
+
+/** Reads the directives of the last user message. Decision: 7 (Mock backend). */
+export function readDirectives(body: JsonObject): Directives {
+  const message = listObjects(body.messages).findLast(({ role }) => role === 'user')
+  return parseDirectives(toText(message?.content))
+}
+
+/**
+ * Works out the answer. A token is one streamed piece: the prompt costs a token for each word and one for each message, the
+ * completion one for each piece and one for the name of each tool called.
+ * @throws BackendFailure status 400 when `response_format` holds a schema without an instance.
+ */
+export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
+  const toolCalls = chooseToolCalls(body, directives)
+  const { pieces, isCut } = toolCalls.length > 0 ? { pieces: [], isCut: false } : makePieces(body, directives)
+  const choiceCount = Math.min(toCount(body.n, 1) ?? 1, maxChoices)
+  const called = toolCalls.reduce((sum, call) => sum + 1 + splitJson(call.argumentsText).length, 0)
+  const [promptTokens, completionTokens] = [countPrompt(body), choiceCount * (pieces.length + called)]
+  return {
+    idText: typeof body.seed === 'number' ? digest([body.seed, body.model, body.messages]) : newId(),
+    model: typeof body.model === 'string' ? body.model : 'mock',
+    choiceCount,
+    pieces,
+    toolCalls,
+    finishReason: toolCalls.length > 0 ? 'tool_calls' : isCut ? 'length' : 'stop',
+    alternativeCount:
+      body.logprobs === true ? Math.min(toCount(body.top_logprobs, 0) ?? 0, maxAlternatives) : undefined,
+    usage: {
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+    },
+  }
+}
+
+/** The text of the answer in pieces, ended by the first `stop` sequence in it and by the caller's limit of tokens. */
+function makePieces(body: JsonObject, directives: Directives): { pieces: readonly string[]; isCut: boolean } {
+  const text = makeText(body, directives)
+  const json = makeJson(body.response_format, text)
+  const stopped = cutAtStop(json ?? text, listStrings(body.stop).slice(0, maxStops))
+  const pieces = json === undefined ? splitWords(stopped) : splitJson(stopped)
+  const limits = [body.max_tokens, body.max_completion_tokens].map(
+    (limit) => toCount(limit, 0) ?? pieces.length,
+  )
+  const limit = Math.min(...limits)
+  return { pieces: pieces.slice(0, limit), isCut: limit < pieces.length }
+}
+
+function makeText(body: JsonObject, { text, wordCount }: Directives): string {
+  if (wordCount !== undefined) return makeWords(wordCount)
+  const messages = listObjects(body.messages)
+  const results = messages.slice(messages.findLastIndex(({ role }) => role !== 'tool') + 1)
+  if (results.length === 0) return `You said: ${text}`
+  return results.map(({ content }) => `The tool answered: ${toText(content)}`).join('\n')
+}
+
+/** The JSON text `response_format` asks for; undefined when the answer is plain text. */
+function makeJson(format: unknown, text: string): string | undefined {
+  if (!isJsonObject(format)) return undefined
+  if (format.type === 'json_object') return JSON.stringify({ answer: text })
+  if (format.type !== 'json_schema') return undefined
+  const schema = isJsonObject(format.json_schema) ? format.json_schema.schema : undefined
+  const instance = sampleSchema(schema ?? { type: 'object' })
+  if (instance !== undefined) return JSON.stringify(instance)
+  const message = 'The mock backend found no instance of this schema.'
+  const said = { message, code: 'invalid_json_schema', param: 'response_format' }
+  throw new BackendFailure('status', message, { status: 400, said })
+}
+
+function cutAtStop(text: string, stops: readonly string[]): string {
+  const places = stops.filter((stop) => stop !== '').map((stop) => text.indexOf(stop))
+  return text.slice(0, Math.min(text.length, ...places.filter((place) => place !== -1)))
+}
+
+function countPrompt(body: JsonObject): number {
+  return listObjects(body.messages).reduce((sum, { content, tool_calls }) => {
+    const calls = listObjects(tool_calls).flatMap((call) => listObjects([call.function]))
+    const called = calls.flatMap((call) => listStrings([call.name, call.arguments]))
+    return sum + 1 + [toText(content), ...called].reduce((words, text) => words + countWords(text), 0)
+  }, 0)
+}
+
+/** The same text for the same values: seeded answers keep their id. */
+function digest(values: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 24)
+}

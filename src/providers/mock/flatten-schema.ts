@@ -1,0 +1,138 @@
+/** Brings the references and `allOf` parts of a JSON Schema together into one plain set of keywords. */
+import { isJsonObject, type JsonObject, listStrings } from '../../lib/formats/json.ts'
+
+/** A schema without `$ref` and `allOf`. */
+export interface FlatSchema {
+  readonly keywords: JsonObject
+  /** The `anyOf` and `oneOf` lists met on the way: an instance takes one option of each. */
+  readonly choices: readonly (readonly unknown[])[]
+  /** The references followed to get here, the path's own included. */
+  readonly refs: readonly string[]
+}
+
+/** What one walk through a schema shares: the document its references point into, and how much work is left. */
+export interface SchemaWalk {
+  readonly root: unknown
+  stepsLeft: number
+}
+
+// A reference may come back once inside itself (a base type used as a property of its heir); more is recursion.
+const maxSameRefs = 2
+
+/** Flattens a schema; undefined when nothing can match it, when it recurses, or when the walk has used up its steps. */
+export function flattenSchema(
+  schema: unknown,
+  walk: SchemaWalk,
+  path: readonly string[],
+): FlatSchema | undefined {
+  walk.stepsLeft -= 1
+  if (walk.stepsLeft < 0) return undefined
+  if (schema === true) return { keywords: {}, choices: [], refs: path }
+  if (!isJsonObject(schema)) return undefined
+  const { $ref, allOf, anyOf, oneOf, ...keywords } = schema
+  const refs = typeof $ref === 'string' ? [...path, $ref] : path
+  if (refs !== path && refs.filter((ref) => ref === $ref).length > maxSameRefs) return undefined
+  let flat: FlatSchema = { keywords, choices: [anyOf, oneOf].filter((list) => Array.isArray(list)), refs }
+  const parts = Array.isArray(allOf) ? [...allOf] : []
+  if (typeof $ref === 'string') parts.push(findReferenced(walk.root, $ref))
+  for (const part of parts) {
+    const other = flattenSchema(part, walk, refs)
+    if (other === undefined) return undefined
+    flat = {
+      keywords: mergeKeywords(other.keywords, flat.keywords),
+      choices: [...flat.choices, ...other.choices],
+      refs: [...flat.refs, ...other.refs.slice(refs.length)],
+    }
+  }
+  return flat
+}
+
+/** The part of a document a local reference (`#/$defs/name`) points at; undefined for all other references. */
+function findReferenced(root: unknown, ref: string): unknown {
+  if (ref !== '#' && !ref.startsWith('#/')) return undefined
+  let found = root
+  for (const token of ref.split('/').slice(1)) {
+    const name = decodePointer(token)
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined
+    found = (found as JsonObject)[name]
+  }
+  return found
+}
+
+function decodePointer(token: string): string {
+  const isEncoded = /%[0-9a-f]{2}/i.test(token)
+  return (isEncoded ? tryDecode(token) : token).replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+function tryDecode(token: string): string {
+  try {
+    return decodeURIComponent(token)
+  } catch {
+    return token
+  }
+}
+
+/** How a keyword that stands in both schemas becomes one; of all others the second one stays. */
+const mergers: Readonly<Record<string, (one: unknown, other: unknown) => unknown>> = {
+  required: (one, other) => [...new Set([...listStrings(one), ...listStrings(other)])],
+  properties: mergeProperties,
+  items: bothOf,
+  type: intersectTypes,
+  enum: intersectValues,
+  additionalProperties: (one, other) => (one === false || other === false ? false : bothOf(one, other)),
+  minimum: larger,
+  exclusiveMinimum: larger,
+  minLength: larger,
+  minItems: larger,
+  minProperties: larger,
+  maximum: smaller,
+  exclusiveMaximum: smaller,
+  maxLength: smaller,
+  maxItems: smaller,
+}
+
+function mergeKeywords(one: JsonObject, other: JsonObject): JsonObject {
+  const entries = Object.entries(other).map(([keyword, value]) => {
+    const merge =
+      Object.hasOwn(one, keyword) && Object.hasOwn(mergers, keyword) ? mergers[keyword] : undefined
+    return [keyword, merge === undefined ? value : merge(one[keyword], value)] as const
+  })
+  return { ...one, ...Object.fromEntries(entries) }
+}
+
+function mergeProperties(one: unknown, other: unknown): unknown {
+  if (!isJsonObject(one) || !isJsonObject(other)) return other
+  const shared = Object.entries(other).map(([name, schema]) => [
+    name,
+    Object.hasOwn(one, name) ? bothOf(one[name], schema) : schema,
+  ])
+  return { ...one, ...Object.fromEntries(shared) }
+}
+
+function bothOf(one: unknown, other: unknown): unknown {
+  return { allOf: [one, other] }
+}
+
+function larger(one: unknown, other: unknown): unknown {
+  return typeof one === 'number' && typeof other === 'number' ? Math.max(one, other) : other
+}
+
+function smaller(one: unknown, other: unknown): unknown {
+  return typeof one === 'number' && typeof other === 'number' ? Math.min(one, other) : other
+}
+
+function intersectTypes(one: unknown, other: unknown): unknown {
+  const [first, second] = [listStrings(one), listStrings(other)]
+  const both = first.filter(
+    (type) => second.includes(type) || (type === 'integer' && second.includes('number')),
+  )
+  return second.includes('integer') && first.includes('number') && !both.includes('integer')
+    ? [...both, 'integer']
+    : both
+}
+
+function intersectValues(one: unknown, other: unknown): unknown {
+  if (!Array.isArray(one) || !Array.isArray(other)) return other
+  const known = new Set(other.map((value) => JSON.stringify(value)))
+  return one.filter((value) => known.has(JSON.stringify(value)))
+}

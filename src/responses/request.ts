@@ -1,0 +1,160 @@
+/** Turns a request of the Responses API into the chat request that answers it. */
+
+import { ServiceError } from '../lib/errors.ts'
+import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
+import { present } from './answer.ts'
+import type {
+  FunctionCall,
+  FunctionTool,
+  InputItem,
+  InputPart,
+  ResponsesRequest,
+  SaidPart,
+  TextFormat,
+  ToolChoice,
+} from './schema.ts'
+
+/** What a client lists in `include` to be told how likely each token was. */
+const LOGPROBS = 'message.output_text.logprobs'
+
+/**
+ * The chat request: only what the chat API has a field for goes on. The bound on an answer goes into `max_tokens`, which every backend
+ * heeds; some read past the newer field.
+ * @throws ServiceError as `toMessages` does.
+ */
+export function toChatRequest(request: ResponsesRequest): ChatRequest {
+  const { instructions, text, reasoning, stream, top_logprobs } = request
+  const wantsLogprobs = request.include?.includes(LOGPROBS) || (top_logprobs ?? 0) > 0
+  return {
+    messages: [
+      ...(instructions ? [{ role: 'system' as const, content: instructions }] : []),
+      ...toMessages(request.input),
+    ],
+    ...present({
+      model: request.model,
+      temperature: request.temperature,
+      top_p: request.top_p,
+      max_tokens: request.max_output_tokens,
+      tools: request.tools?.map(toTool),
+      tool_choice: request.tool_choice && toToolChoice(request.tool_choice),
+      parallel_tool_calls: request.parallel_tool_calls,
+      response_format: text?.format && toResponseFormat(text.format),
+      verbosity: text?.verbosity,
+      reasoning_effort: reasoning?.effort,
+      user: request.user,
+      safety_identifier: request.safety_identifier,
+      prompt_cache_key: request.prompt_cache_key,
+      prompt_cache_retention: request.prompt_cache_retention,
+      service_tier: request.service_tier,
+    }),
+    ...(wantsLogprobs ? { logprobs: true, ...(top_logprobs ? { top_logprobs } : {}) } : {}),
+    ...(stream ? { stream, stream_options: { include_usage: true } } : {}),
+  }
+}
+
+function toTool({ name, description, parameters, strict }: FunctionTool): ChatTool {
+  return { type: 'function', function: { name, ...present({ description, parameters, strict }) } }
+}
+
+function toToolChoice(choice: ToolChoice): ChatRequest['tool_choice'] {
+  if (typeof choice === 'string') return choice
+  const named = ({ name }: { name: string }) => ({ type: 'function', function: { name } })
+  if (choice.type === 'function') return named(choice)
+  const { mode, tools } = choice
+  return { type: 'allowed_tools', allowed_tools: { mode, tools: tools.map(named) } }
+}
+
+function toResponseFormat(format: TextFormat): ChatRequest['response_format'] {
+  if (format.type === 'text') return undefined
+  if (format.type === 'json_object') return { type: 'json_object' }
+  const { name, description, schema, strict } = format
+  return { type: 'json_schema', json_schema: present({ name, description, schema, strict }) }
+}
+
+type Content = Extract<ChatMessage, { role: 'user' }>['content']
+
+type AssistantMessage = Extract<ChatMessage, { role: 'assistant' }>
+
+/**
+ * The messages an input stands for: what the model said and the calls it made with it are one message. Reasoning is left out: the chat
+ * API takes none.
+ * @throws ServiceError `invalid_value` for the output of a call nobody made, and for an input without a message.
+ */
+export function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
+  if (typeof input === 'string') return [{ role: 'user', content: input }]
+  const messages: ChatMessage[] = []
+  const calledIds = new Set<string>()
+  for (const [index, item] of input.entries()) {
+    if (item.type === 'function_call_output') {
+      if (!calledIds.has(item.call_id)) throw orphan(index)
+      messages.push({ role: 'tool', tool_call_id: item.call_id, content: toContent(item.output) })
+    } else if (item.type === 'function_call') {
+      calledIds.add(item.call_id)
+      addCall(messages, item)
+    } else if (item.type !== 'reasoning') addMessage(messages, item)
+  }
+  if (messages.length === 0)
+    throw new ServiceError('invalid_value', 'input: holds no message', { param: 'input' })
+  return messages
+}
+
+function orphan(index: number): ServiceError {
+  const param = `input[${index}].call_id`
+  return new ServiceError('invalid_value', `${param}: no function_call before it has this id`, { param })
+}
+
+function addCall(messages: ChatMessage[], call: FunctionCall): void {
+  const toolCall = {
+    id: call.call_id,
+    type: 'function',
+    function: { name: call.name, arguments: call.arguments },
+  }
+  const last = messages.at(-1)
+  if (last?.role === 'assistant') last.tool_calls = [...(last.tool_calls ?? []), toolCall]
+  else messages.push({ role: 'assistant', content: null, tool_calls: [toolCall] })
+}
+
+function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: string }>): void {
+  if (item.role !== 'assistant') {
+    messages.push({ role: item.role, content: toContent(item.content) })
+    return
+  }
+  const said = typeof item.content === 'string' ? item.content : item.content.map(textOf).join('')
+  const last = messages.at(-1)
+  // A chat has no place for words between calls and their results.
+  if (last?.role === 'assistant' && last.tool_calls) addWords(last, said)
+  else messages.push({ role: 'assistant', content: said })
+}
+
+function addWords(message: AssistantMessage, said: string): void {
+  message.content = `${message.content ?? ''}${said}`
+}
+
+/** What was said, as text: not every backend takes an assistant's message in parts. */
+function textOf(part: SaidPart): string {
+  return part.type === 'refusal' ? part.refusal : part.text
+}
+
+/** A lone text stays text, which every backend takes. */
+function toContent(content: string | readonly InputPart[]): Content {
+  if (typeof content === 'string') return content
+  const [first, ...others] = content.map(toPart)
+  if (first?.type === 'text' && others.length === 0) return first.text as string
+  return first === undefined ? '' : [first, ...others]
+}
+
+function toPart(part: InputPart): { type: string; [field: string]: unknown } {
+  switch (part.type) {
+    case 'input_text':
+    case 'output_text':
+      return { type: 'text', text: part.text }
+    case 'input_image':
+      return { type: 'image_url', image_url: present({ url: part.image_url, detail: part.detail }) }
+    case 'input_file': {
+      const { file_data, file_id, filename } = part
+      return { type: 'file', file: present({ file_data, file_id, filename }) }
+    }
+    case 'input_audio':
+      return { type: 'input_audio', input_audio: part.input_audio }
+  }
+}

@@ -1,0 +1,52 @@
+/** The table of contents: every operation of the service, by room and verb. */
+
+import { agentsOperations } from '../agents/operations.ts'
+import { artifactsOperations } from '../artifacts/operations.ts'
+import { uploadPaths } from '../artifacts/tus.ts'
+import { chatOperations } from '../chat/operations.ts'
+import { adminOperations } from '../console/admin-operations.ts'
+import { managerOperations } from '../console/operations.ts'
+import { embeddingsOperations } from '../embeddings/operations.ts'
+import { filesOperations } from '../files/operations.ts'
+import { keysOperations } from '../identity/operations.ts'
+import { modelsOperations } from '../models/operations.ts'
+import { renderOpenapi } from '../operations/openapi.ts'
+import type { NamedOperation, Operation } from '../operations/operation.ts'
+import { listRestOperations } from '../operations/routes.ts'
+import { createRouter, type Operations } from '../operations/trpc.ts'
+import { responsesOperations } from '../responses/operations.ts'
+import { usageOperations } from '../usage/operations.ts'
+import type { Deps } from './dependencies.ts'
+
+const api = {
+  admin: adminOperations,
+  agents: agentsOperations,
+  artifacts: artifactsOperations,
+  chat: chatOperations,
+  files: filesOperations,
+  embeddings: embeddingsOperations,
+  keys: keysOperations,
+  manager: managerOperations,
+  models: modelsOperations,
+  responses: responsesOperations,
+  usage: usageOperations,
+} satisfies Operations<Deps>
+
+export const appRouter = createRouter(api)
+
+/** What a typed client is made from. */
+export type AppRouter = typeof appRouter
+
+/** Every operation with its name (`agents.create`), in the order of the table. */
+export function listOperations(): NamedOperation<Deps>[] {
+  return Object.entries<Readonly<Record<string, Operation<Deps>>>>(api).flatMap(([module, operations]) =>
+    Object.entries(operations).map(([verb, operation]) => ({ name: `${module}.${verb}`, operation })),
+  )
+}
+
+export const restOperations = listRestOperations(listOperations())
+
+/** The document of the API; the same for the same code. */
+export function renderApiDocument(): ReturnType<typeof renderOpenapi> {
+  return renderOpenapi(restOperations, uploadPaths)
+}

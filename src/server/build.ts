@@ -1,0 +1,156 @@
+/** Opens and starts what a service is made of: its stores, backends, shared state, directories and tools. */
+
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import packageJson from '../../package.json' with { type: 'json' }
+import { createAgentDirectory } from '../agents/cache.ts'
+import { loadSealer, resealAgentKeys } from '../agents/sealed-keys.ts'
+import type { OnUploadComplete } from '../artifacts/metadata.ts'
+import { createArtifactDesk } from '../artifacts/processing.ts'
+import type { Config } from '../config/config.ts'
+import { createConverter } from '../conversion/conversion.ts'
+import type { OpenedDatabase } from '../db/database.ts'
+import { shareSecret } from '../db/installation.ts'
+import { createTokens } from '../identity/artifact-tokens.ts'
+import { createAuthenticator, createKeyDirectory } from '../identity/authenticate.ts'
+import { createUserDirectory } from '../identity/user-cache.ts'
+import { type Clock, createPositions, systemClock } from '../lib/clock.ts'
+import type { Random } from '../lib/ids.ts'
+import { createModelCatalogue } from '../models/catalogue.ts'
+import { createBackends } from '../providers/create.ts'
+import { Breakers } from '../providers/retry.ts'
+import { shareForgetting } from '../replicas/bus.ts'
+import { openSharedState } from '../replicas/replicas.ts'
+import type { Blobs, GrowingStore } from '../storage/blobs.ts'
+import { openStoreFolder } from '../storage/folder.ts'
+import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from '../storage/open.ts'
+import { Metrics } from '../telemetry/metrics.ts'
+import type { GatherReadings } from '../telemetry/prometheus.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
+import type { HostTools } from '../tools/host-tools.ts'
+import { startMcpServers } from '../tools/mcp.ts'
+import { createToolbox, type Toolbox } from '../tools/tools.ts'
+import { createUsageBooks } from '../usage/tracker.ts'
+import type { Deps } from './dependencies.ts'
+import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
+import { countStreams } from './metrics.ts'
+
+/** What the host brings in its module and in its options. Decision: 9 (Host hooks). */
+export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
+  const given = readHooks({ tools, onUploadComplete }, 'createService')
+  if (config.hooks === undefined) return given
+  return joinHooks(given, await loadHostModule(config.hooks))
+}
+
+/**
+ * Opens and starts what a service is made of, over its database.
+ * @throws StartupError when the secret, a store or a backend cannot be used.
+ */
+export async function createDeps(
+  options: ServiceOptions & { readonly log: Logger },
+  { db, postgres, isOnlyServer }: OpenedDatabase,
+  hooks: ReadHooks,
+): Promise<Deps> {
+  const { config, clock = systemClock, random = randomBytes, log } = options
+  const sealer = await loadSealer(config, { db, random })
+  if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
+  await resealAgentKeys({ db, sealer, log })
+  const converter = await createConverter({ config, clock })
+  // Before anything that goes on by itself: it may refuse to.
+  const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
+  const nextPosition = createPositions(clock)
+  // Last of what can fail: whoever has no deps yet cannot close them.
+  const backends = await createBackends(config, { clock, random })
+  const models = createModelCatalogue(backends, { config, log })
+  const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
+  const tracing = await startTracing(config, log)
+  const opened = await openSharedState(config, postgres, { db, clock, random, log })
+  const shared = { ...opened, streams: countStreams(opened.streams, metrics) }
+  const { bus } = shared
+  const keys = shareForgetting(bus, 'keys', createKeyDirectory(db, clock))
+  const tokens = createTokens({ sealer, clock, keys })
+  const users = shareForgetting(
+    bus,
+    'users',
+    createUserDirectory({ config, db, clock, random, nextPosition, keys }),
+  )
+  return {
+    config,
+    db,
+    clock,
+    random,
+    log,
+    metrics,
+    tracing,
+    nextPosition,
+    sealer,
+    keys,
+    agents: shareForgetting(bus, 'agents', createAgentDirectory(db, clock)),
+    users,
+    tokens,
+    authenticator: createAuthenticator({ keys, tokens, users }),
+    backends,
+    models,
+    breakers: new Breakers(config.breaker, clock),
+    shared,
+    usage: shareForgetting(bus, 'budgets', createUsageBooks({ config, db, clock, random, log, metrics })),
+    tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
+    onUploadComplete: hooks.onUploadComplete,
+    converter,
+    fileBlobs,
+    artifacts: createArtifactDesk({
+      ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
+      onUploadComplete: hooks.onUploadComplete,
+    }),
+  }
+}
+
+/** Opens every place that bytes are kept in, or none. */
+async function openStores(options: ServiceOptions, deps: StoreDeps) {
+  const { config } = options
+  const opened: { close(): Promise<void> }[] = []
+  try {
+    const workFolder = await openStoreFolder(config.dataDir, 'conversions', abandonedBefore(deps))
+    opened.push(workFolder)
+    const fileBlobs = options.fileBlobs ?? (await openBlobs(config, 'files', deps))
+    opened.push(fileBlobs)
+    const store = options.artifactStore ?? (await openUploadStore(config, 'artifacts', deps))
+    return { workFolder, fileBlobs, store }
+  } catch (error) {
+    await Promise.all(opened.map((place) => place.close()))
+    throw error
+  }
+}
+
+/** The library that traces is loaded only where the settings name somebody to send traces to. */
+async function startTracing({ tracing }: Config, log: Logger): Promise<Tracing | undefined> {
+  if (tracing === undefined) return undefined
+  const { openTracing } = await import('../telemetry/otel.ts')
+  return openTracing(tracing, { version: packageJson.version, log })
+}
+
+/** Decision: 7 (Tools). */
+function startMcp(
+  { mcp, timings }: Config,
+  deps: Pick<Deps, 'clock' | 'random' | 'log'>,
+): Toolbox | undefined {
+  return mcp.length === 0 ? undefined : startMcpServers(mcp, { ...deps, callMs: timings.toolMs })
+}
+
+/** What a host may bring along; everything but the configuration has a default. */
+export interface ServiceOptions {
+  readonly config: Config
+  readonly clock?: Clock
+  readonly random?: Random
+  readonly log?: Logger
+  /** Where the bytes of files are kept; closed with the service. */
+  readonly fileBlobs?: Blobs
+  /** Tools that run here when a model calls them; they win over those of the same name in the module of `PARLEY_HOOKS`. */
+  readonly tools?: HostTools
+  /** Told of each complete upload, instead of the module's. */
+  readonly onUploadComplete?: OnUploadComplete
+  /** Where the bytes of artifacts are kept; closed with the service. */
+  readonly artifactStore?: GrowingStore
+  /** Asks all processes of this service what they have counted, where there are several: `/metrics` tells their sums. */
+  readonly gatherReadings?: GatherReadings
+}

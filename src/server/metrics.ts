@@ -1,0 +1,199 @@
+/** Everything a service can tell of what it counts, for whoever scrapes. */
+import { countArtifactWork } from '../artifacts/maintenance.ts'
+import type { Clock } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { within } from '../lib/timeout.ts'
+import type { StreamSlots } from '../replicas/stream-limiter.ts'
+import { type Looked, lookUp, type Meter, type Reading } from '../telemetry/counters.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { ProcessMeters } from '../telemetry/process-metrics.ts'
+import {
+  type GatherReadings,
+  readMeters,
+  readWorkers,
+  renderReadings,
+  type Scraped,
+} from '../telemetry/prometheus.ts'
+import type { Deps as Dependencies } from './dependencies.ts'
+
+export interface CountingOptions extends StateOptions {
+  /** Undefined where there is one process only. */
+  readonly gather: GatherReadings | undefined
+}
+
+export interface Counting {
+  /** What this process has counted. */
+  read(): Promise<Reading[]>
+  /** What all processes have, as text. @throws ServiceError `service_unavailable` when they could not be asked. */
+  scrape(): Promise<Scraped>
+  /** Stops watching the process. */
+  close(): void
+}
+
+export function createCounting(deps: Dependencies, options: CountingOptions): Counting {
+  const { clock, metrics } = deps
+  const { gather } = options
+  const ofProcess = new ProcessMeters(clock)
+  const meters = [
+    ...metrics.meters,
+    ...createStateMeters(deps, options),
+    ...createStoredMeters(() => countArtifactWork(deps), clock),
+    ...ofProcess.meters,
+  ]
+  const read = () => readMeters(meters)
+  return {
+    read,
+    async scrape() {
+      if (gather === undefined) return renderReadings({ processes: [await read()] })
+      const gathered = await gather().catch((cause: unknown) => {
+        throw new ServiceError('service_unavailable', 'The processes of this service could not be asked.', {
+          cause,
+        })
+      })
+      return renderReadings({ processes: [...gathered.processes, await readWorkers(gathered)] })
+    },
+    close: () => ofProcess.close(),
+  }
+}
+
+/** How many connections a pool has, and how many wait for one. */
+export interface PoolState {
+  readonly busy: number
+  readonly idle: number
+  readonly waiting: number
+}
+
+export interface StateOptions {
+  readonly version: string
+  /** Undefined where there is no pool. */
+  readonly readPool: (() => PoolState) | undefined
+}
+
+type StateDeps = Pick<Dependencies, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
+
+export function createStateMeters(deps: StateDeps, { version, readPool }: StateOptions): Meter[] {
+  const { models, shared, tools } = deps
+  return [
+    lookUp(
+      { name: 'parley_build_info', help: 'Always 1; the labels say what runs.' },
+      () => [[{ version, node: process.versions.node }, 1]],
+      { aggregator: 'first' },
+    ),
+    lookUp({ name: 'parley_backend_up', help: 'Whether the backend has told its models.' }, () =>
+      toLooked('provider', models.health()),
+    ),
+    lookUp({ name: 'parley_breaker_resting', help: 'Whether the model rests after failures.' }, () =>
+      countResting(deps),
+    ),
+    lookUp({ name: 'parley_mcp_server_up', help: 'Whether the MCP server is connected.' }, () =>
+      toLooked('server', tools.health()),
+    ),
+    lookUp({ name: 'parley_shared_state_up', help: 'Whether what replicas share can be reached.' }, () =>
+      toLooked('store', shared.health()),
+    ),
+    ...(readPool === undefined ? [] : listPoolMeters(readPool)),
+  ]
+}
+
+function listPoolMeters(readPool: () => PoolState): Meter[] {
+  return [
+    lookUp({ name: 'parley_database_connections', help: 'Connections of the pool.' }, () => {
+      const { busy, idle } = readPool()
+      return [
+        [{ state: 'busy' }, busy],
+        [{ state: 'idle' }, idle],
+      ]
+    }),
+    lookUp({ name: 'parley_database_waiting', help: 'Statements that wait for a connection.' }, () => [
+      [{}, readPool().waiting],
+    ]),
+  ]
+}
+
+function toLooked(label: string, states: Readonly<Record<string, 'up' | 'down'>>): Looked[] {
+  return Object.entries(states).map(([name, state]) => [{ [label]: name }, state === 'up' ? 1 : 0])
+}
+
+/** Models that no backend lists are counted together. */
+function countResting({ breakers, metrics }: StateDeps): Looked[] {
+  const resting = new Map<string, { provider: string; model: string; count: number }>()
+  for (const { provider, model, isResting } of breakers.list()) {
+    const name = metrics.models.nameOf(provider, model)
+    const known = resting.get(`${provider}/${name}`) ?? { provider, model: name, count: 0 }
+    known.count += isResting ? 1 : 0
+    resting.set(`${provider}/${name}`, known)
+  }
+  return [...resting.values()].map(({ provider, model, count }) => [{ provider, model }, count])
+}
+
+/** Security: 2.12: as long as `/readyz` waits. */
+const ANSWER_WITHIN_MS = 500
+
+/** Several who scrape ask the database once. */
+const KNOWN_FOR_MS = 5_000
+
+/** What there is of something, in all processes together. */
+export interface StoredCounts {
+  readonly openUploads: number
+  readonly waitingJobs: Readonly<Record<string, number>>
+}
+
+/** Meters over what `count` says; what it does not say in time is left out. */
+export function createStoredMeters(
+  count: () => Promise<StoredCounts>,
+  clock: Pick<Clock, 'monotonic'>,
+): Meter[] {
+  let known: { readonly counts: StoredCounts; readonly sinceMs: number } | undefined
+  let asking: Promise<StoredCounts> | undefined
+
+  async function ask(): Promise<StoredCounts> {
+    try {
+      const counts = await count()
+      known = { counts, sinceMs: clock.monotonic() }
+      return counts
+    } finally {
+      asking = undefined
+    }
+  }
+
+  function read(): Promise<StoredCounts> {
+    if (known !== undefined && clock.monotonic() - known.sinceMs < KNOWN_FOR_MS)
+      return Promise.resolve(known.counts)
+    asking ??= ask()
+    return within(ANSWER_WITHIN_MS, asking)
+  }
+
+  return [
+    lookUp(
+      { name: 'parley_uploads_open', help: 'Uploads that are not complete, in the whole installation.' },
+      async () => [[{}, (await read()).openUploads]],
+      { aggregator: 'max' },
+    ),
+    lookUp(
+      { name: 'parley_jobs_waiting', help: 'Jobs nobody has taken yet, in the whole installation.' },
+      async () => Object.entries((await read()).waitingJobs).map(([kind, jobs]): Looked => [{ kind }, jobs]),
+      { aggregator: 'max' },
+    ),
+  ]
+}
+
+/** The same slots, counted. */
+export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots {
+  return {
+    async take(owners) {
+      try {
+        const giveBack = await slots.take(owners)
+        metrics.openStreams.add()
+        let isOpen = true
+        return () => {
+          if (isOpen) metrics.openStreams.add(-1)
+          isOpen = false
+          giveBack()
+        }
+      } catch (failure) {
+        metrics.callLimited('streams')
+        throw failure
+      }
+    },
+  }
+}

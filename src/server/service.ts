@@ -1,0 +1,185 @@
+/** Puts the service together for whoever runs it: the `serve` command, a test, or a host that embeds it. */
+
+import packageJson from '../../package.json' with { type: 'json' }
+import { completeLeftOver, createArtifactSweeper, recoverUploads } from '../artifacts/maintenance.ts'
+import type { OpenedDatabase } from '../db/database.ts'
+import { getInstallationId, lockInstallation } from '../db/installation.ts'
+import { openDatabase } from '../db/open.ts'
+import { createFileSweeper } from '../files/files.ts'
+import { createDrain, listen, urlOf } from '../http/server.ts'
+import { serviceActor } from '../identity/audit.ts'
+import { hasParentKey, insertFirstKey, registerParentKey } from '../identity/keys.ts'
+import { startSweeper } from '../storage/sweeper.ts'
+import type { Reading } from '../telemetry/counters.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { GatherReadings } from '../telemetry/prometheus.ts'
+import { startTending } from '../usage/retention.ts'
+import { loadConsole } from '../web/console-assets.ts'
+import { loadWidget } from '../web/widget-assets.ts'
+import { renderApiDocument } from './api.ts'
+import { type AppOptions, createApp } from './app.ts'
+import { createDeps, gatherHooks, type ServiceOptions } from './build.ts'
+import type { Deps } from './dependencies.ts'
+import { createHealth } from './health.ts'
+import { createCounting } from './metrics.ts'
+
+export type { CompletedUpload, OnUploadComplete, UploadHooks } from '../artifacts/metadata.ts'
+export type { HostTool, HostTools } from '../tools/host-tools.ts'
+export type { HostHooks } from './hooks.ts'
+
+/** A running service. */
+export interface Service {
+  /** Where it answers, such as `http://127.0.0.1:3000`. */
+  readonly url: string
+  /** The first parent key, when this start created it: shown this once. */
+  readonly firstParentKey: string | undefined
+  readonly deps: Deps
+  /** What this process has counted so far. */
+  readReadings(): Promise<Reading[]>
+  /** Stops accepting, lets running answers end, then ends them. Safe to call twice. */
+  close(): Promise<void>
+}
+
+const RECORD_USE_EVERY_MS = 10_000
+
+/**
+ * Opens the data, starts the backends and listens.
+ * @throws StartupError when the host's module or tools, the data directory, the database, the secret or the port cannot be used.
+ */
+export async function createService(options: ServiceOptions): Promise<Service> {
+  const hooks = await gatherHooks(options)
+  const { config, log = createLog(config) } = options
+  const opened = await openDatabase({ ...config, role: 'server', log })
+  let deps: Deps | undefined
+  try {
+    deps = await createDeps({ ...options, log }, opened, hooks)
+    return await startService(deps, opened, options.gatherReadings)
+  } catch (error) {
+    // Whatever goes on would keep the process from its end.
+    if (deps !== undefined) {
+      await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
+      await deps.shared.close()
+      await deps.tracing?.close()
+    }
+    await opened.close()
+    throw error
+  }
+}
+
+let pages: Promise<Pick<AppOptions, 'widget' | 'console'>> | undefined
+
+/** What browsers load, read once however many services this process starts. */
+function loadPages(): NonNullable<typeof pages> {
+  pages ??= Promise.all([loadWidget(), loadConsole()])
+    .then(([widget, console]) => ({ widget, console }))
+    .catch((error) => {
+      pages = undefined
+      throw error
+    })
+  return pages
+}
+
+async function startService(
+  deps: Deps,
+  opened: OpenedDatabase,
+  gather: GatherReadings | undefined,
+): Promise<Service> {
+  const { server: address, timings } = deps.config
+  let isDraining = false
+  let openapi: Buffer | undefined
+  const readHealth = createHealth(deps)
+  const counting = createCounting(deps, {
+    version: packageJson.version,
+    readPool: opened.postgres?.readPool,
+    gather,
+  })
+  const app = createApp({
+    deps,
+    ...(await loadPages()),
+    // Rendered for whoever asks first: a start has no use for it.
+    get openapi() {
+      openapi ??= Buffer.from(JSON.stringify(renderApiDocument()))
+      return openapi
+    },
+    health: { read: () => readHealth(isDraining) },
+    scrape: counting.scrape,
+    isDraining: () => isDraining,
+  })
+  // Beside other servers, what one leaves behind becomes free when its leases run out.
+  if (opened.isOnlyServer) await recoverUploads(deps)
+  const server = await listen(app.listener, address.host, address.port)
+  const drain = createDrain(server)
+  sayWhatIsMissing(deps)
+  await deps.models.ready()
+  // Last, with the port ours and nothing left to wait for: a key that was never shown would be lost.
+  const firstParentKey = await ensureParentKey(deps).catch((error) => {
+    server.close().closeAllConnections()
+    throw error
+  })
+  const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
+  const stopTending = startTending(deps)
+  const stopSweeping = startSweeper(createFileSweeper(deps), 'files', deps)
+  const { processing } = deps.artifacts
+  const leftOver = Promise.all([completeLeftOver(deps), processing.start()]).catch((error) =>
+    deps.log.warn({ err: error }, 'what was left over of uploads could not be completed'),
+  )
+  const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
+
+  async function stop(): Promise<void> {
+    isDraining = true
+    const stopped = processing.close()
+    await drain(timings.shutdownMs, app.endStreams)
+    clearInterval(recordUse)
+    counting.close()
+    await closeSources(deps)
+    await recordKeyUse(deps)
+    await Promise.all([deps.usage.close(), stopTending(), stopSweeping(), stopSweepingArtifacts(), leftOver])
+    await stopped
+    await deps.artifacts.close()
+    await deps.fileBlobs.close()
+    await deps.shared.close()
+    await opened.close()
+    await deps.tracing?.close()
+  }
+  let stopping: Promise<void> | undefined
+  return {
+    url: urlOf(server),
+    firstParentKey,
+    deps,
+    readReadings: counting.read,
+    close() {
+      stopping ??= stop()
+      return stopping
+    },
+  }
+}
+
+/** Decision: 9 (Conversion). */
+function sayWhatIsMissing({ converter: { programs }, log }: Deps): void {
+  if (programs.ffmpeg !== undefined && programs.ffprobe !== undefined) return
+  log.warn('there is no ffmpeg here: videos are served as they were uploaded (see docs/conversion.md)')
+}
+
+/** Lets go of everything that answers from elsewhere. */
+async function closeSources({ models, backends, tools }: Deps): Promise<void> {
+  models.close()
+  await Promise.all([...backends.map((backend) => backend.close()), tools.close()])
+}
+
+/** Registers the operator's key, or makes the first one. Decision: 2 (First start). */
+async function ensureParentKey(deps: Deps): Promise<string | undefined> {
+  if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
+  if (await hasParentKey(deps.db)) return undefined
+  await getInstallationId(deps)
+  const key = await deps.db.transaction().execute(async (trx) => {
+    // Of servers that start at the same time one makes it.
+    await lockInstallation(trx)
+    return (await hasParentKey(trx)) ? undefined : insertFirstKey({ ...deps, db: trx }, serviceActor)
+  })
+  deps.keys.forget()
+  return key?.text
+}
+
+async function recordKeyUse({ keys, log }: Deps): Promise<void> {
+  await keys.recordUse().catch((error) => log.warn({ err: error }, 'the use of keys could not be recorded'))
+}

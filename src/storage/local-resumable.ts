@@ -1,0 +1,169 @@
+/** Lets blobs grow in a folder beside the store's own, one file each, until they are moved into it. */
+import { type FileHandle, open, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { BlobEntry, GrowingBlob, GrowingBlobs } from './blobs.ts'
+import {
+  assertRoom,
+  CHECK_SPACE_EVERY_BYTES,
+  ignoreMissing,
+  listBlobs,
+  makeFolder,
+  moveDurably,
+  rethrow,
+  type StoreFolder,
+  syncFolder,
+} from './folder.ts'
+
+/** The folder, inside the store's own, of what is not whole yet. A start leaves it alone. */
+export const GROWING = 'growing'
+
+export class LocalGrowingBlobs implements GrowingBlobs {
+  /** Nothing may be synced, and a disk may be put back from a copy. */
+  readonly survivesCrashes = false
+  private readonly folder: StoreFolder
+  private readonly isSynced: boolean
+  private making: Promise<string> | undefined
+
+  constructor(folder: StoreFolder, isSynced: boolean) {
+    this.folder = folder
+    this.isSynced = isSynced
+  }
+
+  async extend(name: string, offset: number): Promise<GrowingBlob | undefined> {
+    const path = await this.pathOf(name)
+    const opening =
+      offset === 0 ? open(path, 'w', 0o600).catch(rethrow) : open(path, 'r+').catch(ignoreMissing)
+    const file = await opening
+    if (file === undefined) return undefined
+    try {
+      const { size } = await file.stat()
+      if (size < offset) {
+        await file.close()
+        return undefined
+      }
+      if (size > offset) await file.truncate(offset)
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+    const { isSynced } = this
+    const checkSpace = () => this.assertRoom(0)
+    return new LocalGrowingBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
+  }
+
+  async assertRoom(plannedBytes: number): Promise<void> {
+    assertRoom(await this.folder.readSpace(await this.folder.root()), plannedBytes)
+  }
+
+  async findSize(name: string): Promise<number | undefined> {
+    const growing = await stat(await this.pathOf(name)).catch(ignoreMissing)
+    const found = growing ?? (await stat(await this.keptPathOf(name)).catch(ignoreMissing))
+    return found?.size
+  }
+
+  async keep(name: string): Promise<void> {
+    const [path, root] = [await this.pathOf(name), await this.folder.root()]
+    try {
+      await moveDurably(path, root, name)
+      await syncFolder(join(path, '..'))
+    } catch (error) {
+      // A crash may have come between the move and whoever was to write it down.
+      ignoreMissing(error)
+      await stat(join(root, name))
+    }
+  }
+
+  async delete(name: string): Promise<void> {
+    await rm(await this.pathOf(name), { force: true })
+  }
+
+  async *list(): AsyncIterable<BlobEntry> {
+    yield* listBlobs(await this.growingFolder())
+  }
+
+  private async pathOf(name: string): Promise<string> {
+    return join(await this.growingFolder(), name)
+  }
+
+  private async keptPathOf(name: string): Promise<string> {
+    return join(await this.folder.root(), name)
+  }
+
+  private growingFolder(): Promise<string> {
+    const make = async () => {
+      const path = join(await this.folder.root(), GROWING)
+      await makeFolder(path)
+      return path
+    }
+    this.making ??= make().catch((error) => {
+      this.making = undefined
+      return rethrow(error)
+    })
+    return this.making
+  }
+}
+
+interface LocalGrowingOptions {
+  /** Where the file lies. */
+  readonly folder: string
+  readonly offset: number
+  readonly isSynced: boolean
+  /** @throws ServiceError `storage_full` */
+  checkSpace(): Promise<void>
+}
+
+class LocalGrowingBlob implements GrowingBlob {
+  private readonly file: FileHandle
+  private readonly options: LocalGrowingOptions
+  private position: number
+  private uncheckedBytes = 0
+  private isFolderSynced: boolean
+
+  constructor(file: FileHandle, options: LocalGrowingOptions) {
+    this.file = file
+    this.options = options
+    this.position = options.offset
+    // What began earlier was found in the folder.
+    this.isFolderSynced = options.offset > 0
+  }
+
+  async append(chunks: readonly Uint8Array[]): Promise<void> {
+    if (this.uncheckedBytes >= CHECK_SPACE_EVERY_BYTES) {
+      this.uncheckedBytes = 0
+      await this.options.checkSpace()
+    }
+    for (let left = chunks; left.length > 0; ) {
+      const { bytesWritten } = await this.file.writev(left, this.position).catch(rethrow)
+      this.position += bytesWritten
+      this.uncheckedBytes += bytesWritten
+      left = dropBytes(left, bytesWritten)
+    }
+  }
+
+  async sync(record: () => Promise<void>): Promise<void> {
+    if (this.options.isSynced) await this.syncAll()
+    await record()
+  }
+
+  private async syncAll(): Promise<void> {
+    await this.file.datasync().catch(rethrow)
+    if (this.isFolderSynced) return
+    await syncFolder(this.options.folder)
+    this.isFolderSynced = true
+  }
+
+  close(): Promise<void> {
+    return this.file.close()
+  }
+}
+
+/** What is left of chunks after their first bytes: the system may take fewer than it was given. */
+function dropBytes(chunks: readonly Uint8Array[], sizeBytes: number): readonly Uint8Array[] {
+  let dropped = 0
+  for (const [index, chunk] of chunks.entries()) {
+    if (dropped + chunk.length > sizeBytes)
+      return [chunk.subarray(sizeBytes - dropped), ...chunks.slice(index + 1)]
+    dropped += chunk.length
+  }
+  return []
+}

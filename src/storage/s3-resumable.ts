@@ -1,0 +1,175 @@
+/** Lets blobs grow in a bucket: in the parts of a multipart upload, and in a tail beside it. */
+import { buffer } from 'node:stream/consumers'
+import { type BlobEntry, type GrowingBlob, type GrowingBlobs, isBlobName } from './blobs.ts'
+import type { Dependencies } from './dependencies.ts'
+import type { Bucket, UnfinishedUpload } from './s3/bucket.ts'
+import { rethrowS3, S3Failure } from './s3/failure.ts'
+import { SpareParts } from './s3/part.ts'
+import { GrowingObject } from './s3/resumable-object.ts'
+import { chooseTail, decodeTail, listTails, parseTailKey, type Tail, type TailEntry } from './s3/tail.ts'
+import { choosePartBytes, completeOrFind, MOST_PARTS } from './s3/upload.ts'
+
+/** Stands before the names of tails, behind the store's prefix. */
+const GROWING = 'growing/'
+/** Numbers of parts that each lease leaves out: two more than a fenced-out writer before it can have used. */
+const NUMBERS_PER_LEASE = 2
+
+export interface S3GrowingOptions extends Pick<Dependencies, 'log'> {
+  readonly bucket: Bucket
+  readonly prefix: string
+  /** The longest upload there may be. */
+  readonly maxBytes: number
+  /** Aborted with the store. */
+  readonly closing: AbortSignal
+  /** Whether it is another way into the store, and under way here. */
+  isArriving(upload: UnfinishedUpload): boolean
+}
+
+export class S3GrowingBlobs implements GrowingBlobs {
+  readonly survivesCrashes = true
+  private readonly options: S3GrowingOptions
+  private readonly spare = new SpareParts()
+
+  constructor(options: S3GrowingOptions) {
+    this.options = options
+  }
+
+  async extend(name: string, offset: number, fence: number): Promise<GrowingBlob | undefined> {
+    const { bucket, closing } = this.options
+    const place = { bucket, key: this.keyOf(name), folder: this.folderOf(name), fence, closing }
+    const { spare } = this
+    if (offset === 0)
+      return new GrowingObject({ ...place, spare, tail: this.begin(), tailKey: undefined, obsolete: [] })
+    const tails = (await this.listTails(name)).filter((tail) => tail.fence <= fence)
+    const chosen = chooseTail(tails, offset)
+    const tail = chosen && (await this.loadTail(chosen, offset))
+    if (chosen === undefined || tail === undefined) return undefined
+    const nextNumber = this.skipNumbers(tail, fence - chosen.fence)
+    const obsolete = tails.filter((other) => other !== chosen).map(({ key }) => key)
+    return new GrowingObject({
+      ...place,
+      spare,
+      tail: { ...tail, nextNumber },
+      tailKey: chosen.key,
+      obsolete,
+    })
+  }
+
+  async assertRoom(): Promise<void> {
+    // A bucket tells when it is full, not before.
+  }
+
+  async findSize(name: string): Promise<number | undefined> {
+    const { bucket, closing } = this.options
+    const keptBytes = await bucket.findSize(this.keyOf(name), closing).catch(rethrowS3)
+    if (keptBytes !== undefined) return keptBytes
+    const sizes = (await this.listTails(name)).map(({ endBytes }) => endBytes)
+    return sizes.length === 0 ? undefined : Math.max(...sizes)
+  }
+
+  async keep(name: string, sizeBytes: number): Promise<void> {
+    const { bucket, closing } = this.options
+    const key = this.keyOf(name)
+    const tails = await this.listTails(name)
+    const chosen = chooseTail(tails, sizeBytes)
+    const tail = sizeBytes === 0 ? this.begin() : chosen && (await this.loadTail(chosen, sizeBytes))
+    if (tail === undefined) {
+      // A crash may have come between the end and whoever was to write it down.
+      const keptBytes = await bucket.findSize(key, closing).catch(rethrowS3)
+      if (keptBytes !== sizeBytes) throw new Error(`the blob ${name} does not hold ${sizeBytes} bytes`)
+    } else await this.finish(key, tail, sizeBytes).catch(rethrowS3)
+    await this.deleteTails(tails)
+  }
+
+  async delete(name: string): Promise<void> {
+    const { bucket, closing, log } = this.options
+    const key = this.keyOf(name)
+    try {
+      await this.deleteTails(await this.listTails(name))
+      for await (const upload of bucket.listUnfinished(key, closing)) {
+        if (upload.key === key && !this.options.isArriving(upload)) await bucket.abortUpload(upload, closing)
+      }
+    } catch (err) {
+      // Whoever waits has nothing to do with it: the sweeper finds what is left.
+      log.warn({ err, blob: name }, 'an upload could not be taken out of the bucket yet')
+    }
+  }
+
+  async *list(): AsyncIterable<BlobEntry> {
+    const folder = this.options.prefix + GROWING
+    const changedAtMs = await this.listUnfinished()
+    for await (const { key, begunAtMs } of this.options.bucket.list(folder, this.options.closing)) {
+      const name = key.slice(folder.length).split('/', 1)[0] ?? ''
+      if (parseTailKey(key) === undefined || !isBlobName(name)) continue
+      changedAtMs.set(name, Math.max(begunAtMs, changedAtMs.get(name) ?? 0))
+    }
+    for (const [name, keptAtMs] of changedAtMs) yield { name, keptAtMs }
+  }
+
+  /** Multipart uploads by name, with the time they began; none where they cannot be listed. */
+  private async listUnfinished(): Promise<Map<string, number>> {
+    const { bucket, prefix, closing, log, isArriving } = this.options
+    const begunAtMs = new Map<string, number>()
+    try {
+      for await (const upload of bucket.listUnfinished(prefix, closing)) {
+        const name = upload.key.slice(prefix.length)
+        if (isBlobName(name) && !isArriving(upload)) begunAtMs.set(name, upload.begunAtMs)
+      }
+    } catch (err) {
+      if (!(err instanceof S3Failure)) throw err
+      log.warn({ err }, 'unfinished uploads could not be listed in the bucket')
+    }
+    return begunAtMs
+  }
+
+  private async finish(key: string, { uploadId, parts, nextNumber, bytes }: Tail, sizeBytes: number) {
+    const { bucket, closing } = this.options
+    if (uploadId === undefined) return bucket.put(key, bytes, closing)
+    const address = { key, uploadId }
+    await completeOrFind({ bucket, address, sizeBytes, signal: closing }, async () => {
+      if (bytes.length === 0) return parts
+      return [...parts, await bucket.sendPart(address, nextNumber, bytes, closing)]
+    })
+  }
+
+  private begin(): Tail {
+    // Half of the numbers are left to the leases.
+    const partBytes = choosePartBytes(2 * this.options.maxBytes)
+    return { uploadId: undefined, partBytes, parts: [], nextNumber: 1, bytes: new Uint8Array() }
+  }
+
+  /** The first number that is this writer's alone; once there are few left, the next one. */
+  private skipNumbers({ partBytes, parts, nextNumber }: Tail, leases: number): number {
+    const mostParts = Math.ceil(this.options.maxBytes / partBytes)
+    const lastStart = MOST_PARTS + 1 - (mostParts - parts.length)
+    return Math.max(nextNumber, Math.min(nextNumber + NUMBERS_PER_LEASE * leases, lastStart))
+  }
+
+  /** Without the bytes behind `endBytes`; undefined when it is gone. */
+  private async loadTail({ key, startBytes }: TailEntry, endBytes: number): Promise<Tail | undefined> {
+    const { bucket, closing } = this.options
+    const found = await bucket.find(key, undefined, closing).catch(rethrowS3)
+    if (found === undefined) return undefined
+    const tail = decodeTail(await buffer(found.body))
+    return { ...tail, bytes: tail.bytes.subarray(0, endBytes - startBytes) }
+  }
+
+  private listTails(name: string): Promise<TailEntry[]> {
+    const { bucket, closing } = this.options
+    return listTails(bucket, this.folderOf(name), closing).catch(rethrowS3)
+  }
+
+  private async deleteTails(tails: readonly TailEntry[]): Promise<void> {
+    const { bucket, closing, log } = this.options
+    const deleting = tails.map(({ key }) => bucket.delete(key, closing))
+    await Promise.all(deleting).catch((err) => log.warn({ err }, 'a tail could not be deleted yet'))
+  }
+
+  private keyOf(name: string): string {
+    return this.options.prefix + name
+  }
+
+  private folderOf(name: string): string {
+    return `${this.options.prefix}${GROWING}${name}/`
+  }
+}

@@ -1,0 +1,94 @@
+/** Tools that the host program brings: read, checked, and called. */
+import { z } from 'zod'
+import { StartupError } from '../lib/errors.ts'
+import { isRecord, type Path, renderPath } from '../lib/formats/json.ts'
+import { findSchemaFault, type JsonSchema, Text } from '../lib/formats/json-schema.ts'
+import { compileSchema } from './arguments.ts'
+import { toAnswer } from './run.ts'
+import { type ServerTool, type ToolCallContext, ToolName } from './tools.ts'
+
+/** A tool of the host. */
+export interface HostTool {
+  readonly description?: string
+  /** JSON Schema (2020-12, or draft-07 if `$schema` says so) of an object; arguments that do not fit never reach the handler. */
+  readonly inputSchema?: Readonly<Record<string, unknown>>
+  /**
+   * Answers a call with text, any JSON value, or nothing. Text is also how to tell the model of a failure: what is thrown goes to the
+   * log only.
+   */
+  handler(args: Readonly<Record<string, unknown>>, context: ToolCallContext): unknown
+}
+
+/** Tools by name, or as a list of tools with their names. */
+export type HostTools = Readonly<Record<string, HostTool>> | readonly (HostTool & { readonly name: string })[]
+
+export const Tool = z.object(
+  {
+    description: Text.optional(),
+    inputSchema: z
+      .record(z.string(), z.unknown(), { error: 'must be a JSON Schema, as an object' })
+      .optional(),
+    handler: z.custom((value) => typeof value === 'function', 'must be a function'),
+  },
+  { error: 'must be an object with a handler' },
+)
+
+/** A tool as it was brought, and where it and its name stand. */
+export interface GivenTool {
+  readonly name: unknown
+  readonly tool: unknown
+  readonly path: Path
+  readonly namePath: Path
+}
+
+export function listGiven(tools: unknown, source: string): GivenTool[] {
+  if (tools === undefined) return []
+  if (Array.isArray(tools)) {
+    return tools.map((tool, index) => {
+      const path = ['tools', index]
+      return { name: tool?.name, tool, path, namePath: [...path, 'name'] }
+    })
+  }
+  if (!isRecord(tools)) refuse(source, ['tools'], 'must be an object of tools by name, or a list of them')
+  return Object.entries(tools).map(([name, tool]) => {
+    const path = ['tools', name]
+    return { name, tool, path, namePath: path }
+  })
+}
+
+export function readTool({ name: givenName, tool, path, namePath }: GivenTool, source: string): ServerTool {
+  const parsed = Tool.safeParse(tool)
+  if (!parsed.success) refuseIssue(source, path, parsed.error)
+  const named = ToolName.safeParse(givenName)
+  if (!named.success) refuseIssue(source, namePath, named.error)
+  const { description, inputSchema } = parsed.data
+  if (inputSchema !== undefined) assertSchema(inputSchema, source, [...path, 'inputSchema'])
+  const name = named.data
+  // Called on the object it came in, which may be of a class of the host's own.
+  const host = tool as HostTool
+  return {
+    name,
+    description,
+    inputSchema,
+    origin: 'host',
+    run: async (args, context) => toAnswer(name, await host.handler(args, context)),
+  }
+}
+
+export function assertSchema(schema: JsonSchema, source: string, path: Path): void {
+  const fault = findSchemaFault(schema)
+  if (fault !== undefined) refuse(source, [...path, ...fault.path], fault.problem)
+  try {
+    compileSchema(schema)
+  } catch (error) {
+    refuse(source, path, `cannot be used: ${(error as Error).message}`)
+  }
+}
+
+export function refuseIssue(source: string, path: Path, { issues: [issue] }: z.ZodError): never {
+  refuse(source, [...path, ...(issue?.path ?? [])], issue?.message ?? 'cannot be used')
+}
+
+export function refuse(source: string, path: Path, problem: string): never {
+  throw new StartupError(`${source}: ${renderPath(path)} ${problem}.`)
+}

@@ -1,0 +1,95 @@
+/** The tools of all MCP servers, under the names that agents use. */
+import type { Logger } from 'pino'
+import type { McpServerConfig } from '../config/config.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/ids.ts'
+import type { McpTool } from './mcp/client.ts'
+import { isToolName, McpServer, toLongName } from './mcp/server.ts'
+import { Watchdog } from './mcp/watchdog.ts'
+import type { ServerTool, Toolbox } from './tools.ts'
+
+export interface McpOptions {
+  readonly clock: Pick<Clock, 'monotonic' | 'wait'>
+  readonly random: Random
+  readonly log: Logger
+  /** The longest a call of a tool may take. */
+  readonly callMs: number
+}
+
+/** Starts connecting to the servers, and waits for none. Decision: 7 (Tools). */
+export function startMcpServers(configs: readonly McpServerConfig[], options: McpOptions): Toolbox {
+  const watchdog = new Watchdog()
+  let names: NamedTools | undefined
+  const onTools = () => {
+    names = undefined
+  }
+  const servers = configs.map((config) => new McpServer(config, { ...options, watchdog, onTools }))
+  const current = () => {
+    names ??= nameTools(servers)
+    return names
+  }
+  return {
+    find: (name) => current().byName.get(name) ?? findUnlisted(servers, name),
+    list: () => current().all,
+    health: () =>
+      Object.fromEntries(servers.map(({ name, isConnected }) => [name, isConnected ? 'up' : 'down'])),
+    async close() {
+      await Promise.all(servers.map((server) => server.close()))
+      watchdog.close()
+    },
+  }
+}
+
+/** The tools by all their names, and each once by the shortest. */
+export interface NamedTools {
+  readonly all: readonly ServerTool[]
+  readonly byName: ReadonlyMap<string, ServerTool>
+}
+
+/** Tools go by their own names too, as long as only one of them would. Decision: 7 (Tools). */
+export function nameTools(servers: readonly McpServer[]): NamedTools {
+  const found = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })))
+  const uses = countUses(found.flatMap(({ server, tool }) => [tool.name, toLongName(server.name, tool.name)]))
+  const all: ServerTool[] = []
+  const byName = new Map<string, ServerTool>()
+  for (const { server, tool } of found) {
+    const names = [tool.name, toLongName(server.name, tool.name)]
+    const [first, ...others] = names
+      .filter((name) => uses.get(name) === 1 && isToolName(name))
+      .map((name) => toServerTool(name, server, tool))
+    if (first === undefined) continue
+    all.push(first)
+    for (const named of [first, ...others]) byName.set(named.name, named)
+  }
+  return { all, byName }
+}
+
+/** What stands for a tool of which its server has not told; undefined where the name is of no server. */
+export function findUnlisted(servers: readonly McpServer[], name: string): ServerTool | undefined {
+  const server = servers.find((each) => name.startsWith(toLongName(each.name, '')))
+  if (server === undefined) return undefined
+  const why = () => (server.isConnected ? 'does not exist' : 'cannot be reached at the moment')
+  return {
+    name,
+    description: undefined,
+    inputSchema: undefined,
+    origin: 'mcp',
+    run: async () => ({ problem: `the tool '${name}' ${why()}` }),
+  }
+}
+
+export function toServerTool(name: string, server: McpServer, tool: McpTool): ServerTool {
+  return {
+    name,
+    description: tool.description,
+    inputSchema: tool.inputSchema,
+    origin: 'mcp',
+    run: (args, context) => server.call(tool.name, args, context),
+  }
+}
+
+export function countUses(names: readonly string[]): ReadonlyMap<string, number> {
+  const uses = new Map<string, number>()
+  for (const name of names) uses.set(name, (uses.get(name) ?? 0) + 1)
+  return uses
+}

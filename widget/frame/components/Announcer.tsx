@@ -1,0 +1,67 @@
+/** Tells people who do not see the window what is new in it: whole sentences, not every word that comes. */
+import { useEffect, useRef, useState } from 'react'
+import { type Conversation, type Reply, textOf } from '../conversation/state.ts'
+import { useFrame } from '../frame-context.ts'
+import { takeSentences } from '../lib/sentences.ts'
+import { fill } from '../strings/strings.ts'
+import { titleOf } from '../tools/check-tools.ts'
+
+/** How long sentences are gathered: a screen reader drops what is replaced too soon. */
+const PACE_MS = 1500
+
+export function Announcer({ conversation, isOpen }: { conversation: Conversation; isOpen: boolean }) {
+  const { language } = useFrame()
+  const [words, setWords] = useState('')
+  const said = useRef({ id: '', length: 0, note: '' })
+  const waiting = useRef('')
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const last = conversation.entries.at(-1)
+
+  useEffect(() => {
+    if (last?.kind !== 'reply') return
+    const news = newsOf(last, said.current, (reply) => noteOf(reply, language.strings))
+    if (news === '' || !isOpen) return
+    waiting.current = `${waiting.current} ${news}`.trim()
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined
+      setWords(waiting.current)
+      waiting.current = ''
+    }, PACE_MS)
+  }, [last, language, isOpen])
+
+  return (
+    <div className="unseen" role="status" aria-live="polite">
+      {words}
+    </div>
+  )
+}
+
+interface Said {
+  id: string
+  length: number
+  note: string
+}
+
+/** What has not been told yet of that reply; a reply that was there from the start is not told. */
+function newsOf(reply: Reply, said: Said, noteFor: (reply: Reply) => string): string {
+  const text = textOf(reply)
+  if (said.id !== reply.id) {
+    Object.assign(said, { id: reply.id, length: reply.status === 'streaming' ? 0 : text.length, note: '' })
+    if (reply.status !== 'streaming') return ''
+  }
+  const { sentences, end } = takeSentences(text, said.length, reply.status !== 'streaming')
+  said.length = end
+  const note = noteFor(reply)
+  const isNews = note !== said.note
+  said.note = note
+  return isNews ? `${sentences} ${note}`.trim() : sentences
+}
+
+function noteOf(reply: Reply, strings: ReturnType<typeof useFrame>['language']['strings']): string {
+  if (reply.failure !== undefined) return strings.failures[reply.failure.code]
+  if (reply.status === 'stopped') return strings.stopped
+  if (reply.status === 'done') return strings.answerReady
+  const asking = reply.rounds.at(-1)?.calls.find(({ status }) => status === 'asking')
+  if (asking === undefined) return ''
+  return fill(strings.tool.asking, { name: asking.title ?? titleOf(undefined, asking.name) })
+}

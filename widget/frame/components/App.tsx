@@ -1,0 +1,47 @@
+/** The window: header, conversation, input. */
+import { useEffect, useMemo, useSyncExternalStore } from 'react'
+import { Frame } from '../frame-context.ts'
+import type { MarkdownParser } from '../markdown/parser.ts'
+import type { Session } from '../session.ts'
+import { applyLanguage, applyTheme } from '../theme/apply-theme.ts'
+import { Announcer } from './Announcer.tsx'
+import { Composer } from './Composer.tsx'
+import { Conversation } from './Conversation.tsx'
+import { Header } from './Header.tsx'
+
+export function App({ session, parser }: { session: Session; parser: MarkdownParser }) {
+  const state = useSyncExternalStore(session.store.subscribe, session.store.get)
+  const { options, agent, language, conversation } = state
+  const frame = useMemo(() => ({ session, parser, language }), [session, parser, language])
+  const title = options?.title || agent?.title || agent?.name || language.strings.defaultTitle
+
+  useEffect(() => applyLanguage(document.documentElement, language, title), [language, title])
+  useEffect(
+    () => (options === undefined ? undefined : applyTheme(document.documentElement, options)),
+    [options],
+  )
+  useEffect(() => closeOnEscape(session), [session])
+
+  if (options === undefined) return null
+  return (
+    <Frame.Provider value={frame}>
+      <div className="window">
+        <Header title={title} state={state} />
+        <Conversation state={state} />
+        <Composer state={state} />
+        <Announcer conversation={conversation} isOpen={state.isOpen} />
+      </div>
+    </Frame.Provider>
+  )
+}
+
+/** What lies above the window (a menu, a question) takes the key for itself. */
+function closeOnEscape(session: Session): () => void {
+  function onKeyDown(event: KeyboardEvent): void {
+    if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing) return
+    if (document.querySelector('dialog[open]') !== null) return
+    if (session.store.get().options?.isInline === false) session.close()
+  }
+  document.addEventListener('keydown', onKeyDown)
+  return () => document.removeEventListener('keydown', onKeyDown)
+}

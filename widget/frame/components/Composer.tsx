@@ -1,0 +1,113 @@
+/** Where the person writes. */
+import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from 'react'
+import type { AppState } from '../app-state.ts'
+import { findStreaming } from '../conversation/state.ts'
+import { useFrame } from '../frame-context.ts'
+import { SendIcon, StopIcon } from '../lib/icons.tsx'
+import { fill } from '../strings/strings.ts'
+import { FailureNote } from './FailureNote.tsx'
+
+/** In UTF-16 code units; much more is no message a person reads over. */
+const MOST_LENGTH = 32_000
+/** From here on it is shown how much is left. */
+const NEAR_LENGTH = 28_000
+
+export function Composer({ state }: { state: AppState }) {
+  const { session, language } = useFrame()
+  const { strings } = language
+  const [text, setText] = useState('')
+  const area = useRef<HTMLTextAreaElement>(null)
+  const id = useId()
+  const isStreaming = findStreaming(state.conversation) !== undefined
+  const isTooLong = text.length > MOST_LENGTH
+  const canSend = text.trim() !== '' && !isTooLong && !isStreaming && state.blocked === undefined
+
+  useGrowth(area, text)
+  useEffect(() => {
+    if (state.focusCount > 0) area.current?.focus()
+  }, [state.focusCount])
+
+  function send(): void {
+    if (canSend && session.send(text.trim())) setText('')
+  }
+
+  function onKeyDown(event: KeyboardEvent): void {
+    // While a word is being composed, Enter chooses it. Some browsers say so by the code alone.
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing || event.keyCode === 229)
+      return
+    event.preventDefault()
+    send()
+  }
+
+  return (
+    <footer className="composer">
+      {!state.isOnline && <p className="offline">{strings.offlineNotice}</p>}
+      {state.notice !== undefined && <FailureNote failure={state.notice} />}
+      <form
+        className="input"
+        onSubmit={(event) => {
+          event.preventDefault()
+          send()
+        }}
+      >
+        <textarea
+          ref={area}
+          rows={1}
+          // An empty input reads as the window does, with its placeholder.
+          dir={text === '' ? undefined : 'auto'}
+          value={text}
+          aria-label={strings.messageLabel}
+          aria-describedby={text.length > NEAR_LENGTH ? id : undefined}
+          aria-invalid={isTooLong}
+          placeholder={state.options?.placeholder || strings.placeholder}
+          disabled={state.blocked !== undefined}
+          enterKeyHint="send"
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        <MainButton isStreaming={isStreaming} canSend={canSend} />
+      </form>
+      {text.length > NEAR_LENGTH && <Length id={id} length={text.length} isTooLong={isTooLong} />}
+    </footer>
+  )
+}
+
+/** One button that changes, so that the focus stays on it. */
+function MainButton({ isStreaming, canSend }: { isStreaming: boolean; canSend: boolean }) {
+  const { session, language } = useFrame()
+  const name = isStreaming ? language.strings.stop : language.strings.send
+  return (
+    <button
+      type={isStreaming ? 'button' : 'submit'}
+      className="main-button"
+      aria-label={name}
+      title={name}
+      aria-disabled={!isStreaming && !canSend}
+      onClick={isStreaming ? session.stop : undefined}
+    >
+      {isStreaming ? <StopIcon /> : <SendIcon />}
+    </button>
+  )
+}
+
+function Length({ id, length, isTooLong }: { id: string; length: number; isTooLong: boolean }) {
+  const { tag, strings } = useFrame().language
+  const number = new Intl.NumberFormat(tag)
+  const words = isTooLong ? strings.tooLongInput : strings.charactersUsed
+  return (
+    <p id={id} className="length" data-too-long={isTooLong}>
+      {fill(words, { count: number.format(length), limit: number.format(MOST_LENGTH) })}
+    </p>
+  )
+}
+
+/** As high as its text, up to what the style allows. */
+function useGrowth(area: React.RefObject<HTMLTextAreaElement | null>, text: string): void {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
+  useLayoutEffect(() => {
+    const { current } = area
+    if (current === null || CSS.supports('field-sizing', 'content')) return
+    current.style.height = 'auto'
+    current.style.height = `${current.scrollHeight}px`
+  }, [area, text])
+}

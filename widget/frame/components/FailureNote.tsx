@@ -1,0 +1,39 @@
+/** Tells what went wrong, and offers what helps. */
+import { useEffect, useState } from 'react'
+import { type Failure, isLasting } from '../failure.ts'
+import { useFrame } from '../frame-context.ts'
+import { WarnIcon } from '../lib/icons.tsx'
+import { fill, secondsIn } from '../strings/strings.ts'
+
+export function FailureNote({ failure, canRetry = false }: { failure: Failure; canRetry?: boolean }) {
+  const { session, language } = useFrame()
+  const { failures, retry } = language.strings
+  const secondsLeft = useSecondsUntil(failure.retryAtMs)
+  const text =
+    secondsLeft > 0
+      ? fill(failures.rate_limited_wait, { wait: secondsIn(language, secondsLeft) })
+      : failures[failure.code]
+  return (
+    <div className="failure">
+      <WarnIcon />
+      <p>{text}</p>
+      {canRetry && !isLasting(failure) && (
+        <button type="button" className="button" disabled={secondsLeft > 0} onClick={session.retry}>
+          {retry}
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** Whole seconds, rounded up; 0 when the time has come. */
+function useSecondsUntil(timeMs: number | undefined): number {
+  const [nowMs, setNowMs] = useState(Date.now)
+  const leftMs = timeMs === undefined ? 0 : timeMs - nowMs
+  useEffect(() => {
+    if (leftMs <= 0) return
+    const timer = setTimeout(() => setNowMs(Date.now()), leftMs % 1000 || 1000)
+    return () => clearTimeout(timer)
+  }, [leftMs])
+  return Math.max(0, Math.ceil(leftMs / 1000))
+}

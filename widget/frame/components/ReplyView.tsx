@@ -1,0 +1,61 @@
+/** A reply: its text, the tools it used, what went wrong, and what can be done with it. */
+import { memo } from 'react'
+import { type Reply, textOf } from '../conversation/state.ts'
+import { useFrame } from '../frame-context.ts'
+import { Markdown } from '../markdown/Markdown.tsx'
+import { FailureNote } from './FailureNote.tsx'
+import { ReplyActions } from './ReplyActions.tsx'
+import { ToolCallView } from './ToolCallView.tsx'
+
+export const ReplyView = memo(function ReplyView({ reply, isNewest }: { reply: Reply; isNewest: boolean }) {
+  const { strings } = useFrame().language
+  const { rounds, status, failure } = reply
+  const hasText = textOf(reply) !== ''
+  return (
+    <article className="entry reply" aria-busy={status === 'streaming'}>
+      <h2 className="unseen">{strings.assistantSaid}</h2>
+      {rounds.map((round, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rounds are only ever added at the end
+        <RoundView key={index} round={round} />
+      ))}
+      {isWaiting(reply) && <Dots label={strings.thinking} />}
+      {status === 'stopped' && <p className="aside">{strings.stopped}</p>}
+      {failure !== undefined && <FailureNote failure={failure} canRetry={isNewest} />}
+      {status !== 'streaming' && (hasText || isNewest) && (
+        <ReplyActions text={textOf(reply)} canRegenerate={isNewest && failure === undefined} />
+      )}
+    </article>
+  )
+})
+
+const RoundView = memo(function RoundView({ round }: { round: Reply['rounds'][number] }) {
+  const { parser } = useFrame()
+  return (
+    <>
+      {round.text !== '' && (
+        <div className="prose">
+          <Markdown text={round.text} parser={parser} />
+        </div>
+      )}
+      {round.calls.map((call) => (
+        <ToolCallView key={call.id} call={call} />
+      ))}
+    </>
+  )
+})
+
+/** Nothing moves: the person is shown that something will come. */
+function isWaiting({ status, rounds }: Reply): boolean {
+  const last = rounds.at(-1)
+  return status === 'streaming' && last?.text === '' && last.calls.length === 0
+}
+
+function Dots({ label }: { label: string }) {
+  return (
+    <p className="dots" role="img" aria-label={label}>
+      <span />
+      <span />
+      <span />
+    </p>
+  )
+}

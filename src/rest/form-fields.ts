@@ -37,12 +37,12 @@ function toValue(text: string): unknown {
 }
 
 /**
- * The name as it was sent. Browsers and the official clients write a quote as `%22`, which the parser leaves so; what they
- * write for line breaks stays as it is, for a name has none. The parser has taken off the folders before it, as RFC 7578, 4.2
- * asks for.
+ * The name as it was sent, without the folders before it (RFC 7578, 4.2). Browsers and the official clients write a quote as
+ * `%22`; their escapes for line breaks stay as they are, because a name has none.
  */
 export function toFilename(sent: string | undefined): string {
-  return sent?.replaceAll('%22', '"') || 'unnamed'
+  const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
+  return name === '' || name === '.' || name === '..' ? 'unnamed' : name
 }
 
 /** The failure for a form that is not as it should be, naming the part at fault. */

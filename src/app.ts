@@ -68,6 +68,9 @@ export function createApp(options: AppOptions): App {
   const pages = createPages(options, (request) => arrivals.get(request) as Arrival)
 
   function listener(request: IncomingMessage, response: ServerResponse): void {
+    // Before and after an operation listens, too, an error of a request's own streams ends this request and not the process.
+    request.on('error', () => {})
+    response.on('error', () => response.destroy())
     toOriginForm(request)
     const bearer = bearerOf(request)
     const requestId = requestIdOf(request)

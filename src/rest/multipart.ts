@@ -126,26 +126,29 @@ class FormParts {
     })
     this.partCount += 1
     if (this.partCount > MAX_FIELDS + 1) this.stop(tooManyFields())
-    // The parser is still busy with its chunk after the form was refused.
-    if (this.stopping.signal.aborted) part.resume()
-    else part.once('header', (header: PartHeader) => this.open(part, header))
+    // The parser goes on only once every part of its chunk has been read, one without an end to its headers as well.
+    part.resume()
+    const refuse = () => this.stop(notAForm())
+    part.once('end', refuse)
+    part.once('header', (header: PartHeader) => this.open(part.off('end', refuse), header))
   }
 
   private open(part: Readable, header: PartHeader): void {
+    // The parser is still busy with its chunk after the form was refused.
+    if (this.stopping.signal.aborted) return
     try {
       const head = readPartHead(header)
-      if (head === undefined) part.resume()
-      else if (head.name === FILE_PART) this.openFile(part, head)
+      if (head === undefined) return
+      if (head.name === FILE_PART) this.openFile(part, head)
       else this.openField(part, head)
     } catch (failure) {
       this.stop(failure)
-      part.resume()
     }
   }
 
   private openFile(part: Readable, { filename }: PartHead): void {
     if (this.file !== undefined) throw badPart('there is more than one', FILE_PART)
-    this.file = part
+    this.file = part.pause()
     this.storing.start(part, filename, this.request).catch((failure) => this.stop(failure))
   }
 

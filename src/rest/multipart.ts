@@ -93,6 +93,7 @@ async function readParts(
     const signal = AbortSignal.any([options.signal, stopping.signal])
     const maxBodyBytes = options.limit.maxBytes + MAX_BYTES_BESIDE
     await feed(request, parser, storing, { ...options, maxBodyBytes, signal })
+    if (parts.headlessCount > 0) throw notAForm()
     return { file: await storing.file, entries: parts.entries }
   } catch (failure) {
     stopping.abort(failure)
@@ -108,6 +109,8 @@ class FormParts {
   private readonly request: IncomingMessage
   private readonly storing: Storing
   private readonly stopping: AbortController
+  /** Parts without an end to their headers. */
+  headlessCount = 0
   private partCount = 0
   private fieldCount = 0
   private file: Readable | undefined
@@ -128,9 +131,11 @@ class FormParts {
     if (this.partCount > MAX_FIELDS + 1) this.stop(tooManyFields())
     // The parser goes on only once every part of its chunk has been read, one without an end to its headers as well.
     part.resume()
-    const refuse = () => this.stop(notAForm())
-    part.once('end', refuse)
-    part.once('header', (header: PartHeader) => this.open(part.off('end', refuse), header))
+    this.headlessCount += 1
+    part.once('header', (header: PartHeader) => {
+      this.headlessCount -= 1
+      this.open(part, header)
+    })
   }
 
   private open(part: Readable, header: PartHeader): void {

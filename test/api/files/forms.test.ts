@@ -219,7 +219,6 @@ describe('a name', () => {
     ['with Windows’ folders before it', 'C:\\fakepath\\a.txt', 'a.txt'],
     ['that is a folder', '..', 'unnamed'],
     ['that is empty', '', 'unnamed'],
-    ['with a surrogate on its own', Buffer.from('a\u0000b', 'latin1').fill('\xed\xa0\x80', 1, 2), 'a\uFFFDb'],
   ])('%s is kept', async (_what, sent, kept) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart('x', sent), purpose])
@@ -251,6 +250,7 @@ describe('a name', () => {
     ['with a tab', 'filename="a\tb"'],
     ['with hidden line breaks', "filename*=UTF-8''a%0D%0Ab"],
     ['that is no Unicode', "filename*=utf-16le''a%00%00%D8"],
+    ['in an unknown charset', "filename*=x-unknown''a"],
   ])('%s is refused', async (_what, parameters) => {
     const { app, dataDir } = await startKept()
     const { status, body } = await upload(app, [
@@ -258,6 +258,19 @@ describe('a name', () => {
       purpose,
     ])
     expect([status, body.error.param]).toEqual([400, 'file'])
+    expect(await listStored(dataDir)).toEqual(nothing)
+  })
+
+  test.each([
+    ['a file name', filePart('x', Buffer.from('a\xe9.txt', 'latin1')), 'file'],
+    ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
+    ['a value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
+    ['a field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
+  ] as const)('is refused when %s is not valid UTF-8', async (_what, part, param) => {
+    const { app, dataDir } = await startKept()
+    const { status, body } = await upload(app, [part, filePart(), purpose])
+    expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
+    expect(body.error.message).toContain('is not valid text')
     expect(await listStored(dataDir)).toEqual(nothing)
   })
 

@@ -1,6 +1,6 @@
 /** Keeps a reply that ioredis cannot handle from ending the process. */
+import { createRequire } from 'node:module'
 import type { Redis } from 'ioredis'
-import handlers from 'ioredis/built/DataHandler.js'
 
 const guarded = new WeakSet<object>()
 
@@ -13,22 +13,28 @@ interface Handler {
   readonly redis: Redis
 }
 
+interface Prototype {
+  dispatch(this: Handler, handle: () => void): void
+}
+
+const require = createRequire(import.meta.url)
+const handlers: {
+  readonly default: { readonly prototype: Prototype }
+} = require('ioredis/built/DataHandler.js')
+
 /**
- * ioredis 6 throws what a reply of an unexpected shape makes it throw (null for a subscription, a push without a type) in a tick of its
- * own, where nothing can catch it. Clients that are not ours keep that behaviour. Replicas tests fail when a version of ioredis
- * handles replies elsewhere.
+ * ioredis rethrows what a reply of an unexpected shape makes it throw (null for a subscription, a push without a type) in a tick of its
+ * own, where nothing can catch it. Clients that are not ours keep that behaviour. This is why package.json names one version of ioredis.
  */
 const { prototype } = handlers.default
-const dispatch: unknown = Reflect.get(prototype, 'dispatch')
-if (typeof dispatch === 'function') {
-  Reflect.set(prototype, 'dispatch', function dispatchGuarded(this: Handler, handle: () => void): void {
-    const { redis } = this
-    if (!guarded.has(redis)) return void Reflect.apply(dispatch, this, [handle])
-    try {
-      handle()
-    } catch (error) {
-      redis.emit('error', error)
-      redis.disconnect(true)
-    }
-  })
+const { dispatch } = prototype
+prototype.dispatch = function dispatchGuarded(handle) {
+  const { redis } = this
+  if (!guarded.has(redis)) return dispatch.call(this, handle)
+  try {
+    handle()
+  } catch (error) {
+    redis.emit('error', error)
+    redis.disconnect(true)
+  }
 }

@@ -41,7 +41,6 @@ test.each<[what: string, bytes: Buffer]>([
   ['a notification without a body', toMessage('A')],
   ['a row with a negative number of columns', toMessage('D', [255, 255, 0])],
   ['a row description that is too short', toMessage('T', [0, 9, 65])],
-  ['an answer of another protocol', Buffer.from('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n')],
 ])('a statement fails after %s', async (_what, bytes) => {
   const pool = createPool(await startGarbage(bytes), pino({ level: 'silent' }))
   onTestFinished(() => pool.end())

@@ -2,6 +2,7 @@
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { type Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
+import { GuardedSocket } from './guarded-socket.ts'
 import { isFromServer, toDatabaseError } from './postgres-errors.ts'
 import { createPulse, type Pulse } from './postgres-pulse.ts'
 import type { Tables } from './tables.ts'
@@ -66,6 +67,7 @@ export function toClientConfig(
     fallback_application_name: 'parley',
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     keepAlive: true,
+    stream: () => new GuardedSocket(),
     types: { getTypeParser },
   }
 }

@@ -1,13 +1,14 @@
 /** The typed door's procedures: how an operation record runs under tRPC, and how its failures look there. */
 import { initTRPC, TRPCError } from '@trpc/server'
-import superjson, { type SuperJSONResult } from 'superjson'
 import { ZodError, z } from 'zod'
 import { reasons, ServiceError, toServiceError } from '../errors.ts'
 import { JsonBytes } from './answer.ts'
 import { authorize } from './authorize.ts'
 import type { CallContext } from './context.ts'
+import { fromEnvelope, toEnvelope } from './envelope.ts'
 import { toInvalidValue } from './invalid-value.ts'
 import type { AnyOperation, OperationMeta } from './op.ts'
+import { readTypedInput } from './typed-input.ts'
 
 /** tRPC copies the fields of its context about, so the call travels in one. */
 export interface RpcContext {
@@ -21,8 +22,8 @@ const t = initTRPC
   .meta<OperationMeta>()
   .create({
     transformer: {
-      input: { serialize: superjson.serialize, deserialize: deserializeInput },
-      output: superjson,
+      input: { serialize: toEnvelope, deserialize: readTypedInput },
+      output: { serialize: toEnvelope, deserialize: fromEnvelope },
     },
     isDev: false,
     // A quiet stream is kept open through proxies that close silent connections.
@@ -106,14 +107,4 @@ export function toRpcFailure(error: TRPCError): ServiceError {
     default:
       return new ServiceError('invalid_value', 'The request is not a valid call.')
   }
-}
-
-/**
- * An input as its sender's superjson meant it, with nothing in it that JSON could not hold: the REST door takes no more, and
- * what goes on to a backend is JSON. What came without its envelope is null, which no operation takes.
- */
-function deserializeInput(sent: SuperJSONResult | null): unknown {
-  if (typeof sent !== 'object' || sent === null || !('json' in sent)) return null
-  const input = superjson.deserialize(sent)
-  return sent.meta === undefined || input === undefined ? input : JSON.parse(JSON.stringify(input))
 }

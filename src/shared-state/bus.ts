@@ -5,14 +5,22 @@
  * whoever writes into one is to stop (why, and its id), that they heard it (its id), that somebody does no longer (its id), and that there
  * are jobs to be done.
  */
-export type Topic = 'forget' | 'artifact' | 'stop-upload' | 'upload-stopping' | 'upload-ended' | 'jobs'
+export const topics = [
+  'forget',
+  'artifact',
+  'stop-upload',
+  'upload-stopping',
+  'upload-ended',
+  'jobs',
+] as const
+export type Topic = (typeof topics)[number]
 
 export interface Bus {
   /** Whether there can be anybody who hears it. */
   readonly reachesOthers: boolean
   /** Tells all others soon, as long as they can be reached; it never throws and nobody waits for it. */
   publish(topic: Topic, text?: string): void
-  /** Calls the listener with what the others tell; one's own words are not among that. */
+  /** Calls the listener with what the others tell; one's own words are not among that. What it throws is logged, and the message dropped. */
   subscribe(topic: Topic, listener: (text: string) => void): void
   /** Calls the listener whenever something may have been missed. */
   onGap(listener: () => void): void

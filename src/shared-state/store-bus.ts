@@ -1,6 +1,7 @@
 /** A bus through a store: gathers what is to be told while the last message is on its way, and hears what the others tell. */
 import { z } from 'zod'
-import type { Bus, Topic } from './bus.ts'
+import type { Deps } from '../deps.ts'
+import { type Bus, type Topic, topics } from './bus.ts'
 import type { Hearing } from './common-store.ts'
 
 /** Says that whoever speaks has said something before that nobody heard. */
@@ -8,6 +9,10 @@ const LOST = 'lost'
 
 /** PostgreSQL takes no longer message than 8,000 bytes. */
 const MESSAGE_BYTES = 7_000
+
+/** Reasons to drop a message that are logged, and characters of its topic. */
+const MAX_LOGGED = 50
+const MAX_LOGGED_TOPIC = 40
 
 /** Who speaks, and each topic with its text. */
 const Message = z.tuple([z.string(), z.array(z.tuple([z.string(), z.string()]))])
@@ -20,7 +25,12 @@ export interface StoreBus extends Bus {
 }
 
 /** `speaker` is nobody else's name; `send` resolves with whether a text is on its way: else it is lost. */
-export function createStoreBus(speaker: string, send: (text: string) => Promise<boolean>): StoreBus {
+export function createStoreBus(
+  speaker: string,
+  send: (text: string) => Promise<boolean>,
+  log: Deps['log'],
+): StoreBus {
+  const drop = createDropLog(log)
   const listeners = new Map<string, ((text: string) => void)[]>()
   const gapListeners: (() => void)[] = []
   /** The same twice is told once. */
@@ -44,7 +54,16 @@ export function createStoreBus(speaker: string, send: (text: string) => Promise<
   }
 
   function missed(): void {
-    for (const listener of gapListeners) listener()
+    for (const listener of gapListeners) call(LOST, listener, '')
+  }
+
+  /** The caller is an event of a connection, where an error that is thrown would end the process. */
+  function call(topic: string, listener: (text: string) => void, text: string): void {
+    try {
+      listener(text)
+    } catch (error) {
+      drop(topic, error instanceof Error ? error.message : String(error))
+    }
   }
 
   return {
@@ -62,14 +81,31 @@ export function createStoreBus(speaker: string, send: (text: string) => Promise<
     hearing: {
       onMessage(text) {
         const message = parseMessage(text)
-        if (message === undefined || message[0] === speaker) return
+        if (message === undefined) return drop('', 'it is not a message of Parley')
+        if (message[0] === speaker) return
         for (const [topic, content] of message[1]) {
           if (topic === LOST) missed()
-          for (const listener of listeners.get(topic) ?? []) listener(content)
+          else if (!isKnown(topic)) drop(topic, 'this version does not know its topic')
+          for (const listener of listeners.get(topic) ?? []) call(topic, listener, content)
         }
       },
       onGap: missed,
     },
+  }
+}
+
+function isKnown(topic: string): boolean {
+  return topics.some((known) => known === topic)
+}
+
+/** Logs why a message was dropped, once for each reason: a replica of another version may send it every second. */
+function createDropLog(log: Deps['log']): (topic: string, reason: string) => void {
+  const logged = new Set<string>()
+  return (topic, reason) => {
+    const name = `${topic.slice(0, MAX_LOGGED_TOPIC)}: ${reason}`
+    if (logged.has(name) || logged.size >= MAX_LOGGED) return
+    logged.add(name)
+    log.warn({ topic: topic.slice(0, MAX_LOGGED_TOPIC), reason }, 'dropped a message from another replica')
   }
 }
 
@@ -86,7 +122,6 @@ function takeSome(untold: Set<string>): string[] {
   return some
 }
 
-/** Whatever else somebody says there is not for us. */
 function parseMessage(text: string): z.infer<typeof Message> | undefined {
   try {
     return Message.safeParse(JSON.parse(text)).data

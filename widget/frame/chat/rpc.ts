@@ -1,7 +1,7 @@
 /** The typed door of the frame's own server. Decision: 11; measurements.md 4. */
 import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
-import superjson from 'superjson'
 import type { ChatChunk, ChatRequest } from '../../../src/chat/schema.ts'
+import { clientTransformer } from '../../../src/rpc/envelope.ts'
 import type { AppRouter } from '../../../src/rpc/router.ts'
 import { ChatFailure } from '../failure.ts'
 import { pacedFetch } from './paced-fetch.ts'
@@ -14,7 +14,7 @@ export function createRpcTransport(apiKey: string): Transport {
     links: [
       httpBatchStreamLink({
         url: '/trpc',
-        transformer: superjson,
+        transformer: clientTransformer,
         headers: { Authorization: `Bearer ${apiKey}` },
         maxItems: 1,
         fetch: pacedFetch as typeof fetch,

@@ -8,8 +8,10 @@ export const boundElsewhere = z.registry<{ readonly by: string }>()
 const MAX_LABEL = 1024
 /** Longest id: some providers carry signatures inside the ids of tool calls. */
 const MAX_ID = 65_536
-/** Longest id of a thing of this server. */
-const MAX_REFERENCE = 300
+/** Longest id in a path or a query: as long as a request target, so that an id of any length is an unknown one. */
+const MAX_REFERENCE = 8192
+/** Longest id of a model in a body. */
+const MAX_MODEL_ID = 300
 
 /** Content such as a base64 image: as long as the limit of the body allows. */
 export function longText() {
@@ -35,9 +37,14 @@ export function foreignId() {
   return z.string().max(MAX_ID)
 }
 
-/** The id of an agent, a file, a key or a model. */
+/** The id of something that this server may or may not have: an agent, a file, a key. */
 export function reference() {
   return z.string().max(MAX_REFERENCE)
+}
+
+/** The id of a model, as a body names it. */
+export function modelId() {
+  return z.string().min(1).max(MAX_MODEL_ID)
 }
 
 /** A record with at most `mostKeys` keys, which are counted before any of them is looked at. */

@@ -38,7 +38,10 @@ function listUnbounded(schema: z.core.$ZodType, path: string, seen = new Set<z.c
     case 'record':
       return [...own, ...walk(def.keyType, '{key}'), ...walk(def.valueType, '{}')]
     case 'object':
-      return Object.entries(def.shape).flatMap(([name, field]) => walk(field, `.${name}`))
+      return [
+        ...Object.entries(def.shape).flatMap(([name, field]) => walk(field, `.${name}`)),
+        ...(def.catchall === undefined ? [] : walk(def.catchall, '.*')),
+      ]
     case 'union':
       return def.options.flatMap((option, index) => walk(option, `|${index}`))
     case 'intersection':
@@ -86,7 +89,8 @@ test('finds what is not bounded', () => {
     record: z.record(label(), z.strictObject({ name: z.string() })).optional(),
     checked: z.preprocess((value) => value, z.string().regex(/^a+$/)),
     lazy: z.lazy(() => z.string()),
-    fine: z.tuple([z.string()]).optional(),
+    tuple: z.tuple([z.string()]).optional(),
+    rest: z.object({}).catchall(z.string()),
   })
   expect(listUnbounded(schema, 'x')).toEqual([
     'x.list: array',
@@ -95,7 +99,8 @@ test('finds what is not bounded', () => {
     'x.record{}.name: string',
     'x.checked: string',
     'x.lazy: unknown kind lazy',
-    'x.fine: unknown kind tuple',
+    'x.tuple: unknown kind tuple',
+    'x.rest.*: string',
   ])
 })
 

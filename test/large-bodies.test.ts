@@ -116,7 +116,7 @@ describe('a body with an agent key', () => {
   test.each(limits)('may hold %s', async (_, env, bytes) => {
     const app = await startApp(env)
     const { agent_key: key } = await app.createAgent()
-    const options = { key, headers: json }
+    const options = { key, headers: { ...json, 'trpc-accept': 'application/jsonl' } }
     const error = { type: 'invalid_request_error', code: 'too_large' }
     expect(await app.call('POST', CHAT, { ...options, body: chatOf(bytes) })).toMatchObject({ status: 200 })
     const refused = await app.call('POST', CHAT, { ...options, body: chatOf(bytes + 1) })

@@ -58,7 +58,7 @@ export const AgentVersionReference = z.strictObject({
         z.int().min(1, wrongVersion),
         z
           .string()
-          .max(9)
+          .max(9, wrongVersion)
           .regex(/^[1-9]\d{0,8}$/)
           .transform(Number),
       ],

@@ -1,6 +1,6 @@
 /** The wire shapes of chat: what is checked of a request, and what completions and chunks look like. */
 import { z } from 'zod'
-import { foreignId, jsonObject, label, reference } from '../schema-bounds.ts'
+import { foreignId, jsonObject, label, modelId } from '../schema-bounds.ts'
 
 /** Security: 2.5. */
 export const MAX_MESSAGES = 2048
@@ -99,7 +99,7 @@ const flag = z.boolean().nullish()
  */
 export const ChatRequest = z
   .looseObject({
-    model: reference().min(1).nullish(),
+    model: modelId().nullish(),
     messages: z.array(ChatMessage).min(1).max(MAX_MESSAGES),
     temperature: z.number().min(0).max(2).nullish(),
     top_p: z.number().min(0).max(1).nullish(),

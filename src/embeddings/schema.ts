@@ -1,6 +1,6 @@
 /** The wire shapes of embeddings: what is checked of a request, and what the list of vectors looks like. */
 import { z } from 'zod'
-import { label, longText, reference } from '../schema-bounds.ts'
+import { label, longText, modelId } from '../schema-bounds.ts'
 
 /** Security: 2.5. */
 const MAX_INPUTS = 2048
@@ -27,7 +27,7 @@ const input = z
  */
 export const EmbeddingsRequest = z
   .looseObject({
-    model: reference().min(1).nullish(),
+    model: modelId().nullish(),
     // The union would make an issue of each wrong token, in each of its branches.
     input: z.preprocess((value, context) => {
       const message = findExcess(value)

@@ -27,8 +27,12 @@ function mostSpecific(issues: readonly Issue[]): Issue {
   const deepest = branches.reduce((best, issue) => (issue.path.length > best.path.length ? issue : best))
   if (deepest.path.length > 0) return { ...deepest, path: [...first.path, ...deepest.path] }
   // A value that is too long is of the kind that its branch takes.
-  const tooLong = branches.find(({ code, path }) => code === 'too_big' && path.length === 0)
+  const tooLong = branches.find(isTooLong)
   return tooLong === undefined ? first : { ...tooLong, path: first.path }
+}
+
+function isTooLong(issue: Issue): boolean {
+  return issue.code === 'too_big' && ['array', 'string'].includes(issue.origin)
 }
 
 /** `messages[2].tool_call_id` */

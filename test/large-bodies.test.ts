@@ -99,10 +99,12 @@ test('accepts embeddings of 2048 token arrays and of 524,288 tokens', async () =
 })
 
 describe('a body with an agent key', () => {
-  const chatOf = (bytes: number) => {
-    const [start, end] = ['{"messages":[{"role":"user","content":"', '"}]}']
-    return start + 'a'.repeat(bytes - start.length - end.length) + end
-  }
+  const fill = (start: string, end: string, bytes: number) =>
+    start + 'a'.repeat(bytes - start.length - end.length) + end
+  const chatOf = (bytes: number) => fill('{"messages":[{"role":"user","content":"', '"}]}', bytes)
+  /** A call of the typed door for an agent that is not the caller. */
+  const callOf = (bytes: number) =>
+    fill('{"json":{"model":"agent/other","messages":[{"role":"user","content":"', '"}]}}', bytes)
   const limits: [string, Record<string, string>, number][] = [
     ['2 MiB by default', {}, 2_097_152],
     ['the configured limit', { PARLEY_MAX_BODY_BYTES_AGENT: '65536' }, 65_536],
@@ -116,16 +118,15 @@ describe('a body with an agent key', () => {
   test.each(limits)('may hold %s', async (_, env, bytes) => {
     const app = await startApp(env)
     const { agent_key: key } = await app.createAgent()
-    const options = { key, headers: { ...json, 'trpc-accept': 'application/jsonl' } }
+    const options = { key, headers: json }
     const error = { type: 'invalid_request_error', code: 'too_large' }
     expect(await app.call('POST', CHAT, { ...options, body: chatOf(bytes) })).toMatchObject({ status: 200 })
     const refused = await app.call('POST', CHAT, { ...options, body: chatOf(bytes + 1) })
     expect(refused).toMatchObject({ status: 413, body: { error } })
     expect(refused.body.error.message).toContain(`${bytes} bytes`)
-    const envelope = '{"json":}'.length
-    const call = (size: number) => `{"json":${chatOf(size - envelope)}}`
-    expect((await app.call('POST', '/trpc/chat.stream', { ...options, body: call(bytes) })).status).toBe(200)
-    expect(await app.call('POST', '/trpc/chat.stream', { ...options, body: call(bytes + 1) })).toMatchObject({
+    const typed = '/trpc/chat.stream'
+    expect((await app.call('POST', typed, { ...options, body: callOf(bytes) })).status).toBe(403)
+    expect(await app.call('POST', typed, { ...options, body: callOf(bytes + 1) })).toMatchObject({
       status: 413,
       body: { error: { json: { data: { reason: 'too_large' } } } },
     })

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type Page, type PageQuery, readPage } from '../db/page.ts'
 import { type Deps, unixSeconds } from '../deps.ts'
+import { reference } from '../schema-bounds.ts'
 import { artifactNotFound } from './artifacts.ts'
 import { type ListedArtifactRow, listArtifactPage } from './listing-store.ts'
 import { ArtifactStatus, renderStatus } from './schema.ts'
@@ -9,7 +10,7 @@ import { findArtifact, isUpload } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' }),
-  after: z.string().optional().meta({ description: 'The id of an entry: only older ones.' }),
+  after: reference().optional().meta({ description: 'The id of an entry: only older ones.' }),
 })
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })

@@ -1,5 +1,6 @@
 /** The wire shapes of artifacts, and how one is rendered into them. */
 import { z } from 'zod'
+import { label } from '../schema-bounds.ts'
 import { artifactKinds } from './kinds.ts'
 import type { Reservation } from './reserve.ts'
 import type { ArtifactView } from './status.ts'
@@ -14,7 +15,7 @@ export const ArtifactReference = z.object({
 
 /** Decision: 9 (Beyond polling). */
 export const ArtifactStatusQuery = ArtifactReference.extend({
-  prefer: z.string().optional().meta({
+  prefer: label().optional().meta({
     description: 'With `wait=N` (seconds, 30 at most) the answer is held back until it is another.',
   }),
 })

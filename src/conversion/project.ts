@@ -1,7 +1,7 @@
 /** Looks through a project: JSON or a ZIP archive, which is served as it is if nothing is wrong with it. Runs in the worker alone. */
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat } from 'node:fs/promises'
-import { depthOf } from '../json-depth.ts'
+import { depthOf } from '../json-outline.ts'
 import { assertArchive } from './archive.ts'
 import type { Outcome } from './job.ts'
 import { unconvertible } from './refusal.ts'

@@ -2,7 +2,7 @@
 import { defineOp } from '../rpc/op.ts'
 import { router } from '../rpc/trpc.ts'
 import { createEmbeddings } from './embeddings.ts'
-import { EmbeddingList, EmbeddingsRequest } from './schema.ts'
+import { EmbeddingList, EmbeddingsRequest, MAX_EMBEDDINGS_VALUES } from './schema.ts'
 
 export const embeddingsRouter = router({
   create: defineOp({
@@ -17,6 +17,7 @@ export const embeddingsRouter = router({
       errors: 'openai',
       callers: ['parent'],
       maxBodyBytes: ({ limits }) => limits.maxBodyBytes,
+      maxJsonValues: MAX_EMBEDDINGS_VALUES,
       failures: {
         404: 'There is no such model.',
         502: 'The backend refused.',

@@ -54,7 +54,8 @@ export function createRestDoor(deps: Deps, operations: readonly RestOperation[])
     await authorize(context, operation.wire)
     if (operation.wire.body === 'upload') return answerUpload(call, operation)
     askForBody(request, call.response)
-    return run(call, operation, await gatherInput(request, operation, params, deps))
+    const caller = operation.wire.callers.length === 0 ? undefined : context.caller
+    return run(call, operation, await gatherInput(request, operation, params, deps, caller))
   }
 
   /** The file lasts as long as the call, unless the operation keeps it. */

@@ -2,6 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Deps } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
+import type { Caller } from '../keys/schema.ts'
+import { largestBodyOf } from '../rpc/largest-body.ts'
 import { decodeUtf8, hasNoBody, mediaTypeOf, parseJson, readBody } from './bodies.ts'
 import type { RestOperation } from './routes.ts'
 
@@ -25,13 +27,14 @@ export async function gatherInput(
   operation: RestOperation,
   params: Readonly<Record<string, string>>,
   deps: Pick<Deps, 'config' | 'clock'>,
+  caller: Caller | undefined,
 ): Promise<unknown> {
   const { http, wire } = operation
   const fields: Record<string, unknown> = { ...headerFields(request, wire.headers), ...params }
   if (http.method === 'GET' || http.method === 'DELETE') {
     return { ...queryFields(request, wire.integers), ...fields }
   }
-  const body = await readInputBody(request, operation, deps)
+  const body = await readInputBody(request, operation, deps, caller)
   if (!isRecord(body)) return body
   for (const field of wire.ignoredFields ?? []) delete body[field]
   for (const param of [...Object.keys(params), ...Object.values(wire.headers ?? {})]) {
@@ -45,6 +48,7 @@ async function readInputBody(
   request: IncomingMessage,
   operation: RestOperation,
   { config, clock }: Pick<Deps, 'config' | 'clock'>,
+  caller: Caller | undefined,
 ): Promise<unknown> {
   const mediaType = mediaTypeOf(request)
   const format = operation.wire.body === 'definition' ? definitionFormats[mediaType] : undefined
@@ -55,14 +59,14 @@ async function readInputBody(
   const bytes = await readBody(
     request,
     {
-      maxBytes: operation.wire.maxBodyBytes?.(config) ?? MAX_JSON_BYTES,
+      maxBytes: largestBodyOf(config, caller, operation.wire.maxBodyBytes?.(config) ?? MAX_JSON_BYTES),
       totalMs: config.timings.bodyMs,
       idleMs: config.timings.bodyIdleMs,
     },
     clock,
   )
   if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
-  return bytes.length === 0 ? {} : parseJson(bytes)
+  return bytes.length === 0 ? {} : parseJson(bytes, operation.wire.maxJsonValues)
 }
 
 function isRecord(body: unknown): body is Record<string, unknown> {

@@ -5,11 +5,12 @@ import type { RequestHandler } from 'express'
 import type { Deps } from '../deps.ts'
 import { ServiceError, toServiceError } from '../errors.ts'
 import { OTHER } from '../observability/model-meters.ts'
-import { mediaTypeOf, parseJson, readBody } from '../rest/bodies.ts'
+import { MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '../rest/bodies.ts'
 import { errorHeaders } from '../rest/errors.ts'
 import { askForBody, toPairs } from '../rest/headers.ts'
 import { findCaller } from './authorize.ts'
 import { type Arrival, CallContext } from './context.ts'
+import { largestBodyOf } from './largest-body.ts'
 import { logFailure } from './log-failure.ts'
 import { assertOwnPage } from './own-page.ts'
 import { appRouter, listOperations } from './router.ts'
@@ -66,13 +67,13 @@ const namesForEverybody = new Set(
     .map(({ name }) => name),
 )
 
-const procedureNames = new Set(listOperations().map(({ name }) => name))
+const operations = new Map(listOperations().map(({ name, operation }) => [name, operation]))
 
 /** What a request asks for, in a word of the table: several calls in one are a batch. */
 function nameOf(request: IncomingMessage): string {
   const [name = '', ...others] = listNames(request)
   if (others.length > 0) return 'batch'
-  return procedureNames.has(name) ? name : OTHER
+  return operations.has(name) ? name : OTHER
 }
 
 function listNames({ url = '' }: IncomingMessage): string[] {
@@ -85,6 +86,12 @@ function isForEverybody(request: IncomingMessage): boolean {
   return listNames(request).every((name) => namesForEverybody.has(name))
 }
 
+/** The most values of a call, or of a batch that holds such a call. */
+function maxJsonValuesOf(request: IncomingMessage): number {
+  const limits = listNames(request).map((name) => operations.get(name)?.wire.maxJsonValues)
+  return Math.max(...limits.map((limit) => limit ?? MAX_JSON_VALUES))
+}
+
 /**
  * The body as the text tRPC parses; empty for an unknown caller, whom the procedures refuse without it.
  * @throws ServiceError as the REST door does for a body that is too large, too slow or no JSON.
@@ -95,7 +102,8 @@ async function readCallBody(
   response: ServerResponse,
 ): Promise<string> {
   if (request.method !== 'POST') return ''
-  if (!isForEverybody(request) && (await findCaller(call)) === undefined) return ''
+  const caller = isForEverybody(request) ? undefined : await findCaller(call)
+  if (caller === undefined && !isForEverybody(request)) return ''
   assertOwnPage(call.arrival, call.deps.config)
   if (mediaTypeOf(request) !== 'application/json') {
     throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
@@ -103,12 +111,12 @@ async function readCallBody(
   askForBody(request, response)
   const { clock, config } = call.deps
   const { limits, timings } = config
-  const maxBytes = Math.max(limits.maxBodyBytes, MAX_BYTES_AT_LEAST)
+  const maxBytes = largestBodyOf(config, caller, Math.max(limits.maxBodyBytes, MAX_BYTES_AT_LEAST))
   const bytes = await readBody(
     request,
     { maxBytes, totalMs: timings.bodyMs, idleMs: timings.bodyIdleMs },
     clock,
   )
-  if (bytes.length > 0) parseJson(bytes)
+  if (bytes.length > 0) parseJson(bytes, maxJsonValuesOf(request))
   return bytes.toString()
 }

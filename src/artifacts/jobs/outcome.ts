@@ -1,6 +1,6 @@
 /** Takes down what a host records of an upload. Decision: 9 (Host hooks). */
 import { ServiceError } from '../../errors.ts'
-import { depthOf } from '../../json-depth.ts'
+import { depthOf } from '../../json-outline.ts'
 
 /** Security: 2.5. */
 const MAX_BYTES = 64 * 1024

@@ -137,11 +137,7 @@ describe('bytes without a file', () => {
     const { app, clock, dataDir, sweep } = await startWorld()
     const { body: file } = await upload(app)
     const { db } = app.service.deps
-    const row = await db
-      .selectFrom('files')
-      .selectAll()
-      .where('id', '=', file.id)
-      .executeTakeFirstOrThrow()
+    const row = await db.selectFrom('files').selectAll().where('id', '=', file.id).executeTakeFirstOrThrow()
     const owned = await writeOrphans(dataDir, 1_999)
     const copies = owned.map((blob, index) => ({
       ...row,

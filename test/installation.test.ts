@@ -27,9 +27,7 @@ async function makeInstallation() {
 const start = (dataDir: string) => startApp({ PARLEY_DATA_DIR: dataDir })
 
 const readMarks = (dataDir: string) =>
-  Promise.all(
-    ['files', 'artifacts'].map((name) => readFile(join(dataDir, name, 'installation'), 'utf8')),
-  )
+  Promise.all(['files', 'artifacts'].map((name) => readFile(join(dataDir, name, 'installation'), 'utf8')))
 
 /** Every name in the directory but those of the lock, with the content of files. */
 async function readAll(dataDir: string): Promise<Record<string, string>> {

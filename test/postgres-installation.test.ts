@@ -57,7 +57,7 @@ test('a new database beside a used directory is refused, and gets no id', async 
 
 test('a used database beside files without a mark is refused when it names none of them', async () => {
   const { dataDir, env } = await makeInstallation()
-  await rm(join(dataDir, 'files', 'installation'))
+  for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
   const other = await makeInstallation()
   expect(await refusal(startApp({ ...env, DATABASE_URL: other.env.DATABASE_URL }))).toContain(
     'names none of them',

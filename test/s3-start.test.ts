@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { StartupError } from '../src/startup-error.ts'
+import { adoptPlaces } from '../src/storage/s3/place.ts'
 import { S3Server } from './support/s3-server.ts'
 import {
   keepRandom,
@@ -107,7 +108,7 @@ describe('a place in a bucket', () => {
 
   test('is taken where the server does not know conditional writes', async () => {
     const server = await S3Server.start()
-    server.fail('PutObject', { status: 501, code: 'NotImplemented' })
+    server.fail('PutObject', { status: 501, code: 'NotImplemented' }, 1)
     await openStore(server)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
   })

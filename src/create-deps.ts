@@ -23,6 +23,7 @@ import { shareForgetting } from './shared-state/bus.ts'
 import { openSharedState } from './shared-state/open.ts'
 import { openStoreFolder } from './storage/folder.ts'
 import { shareSecret } from './storage/installation.ts'
+import { claimFolders, type StoreName, storeNames } from './storage/mark.ts'
 import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from './storage/open.ts'
 import { systemClock } from './system-clock.ts'
 import { joinHooks, type ReadHooks, readHooks } from './tools/host.ts'
@@ -49,6 +50,8 @@ export async function createDeps(
   hooks: ReadHooks,
 ): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log } = options
+  // First: a server that has the wrong database must not change anything.
+  await claimFolders(config, listOwnStores(options), { db, clock, log })
   const sealer = await loadSealer(config, { db, random })
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
@@ -94,6 +97,12 @@ export async function createDeps(
     }),
     tokens: createTokens({ sealer, clock, keys }),
   }
+}
+
+/** The stores that the host does not bring along. */
+function listOwnStores({ fileBlobs, artifactStore }: ServiceOptions): StoreName[] {
+  const brought = { files: fileBlobs, artifacts: artifactStore }
+  return storeNames.filter((name) => brought[name] === undefined)
 }
 
 /** Opens every place that bytes are kept in, or none. */

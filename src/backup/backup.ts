@@ -9,6 +9,7 @@ import { countRows, examineCopy, openSnapshotSource, type SnapshotSource } from 
 import { type Deps, unixSeconds } from '../deps.ts'
 import { StartupError } from '../startup-error.ts'
 import { ignoreMissing, makeFolder } from '../storage/folder.ts'
+import { checkMarks } from '../storage/mark.ts'
 import { type Collected, collect } from './collecting.ts'
 import {
   DATABASE,
@@ -28,6 +29,9 @@ import { type Entry, renderTar, toEntry } from './tar-writing.ts'
 
 /** The folder, inside the data directory, of the copy of the database while it is written into the archive. */
 export const BACKUP_FOLDER = '.backup'
+
+/** The migration that gave a database an id. */
+const FIRST_WITH_INSTALLATION = '0009_create_installation'
 
 /** What a backup came to. */
 export type BackupReport = Omit<Manifest, 'entries' | 'format'> & {
@@ -59,6 +63,8 @@ export async function createBackup(
   assertSqlite(config)
   const database = await openSnapshotSource(config.dataDir)
   try {
+    // Of files that belong to another database none would be in the archive.
+    if (database.schema >= FIRST_WITH_INSTALLATION) await checkMarks(config, database.db)
     const lock = await lockFolder(config.dataDir)
     try {
       const source = await openByteSource({ ...deps, db: database.db })

@@ -2,7 +2,12 @@
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
-import { databaseName, makeDataDirectory, prepareDataDirectory } from '../db/data-directory.ts'
+import {
+  assertNoFilesBesideEmptyDatabase,
+  databaseName,
+  makeDataDirectory,
+  prepareDataDirectory,
+} from '../db/data-directory.ts'
 import { acquireLock, isLockTaken, lockName } from '../db/lock.ts'
 import { listPendingMigrations } from '../db/migrate.ts'
 import { migrations } from '../db/migrations/index.ts'
@@ -94,6 +99,8 @@ async function checkOpenedDatabase(config: Config, path: string): Promise<Findin
     assertSound(connection, path)
     const db = toKysely(connection)
     const pending = await listPendingMigrations(db, migrations)
+    if (pending.length === Object.keys(migrations).length)
+      await assertNoFilesBesideEmptyDatabase(config.dataDir)
     if (pending.length > 0) {
       const message = `SQLite ${version}, sound; the next start brings it up to date (${pending.join(', ')})`
       return [warn('database', message)]

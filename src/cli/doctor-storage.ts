@@ -1,7 +1,8 @@
-/** The check of `parley doctor` that looks at the bucket; what it writes there it deletes again. */
+/** The checks of `parley doctor` that look at the stored bytes; what they write into a bucket they delete again. */
 import type { Config } from '../config.ts'
 import { openDatabase } from '../db/open.ts'
 import { StartupError } from '../startup-error.ts'
+import { findUnmarkedFolders } from '../storage/mark.ts'
 import { assertNothingLeft } from '../storage/open.ts'
 import { findInstallation } from '../storage/store.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
@@ -28,6 +29,23 @@ export async function checkBucket(config: BucketConfig): Promise<Finding[]> {
   } catch (error) {
     if (!(error instanceof StartupError)) throw error
     return [fail(check, error.message)]
+  }
+}
+
+/** Whether the folders belong to this database. Nothing where there is a bucket, or no database that can be used. */
+export async function checkFolders(config: BucketConfig): Promise<Finding[]> {
+  if (config.s3 !== undefined || config.dataDir === ':memory:') return []
+  const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
+  if (opened === undefined) return []
+  const check = 'stored files'
+  try {
+    await findUnmarkedFolders(config, opened.db)
+    return [ok(check, 'they belong to this database')]
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    return [fail(check, error.message)]
+  } finally {
+    await opened.close()
   }
 }
 

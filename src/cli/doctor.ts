@@ -5,7 +5,7 @@ import { checkRedisAndClock } from './doctor-clock.ts'
 import { checkConversion } from './doctor-conversion.ts'
 import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from './doctor-data.ts'
 import { checkPostgres } from './doctor-postgres.ts'
-import { checkBucket } from './doctor-storage.ts'
+import { checkBucket, checkFolders } from './doctor-storage.ts'
 import { checkBackends, checkNode, checkPort } from './doctor-surroundings.ts'
 import { checkHostModule, checkMcpServers } from './doctor-tools.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
@@ -69,6 +69,7 @@ async function checkData(config: Config): Promise<Finding[]> {
     directory,
     await checkFreeSpace(config),
     ...(databaseUrl === undefined ? [...(await checkDatabase(config)), await checkLock(dataDir)] : rows),
+    ...(await checkFolders(config)),
     ...(await checkBucket(config)),
   ]
 }

@@ -11,6 +11,7 @@ import { unixSeconds } from '../deps.ts'
 import { createLog } from '../observability/log.ts'
 import { StartupError } from '../startup-error.ts'
 import { ignoreMissing } from '../storage/folder.ts'
+import { findUnmarkedFolders } from '../storage/mark.ts'
 import { systemClock } from '../system-clock.ts'
 import { printNotice, printResult, renderTable } from './output.ts'
 import { readSettings } from './settings.ts'
@@ -24,6 +25,7 @@ export async function storeCopy(isJson: boolean): Promise<void> {
   await assertDatabaseExists(config.dataDir)
   const { db, close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
   try {
+    await findUnmarkedFolders({ dataDir: config.dataDir, databaseUrl: undefined, s3: undefined }, db)
     // First the bytes: a row that somebody may read has them.
     const bucket = config.s3 && (await copyBytes(config, db))
     const tables = await copyToPostgres(db, databaseUrl, createTeller())

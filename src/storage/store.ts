@@ -57,3 +57,21 @@ export async function lockInstallation(trx: Database): Promise<void> {
     .set((row) => ({ id: row.ref('id') }))
     .execute()
 }
+
+/** Those of the blobs in a store that any row names, in whichever role. */
+export async function listNamedBlobs(
+  db: Database,
+  store: 'files' | 'artifacts',
+  blobs: readonly string[],
+): Promise<Set<string>> {
+  if (store === 'files') {
+    const rows = await db.selectFrom('files').select('blob').where('blob', 'in', blobs).execute()
+    return new Set(rows.map(({ blob }) => blob))
+  }
+  const named = new Set<string>()
+  for (const column of ['blob', 'served_blob', 'poster_blob'] as const) {
+    const rows = await db.selectFrom('artifacts').select(column).where(column, 'in', blobs).execute()
+    for (const row of rows) named.add(String(row[column]))
+  }
+  return named
+}

@@ -63,15 +63,7 @@ function createProgram(): Command {
     .description('fill an empty data directory from an archive (- for standard input)')
     .option('--json', 'print JSON')
     .action(async (archive, { json }) => (await import('./commands/restore.ts')).restore(archive, json))
-  program
-    .command('store')
-    .description('move the rows to another database')
-    .command('copy')
-    .description(
-      'copy the data directory’s rows into the empty PostgreSQL database of DATABASE_URL, and compare',
-    )
-    .option('--json', 'print JSON')
-    .action(async ({ json }) => (await import('./commands/store-copy.ts')).storeCopy(json))
+  addStoreCommands(program.command('store').description('move the rows, and repair what belongs to them'))
   program
     .command('openapi')
     .description('print the OpenAPI document')
@@ -83,6 +75,27 @@ function createProgram(): Command {
     .option('--json', 'print JSON')
     .action(({ json }) => printResult(json, { version: packageJson.version }, packageJson.version))
   return program
+}
+
+function addStoreCommands(store: Command): void {
+  store
+    .command('copy')
+    .description(
+      'copy the data directory’s rows into the empty PostgreSQL database of DATABASE_URL, and compare',
+    )
+    .option('--json', 'print JSON')
+    .action(async ({ json }) => (await import('./commands/store-copy.ts')).storeCopy(json))
+  store
+    .command('adopt')
+    .description('mark the stored files as belonging to this database, whatever installation they were of')
+    .option('--json', 'print JSON')
+    .action(async ({ json }) => (await import('./commands/store-adopt.ts')).storeAdopt(json))
+  store
+    .command('orphans')
+    .description('count the stored files that no row names')
+    .option('--delete', 'delete them for good')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./commands/store-orphans.ts')).storeOrphans(options))
 }
 
 function parseWorkers(text: string): number {

@@ -152,6 +152,8 @@ export interface Config {
     readonly authFailures: number
     readonly streams: { readonly parent: number; readonly agent: number; readonly address: number }
     readonly maxBodyBytes: number
+    /** The same for agent keys; never more than `maxBodyBytes`. */
+    readonly maxAgentBodyBytes: number
     readonly maxFileBytes: number
     readonly maxUploadBytes: number
     /** Of everything a parent key keeps; 0 = no limit. */

@@ -88,6 +88,7 @@ export const Environment = z.object({
   PARLEY_MAX_STREAMS_AGENT: limit(20),
   PARLEY_MAX_STREAMS_ADDRESS: limit(4),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456).default(20_971_520),
+  PARLEY_MAX_BODY_BYTES_AGENT: integer(1024, 268_435_456).default(2_097_152),
   PARLEY_MAX_FILE_BYTES: integer(1, 1_099_511_627_776).default(2_147_483_648),
   PARLEY_CONVERSION_SECONDS: duration(600),
   PARLEY_CONVERSION_TRIES: integer(1, 10).default(3),

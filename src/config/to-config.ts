@@ -124,6 +124,7 @@ export function toConfig(
         address: given.PARLEY_MAX_STREAMS_ADDRESS,
       },
       maxBodyBytes: given.PARLEY_MAX_BODY_BYTES,
+      maxAgentBodyBytes: Math.min(given.PARLEY_MAX_BODY_BYTES_AGENT, given.PARLEY_MAX_BODY_BYTES),
       maxFileBytes: given.PARLEY_MAX_FILE_BYTES,
       maxUploadBytes: given.PARLEY_MAX_UPLOAD_BYTES,
       storageQuotaBytes: given.PARLEY_STORAGE_QUOTA_BYTES,

@@ -1,7 +1,11 @@
 /** What one replica does, the others know at once: that a key was revoked, an artifact has changed, an upload goes on elsewhere. */
+
+import { Redis } from 'ioredis'
+import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { acquireLease, findUploadRow, updateReceived } from '../../src/artifacts/store.ts'
 import { parseKey } from '../../src/lib/api-key.ts'
+import { notify } from '../../src/replicas/postgres/store.ts'
 import { asAdmin, root } from '../support/admin.ts'
 import { createTenant } from '../support/agents.ts'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -120,6 +124,39 @@ describe.each(sharedStores)('through %s', (store) => {
     await writing.receives(/^HTTP\/1\.1 404 .*"ok":false/s)
     expect((await headUpload(one, begun)).status).toBe(404)
   })
+
+  test('messages that this version does not know are dropped, and the next ones are heard', async () => {
+    const lines: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+    const s3 = await S3Server.start()
+    const env = { ...(await makeInstallation(store)), ...s3.environment }
+    const [one, other] = await startReplicas(env, { log })
+    const begun = await beginUpload(one, { size: 1000 })
+    const writing = await stallPatch(one, begun, Buffer.from('hello'))
+    await untilLeased(one, begun)
+    const unknown = [
+      ['stop-upload', `bogus ${begun.id}`],
+      ['stop-upload', `toString ${begun.id}`],
+      ['artifact', 'error'],
+      ['upload-ended', 'error'],
+      ['from-a-later-version', 'x'],
+      ['__proto__', 'x'],
+    ]
+    for (const text of [JSON.stringify(['x', unknown]), '', 'null', '[1,2]', '["x",[["artifact"]]]'])
+      await send(env, other, text)
+    await expect.poll(() => lines.join('')).toContain('from-a-later-version')
+    expect(lines.join('')).toContain('does not know that reason')
+    expect((await callUpload(other, 'DELETE', begun.location)).status).toBe(204)
+    await writing.receives(/^HTTP\/1\.1 404 .*"ok":false/s)
+  })
+
+  /** Sends a message past the bus, as a replica of another version would. */
+  async function send({ REDIS_URL: url }: { REDIS_URL?: string }, app: TestApp, text: string) {
+    if (store === 'PostgreSQL') return void (await notify(app.service.deps.db, 'parley', text))
+    const redis = new Redis(url as string)
+    onTestFinished(() => redis.disconnect())
+    await redis.publish('parley:0:bus', text)
+  }
 
   test('a writer of whom nobody hears anything has lost its upload to whoever goes on with it', async () => {
     const [one, other] = await startOnBucket()

@@ -53,7 +53,16 @@ describe('on a machine that is well', () => {
       env: { PORT: '0' },
     })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const names = ['node', 'configuration', 'data directory', 'free space', 'database', 'secret', 'server']
+    const names = [
+      'node',
+      'configuration',
+      'data directory',
+      'free space',
+      'database',
+      'secret',
+      'server',
+      'stored files',
+    ]
     const lines = stdout.trimEnd().split('\n')
     expect(lines.map((line) => /^\S+ +(\S+(?: \S+)?) {2,}\S/.exec(line)?.[1])).toEqual([
       ...names,

@@ -56,6 +56,7 @@ describe('without any variable', () => {
           authFailures: 30,
           streams: { parent: 50, agent: 20, address: 4 },
           maxBodyBytes: 20 * 1024 * 1024,
+          maxAgentBodyBytes: 2 * 1024 * 1024,
           maxFileBytes: 2 * 1024 ** 3,
           maxUploadBytes: 5 * 1024 ** 3,
           storageQuotaBytes: 50 * 1024 ** 3,
@@ -157,6 +158,7 @@ describe('a wrong value', () => {
     ['PARLEY_RATE_LIMIT_PARENT', ['-1', '1.5', 'off', '1000000001']],
     ['PARLEY_USAGE_RETENTION_DAYS', ['0', '1.5', 'forever', '36501']],
     ['PARLEY_MAX_BODY_BYTES', ['0', '20MiB', '268435457']],
+    ['PARLEY_MAX_BODY_BYTES_AGENT', ['0', '2MiB', '268435457']],
     ['PARLEY_MAX_FILE_BYTES', ['0', '2GiB', '1099511627777']],
     ['PARLEY_STORAGE_QUOTA_BYTES', ['-1', '50GiB', '1125899906842625']],
     [

@@ -13,7 +13,7 @@ import {
   checkNode,
   checkPort,
 } from '../doctor/environment.ts'
-import { checkBucket, checkPostgres, checkRedisAndClock } from '../doctor/remote.ts'
+import { checkBucket, checkFolders, checkPostgres, checkRedisAndClock } from '../doctor/remote.ts'
 import { print, renderTable } from '../output.ts'
 
 /** Prints one line per check; the process fails when one of them does. */
@@ -74,6 +74,7 @@ async function checkData(config: Config): Promise<Finding[]> {
     directory,
     await checkFreeSpace(config),
     ...(databaseUrl === undefined ? [...(await checkDatabase(config)), await checkLock(dataDir)] : rows),
+    ...(await checkFolders(config)),
     ...(await checkBucket(config)),
   ]
 }

@@ -1,4 +1,5 @@
 /** The `store copy` command: moves the rows of a data directory into PostgreSQL and, where there is a bucket, its bytes into that. */
+
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CopiedBytes, copyIntoBucket } from '../../backup/copy-to-bucket.ts'
@@ -10,6 +11,7 @@ import { openDatabase } from '../../db/open.ts'
 import { systemClock, unixSeconds } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { ignoreMissing } from '../../storage/folder.ts'
+import { findUnmarkedFolders } from '../../storage/mark.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { readSettings } from '../database.ts'
 import { printNotice, printResult, renderTable } from '../output.ts'
@@ -23,6 +25,7 @@ export async function storeCopy(isJson: boolean): Promise<void> {
   await assertDatabaseExists(config.dataDir)
   const { db, close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
   try {
+    await findUnmarkedFolders({ dataDir: config.dataDir, databaseUrl: undefined, s3: undefined }, db)
     // First the bytes: a row that somebody may read has them.
     const bucket = config.s3 && (await copyBytes(config, db))
     const tables = await copyToPostgres(db, databaseUrl, createTeller())

@@ -1,4 +1,5 @@
 /** The checks of `parley doctor` that compare this machine's clock with others, and look at the Redis that replicas share. */
+
 import { sql } from 'kysely'
 import type { Config } from '../../config/config.ts'
 import { findInstallation } from '../../db/installation.ts'
@@ -6,6 +7,7 @@ import { openDatabase } from '../../db/open.ts'
 import { examinePostgres } from '../../db/open-postgres.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
+import { findUnmarkedFolders } from '../../storage/mark.ts'
 import { assertNothingLeft } from '../../storage/open.ts'
 import { type Finding, fail, ok, reasonOf, warn } from './check.ts'
 import { checkSecret } from './data.ts'
@@ -98,6 +100,23 @@ export async function checkBucket(config: BucketConfig): Promise<Finding[]> {
   } catch (error) {
     if (!(error instanceof StartupError)) throw error
     return [fail(check, error.message)]
+  }
+}
+
+/** Whether the folders belong to this database. Nothing where there is a bucket, or no database that can be used. */
+export async function checkFolders(config: BucketConfig): Promise<Finding[]> {
+  if (config.s3 !== undefined || config.dataDir === ':memory:') return []
+  const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
+  if (opened === undefined) return []
+  const check = 'stored files'
+  try {
+    await findUnmarkedFolders(config, opened.db)
+    return [ok(check, 'they belong to this database')]
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    return [fail(check, error.message)]
+  } finally {
+    await opened.close()
   }
 }
 

@@ -1,6 +1,6 @@
 /** What goes by itself: unfinished uploads, reserved ids, bytes that belong to nothing; and what never does. */
 import { randomUUID } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
@@ -149,6 +149,24 @@ test('bytes that belong to nothing go after an hour, the others stay', async () 
   await sweep()
   expect(await listArtifactBytes(dataDir)).toEqual(owned)
   expect(await readArtifact(app, begun.id)).toEqual(hello)
+})
+
+test('more orphans than a hundred, whole and unfinished together, all stay', async () => {
+  const { app, clock, dataDir, sweep } = await startWorld()
+  await beginUpload(app, { size: 10, body: hello })
+  const before = await listArtifactBytes(dataDir)
+  const folders = [join(dataDir, 'artifacts'), join(dataDir, 'artifacts', 'growing')]
+  const paths = Array.from({ length: 101 }, (_, index) => join(folders[index % 2] as string, randomUUID()))
+  await Promise.all(paths.map((path) => writeFile(path, 'lost')))
+  clock.advance(HOUR + 60)
+  await sweep()
+  const { kept, growing } = await listArtifactBytes(dataDir)
+  expect([kept.length, growing.length]).toEqual([51, 51])
+  // One fewer is what crashes may leave.
+  await rm(paths[0] as string)
+  clock.advance(HOUR)
+  await sweep()
+  expect(await listArtifactBytes(dataDir)).toEqual(before)
 })
 
 test('uploaded bytes that a crash left behind their conversion go too, once the host was told', async () => {

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { createFileSweeper } from '../../../src/files/files.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -121,15 +122,66 @@ describe('bytes without a file', () => {
     expect(await (await download(app, file.id)).text()).toBe('hello')
   })
 
-  test('go in runs of a limited length', async () => {
+  test.each([
+    [100, 0],
+    [101, 101],
+  ])('are deleted up to a hundred a run: of %i stay %i', async (count, left) => {
     const { clock, dataDir, sweep } = await startWorld()
-    const names = Array.from({ length: 1100 }, () => randomUUID())
-    await Promise.all(names.map((name) => writeFile(join(dataDir, 'files', name), '')))
+    await writeOrphans(dataDir, count)
     clock.advance(HOUR + 60)
     await sweep()
-    expect((await listStored(dataDir)).kept).toHaveLength(100)
-    clock.advance(HOUR)
+    expect((await listStored(dataDir)).kept).toHaveLength(left)
+  })
+
+  test('are deleted up to a twentieth of all objects', async () => {
+    const { app, clock, dataDir, sweep } = await startWorld()
+    const { body: file } = await upload(app)
+    const { db } = app.service.deps
+    const row = await db.selectFrom('files').selectAll().where('id', '=', file.id).executeTakeFirstOrThrow()
+    const owned = await writeOrphans(dataDir, 1_999)
+    const copies = owned.map((blob, index) => ({
+      ...row,
+      id: `file-${index}`,
+      blob,
+      position: row.position + index + 1,
+    }))
+    for (let at = 0; at < copies.length; at += 500)
+      await db
+        .insertInto('files')
+        .values(copies.slice(at, at + 500))
+        .execute()
+    await writeOrphans(dataDir, 105)
+    clock.advance(HOUR + 60)
     await sweep()
-    expect((await listStored(dataDir)).kept).toEqual([])
+    expect((await listStored(dataDir)).kept).toHaveLength(2_000)
+    await writeOrphans(dataDir, 106)
+    clock.advance(HOUR + 60)
+    await sweep()
+    expect((await listStored(dataDir)).kept).toHaveLength(2_106)
+  })
+
+  test('that are too many are reported with their number and what to do', async () => {
+    const { app, clock, dataDir } = await startWorld()
+    await writeOrphans(dataDir, 150)
+    clock.advance(HOUR + 60)
+    const lines: string[] = []
+    const log = pino({}, { write: (line: string) => void lines.push(line) })
+    await createFileSweeper({ ...app.service.deps, log }).run()
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      expect.objectContaining({
+        what: 'files',
+        objects: 150,
+        orphans: 150,
+        limit: 100,
+        msg: expect.stringContaining('`parley store orphans --delete`'),
+      }),
+    ])
+    expect((await listStored(dataDir)).kept).toHaveLength(150)
   })
 })
+
+async function writeOrphans(dataDir: string, count: number): Promise<string[]> {
+  const names = Array.from({ length: count }, () => randomUUID())
+  await Promise.all(names.map((name) => writeFile(join(dataDir, 'files', name), '')))
+  return names
+}

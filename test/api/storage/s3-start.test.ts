@@ -1,8 +1,10 @@
 /** Opening a store in a bucket: whose place it is, what is cleared away there, and why a start is refused. */
+
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
+import { adoptPlaces } from '../../../src/storage/s3/prefix.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import {
   keepRandom,
@@ -95,6 +97,29 @@ describe('a place in a bucket', () => {
     const theirs = await openStore(server, { installationId: 'theirs', config: { prefix: 'theirs/' } })
     expect(await listNames(theirs)).toEqual([])
     expect(server.listBlobs()).toEqual([name])
+  })
+
+  test('that two installations take at the same time gets one of them', async () => {
+    const server = await S3Server.start()
+    const starts = await Promise.allSettled(
+      ['ours', 'theirs'].map((installationId) => openStore(server, { installationId })),
+    )
+    expect(starts.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  })
+
+  test('is taken where the server does not know conditional writes', async () => {
+    const server = await S3Server.start()
+    server.fail('PutObject', { status: 501, code: 'NotImplemented' }, 1)
+    await openStore(server)
+    expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
+  })
+
+  test('of another installation can be adopted', async () => {
+    const server = await S3Server.start()
+    const { name } = await keepRandom(await openStore(server, { installationId: 'theirs' }), 10)
+    const former = await adoptPlaces({ ...server.config }, 'ours', AbortSignal.timeout(10_000))
+    expect(former).toEqual({ files: 'theirs', artifacts: null })
+    expect(await listNames(await openStore(server))).toEqual([name])
   })
 
   test('that holds blobs of nobody known is left alone, until somebody says whose they are', async () => {

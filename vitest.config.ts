@@ -1,6 +1,6 @@
 /** How the tests run: one project per tier, and a tier is a folder below test/. */
 import { defineConfig } from 'vitest/config'
-import { apiOnPostgres, programsOnPostgres } from './test/support/databases.ts'
+import { onPostgres } from './test/support/databases.ts'
 import { CountReporter } from './test/support/reporter.ts'
 import { SlowFirst } from './test/support/slow-first.ts'
 
@@ -8,7 +8,7 @@ const buildWeb = 'test/support/build-web.ts'
 const startPostgres = 'test/support/start-postgres.ts'
 
 /** A project whose services keep their rows in SQLite unless a test says otherwise. */
-function onSqlite(name: string, globalSetup: readonly string[] = [buildWeb]) {
+function withSqlite(name: string, globalSetup: readonly string[] = [buildWeb]) {
   return {
     extends: true as const,
     test: {
@@ -21,7 +21,7 @@ function onSqlite(name: string, globalSetup: readonly string[] = [buildWeb]) {
 }
 
 /** A project whose services keep their rows in PostgreSQL. */
-function onPostgres(name: string, include: readonly string[]) {
+function withPostgres(name: string, include: readonly string[]) {
   return {
     extends: true as const,
     test: {
@@ -49,14 +49,13 @@ export default defineConfig({
     // On a busy machine a condition may take long to become true.
     expect: { poll: { timeout: 15_000 } },
     projects: [
-      onSqlite('unit'),
-      onSqlite('api'),
-      onSqlite('process'),
-      onSqlite('browser'),
-      onSqlite('programs'),
-      onPostgres('cluster', ['test/cluster/**/*.test.ts']),
-      onPostgres('api-postgres', apiOnPostgres),
-      onPostgres('programs-postgres', programsOnPostgres),
+      withSqlite('unit'),
+      withSqlite('api'),
+      withSqlite('process'),
+      withSqlite('browser'),
+      withSqlite('programs'),
+      withPostgres('cluster', ['test/cluster/**/*.test.ts']),
+      withPostgres('api-postgres', onPostgres),
     ],
   },
 })

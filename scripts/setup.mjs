@@ -1,6 +1,6 @@
 /**
- * Makes a checkout ready to run: the npm packages, the project's own Node, and with `--tests` the system programs the tests
- * need. Plain JavaScript that Node 20 understands, because it runs before anything is installed.
+ * Makes a checkout ready to run: the npm packages, the project's own Node, and with `--all-tests` the system programs that the
+ * slower tests need. Plain JavaScript that Node 20 understands, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -149,16 +149,16 @@ async function takeTurn() {
 if (hostMajor < oldestHostMajor) {
   fail(`Parley needs Node ${oldestHostMajor} or newer to set itself up; this is ${process.versions.node}.`)
 }
-const isForTests = process.argv.includes('--tests')
+const isForAllTests = process.argv.includes('--all-tests')
 const isReady = () =>
   arePackagesInstalled() &&
   canRun(runtimePath) &&
   listStaleBuilds(root).length === 0 &&
-  !(isForTests && listMissingPrograms().length > 0)
+  !(isForAllTests && listMissingPrograms().length > 0)
 if (!isReady()) {
   await takeTurn()
   if (!arePackagesInstalled()) installPackages()
   if (!canRun(runtimePath)) linkHostRuntime()
   for (const build of listStaleBuilds(root)) buildForBrowsers(build)
-  if (isForTests) installPrograms()
+  if (isForAllTests) installPrograms()
 }

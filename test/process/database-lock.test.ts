@@ -1,5 +1,5 @@
-/** Who may use the data directory at once: one server, and commands beside it. */
-import { mkdir, writeFile } from 'node:fs/promises'
+/** The lock of the data directory between processes. */
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
@@ -19,13 +19,6 @@ beforeEach(async () => {
 })
 
 describe('the lock', () => {
-  test('refuses a second server of the same process with a sentence that names it', async () => {
-    await opened('server', dataDir)
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toBe(
-      `Another Parley server (process ${process.pid}) is using the data directory ${dataDir}; stop it, or give this one its own PARLEY_DATA_DIR.`,
-    )
-  })
-
   test('still holds after somebody was refused', async () => {
     await opened('server', dataDir)
     await refusal(openDatabase({ dataDir, role: 'server' }))
@@ -103,26 +96,9 @@ describe('the lock', () => {
     const contenders = [new OtherProcess(contender), new OtherProcess(contender), new OtherProcess(contender)]
     expect(await Promise.all(contenders.map((one) => one.hears()))).toEqual(Array(3).fill('had its turns'))
   })
-
-  test('that is damaged is reported with what to do', async () => {
-    await mkdir(dataDir)
-    await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
-      /\.lock cannot be used .*delete that file/,
-    )
-  })
 })
 
 describe('a command beside a server', () => {
-  test('sees what the server wrote and the other way round', async () => {
-    const server = await opened('server', dataDir)
-    await server.db.insertInto('parent_keys').values(parentKey('from-server')).execute()
-    const command = await opened('command', dataDir)
-    await command.db.insertInto('parent_keys').values(parentKey('from-command')).execute()
-    expect(await listIds(server)).toEqual(['from-command', 'from-server'])
-    expect(await listIds(command)).toEqual(['from-command', 'from-server'])
-  })
-
   test('waits for its turn when both write in transactions that begin by reading', async () => {
     const server = await opened('server', dataDir)
     const writer = new OtherProcess(`
@@ -151,11 +127,5 @@ describe('a command beside a server', () => {
     }
     expect(await writer.hears()).toBe('done')
     expect(await listIds(server)).toHaveLength(40)
-  })
-
-  test('takes no lock', async () => {
-    await (await opened('server', dataDir)).close()
-    await opened('command', dataDir)
-    expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 })

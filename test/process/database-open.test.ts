@@ -1,8 +1,7 @@
-/** What the data directory may be when it is opened: new, somebody else's, left by a kill, or damaged. */
+/** Opening a data directory of another user, and one that a killed server left. */
 
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { chmod, mkdir, open, readdir, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -20,51 +19,6 @@ let dataDir: string
 beforeEach(async () => {
   folder = await makeFolder()
   dataDir = join(folder, 'data')
-})
-
-describe('the first start', () => {
-  test('creates the directory for its user alone, and the database in it', async () => {
-    const database = await opened('server', join(dataDir, 'deep', 'down'))
-    expect(await listIds(database)).toEqual([])
-    expect((await stat(join(dataDir, 'deep', 'down'))).mode & 0o777).toBe(0o700)
-    for (const name of ['parley.db', 'parley.db-wal', '.lock']) {
-      expect((await stat(join(dataDir, 'deep', 'down', name))).mode & 0o777).toBe(0o600)
-    }
-  })
-
-  test('accepts a directory that holds a secret, a lock and what a fresh disk holds', async () => {
-    await mkdir(join(dataDir, 'lost+found'), { recursive: true })
-    await writeFile(join(dataDir, 'secret'), 'x'.repeat(32))
-    await writeFile(join(dataDir, '.lock'), '')
-    expect(await listIds(await opened('server', dataDir))).toEqual([])
-  })
-
-  test('refuses a directory with other files and leaves it as it was', async () => {
-    await mkdir(dataDir)
-    await writeFile(join(dataDir, 'holiday.jpg'), '')
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
-      `${dataDir} holds other files (such as holiday.jpg) but no Parley database`,
-    )
-    expect(await readdir(dataDir)).toEqual(['holiday.jpg'])
-  })
-
-  test('accepts other files beside a database that is there', async () => {
-    await (await opened('server', dataDir)).close()
-    await mkdir(join(dataDir, 'files'))
-    expect(await listIds(await opened('server', dataDir))).toEqual([])
-  })
-
-  test('refuses a path that is a file', async () => {
-    await writeFile(dataDir, '')
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} cannot be used by`)
-  })
-
-  test('is not made by a command, which says where it looked', async () => {
-    expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
-      `There is no Parley database in ${dataDir} yet`,
-    )
-    expect(existsSync(dataDir)).toBe(false)
-  })
 })
 
 describe('a directory of somebody else', () => {
@@ -142,13 +96,5 @@ describe('after a server was killed', () => {
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
       /parley\.db is damaged \(.+\); restore it from a backup\.$/,
     )
-  })
-})
-
-describe('a file that is no database', () => {
-  test('is reported as damaged', async () => {
-    await mkdir(dataDir)
-    await writeFile(join(dataDir, 'parley.db'), 'not a database, '.repeat(1000))
-    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('parley.db is damaged')
   })
 })

@@ -135,7 +135,7 @@ describe('the set-up', () => {
     const folder = await makeCheckout()
     await setUp(folder)
     const path = await makePath(folder, ['npm', 'node', 'sh'])
-    expect(await runNode(folder, ['scripts/setup.mjs', '--tests'], path)).toMatchObject({
+    expect(await runNode(folder, ['scripts/setup.mjs', '--all-tests'], path)).toMatchObject({
       code: 0,
       output: expect.stringContaining('apt-get install chromium'),
     })

@@ -3,7 +3,7 @@
 const api = [
   'admin/*',
   'agents/*',
-  'artifacts/{access,list,page,serving,status,jobs-hook,uploads-*}',
+  'artifacts/{access,list,page,serving,status,jobs-hook,jobs-refused,uploads-*}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
   'database/*',
@@ -19,8 +19,9 @@ const api = [
   'usage/{budgets,embeddings,usage}',
 ]
 
-/** The API tests of the project `api-postgres`. */
-export const apiOnPostgres = api.map((name) => `test/api/${name}.test.ts`)
-
-/** The tests of conversion jobs, which need ffmpeg, of the project `programs-postgres`. */
-export const programsOnPostgres = ['test/programs/jobs-{conversion,refused}.test.ts']
+/** The tests of the project `api-postgres`: API tests, and the tests of rows in tiers that need other programs as well. */
+export const onPostgres = [
+  ...api.map((name) => `test/api/${name}.test.ts`),
+  'test/process/{uploads-s3,usage-budgets}.test.ts',
+  'test/programs/jobs-{conversion,refused}.test.ts',
+]

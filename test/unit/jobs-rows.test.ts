@@ -21,8 +21,6 @@ import { Metrics } from '../../src/telemetry/metrics.ts'
 import { opened, parentKey } from '../support/database.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/jobs.ts'
-import { OtherProcess, source } from '../support/other-process.ts'
-import { makeFolder } from '../support/process.ts'
 
 const owner = 'a'.repeat(12)
 
@@ -98,30 +96,6 @@ test('progress never falls, and ends with the conversion', async () => {
   ])
   await db.updateTable('artifacts').set({ state: 'ready' }).execute()
   expect(await raise(900)).toBe(false)
-})
-
-test('of several processes that look for jobs each gets others', async () => {
-  const dataDir = `${await makeFolder()}/data`
-  const blobs = Array.from({ length: 60 }, (_, index) => `blob-${index}`)
-  const { db } = await openWith(blobs, dataDir)
-  const script = `
-    import { openDatabase } from ${source('db/open.ts')}
-    import { takeJob } from ${source('artifacts/jobs/store.ts')}
-    const { db } = await openDatabase({ dataDir: ${JSON.stringify(dataDir)}, role: 'command' })
-    console.log('open')
-    process.stdin.once('data', async () => {
-      const taken = []
-      for (let job; (job = await takeJob(db, 'convert', { now: 500, until: 530, underWay: [] })); )
-        taken.push(job.blob)
-      console.log(JSON.stringify(taken))
-    })`
-  const others = [new OtherProcess(script), new OtherProcess(script)]
-  for (const other of others) expect(await other.hears()).toBe('open')
-  for (const other of others) other.say('go')
-  const taken = await Promise.all(others.map(async (other) => JSON.parse(await other.hears())))
-  expect(taken.flat().sort()).toEqual(blobs.toSorted())
-  const rows = await db.selectFrom('jobs').select(['fence', 'is_taken']).execute()
-  expect(rows).toEqual(blobs.map(() => ({ fence: 1, is_taken: 1 })))
 })
 
 test("work whose job is another's by now is told to stop, and leaves the row alone", async () => {

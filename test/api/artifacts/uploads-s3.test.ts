@@ -1,9 +1,9 @@
-/** Uploads into a bucket, through the service: against s3rver what goes well, against the scripted S3 what does not. */
+/** Uploads into a bucket, through the service, against the scripted S3. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
-import { startApp, type TestApp } from '../../support/app.ts'
+import { startApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { toPieces } from '../../support/files.ts'
 import { listGrowing } from '../../support/growing.ts'
@@ -11,13 +11,10 @@ import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { MIB } from '../../support/s3-store.ts'
-import { startS3rver } from '../../support/s3rver.ts'
 import {
   BODY_TYPE,
   beginUpload,
-  type Creation,
   callUpload,
-  type Headers,
   headUpload,
   patchUpload,
   postUpload,
@@ -46,42 +43,6 @@ async function startScripted() {
   const { run: sweep } = createArtifactSweeper(app.service.deps)
   return { server, clock, app, sweep }
 }
-
-/** Uploads in requests of those sizes, and reads it back. */
-async function uploadInParts(app: TestApp, sizes: readonly number[], creation: Creation = {}): Promise<void> {
-  const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0))
-  const metadata = { checksum: digestOf(bytes) }
-  const begun = await beginUpload(app, { size: bytes.length, metadata, ...creation })
-  let offset = 0
-  for (const size of sizes) {
-    expect(await readOffset(app, begun)).toBe(offset)
-    const piece = bytes.subarray(offset, offset + size)
-    offset += size
-    const isLast = offset === bytes.length
-    const late: Headers = creation.size === 'deferred' && isLast ? { 'Upload-Length': String(offset) } : {}
-    expect((await patchUpload(app, begun, offset - size, piece, late)).status).toBe(204)
-  }
-  await untilState(app, begun.id, 'ready')
-  expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
-}
-
-describe('in s3rver', () => {
-  test.each([
-    ['one byte', [1]],
-    ['three small ones', [10, 300_001, 2 * MIB]],
-    ['many odd sizes', [9 * MIB + 1, 3, 7 * MIB, 17 * MIB - 5, 1]],
-    ['exact parts', [8 * MIB, 16 * MIB]],
-  ])('an upload in requests of %s comes back byte by byte', async (_what, sizes) => {
-    await uploadInParts(await startWith(await startS3rver()), sizes)
-  })
-
-  test('one of a length told late does, too, and one without bytes', async () => {
-    const app = await startWith(await startS3rver())
-    await uploadInParts(app, [9 * MIB, 5 * MIB], { size: 'deferred' })
-    const empty = await uploadWhole(app, Buffer.alloc(0))
-    expect(await readArtifact(app, empty.id)).toHaveLength(0)
-  })
-})
 
 describe('an artifact in a bucket', () => {
   test('is read in ranges, and not at all where nobody wants its bytes', async () => {

@@ -1,14 +1,11 @@
-/** What a visit leaves behind: one user with one key, however many come at once, and a look at the database now and then. */
-import { join } from 'node:path'
+/** The first visit of a console user creates one user with one key; later visits read the database once in a while. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { as, ownPage, proxied } from '../../support/console.ts'
-import { raw } from '../../support/database.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { OtherProcess, source } from '../../support/other-process.ts'
-import { eventually, makeFolder, startServer } from '../../support/process.ts'
+import { makeFolder } from '../../support/process.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 
 const ada = 'ada@example.org'
@@ -69,47 +66,6 @@ describe('a first visit', () => {
     expect(new Set(seen).size).toBe(1)
     expect(await usersOf(app)).toHaveLength(1)
     expect(await keysOf(app)).toHaveLength(1)
-  })
-
-  test('of two processes at once is one', async () => {
-    const folder = await makeFolder()
-    const server = await startServer({ folder, env: { ...proxied } })
-    const other = new OtherProcess(`
-      import { openDatabase } from ${source('db/open.ts')}
-      import { createPositions } from ${source('lib/clock.ts')}
-      import { systemClock } from ${source('lib/clock.ts')}
-      import { visit } from ${source('identity/users.ts')}
-      import { randomBytes } from 'node:crypto'
-      const { db } = await openDatabase({ dataDir: ${JSON.stringify(`${folder}/data`)}, role: 'command' })
-      console.log('ready')
-      process.stdin.once('data', async () => {
-        const emails = Array.from({ length: 20 }, (_, index) => 'user' + index + '@example.org')
-        const nextPosition = createPositions(systemClock)
-        const deps = { db, clock: systemClock, random: randomBytes, nextPosition }
-        const trace = { requestId: 'there', clientAddress: '127.0.0.1' }
-        const users = await Promise.all(
-          emails.map((email) => visit(deps, { email, name: email, username: undefined, groups: [] }, trace)),
-        )
-        console.log(JSON.stringify(users.map((user) => 'svc_' + user.active_key_id)))
-      })
-    `)
-    expect(await other.hears()).toBe('ready')
-    other.say('go')
-    const [there, here] = await Promise.all([
-      other.hears(),
-      Promise.all(
-        Array.from({ length: 20 }, async (_, index) => {
-          const headers = { 'X-Email': `user${index}@example.org` }
-          return (await (await fetch(`${server.url}/v1/manager/me`, { headers })).json()).parent_key
-        }),
-      ),
-    ])
-    expect(JSON.parse(there)).toEqual(here)
-    expect(new Set(here).size).toBe(20)
-    const rows = raw(join(folder, 'data'))
-      .prepare(`select target_id from audit_events where action = 'key.provision'`)
-      .all() as { target_id: string }[]
-    expect(rows.map((row) => `svc_${row.target_id}`).sort()).toEqual(here.sort())
   })
 
   test('that leads nowhere, or is refused, is none', async () => {
@@ -219,23 +175,6 @@ describe('a user who is known', () => {
     await app.call('POST', '/v1/manager/claim-key', as(ada, { body: { parent_key: other.text } }))
     await revokeParentKey(deps, serviceActor, other.publicId)
     expect((await me(app)).keys).toMatchObject([{ id: claimed.publicId, is_active: true }])
-  })
-
-  test('goes on after a revocation from another process within two seconds', async () => {
-    const folder = await makeFolder()
-    const server = await startServer({ folder, env: { ...proxied } })
-    const read = async () =>
-      (await (await fetch(`${server.url}/v1/manager/me`, { headers: { 'X-Email': ada } })).json()).parent_key
-    const before = await read()
-    const other = new OtherProcess(`
-      import { openDatabase } from ${source('db/open.ts')}
-      const { db, close } = await openDatabase({ dataDir: ${JSON.stringify(`${folder}/data`)}, role: 'command' })
-      await db.updateTable('parent_keys').set({ revoked_at: 1 }).where('is_automatic', '=', 1).execute()
-      await close()
-      console.log('revoked')
-    `)
-    expect(await other.hears()).toBe('revoked')
-    expect(await eventually(async () => (await read()) !== before, true)).toBe(true)
   })
 })
 

@@ -1,12 +1,10 @@
-/** Uploads that do not come to their end: whoever ends them, nothing of them stays behind. */
-import { createHash } from 'node:crypto'
+/** File uploads that do not finish leave nothing behind. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import {
   BOUNDARY,
-  download,
   FORM_TYPE,
   filePart,
   formEnd,
@@ -16,11 +14,8 @@ import {
   toForm,
   upload,
 } from '../../support/files.ts'
-import { callServer, eventually, makeFolder, startServer } from '../../support/process.ts'
+import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
-
-// Some of these start processes, which takes its time on a busy machine.
-vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 * 1024
 const nothing = { kept: [], incoming: [] }
@@ -176,39 +171,4 @@ describe('a file that is refused before it has come', () => {
     await connection.receives(/^HTTP\/1\.1 400 .*"param":"purpose"/s)
     expect(await eventually(isEmpty(dataDir), true)).toBe(true)
   })
-})
-
-test('a server that is killed in the middle has cleared away by the time it listens again', async () => {
-  const folder = await makeFolder()
-  const dataDir = join(folder, 'data')
-  const env = { PARLEY_DATA_DIR: dataDir }
-  const first = await startServer({ folder, env })
-  const key = first.key as string
-  const bytes = Buffer.alloc(300_000, 'kept ')
-  const before = await upload({ url: first.url, key, fetch }, [filePart(bytes), purpose])
-  await beginUpload({ url: first.url, key }, dataDir, MIB)
-  first.kill('SIGKILL')
-  await first.ended
-  expect((await listStored(dataDir)).incoming).toHaveLength(1)
-
-  const second = await startServer({ folder, env })
-  expect((await listStored(dataDir)).incoming).toEqual([])
-  expect((await callServer(second.url, 'GET', '/v1/files', key)).body.data).toEqual([before.body])
-  const content = await download({ url: second.url, key, fetch }, before.body.id)
-  const hashOf = (data: Buffer) => createHash('sha256').update(data).digest('hex')
-  expect(hashOf(Buffer.from(await content.arrayBuffer()))).toBe(hashOf(bytes))
-})
-
-test('a server that stops tells an upload that lasts too long, and leaves nothing of it', async () => {
-  const folder = await makeFolder()
-  const dataDir = join(folder, 'data')
-  const server = await startServer({
-    folder,
-    env: { PARLEY_DATA_DIR: dataDir, PARLEY_SHUTDOWN_SECONDS: '0.3' },
-  })
-  const connection = await beginUpload({ url: server.url, key: server.key as string }, dataDir, MIB)
-  const stopped = server.stop()
-  await connection.receives(/^HTTP\/1\.1 503 .*service_unavailable/s)
-  expect((await stopped).code).toBe(0)
-  expect(await listStored(dataDir)).toEqual(nothing)
 })

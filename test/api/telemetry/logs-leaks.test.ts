@@ -5,7 +5,6 @@ import { describeError } from '../../../src/telemetry/log.ts'
 import { startApp } from '../../support/app.ts'
 import { forgeKey } from '../../support/forge-key.ts'
 import { checkLine, takeLeaks } from '../../support/log-leaks.ts'
-import { makeFolder, startServer } from '../../support/process.ts'
 import { tool } from '../../support/tools.ts'
 
 /** A log that lets everything through, and is watched like any other. */
@@ -54,21 +53,6 @@ describe('a line that holds', () => {
     careless.info({ requestId: 'a', path: '/v1/models', hint: 'svc_…a1b2', key: 'svc_012345678901…' }, 'fine')
     expect(takeLeaks()).toEqual([])
   })
-})
-
-test('what a process writes is watched as well', async () => {
-  const folder = await makeFolder()
-  const server = await startServer({ folder, env: { LOG_LEVEL: 'debug' } })
-  const said = 'a very particular sentence'
-  const body = JSON.stringify({ model: 'mock', messages: [{ role: 'user', content: said }] })
-  const headers = { Authorization: `Bearer ${server.key}`, 'Content-Type': 'application/json' }
-  const answer = await fetch(`${server.url}/v1/chat/completions`, { method: 'POST', headers, body })
-  expect(answer.status).toBe(200)
-  const { stderr } = await server.stop()
-  expect(stderr).toContain('"operation":"chat.completions"')
-  expect(takeLeaks()).toEqual([])
-  checkLine(`${stderr.split('\n')[0]} ${said}`)
-  expect(takeLeaks()).toHaveLength(1)
 })
 
 test('an error is described without what it carries along', () => {

@@ -6,8 +6,8 @@ import { StartupError } from '../../../src/lib/errors.ts'
 import type { ServiceOptions } from '../../../src/server/build.ts'
 import { startApp } from '../../support/app.ts'
 import { say } from '../../support/chat-stand.ts'
-import { callServer, makeFolder, runParley, startServer } from '../../support/process.ts'
-import { agentWith, CHAT, chat, tool } from '../../support/tools.ts'
+import { makeFolder } from '../../support/process.ts'
+import { agentWith, chat, tool } from '../../support/tools.ts'
 
 /** Writes a module into a folder that goes with the test; its path. */
 async function writeHooks(text: string, name = 'hooks.mjs'): Promise<string> {
@@ -28,37 +28,6 @@ async function refusalOf(text: string | undefined, options: Partial<ServiceOptio
 }
 
 describe('the module', () => {
-  test('is found from the working directory by a server of its own, and its tools run', async () => {
-    const folder = await makeFolder()
-    await writeFile(
-      join(folder, 'hooks.mjs'),
-      `export const tools = { greet: { handler: ({ name }) => 'Hello ' + name } }
-       export function onUploadComplete() {}`,
-    )
-    const server = await startServer({ folder, env: { PARLEY_HOOKS: 'hooks.mjs' } })
-    const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, {
-      yaml: agentWith(['greet']),
-    })
-    const answer = await callServer(
-      server.url,
-      'POST',
-      CHAT,
-      agent.agent_key,
-      say('[[tool:greet {"name":"Ada"}]]', { model: 'mock' }),
-    )
-    expect(answer.body.choices[0].message.content).toBe('The tool answered: Hello Ada')
-    expect((await server.stop()).code).toBe(0)
-  })
-
-  test('stops the start of a server with one sentence', async () => {
-    const folder = await makeFolder()
-    const { code, stderr } = await runParley(['serve'], { folder, env: { PARLEY_HOOKS: 'gone.mjs' } })
-    expect([code, stderr]).toEqual([
-      1,
-      `parley: PARLEY_HOOKS (${join(folder, 'gone.mjs')}): the file is not there.\n`,
-    ])
-  })
-
   test('may be TypeScript, and list its tools, whose handlers keep their objects', async () => {
     const path = await writeHooks(
       `class Counter {

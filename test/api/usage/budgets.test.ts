@@ -1,15 +1,10 @@
-/** Token budgets: what they let pass, what they refuse, and that calls side by side cannot spend them twice. */
-import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { describe, expect, onTestFinished, test } from 'vitest'
+/** Token budgets: what they allow, what they refuse, and concurrent calls, which cannot spend them twice. */
+import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import type { Caller } from '../../../src/operations/operation.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
 import { createTenant } from '../../support/agents.ts'
-import { databaseEnvironmentOf, startApp, type TestApp } from '../../support/app.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { ask, totalUsage } from '../../support/usage.ts'
 
@@ -149,45 +144,6 @@ describe('calls side by side', () => {
     expect(passed).toBeGreaterThan(0)
     expect(total.total_tokens).toBeLessThan(limit + perCall)
     expect(await counters(app)).toEqual([{ period: 'day', used: total.total_tokens, reserved: 0 }])
-  })
-
-  test('of two processes on one database share a budget', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
-    onTestFinished(() => rm(folder, { recursive: true, force: true }))
-    const dataDir = join(folder, 'data')
-    const env = { PARLEY_DATA_DIR: dataDir, ...(await databaseEnvironmentOf(dataDir)) }
-    const app = await startApp(env)
-    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 100_000 })
-    const wins = await Promise.all([reserveElsewhere(), reserveElsewhere()])
-    expect(wins[0] + wins[1]).toBe(10)
-    expect(await counters(app)).toEqual([
-      { period: 'day', used: 0, reserved: 1_000 },
-      { period: 'month', used: 0, reserved: 1_000 },
-    ])
-
-    /** Tries to hold back 100 tokens 25 times, in another process; answers how often it could. */
-    async function reserveElsewhere(): Promise<number> {
-      const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../../src', path))
-      const script = `
-        import { parseConfig } from ${source('config/parse.ts')}
-        import { openDatabase } from ${source('db/open.ts')}
-        import { systemClock } from ${source('lib/clock.ts')}
-        import { randomBytes } from 'node:crypto'
-        import { createBudgetKeeper } from ${source('usage/budget-enforcer.ts')}
-        const { config } = await parseConfig(${JSON.stringify(env)})
-        const opened = await openDatabase({ ...config, role: 'command' })
-        const keeper = createBudgetKeeper({ config, db: opened.db, clock: systemClock, random: randomBytes })
-        const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
-        const reserve = () => keeper.reserve(call, () => 100)
-        const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))
-        for (const { reason } of results) if (reason && reason.reason !== 'insufficient_quota') throw reason
-        console.log(results.filter(({ status }) => status === 'fulfilled').length)
-        process.exit()`
-      const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      return Number(await text(child.stdout))
-    }
   })
 })
 

@@ -1,0 +1,86 @@
+/** File uploads that a killed or stopping server interrupts leave nothing behind. */
+import { createHash } from 'node:crypto'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import {
+  BOUNDARY,
+  download,
+  FORM_TYPE,
+  filePart,
+  listStored,
+  partHead,
+  purpose,
+  upload,
+} from '../support/files.ts'
+import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
+import { RawConnection, toRequest } from '../support/raw-connection.ts'
+
+// Some of these start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const MIB = 1024 * 1024
+const nothing = { kept: [], incoming: [] }
+
+/** Sends the head of an upload and the beginning of its file, and waits until that lies in the store. */
+async function beginUpload(
+  app: { url: string; key: string },
+  dataDir: string,
+  sizeBytes: number,
+): Promise<RawConnection> {
+  const connection = await RawConnection.open(app)
+  connection.send(
+    toRequest('POST /v1/files', [
+      'Host: x',
+      `Authorization: Bearer ${app.key}`,
+      `Content-Type: ${FORM_TYPE}`,
+      `Content-Length: ${10 * MIB}`,
+    ]),
+  )
+  connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
+  // What could still be the beginning of a boundary is held back.
+  const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
+  expect(await eventually(hasArrived, true)).toBe(true)
+  return connection
+}
+
+async function incomingBytes(dataDir: string): Promise<number> {
+  const folder = join(dataDir, 'files', 'incoming')
+  const sizes = (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size)
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+}
+
+test('a server that is killed in the middle has cleared away by the time it listens again', async () => {
+  const folder = await makeFolder()
+  const dataDir = join(folder, 'data')
+  const env = { PARLEY_DATA_DIR: dataDir }
+  const first = await startServer({ folder, env })
+  const key = first.key as string
+  const bytes = Buffer.alloc(300_000, 'kept ')
+  const before = await upload({ url: first.url, key, fetch }, [filePart(bytes), purpose])
+  await beginUpload({ url: first.url, key }, dataDir, MIB)
+  first.kill('SIGKILL')
+  await first.ended
+  expect((await listStored(dataDir)).incoming).toHaveLength(1)
+
+  const second = await startServer({ folder, env })
+  expect((await listStored(dataDir)).incoming).toEqual([])
+  expect((await callServer(second.url, 'GET', '/v1/files', key)).body.data).toEqual([before.body])
+  const content = await download({ url: second.url, key, fetch }, before.body.id)
+  const hashOf = (data: Buffer) => createHash('sha256').update(data).digest('hex')
+  expect(hashOf(Buffer.from(await content.arrayBuffer()))).toBe(hashOf(bytes))
+})
+
+test('a server that stops tells an upload that lasts too long, and leaves nothing of it', async () => {
+  const folder = await makeFolder()
+  const dataDir = join(folder, 'data')
+  const server = await startServer({
+    folder,
+    env: { PARLEY_DATA_DIR: dataDir, PARLEY_SHUTDOWN_SECONDS: '0.3' },
+  })
+  const connection = await beginUpload({ url: server.url, key: server.key as string }, dataDir, MIB)
+  const stopped = server.stop()
+  await connection.receives(/^HTTP\/1\.1 503 .*service_unavailable/s)
+  expect((await stopped).code).toBe(0)
+  expect(await listStored(dataDir)).toEqual(nothing)
+})

@@ -1,0 +1,19 @@
+/** Checks that `support/log-leaks.ts` also finds leaks in the log of a server process. */
+import { expect, test } from 'vitest'
+import { checkLine, takeLeaks } from '../support/log-leaks.ts'
+import { makeFolder, startServer } from '../support/process.ts'
+
+test('what a process writes is watched as well', async () => {
+  const folder = await makeFolder()
+  const server = await startServer({ folder, env: { LOG_LEVEL: 'debug' } })
+  const said = 'a very particular sentence'
+  const body = JSON.stringify({ model: 'mock', messages: [{ role: 'user', content: said }] })
+  const headers = { Authorization: `Bearer ${server.key}`, 'Content-Type': 'application/json' }
+  const answer = await fetch(`${server.url}/v1/chat/completions`, { method: 'POST', headers, body })
+  expect(answer.status).toBe(200)
+  const { stderr } = await server.stop()
+  expect(stderr).toContain('"operation":"chat.completions"')
+  expect(takeLeaks()).toEqual([])
+  checkLine(`${stderr.split('\n')[0]} ${said}`)
+  expect(takeLeaks()).toHaveLength(1)
+})

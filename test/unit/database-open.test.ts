@@ -1,0 +1,70 @@
+/** Opening a data directory: a new one, one with other files, and a damaged database. */
+
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { openDatabase } from '../../src/db/open.ts'
+import { listIds, opened, refusal } from '../support/database.ts'
+import { makeFolder } from '../support/process.ts'
+
+let folder: string
+let dataDir: string
+
+beforeEach(async () => {
+  folder = await makeFolder()
+  dataDir = join(folder, 'data')
+})
+
+describe('the first start', () => {
+  test('creates the directory for its user alone, and the database in it', async () => {
+    const database = await opened('server', join(dataDir, 'deep', 'down'))
+    expect(await listIds(database)).toEqual([])
+    expect((await stat(join(dataDir, 'deep', 'down'))).mode & 0o777).toBe(0o700)
+    for (const name of ['parley.db', 'parley.db-wal', '.lock']) {
+      expect((await stat(join(dataDir, 'deep', 'down', name))).mode & 0o777).toBe(0o600)
+    }
+  })
+
+  test('accepts a directory that holds a secret, a lock and what a fresh disk holds', async () => {
+    await mkdir(join(dataDir, 'lost+found'), { recursive: true })
+    await writeFile(join(dataDir, 'secret'), 'x'.repeat(32))
+    await writeFile(join(dataDir, '.lock'), '')
+    expect(await listIds(await opened('server', dataDir))).toEqual([])
+  })
+
+  test('refuses a directory with other files and leaves it as it was', async () => {
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, 'holiday.jpg'), '')
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
+      `${dataDir} holds other files (such as holiday.jpg) but no Parley database`,
+    )
+    expect(await readdir(dataDir)).toEqual(['holiday.jpg'])
+  })
+
+  test('accepts other files beside a database that is there', async () => {
+    await (await opened('server', dataDir)).close()
+    await mkdir(join(dataDir, 'files'))
+    expect(await listIds(await opened('server', dataDir))).toEqual([])
+  })
+
+  test('refuses a path that is a file', async () => {
+    await writeFile(dataDir, '')
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} cannot be used by`)
+  })
+
+  test('is not made by a command, which says where it looked', async () => {
+    expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
+      `There is no Parley database in ${dataDir} yet`,
+    )
+    expect(existsSync(dataDir)).toBe(false)
+  })
+})
+
+describe('a file that is no database', () => {
+  test('is reported as damaged', async () => {
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, 'parley.db'), 'not a database, '.repeat(1000))
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('parley.db is damaged')
+  })
+})

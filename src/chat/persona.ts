@@ -1,4 +1,4 @@
-/** Turns a caller's chat request into the one an agent makes: its persona, its temperature, the tools it allows. */
+/** Turns a client's chat request into the agent's: its instructions, its temperature, the tools it allows. */
 
 import type { Agent } from '../agents/cache.ts'
 import {
@@ -12,40 +12,36 @@ import {
 import { ServiceError } from '../lib/errors.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
-import type { ServerTool, Toolbox } from '../tools/tools.ts'
+import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import type { OwnTool, ToolNames } from './tool-loop.ts'
 
-/** Tools that arrive through the widget's message channel carry it. Contract: Agent (`pageTools`). */
-const PAGE_TOOL_PREFIX = 'postMessage_'
-/** What a caller's own system text is handed on under. Decision: 7. */
+/** Marks a client's own system text. */
 const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
 
-/** What a turn needs to know of the agent it is one of. */
+/** What a turn needs of its agent. */
 export type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
 
-/** A request as the agent makes it, and which tools the model may call in this turn. */
 export interface AgentRequest {
   readonly request: ChatRequest
   readonly toolNames: ToolNames
 }
 
-/** What of an agent is the same for every request, as long as the server's tools are the same. */
+/** What stays the same for every request of an agent until the server's tools change. */
 interface Persona {
   readonly serverTools: readonly ServerTool[]
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
-  /** Of those tools, the ones that run here. */
+  /** Those of the tools that run on this server. */
   readonly own: ReadonlyMap<string, OwnTool>
-  /** Those that nobody but the caller may know more of than their names: its own tool of that name counts for them. */
+  /** Tools without a description: the client's own tool of that name describes them. */
   readonly bareNames: ReadonlySet<string>
 }
 
 const personas = new WeakMap<TurnAgent, Persona>()
 
 /**
- * The agent's request. Decision: 7 (An agent turn).
- * @throws ServiceError `invalid_value` for `functions` (which the tool rules cannot see), for a `tool_choice` of a tool the
- * agent does not have, and for several choices where tools run here: they cannot be gone on with as one conversation.
+ * @throws ServiceError `invalid_value` for `functions`, which the tool rules cannot see, for a `tool_choice` of a tool the agent does not
+ * have, and for several choices where tools run on this server: they cannot continue as one conversation.
  */
 export function toAgentRequest(agent: TurnAgent, request: ChatRequest, toolbox: Toolbox): AgentRequest {
   for (const param of ['functions', 'function_call']) {
@@ -109,7 +105,6 @@ function schemaOf(tool: AgentTool): JsonSchema | undefined {
   return typeof tool === 'string' ? undefined : tool.inputSchema
 }
 
-/** Instructions, then the behaviour as rules. */
 function renderSystem({ instructions, behavior }: AgentDefinition): string {
   const rules = [
     ...(behavior?.tone === undefined ? [] : [`Tone: ${behavior.tone}`]),
@@ -131,7 +126,7 @@ function renderTool({ name, description, inputSchema }: DescribedTool): ChatTool
   }
 }
 
-/** Only the agent speaks as the system: a page's text must not pass for its instructions. */
+/** Only the agent speaks as the system: a page's text must not count as its instructions. */
 function withoutAuthority(message: ChatMessage): ChatMessage {
   if (message.role !== 'system' && message.role !== 'developer') return message
   const { content } = message
@@ -140,7 +135,7 @@ function withoutAuthority(message: ChatMessage): ChatMessage {
   return { ...message, role: 'user', content: marked }
 }
 
-/** The agent's tools with the allowed ones of the caller, by name. */
+/** The agent's tools and the client's allowed ones, by name. */
 function mergeTools(
   { tools, bareNames }: Persona,
   pageTools: PageTools,
@@ -150,15 +145,15 @@ function mergeTools(
   for (const tool of sent) {
     const name = tool.function?.name
     if (name === undefined) continue
-    const isAllowed = name.startsWith(PAGE_TOOL_PREFIX)
-      ? isPageToolAllowed(pageTools, name.slice(PAGE_TOOL_PREFIX.length))
+    const isAllowed = name.startsWith(pageToolPrefix)
+      ? isPageToolAllowed(pageTools, name.slice(pageToolPrefix.length))
       : tools.size === 0 || bareNames.has(name)
     if (isAllowed) merged.set(name, tool)
   }
   return merged
 }
 
-/** Contract: Agent (`pageTools`); names without the prefix. */
+/** Takes names without the prefix. */
 function isPageToolAllowed(pageTools: PageTools, name: string): boolean {
   if (pageTools === 'all') return true
   return 'restricted' in pageTools ? pageTools.restricted.includes(name) : !pageTools.blocked.includes(name)
@@ -172,7 +167,7 @@ function assertChoosable(choice: ChatRequest['tool_choice'], tools: ReadonlyMap<
   throw new ServiceError('invalid_value', `tool_choice: ${what}`, { param: 'tool_choice' })
 }
 
-/** The tools a choice names, in any of its forms. Protocol: chat API (`tool_choice`). */
+/** The tools a choice names, in any of its forms. */
 function namesIn(choice: ChatRequest['tool_choice']): string[] {
   if (typeof choice !== 'object' || choice === null) return []
   const { allowed_tools: allowed, function: called, custom } = choice

@@ -1,7 +1,8 @@
-/** Puts streamed tool calls together, and makes their deltas what every client can read. */
+/** Tool calls: assembles streamed ones and normalizes their deltas for every client. */
+import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
-/** A whole tool call, as a message carries it; fields a provider adds stay. Contract: Chat message (`tool_calls`). */
+/** A whole tool call as a message carries it; fields that a provider adds stay. */
 export interface ToolCall {
   readonly [field: string]: unknown
   readonly id: string
@@ -17,19 +18,19 @@ interface CallDelta {
   function?: { name?: string | null; arguments?: unknown } | null
 }
 
-/** How a call is begun to the caller. */
+/** The first delta of a call, as the client gets it. */
 interface FirstDelta extends ToolCall {
   readonly index: number
 }
 
 interface PartialCall {
-  /** What the backend counts it as; not every backend counts from 0 or at all. */
+  /** The provider's own index; not every provider counts from 0 or at all. */
   readonly sentIndex: CallDelta['index']
   readonly first: FirstDelta
   arguments: string
 }
 
-/** The calls of one choice, while they arrive. */
+/** The tool calls of one choice of a stream. */
 export class ToolCallAssembler {
   private readonly calls: PartialCall[] = []
   private readonly newId: () => string
@@ -39,7 +40,7 @@ export class ToolCallAssembler {
   }
 
   /**
-   * Mends deltas: an index always; id, type and name in a call's first delta and never again; arguments always text. Decision: 12.
+   * Normalizes deltas: an index always; id, type and name in a call's first delta and never again; arguments always text.
    * @throws BackendFailure `protocol` when they are not a list of objects.
    */
   take(sent: unknown): (FirstDelta | CallDelta)[] {
@@ -47,14 +48,13 @@ export class ToolCallAssembler {
     return sent.map((delta) => this.takeOne(delta)).filter((delta) => delta !== undefined)
   }
 
-  /** What is still owed at the end: `"{}"` for every function call that came without arguments. */
+  /** The deltas that complete function calls without arguments: `"{}"` each. */
   takeMissingArguments(): CallDelta[] {
-    const owing = this.calls.filter((call) => call.first.function !== undefined && call.arguments === '')
-    for (const call of owing) call.arguments = '{}'
-    return owing.map(({ first }) => ({ index: first.index, function: { arguments: '{}' } }))
+    const missing = this.calls.filter((call) => call.first.function !== undefined && call.arguments === '')
+    for (const call of missing) call.arguments = '{}'
+    return missing.map(({ first }) => ({ index: first.index, function: { arguments: '{}' } }))
   }
 
-  /** The calls as they stand. */
   list(): ToolCall[] {
     return this.calls.map(({ first, arguments: text }) => {
       const { index: _, ...call } = first
@@ -84,8 +84,8 @@ export class ToolCallAssembler {
   }
 
   /**
-   * Some backends give every call the same index, some none: a new id always starts a new call, and so does another name where there is
-   * neither.
+   * Some providers give every call the same index, others none: a new id always starts a new call, and so does another name without
+   * id and index.
    */
   private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
     const isPlaced = typeof index === 'number'
@@ -105,7 +105,7 @@ function asDelta(sent: unknown): CallDelta {
   return sent as CallDelta
 }
 
-/** The rest of a call that has begun; undefined when the delta says nothing new. */
+/** The next delta of a known call; undefined when it adds nothing. */
 function continueCall(known: PartialCall, delta: CallDelta): CallDelta | undefined {
   const { id: _id, type: _type, function: called, ...rest } = delta
   const text = argumentsText(called?.arguments)
@@ -116,25 +116,21 @@ function continueCall(known: PartialCall, delta: CallDelta): CallDelta | undefin
 }
 
 /**
- * A call as it is told back to the model. Backends put arguments into their templates as an object, and refuse the whole request where
- * they cannot: arguments that are none are left out, and the call's answer says what was wrong.
+ * A call as it is repeated to the model. Providers parse the arguments and reject the whole request when they are not an object, so such
+ * arguments are left out; the call's result says what was wrong.
  */
 export function toReadableCall(call: ToolCall): ToolCall {
   const { function: called } = call
-  if (called === undefined || isObjectText(called.arguments)) return call
+  if (called === undefined || isJsonObject(parseJson(called.arguments))) return call
   return { ...call, function: { ...called, arguments: '{}' } }
 }
 
-function isObjectText(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-  } catch {
-    return false
-  }
+/** The name an agent allows a call by; calls of other kinds than functions have none. */
+export function nameOf(call: ToolCall): string {
+  return call.function?.name ?? ''
 }
 
-/** Arguments are text holding JSON; some backends send the object itself, or nothing. */
+/** Arguments are text holding JSON; some providers send the object itself, or nothing. */
 export function argumentsText(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)

@@ -1,10 +1,9 @@
-/** The wire shapes of embeddings: what is checked of a request, and what the list of vectors looks like. */
+/** Schemas of embeddings: the request and the list of vectors. */
 import { z } from 'zod'
 
-/** Security: 2.5. */
 const MAX_INPUTS = 2048
 const MAX_INPUT_BYTES = 2 * 1024 * 1024
-/** What a token counts against the limit: it stands for about so many bytes of text. */
+/** What a token counts against the limit. */
 const BYTES_PER_TOKEN = 4
 
 const text = z.string().min(1)
@@ -16,14 +15,11 @@ const input = z
   })
   .meta({ description: 'One text or token array, or up to 2048 of them; 2 MiB in all.' })
 
-/**
- * Contract: Embeddings. Only what this service acts on or must bound is checked; any other field passes through untouched.
- * Decision: 8.
- */
+/** Checks what the service uses or must limit; other fields pass through. */
 export const EmbeddingsRequest = z
   .looseObject({
     model: z.string().min(1).nullish(),
-    // The limits come first: of a list that is too long no item is looked at.
+    // The limits come first, so that no item of a long list is checked.
     input: z.preprocess((value, context) => {
       const message = findExcess(value)
       if (message === undefined) return value
@@ -37,7 +33,6 @@ export const EmbeddingsRequest = z
   .meta({ id: 'EmbeddingsRequest' })
 export type EmbeddingsRequest = z.infer<typeof EmbeddingsRequest>
 
-/** Which limit an input breaks, if any. */
 function findExcess(value: unknown): string | undefined {
   const items: readonly unknown[] = Array.isArray(value) ? value : [value]
   if (items.length > MAX_INPUTS) return `has more than ${MAX_INPUTS} items`
@@ -49,18 +44,16 @@ function findExcess(value: unknown): string | undefined {
   return sizeBytes > MAX_INPUT_BYTES ? `is larger than ${MAX_INPUT_BYTES} bytes` : undefined
 }
 
-/** How many vectors an input asks for; an array of numbers is one text in tokens. */
+/** How many vectors an input asks for. An array of numbers is one text in tokens. */
 export function countInputs(given: EmbeddingsRequest['input']): number {
   return typeof given === 'string' || typeof given[0] === 'number' ? 1 : given.length
 }
 
-/** Tokens, as the backend counted them. */
 export const EmbeddingsUsage = z
   .looseObject({ prompt_tokens: z.int(), total_tokens: z.int() })
   .meta({ id: 'EmbeddingsUsage' })
 export type EmbeddingsUsage = z.infer<typeof EmbeddingsUsage>
 
-/** Contract: Embedding (response). */
 export const EmbeddingList = z
   .looseObject({
     object: z.literal('list'),

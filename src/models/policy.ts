@@ -1,21 +1,20 @@
-/** Which models an agent may use, and in which order it turns to them; kept beside its definition, never in it. */
+/** An agent's model policy: which models it may use, and in which order. Stored separately from its definition. */
 
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
 
-/** One model of a provider, by the id the provider itself uses. */
+/** A model by its provider's own id. */
 export interface ModelName {
   readonly provider: string
   readonly model: string
 }
 
-/** A model that is allowed; all of the provider's with `model` null. */
+/** With `model` null all models of the provider are allowed. */
 export interface AllowedModel {
   readonly provider: string
   readonly model: string | null
 }
 
-/** An agent's policy as its owner wrote it. Decision: 6 (Model policy). */
 export interface ModelPolicy {
   readonly default_model: ModelName | null
   /** Empty = unrestricted. */
@@ -26,7 +25,7 @@ export interface ModelPolicy {
   readonly max_output_tokens: number | null
 }
 
-/** The policy of whoever has written none. */
+/** The policy of an agent without one. */
 export const openPolicy: ModelPolicy = {
   default_model: null,
   allowed_models: [],
@@ -34,15 +33,13 @@ export const openPolicy: ModelPolicy = {
   max_output_tokens: null,
 }
 
-/** What decides which model answers when the caller names none. */
 export interface ModelWishes {
   readonly policy: ModelPolicy
-  /** The one in the agent's own definition: any id a caller could name. */
+  /** The model in the agent's definition: any id a client could name. */
   readonly ownModel: string | undefined
 }
 
-/** Where the model comes from that is used when nobody names one. */
-export interface DefaultModel {
+interface DefaultModel {
   readonly route: ModelRoute
   readonly source: 'policy' | 'yaml' | 'none'
 }
@@ -59,8 +56,8 @@ export function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRou
 }
 
 /**
- * The policy's default, then the definition's model, then the backends' default, whichever is there and allowed first; else the
- * first allowed one. Undefined when there is none. Decision: 7.
+ * The first available and allowed model of: the policy's default, the definition's model, the providers' default, the models the
+ * policy allows. Undefined when there is none.
  */
 export function findDefaultModel(
   models: ModelCatalogue,
@@ -75,7 +72,7 @@ export function findDefaultModel(
   return common === undefined ? undefined : { route: common, source: 'none' }
 }
 
-/** The fallbacks that are there now, in order. */
+/** The available fallbacks in order. */
 export function listFallbacks(models: ModelCatalogue, { fallback_models }: ModelPolicy): ModelRoute[] {
   return fallback_models
     .map(({ provider, model }) => models.findRoute(provider, model))
@@ -95,7 +92,7 @@ export function isSameRoute(one: ModelRoute, other: ModelRoute): boolean {
   return one.backend === other.backend && one.model === other.model
 }
 
-/** The id a caller names a route's model by: the shortest there is. */
+/** The shortest id of a route's model. */
 export function idOf(models: ModelCatalogue, { backend, model }: ModelRoute): string {
   const id = `${backend.name}/${model}`
   return models.find(id)?.id ?? id
@@ -106,9 +103,8 @@ function findAllowed(
   policy: ModelPolicy,
   id: string | undefined,
 ): ModelRoute | undefined {
-  if (id === undefined || !models.isKnown(id)) return undefined
-  const route = models.route(id)
-  return isRouteAllowed(policy, route) ? route : undefined
+  const route = id === undefined ? undefined : models.resolve(id)
+  return route !== undefined && isRouteAllowed(policy, route) ? route : undefined
 }
 
 /** In the order the policy names them; of a whole provider, the first it lists. */

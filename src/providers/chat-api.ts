@@ -1,17 +1,15 @@
-/** The wire shapes of chat: what is checked of a request, and what completions and chunks look like. */
+/** Schemas of the chat API: requests, completions and chunks. */
 import { z } from 'zod'
 
-/** Security: 2.5. */
 export const MAX_MESSAGES = 2048
 const MAX_TEXT_LENGTH = 2 * 1024 * 1024
 export const MAX_TOOLS = 128
 
-/** Text of a message. */
 export const text = z.string().max(MAX_TEXT_LENGTH)
-/** Text holding JSON: what a tool is called with. */
+/** The arguments of a tool call: JSON as text. */
 export const toolArguments = z.string().max(256 * 1024)
 
-/** One part of a message's content; kinds this service does not know pass through. */
+/** One part of a message's content; unknown types pass through. */
 const ContentPart = z
   .looseObject({ type: z.string(), text: text.optional() })
   .refine((part) => part.type !== 'text' || part.text !== undefined, {
@@ -29,7 +27,6 @@ const ToolCall = z
   })
   .meta({ id: 'ToolCall' })
 
-/** Contract: Chat message. */
 export const ChatMessage = z
   .discriminatedUnion('role', [
     z.looseObject({ role: z.literal('system'), content }),
@@ -50,7 +47,7 @@ export const toolName = z
   .string()
   .regex(/^[A-Za-z0-9_.-]{1,128}$/, 'must be 1 to 128 letters, digits, _, - or .')
 
-/** Contract: Chat completions (`tools`); schemas and `strict` pass through as they are. */
+/** Schemas and `strict` pass through. */
 export const ChatTool = z
   .looseObject({
     type: z.string(),
@@ -71,7 +68,7 @@ export type ChatTool = z.infer<typeof ChatTool>
 
 const named = z.looseObject({ name: z.string() }).optional()
 
-/** The four forms of `tool_choice`, and those other providers add. */
+/** The four forms of `tool_choice`, and those that other providers add. */
 const ToolChoice = z.union([
   z.string(),
   z.looseObject({
@@ -87,10 +84,7 @@ const ToolChoice = z.union([
 const positiveInteger = z.int().positive().nullish()
 const flag = z.boolean().nullish()
 
-/**
- * Contract: Chat completions. Only what this service acts on or must bound is checked; every other field of the chat API, and with
- * a parent key any field at all, passes through untouched. Decision: 7.
- */
+/** Checks what the service uses or must limit. Other fields of the chat API, and with a parent key any field, pass through. */
 export const ChatRequest = z
   .looseObject({
     model: z.string().min(1).nullish(),
@@ -117,7 +111,7 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** Fields of the chat API that pass through unchecked, also with an agent key. */
+/** Fields that pass through unchecked, also with an agent key. */
 const uncheckedFields = [
   'audio',
   'function_call',
@@ -137,13 +131,12 @@ const uncheckedFields = [
   'web_search_options',
 ] as const
 
-/** Every field of the chat API: a public key must not steer the provider with others. Decision: 7. */
+/** The only fields an agent key may send: it is public, and others might control the provider. */
 export const chatApiFields: ReadonlySet<string> = new Set([
   ...Object.keys(ChatRequest.shape),
   ...uncheckedFields,
 ])
 
-/** Tokens, as the backend counted them. */
 export const Usage = z
   .looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
   .meta({ id: 'Usage' })
@@ -155,7 +148,6 @@ const AnsweredToolCall = z.looseObject({
   function: z.looseObject({ name: z.string(), arguments: z.string() }).optional(),
 })
 
-/** Contract: Chat completion (response). */
 export const ChatCompletion = z
   .looseObject({
     id: z.string(),
@@ -178,7 +170,6 @@ export const ChatCompletion = z
   .meta({ id: 'ChatCompletion' })
 export type ChatCompletion = z.infer<typeof ChatCompletion>
 
-/** Contract: Streaming chunk. */
 export const ChatChunk = z
   .looseObject({
     id: z.string(),
@@ -212,7 +203,6 @@ export const ChatChunk = z
   .meta({ id: 'ChatChunk' })
 export type ChatChunk = z.infer<typeof ChatChunk>
 
-/** How an answer names itself. Contract: Chat completion (response). */
 export interface AnswerNames {
   readonly id: string
   /** Unix seconds. */

@@ -12,10 +12,10 @@ export interface GatewayOptions {
   /** The API's base, ending in `/v1`; a query in it is sent with every call. */
   readonly url: string
   /** Sent to the origin of `url` and nowhere else. */
-  readonly apiKey?: string
+  readonly apiKey?: string | undefined
   readonly timings: HttpTimings & {
     /** All of a model list; 10 s when absent. */
-    readonly modelListMs?: number
+    readonly modelListMs?: number | undefined
   }
   /** The largest chat completion, or model list, that is read; 16 MiB when absent. */
   readonly maxAnswerBytes?: number

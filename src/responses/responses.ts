@@ -1,5 +1,6 @@
 /** Answers a request of the Responses API with one chat turn; stores nothing. */
 import { collect, startTurn } from '../chat/chat.ts'
+import type { Dependencies } from '../chat/dependencies.ts'
 import { decodeRuns } from '../chat/sse-reader.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, EventStream } from '../operations/operation.ts'
@@ -7,7 +8,6 @@ import type { ChatCompletion } from '../providers/chat-api.ts'
 import { Answer } from './answer.ts'
 import type { ResponseObject, UnnumberedEvent } from './answer-schema.ts'
 import { toPiece } from './chat-piece.ts'
-import type { Dependencies } from './dependencies.ts'
 import { toChatRequest } from './request.ts'
 import { ResponsesRequest } from './schema.ts'
 

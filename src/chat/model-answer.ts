@@ -7,8 +7,7 @@ import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure, type BackendRequest, type ChatBackend } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import type { Dependencies } from './dependencies.ts'
-import { argumentsText, type ToolCall } from './tool-calls.ts'
-import type { SaidMessage, ToolLoop } from './tool-loop.ts'
+import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
 
 export interface ModelAnswer {
   /** What the client gets of the answer's beginning; undefined for nothing. */

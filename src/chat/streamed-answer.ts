@@ -7,8 +7,7 @@ import type { TraceSpan } from '../telemetry/tracing.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
-import type { ToolCall } from './tool-calls.ts'
-import type { SaidMessage, ToolLoop } from './tool-loop.ts'
+import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
 
 /** Resolves with the first event, so that a failure before it can be retried. @throws BackendFailure */
 export const askForStream: Ask = async (backend, request, span, options) => {

@@ -1,13 +1,21 @@
 /** The tool loop of a turn: runs the calls that are not the client's and builds the next request to the model. */
 
+import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
 import type { ServerTool } from '../tools/tools.ts'
 import type { TurnStep } from './schema.ts'
-import { nameOf, type ToolCall, toReadableCall } from './tool-calls.ts'
 
 /** The most times one turn asks its model. */
 const MAX_MODEL_CALLS = 8
+
+/** A whole tool call as a message carries it; fields that a provider adds stay. */
+export interface ToolCall {
+  readonly [field: string]: unknown
+  readonly id: string
+  readonly type: string
+  readonly function?: { readonly name: string; readonly arguments: string }
+}
 
 /** A tool of the agent that runs on this server. */
 export interface OwnTool {
@@ -163,4 +171,25 @@ function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoic
   const { function: demanded, allowed_tools: allowed } = choice
   if (demanded !== undefined) return ran.includes(demanded.name) ? 'auto' : choice
   return allowed === undefined ? choice : { ...choice, allowed_tools: { ...allowed, mode: 'auto' } }
+}
+
+/**
+ * A call as it is repeated to the model. Providers parse the arguments and reject the whole request when they are not an object, so such
+ * arguments are left out; the call's result says what was wrong.
+ */
+function toReadableCall(call: ToolCall): ToolCall {
+  const { function: called } = call
+  if (called === undefined || isJsonObject(parseJson(called.arguments))) return call
+  return { ...call, function: { ...called, arguments: '{}' } }
+}
+
+/** The name an agent allows a call by; calls of other kinds than functions have none. */
+function nameOf(call: ToolCall): string {
+  return call.function?.name ?? ''
+}
+
+/** Arguments are text holding JSON; some providers send the object itself, or nothing. */
+export function argumentsText(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -1,5 +1,6 @@
 /** An agent's model policy: which models it may use, and in which order. Stored separately from its definition. */
 
+import { ServiceError } from '../lib/errors.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
 
@@ -33,7 +34,7 @@ export const openPolicy: ModelPolicy = {
   max_output_tokens: null,
 }
 
-export interface ModelWishes {
+interface ModelWishes {
   readonly policy: ModelPolicy
   /** The model in the agent's definition: any id a client could name. */
   readonly ownModel: string | undefined
@@ -51,7 +52,7 @@ export function isAllowed({ allowed_models }: ModelPolicy, { provider, model }: 
   )
 }
 
-export function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): boolean {
+function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): boolean {
   return isAllowed(policy, { provider: backend.name, model })
 }
 
@@ -72,11 +73,50 @@ export function findDefaultModel(
   return common === undefined ? undefined : { route: common, source: 'none' }
 }
 
-/** The available fallbacks in order. */
-export function listFallbacks(models: ModelCatalogue, { fallback_models }: ModelPolicy): ModelRoute[] {
-  return fallback_models
-    .map(({ provider, model }) => models.findRoute(provider, model))
-    .filter((route) => route !== undefined)
+/**
+ * The model the client names, or the default, followed by the policy's fallbacks.
+ * @throws ServiceError `model_not_found`, `model_not_allowed`, `service_unavailable` when there is no model.
+ */
+export function chooseRoutes(
+  models: ModelCatalogue,
+  wishes: ModelWishes,
+  named: string | null | undefined,
+): readonly [ModelRoute, ...ModelRoute[]] {
+  const first = named == null ? chooseDefault(models, wishes) : getNamed(models, wishes.policy, named)
+  return [first, ...listFallbacks(models, wishes.policy, first)]
+}
+
+function getNamed(models: ModelCatalogue, policy: ModelPolicy, id: string): ModelRoute {
+  const route = models.route(id)
+  if (isRouteAllowed(policy, route)) return route
+  throw new ServiceError('model_not_allowed', `This agent may not use the model '${id}'.`, { param: 'model' })
+}
+
+function chooseDefault(models: ModelCatalogue, wishes: ModelWishes): ModelRoute {
+  const chosen = findDefaultModel(models, wishes)
+  if (chosen !== undefined) return chosen.route
+  const standard = models.defaultModel()
+  if (standard === undefined)
+    throw new ServiceError('service_unavailable', 'No backend has said yet which models it has.')
+  // Reports the operator's default that no provider has.
+  if (wishes.policy.allowed_models.length === 0) return models.route(standard)
+  throw new ServiceError(
+    'service_unavailable',
+    'None of the models this agent may use is there at the moment.',
+  )
+}
+
+/** The available fallbacks in order, without the model they are for. */
+export function listFallbacks(
+  models: ModelCatalogue,
+  { fallback_models }: ModelPolicy,
+  first: ModelRoute | undefined,
+): ModelRoute[] {
+  return fallback_models.flatMap(({ provider, model }) => {
+    const route = models.findRoute(provider, model)
+    const isFirst = route?.backend === first?.backend && route?.model === first?.model
+    return route === undefined || isFirst ? [] : [route]
+  })
 }
 
 /** The listed models that chat, and that the policy allows. */
@@ -86,10 +126,6 @@ export function listAllowed(models: ModelCatalogue, policy: ModelPolicy): Catalo
 
 export function isListedAllowed(policy: ModelPolicy, { provider, backendId }: CatalogueModel): boolean {
   return isAllowed(policy, { provider, model: backendId })
-}
-
-export function isSameRoute(one: ModelRoute, other: ModelRoute): boolean {
-  return one.backend === other.backend && one.model === other.model
 }
 
 /** The shortest id of a route's model. */

@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import {
   findDefaultModel,
-  isSameRoute,
   listAllowed,
   listFallbacks,
   type ModelName,
@@ -129,9 +128,7 @@ function listEffective(
   policy: ModelPolicy,
   first: ModelRoute | undefined,
 ): AgentModelPolicy['effective_models'] {
-  const fallbacks = listFallbacks(models, policy).filter(
-    (route) => first === undefined || !isSameRoute(route, first),
-  )
+  const fallbacks = listFallbacks(models, policy, first)
   const tried = [...(first === undefined ? [] : [toName(first)]), ...fallbacks.map(toName)]
   const others = listAllowed(models, policy)
     .map(({ provider, backendId }) => ({ provider, model: backendId }))

@@ -1,140 +1,82 @@
-/** Answers a chat request, as one object or as a stream: the one verb behind every way to chat. */
+/** The turn engine: answers a chat request for every API, whole or as a stream. */
 
 import { newId } from '../lib/ids.ts'
-import { AGENT_PREFIX } from '../models/schema.ts'
 import { addressGroup } from '../operations/authorize.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
-import type { AnswerNames, ChatRequest } from '../providers/chat-api.ts'
+import type { ChatRequest } from '../providers/chat-api.ts'
 import { toCallerError, toInterruption } from '../providers/failures.ts'
-import { type AttemptDeps, Attempts, Deadline } from '../providers/retry.ts'
+import { Attempts, Deadline } from '../providers/retry.ts'
 import type { GiveBack, SlotOwner } from '../replicas/stream-limiter.ts'
 import type { Booking } from '../usage/tracker.ts'
 import type { Dependencies } from './dependencies.ts'
-import { backendBody, prepareTurn, type Turn, type TurnTrial } from './prepare-turn.ts'
+import { askForWhole, type ModelAnswer, newNames } from './model-answer.ts'
+import { backendBody, prepareTurn, type Turn } from './prepare-turn.ts'
+import type { PlaygroundOptions, StreamChunk, StreamRequest, TurnStep } from './schema.ts'
+import { decodeRuns, encodeEvent } from './sse-reader.ts'
 import { askForStream } from './streamed-answer.ts'
-import { type ModelAnswer, newNames, type OnAnswering, Rounds } from './tool-loop.ts'
-import { askForWhole } from './whole-answer.ts'
+import { ToolLoop } from './tool-loop.ts'
 
-/** What is particular to an answer that an owner tries out. */
-export interface ChatTrial extends TurnTrial {
-  readonly onAnswering: OnAnswering | undefined
-}
+type Context = CallContext<Caller, Dependencies>
+type Pieces = AsyncGenerator<Uint8Array, void, void>
 
 /**
- * Answers with a stream when the request asks for one. The headers name who answered.
- * @throws ServiceError as `prepareTurn` and the backend's failures do; a stream's failures come with its first event.
+ * Answers with a stream if the request asks for one, else with the whole completion.
+ * @throws ServiceError as `startTurn` does; a stream's failures come with its first event.
  */
 export async function chat(
-  context: CallContext<Caller, Dependencies>,
+  context: Context,
   request: ChatRequest,
-  signal: AbortSignal,
-  trial?: ChatTrial,
+  client: AbortSignal,
 ): Promise<JsonBytes | EventStream> {
-  const turn = await prepareTurn(context, request, trial)
-  const onAnswering: OnAnswering = (attempts) => {
-    trial?.onAnswering?.(attempts)
-    const { route, count, isFallback } = attempts
-    context.setHeader('X-Parley-Provider', route.backend.name)
-    context.setHeader('X-Parley-Attempts', String(count))
-    context.setHeader('X-Parley-Fallback', String(isFallback))
-  }
-  const pieces = runTurn(context.deps, turn, signal, {
-    onAnswering,
-    takeSlots: () => context.deps.shared.streams.take(slotOwners(context)),
-    beginUsage: () => beginBooking(context, request, turn),
-  })
+  const pieces = await startTurn(context, request, client)
   return request.stream ? new EventStream(pieces) : new JsonBytes(await collect(pieces))
 }
 
-/** @throws ServiceError `insufficient_quota` */
-function beginBooking(
-  { deps, caller, arrival }: CallContext<Caller, Dependencies>,
-  request: ChatRequest,
-  turn: Turn,
-): Promise<Booking> {
-  const named = request.model?.startsWith(AGENT_PREFIX) ? request.model.slice(AGENT_PREFIX.length) : undefined
-  return deps.usage.begin({
-    operation: 'chat',
-    requestId: arrival.requestId,
-    tenantId: caller.tenantId,
-    agentId: caller.kind === 'agent' ? caller.agentId : named,
-    provider: turn.routes[0].backend.name,
-    model: turn.routes[0].model,
-    isStreamed: request.stream === true,
-    request: turn.request,
-  })
-}
-
-/** Decision: 2 (`PARLEY_MAX_STREAMS_…`): the address counts on agent keys only, which are public. */
-function slotOwners({ deps, caller, arrival }: CallContext<Caller, Dependencies>): SlotOwner[] {
-  const { streams } = deps.config.limits
-  if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
-  return [
-    { key: `agent:${caller.agentId}`, limit: streams.agent },
-    { key: `agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limit: streams.address },
-  ]
-}
-
-type TurnDeps = Pick<Dependencies, 'config' | 'clock' | 'random'> & AttemptDeps
-
-/** What a turn takes hold of before it asks a model. Each is let go of when the turn ends, however it ends. */
-export interface TurnResources {
-  /** Takes what an open stream counts against; throws when there is none left. */
-  readonly takeSlots: () => Promise<GiveBack> | GiveBack
-  /** Opens the usage record; throws when a budget is spent. */
-  readonly beginUsage: () => Promise<Booking>
-  /** Called once, before the first byte of the answer. */
-  readonly onAnswering: OnAnswering
+/** The chunks of a streamed chat, in the runs they were read in. @throws ServiceError as `startTurn` does. */
+export async function streamChunks(
+  context: Context,
+  { trial: options, ...request }: StreamRequest,
+  client: AbortSignal,
+): Promise<AsyncIterable<StreamChunk[]>> {
+  return decodeRuns(await startTurn(context, { ...request, stream: true }, client, options))
 }
 
 /**
- * The answer: events as the model writes them when the request asks for a stream, else one piece that is the whole object.
- * @throws ServiceError before the first piece with the failure's own status, later as an interruption.
+ * Prepares a turn; the model is asked when the first piece is read.
+ * @throws ServiceError as `prepareTurn` does.
  */
-export async function* runTurn(
-  deps: TurnDeps,
-  turn: Turn,
+export async function startTurn(
+  context: Context,
+  request: ChatRequest,
   client: AbortSignal,
-  { takeSlots, beginUsage, onAnswering }: TurnResources,
-): AsyncGenerator<Uint8Array, void, void> {
-  const isStream = turn.request.stream === true
-  const ask = isStream ? askForStream : askForWhole
-  const attempts = new Attempts(deps, turn.routes, beginChatCalls(turn.trace.span, turn.request))
-  const rounds = new Rounds(turn)
-  let names: AnswerNames | undefined
-  let hasBegun = false
-  let usage: Booking | undefined
-  let releaseSlots: GiveBack | undefined
-  let deadline: Deadline | undefined
-  let answer: ModelAnswer | undefined
-  try {
-    if (isStream) releaseSlots = await takeSlots()
-    deadline = new Deadline(client, ...timeoutsOf(deps.config, isStream))
-    usage = await beginUsage()
-    const { signal } = deadline
+  options?: PlaygroundOptions,
+): Promise<Pieces> {
+  return runTurn(context, await prepareTurn(context, request, options), client)
+}
 
-    const begin = () => {
-      if (hasBegun) return
-      hasBegun = true
-      deadline?.begin()
-      attempts.commit()
-      usage?.answering(attempts.route.backend.name, attempts.route.model)
-      onAnswering(attempts)
-    }
+export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+  const collected: Uint8Array[] = []
+  for await (const piece of pieces) collected.push(piece)
+  return collected
+}
+
+/**
+ * One turn: asks the model, runs the tools it calls, and asks again until it calls none. Yields runs of whole events as the model
+ * writes them, or the whole completion as one piece.
+ * @throws ServiceError with the failure's own status before the first piece, as an interruption after it.
+ */
+async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Pieces {
+  const run = new TurnRun(context, turn)
+  const { loop, attempts } = run
+  let failure: unknown
+  try {
+    const { usage, deadline } = await run.acquire(client)
     for (;;) {
-      answer = await attempts.run(signal, ({ backend, model }, span) =>
-        ask(backend, { body: backendBody(rounds.request, model, isStream), signal }, span, {
-          choices: turn.request.n ?? 1,
-          holdsCalls: turn.tools !== undefined,
-          continued: names,
-          newNames: () => newNames(deps, model),
-          newCallId: () => newId('call_', 24, deps.random),
-        }),
-      )
+      const answer = await run.ask(deadline.signal)
       try {
         for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
-          begin()
+          if (!run.hasBegun) yield* run.begin()
           usage.sent(piece)
           yield piece
         }
@@ -145,47 +87,138 @@ export async function* runTurn(
       } finally {
         usage.used(answer.usage, answer.text)
       }
-      // Its connection is free before any tool runs.
+      // Frees the connection before any tool runs.
       await answer.close()
-      rounds.used(answer.usage)
-      names ??= answer.names
+      run.names ??= answer.names
+      loop.addUsage(answer.usage)
       const calls = answer.callsOf(0)
-      if (rounds.isLast(calls)) {
-        begin()
-        yield* answer.finish(turn, rounds, names)
+      if (loop.isLast(calls)) {
+        if (!run.hasBegun) yield* run.begin()
+        yield* answer.finish(loop, run.names)
         break
       }
-      await rounds.goOn(answer.message(), calls, signal)
+      for await (const step of loop.runTools(answer.message(), calls, deadline.signal)) {
+        if (turn.isTraced) yield encodeStep(step)
+      }
     }
     await usage.end('ok')
   } catch (thrown) {
-    const failure = hasBegun && isStream ? toInterruption(thrown) : toCallerError(thrown)
-    turn.trace.end(failure)
-    await usage?.fail(failure, client)
+    failure = run.hasBegun && turn.isStream ? toInterruption(thrown) : toCallerError(thrown)
     throw failure
   } finally {
-    // Also where nobody reads the answer any more; what has ended above ends once.
-    releaseSlots?.()
-    deadline?.release()
-    await answer?.close()
-    await usage?.end('left')
-    turn.trace.end()
+    await run.release(failure, client)
   }
 }
 
-/** A whole answer is the piece it consists of. */
-export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const collected: Uint8Array[] = []
-  for await (const piece of pieces) collected.push(piece)
-  return collected.length === 1 ? (collected[0] as Uint8Array) : Buffer.concat(collected)
+/** One run of a turn: how far it has come, and what it must release. */
+class TurnRun {
+  readonly attempts: Attempts
+  readonly loop: ToolLoop
+  hasBegun = false
+  names: ModelAnswer['names']
+  private readonly context: Context
+  private readonly turn: Turn
+  private releaseStreams: GiveBack | undefined
+  private deadline: Deadline | undefined
+  private usage: Booking | undefined
+  private answer: ModelAnswer | undefined
+
+  constructor(context: Context, turn: Turn) {
+    this.context = context
+    this.turn = turn
+    this.attempts = new Attempts(context.deps, turn.routes, beginChatCalls(turn.span, turn.request))
+    this.loop = new ToolLoop(turn.request, turn.tools)
+  }
+
+  /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota` */
+  async acquire(client: AbortSignal): Promise<{ usage: Booking; deadline: Deadline }> {
+    const { deps } = this.context
+    const { isStream } = this.turn
+    const { backendFirstEventMs, streamMaxMs, backendTotalMs } = deps.config.timings
+    if (isStream) this.releaseStreams = await deps.shared.streams.take(streamOwners(this.context))
+    const deadline = isStream
+      ? new Deadline(client, backendFirstEventMs, streamMaxMs)
+      : new Deadline(client, backendTotalMs, backendTotalMs)
+    this.deadline = deadline
+    const usage = await deps.usage.begin(toCallStart(this.context, this.turn))
+    this.usage = usage
+    return { usage, deadline }
+  }
+
+  /** Asks a model for the next answer of the turn. @throws BackendFailure, the signal's reason */
+  async ask(signal: AbortSignal): Promise<ModelAnswer> {
+    const { turn, context, loop } = this
+    const { deps } = context
+    const ask = turn.isStream ? askForStream : askForWhole
+    this.answer = await this.attempts.run(signal, ({ backend, model }, span) =>
+      ask(backend, { body: backendBody(loop.request, model, turn.isStream), signal }, span, {
+        choices: turn.request.n ?? 1,
+        withholdsCalls: turn.tools !== undefined,
+        continued: this.names,
+        newNames: () => newNames(deps, model),
+        newCallId: () => newId('call_', 24, deps.random),
+      }),
+    )
+    return this.answer
+  }
+
+  /** The client's answer begins: no other model can answer from here on, and the headers name this one. */
+  *begin(): Generator<Uint8Array> {
+    const { attempts, context } = this
+    const { route, count, isFallback } = attempts
+    this.hasBegun = true
+    this.deadline?.begin()
+    attempts.commit()
+    this.usage?.answering(route.backend.name, route.model)
+    context.setHeader('X-Parley-Provider', route.backend.name)
+    context.setHeader('X-Parley-Attempts', String(count))
+    context.setHeader('X-Parley-Fallback', String(isFallback))
+    if (!this.turn.isTraced) return
+    const { backend, model } = route
+    yield encodeStep({
+      type: 'answering',
+      provider: backend.name,
+      model,
+      attempts: count,
+      is_fallback: isFallback,
+    })
+  }
+
+  /** Releases what the turn holds, however it ended; usage that has not ended by now is of a client that disconnected. */
+  async release(failure: unknown, client: AbortSignal): Promise<void> {
+    this.releaseStreams?.()
+    this.deadline?.release()
+    await this.answer?.close()
+    if (failure === undefined) await this.usage?.end('left')
+    else await this.usage?.fail(failure, client)
+    this.turn.endSpan(failure)
+  }
 }
 
-/** Until the first piece, and from there to the end. */
-function timeoutsOf(
-  { timings }: Pick<Dependencies, 'config'>['config'],
-  isStream: boolean,
-): [number, number] {
-  return isStream
-    ? [timings.backendFirstEventMs, timings.streamMaxMs]
-    : [timings.backendTotalMs, timings.backendTotalMs]
+function encodeStep(step: TurnStep): Uint8Array {
+  return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
+}
+
+function toCallStart({ caller, arrival }: Context, { request, routes, agentId, isStream }: Turn) {
+  const [{ backend, model }] = routes
+  return {
+    operation: 'chat' as const,
+    requestId: arrival.requestId,
+    tenantId: caller.tenantId,
+    agentId,
+    provider: backend.name,
+    model,
+    isStreamed: isStream,
+    request,
+  }
+}
+
+/** What an open stream counts against. Agent keys are public, so their clients are limited by address too. */
+function streamOwners({ deps, caller, arrival }: Context): SlotOwner[] {
+  const { streams } = deps.config.limits
+  if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
+  return [
+    { key: `agent:${caller.agentId}`, limit: streams.agent },
+    { key: `agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limit: streams.address },
+  ]
 }

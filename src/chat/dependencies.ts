@@ -1,4 +1,4 @@
-/** What this module needs of the rest of the service. */
+/** What chat needs from other modules. */
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'

@@ -1,9 +1,10 @@
-/** Makes the chunks of any backend what every client can read, and remembers what the turn needs to know of them. */
+/** Normalizes the chunks of any provider for every client, and keeps what the turn needs of them. */
 import { isDeepStrictEqual } from 'node:util'
+import { isRecord } from '../lib/formats/json.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
-import { type ToolCall, ToolCallAssembler } from './tool-calls.ts'
-import { hasNames, type MenderOptions, toUsage } from './tool-loop.ts'
+import { type AnswerOptions, hasNames, toUsage } from './model-answer.ts'
+import { argumentsText, type ToolCall } from './tool-loop.ts'
 
 type Fields = Record<string, unknown>
 
@@ -11,7 +12,6 @@ interface Chunk extends Fields {
   choices: unknown[]
 }
 
-/** What a stream has said of one choice so far. */
 interface ChoiceState {
   hasRole: boolean
   finish: string | undefined
@@ -19,32 +19,30 @@ interface ChoiceState {
 }
 
 /**
- * One backend stream's chunks, in order. Decision: 12: the role once and first, one choice a chunk, with its index, the end an empty
- * delta of its own and said once; usage is taken out and kept.
+ * Takes the chunks of one stream in order. Clients get the role once and first, one choice a chunk with its index, and each choice's
+ * finish once, with an empty delta of its own. Usage is taken out and kept.
  */
-export class ChunkMender {
+export class ChunkNormalizer {
   usage: Usage | undefined
-  /** The answer's names, as the first chunk with a choice gave them. */
+  /** From the first chunk with a choice. */
   names: AnswerNames | undefined
   private isNamed = true
   private readonly states = new Map<number, ChoiceState>()
-  private readonly options: MenderOptions
+  private readonly options: AnswerOptions
 
-  constructor(options: MenderOptions) {
+  constructor(options: AnswerOptions) {
     this.options = options
   }
 
-  /** Whether every choice asked for has begun, and the chunks name their answer: only then can text pass unread. */
-  get isUnderWay(): boolean {
+  /** Whether every choice has begun and the chunks name their answer: only then may text pass unread. */
+  get hasBegun(): boolean {
     return this.isNamed && this.states.size >= this.options.choices
   }
 
-  /** How many choices have come to their end. */
   get finishedChoices(): number {
     return this.finishReasons.length
   }
 
-  /** How the choices that came to their end did. */
   get finishReasons(): string[] {
     return [...this.states.values()].flatMap(({ finish }) => (finish === undefined ? [] : [finish]))
   }
@@ -58,37 +56,37 @@ export class ChunkMender {
   }
 
   /**
-   * What should be sent instead of a chunk: just itself (`===`) when nothing needs mending, else other chunks, or none.
-   * @throws BackendFailure `protocol` when it is no chunk, `status` when it tells of a failure.
+   * The chunks to send instead: the same object (`===`) when nothing changes, else others, or none.
+   * @throws BackendFailure `protocol` when it is not a chunk, `status` when it reports a failure.
    */
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
     const { choices, usage, ...head } = sent
-    if (isFields(usage)) this.usage = toUsage(usage)
+    if (isRecord(usage)) this.usage = toUsage(usage)
     else if (usage !== undefined) head.usage = usage
     if (choices.length === 0) return []
     this.nameChunk(head)
-    const mended = choices
+    const normalized = choices
       .flatMap((choice) => this.takeChoice(choice))
       .map((choice) => ({ ...head, choices: [choice] }))
-    return mended.length === 1 && isDeepStrictEqual(mended[0], value) ? [value as Fields] : mended
+    return normalized.length === 1 && isDeepStrictEqual(normalized[0], value) ? [value as Fields] : normalized
   }
 
-  /** The choice's news and its end, as choices of their own. */
+  /** What is new of a choice and its finish, as choices of their own. */
   private takeChoice(sent: unknown): Fields[] {
-    if (!isFields(sent)) throw new BackendFailure('protocol', 'a choice is no object')
+    if (!isRecord(sent)) throw new BackendFailure('protocol', 'a choice is no object')
     const index = typeof sent.index === 'number' ? sent.index : 0
     const state = this.stateOf(index)
-    const delta = this.takeDelta(state, isFields(sent.delta) ? sent.delta : {})
-    const news = { ...sent, index, delta, finish_reason: null }
+    const delta = this.takeDelta(state, isRecord(sent.delta) ? sent.delta : {})
+    const added = { ...sent, index, delta, finish_reason: null }
     const finish = sent.finish_reason
-    if (typeof finish !== 'string' || finish === '') return isSilent(news) ? [] : [news]
+    if (typeof finish !== 'string' || finish === '') return isEmpty(added) ? [] : [added]
     const isRepeated = state.finish !== undefined
     state.finish ??= finish
-    const pieces: Fields[] = isSilent(delta) ? [] : [news]
-    if (this.options.holdsCalls || isRepeated) return pieces
-    const owed = state.calls.takeMissingArguments()
-    if (owed.length > 0) pieces.push({ index, delta: { tool_calls: owed }, finish_reason: null })
+    const pieces: Fields[] = isEmpty(delta) ? [] : [added]
+    if (this.options.withholdsCalls || isRepeated) return pieces
+    const missing = state.calls.takeMissingArguments()
+    if (missing.length > 0) pieces.push({ index, delta: { tool_calls: missing }, finish_reason: null })
     const end = { index, delta: {}, finish_reason: finish }
     return [...pieces, pieces.length > 0 ? end : { ...sent, ...end }]
   }
@@ -98,11 +96,10 @@ export class ChunkMender {
     const delta: Fields = state.hasRole ? rest : { role: 'assistant', ...rest }
     state.hasRole = true
     const calls = state.calls.take(sentCalls ?? [])
-    if (calls.length > 0 && !this.options.holdsCalls) delta.tool_calls = calls
+    if (calls.length > 0 && !this.options.withholdsCalls) delta.tool_calls = calls
     return delta
   }
 
-  /** Gives a chunk its answer's names, unless it has them. */
   private nameChunk(head: Fields): void {
     const { continued, newNames } = this.options
     const isNamed = continued === undefined && head.object !== undefined && hasNames(head)
@@ -128,22 +125,123 @@ export class ChunkMender {
 }
 
 function asChunk(value: unknown): Chunk {
-  if (!isFields(value)) throw new BackendFailure('protocol', 'an event is no object')
+  if (!isRecord(value)) throw new BackendFailure('protocol', 'an event is no object')
   if (value.error !== undefined && value.error !== null) {
     throw new BackendFailure('status', 'the backend reported a failure in its stream', { status: 502 })
   }
-  const choices = value.choices ?? (isFields(value.usage) ? [] : undefined)
+  const choices = value.choices ?? (isRecord(value.usage) ? [] : undefined)
   if (!Array.isArray(choices)) throw new BackendFailure('protocol', 'an event has no choices')
   return { ...value, choices }
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Whether a choice or delta has nothing but its index: such pieces are left out. */
+function isEmpty({ index: _, ...fields }: Fields): boolean {
+  return Object.values(fields).every(
+    (value) => value === null || value === undefined || value === '' || (isRecord(value) && isEmpty(value)),
+  )
 }
 
-/** Whether all of a choice or delta but its place is empty: such pieces are left out. */
-function isSilent({ index: _, ...fields }: Fields): boolean {
-  return Object.values(fields).every(
-    (value) => value === null || value === undefined || value === '' || (isFields(value) && isSilent(value)),
-  )
+interface CallDelta {
+  [field: string]: unknown
+  index?: number | null
+  id?: string | null
+  type?: string | null
+  function?: { name?: string | null; arguments?: unknown } | null
+}
+
+/** The first delta of a call, as the client gets it. */
+interface FirstDelta extends ToolCall {
+  readonly index: number
+}
+
+interface PartialCall {
+  /** The provider's own index; not every provider counts from 0 or at all. */
+  readonly sentIndex: CallDelta['index']
+  readonly first: FirstDelta
+  arguments: string
+}
+
+/** The tool calls of one choice of a stream. */
+class ToolCallAssembler {
+  private readonly calls: PartialCall[] = []
+  private readonly newId: () => string
+
+  constructor(newId: () => string) {
+    this.newId = newId
+  }
+
+  /**
+   * Normalizes deltas: an index always; id, type and name in a call's first delta and never again; arguments always text.
+   * @throws BackendFailure `protocol` when they are not a list of objects.
+   */
+  take(sent: unknown): (FirstDelta | CallDelta)[] {
+    if (!Array.isArray(sent)) throw new BackendFailure('protocol', 'tool_calls is not a list')
+    return sent.map((delta) => this.takeOne(delta)).filter((delta) => delta !== undefined)
+  }
+
+  /** The deltas that complete function calls without arguments: `"{}"` each. */
+  takeMissingArguments(): CallDelta[] {
+    const missing = this.calls.filter((call) => call.first.function !== undefined && call.arguments === '')
+    for (const call of missing) call.arguments = '{}'
+    return missing.map(({ first }) => ({ index: first.index, function: { arguments: '{}' } }))
+  }
+
+  list(): ToolCall[] {
+    return this.calls.map(({ first, arguments: text }) => {
+      const { index: _, ...call } = first
+      const { function: called } = call
+      return called === undefined ? call : { ...call, function: { ...called, arguments: text || '{}' } }
+    })
+  }
+
+  private takeOne(sent: unknown): FirstDelta | CallDelta | undefined {
+    const delta = asDelta(sent)
+    const known = this.find(delta)
+    return known === undefined ? this.start(delta) : continueCall(known, delta)
+  }
+
+  private start(delta: CallDelta): FirstDelta {
+    const { type, function: called, ...rest } = delta
+    const text = argumentsText(called?.arguments)
+    const first: FirstDelta = {
+      ...rest,
+      index: this.calls.length,
+      id: delta.id || this.newId(),
+      type: type ?? 'function',
+      ...(called ? { function: { ...called, name: called.name ?? '', arguments: text } } : {}),
+    }
+    this.calls.push({ sentIndex: delta.index, first, arguments: text })
+    return first
+  }
+
+  /**
+   * Some providers give every call the same index, others none: a new id always starts a new call, and so does another name without
+   * id and index.
+   */
+  private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
+    const isPlaced = typeof index === 'number'
+    const candidates = isPlaced ? this.calls.filter((call) => call.sentIndex === index) : this.calls
+    if (id) return candidates.find(({ first }) => first.id === id)
+    const last = candidates.at(-1)
+    const isRenamed = !isPlaced && called?.name && called.name !== last?.first.function?.name
+    return isRenamed ? undefined : last
+  }
+}
+
+function asDelta(sent: unknown): CallDelta {
+  const called = (sent as CallDelta | null)?.function ?? {}
+  if (typeof sent !== 'object' || sent === null || typeof called !== 'object') {
+    throw new BackendFailure('protocol', 'a tool call is no object')
+  }
+  return sent as CallDelta
+}
+
+/** The next delta of a known call; undefined when it adds nothing. */
+function continueCall(known: PartialCall, delta: CallDelta): CallDelta | undefined {
+  const { id: _id, type: _type, function: called, ...rest } = delta
+  const text = argumentsText(called?.arguments)
+  known.arguments += text
+  const continued: CallDelta = { ...rest, index: known.first.index }
+  if (text !== '') continued.function = { arguments: text }
+  return Object.keys(continued).length > 1 ? continued : undefined
 }

@@ -1,15 +1,15 @@
-/** How callers chat: REST in one call that answers or streams, RPC as a stream of chunks. */
+/** The chat operations: REST answers in one call or streams, tRPC streams chunks. */
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { ChatChunk, ChatCompletion, ChatRequest } from '../providers/chat-api.ts'
-import { chat } from './chat.ts'
+import { chat, streamChunks } from './chat.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type StreamChunk, StreamRequest, streamChunks } from './playground.ts'
+import { type StreamChunk, StreamRequest } from './schema.ts'
 
 const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
 
-/** What REST needs to know of every operation that chats. */
+/** What all REST operations that chat have in common. */
 export const chatWire = {
   ...everybody,
   maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes,
@@ -45,9 +45,6 @@ export const chatOperations = {
     wire: everybody,
     input: StreamRequest,
     output: z.custom<AsyncIterable<StreamChunk[]>>(),
-    run: async ({ context, input, signal }) => {
-      const { trial, ...request } = input
-      return streamChunks(context, request, signal, trial)
-    },
+    run: ({ context, input, signal }) => streamChunks(context, input, signal),
   }),
 }

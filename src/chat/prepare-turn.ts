@@ -1,96 +1,139 @@
-/** One turn of conversation: who answers, with which model and tools, and the request that says so. */
+/** Prepares one turn of a conversation: which agent, model and tools answer it, and the request they get. */
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
-import { ServiceError, toServiceError } from '../lib/errors.ts'
-import type { ModelCatalogue } from '../models/catalogue.ts'
 import {
-  findDefaultModel,
-  isRouteAllowed,
-  isSameRoute,
-  listFallbacks,
-  type ModelPolicy,
-  type ModelWishes,
-  openPolicy,
-} from '../models/policy.ts'
+  type AgentDefinition,
+  type AgentTool,
+  type DescribedTool,
+  describeTool,
+  type PageTools,
+  parseDefinition,
+  toolName,
+} from '../agents/definition.ts'
+import { ServiceError, toServiceError } from '../lib/errors.ts'
+import type { JsonSchema } from '../lib/formats/json-schema.ts'
+import { chooseRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
-import { type ChatRequest, chatApiFields } from '../providers/chat-api.ts'
-import type { ModelRoute } from '../providers/provider.ts'
+import { type ChatMessage, type ChatRequest, type ChatTool, chatApiFields } from '../providers/chat-api.ts'
 import type { Routes } from '../providers/retry.ts'
 import type { SpanAttributes, TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
-import type { ServerTool } from '../tools/tools.ts'
+import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type TurnAgent, toAgentRequest } from './persona.ts'
-import { type OnCall, type RunTool, TurnTools } from './tool-loop.ts'
+import type { PlaygroundOptions } from './schema.ts'
+import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
 
-/** A request ready for a backend. */
+/** Marks a client's own system text. */
+const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
+/** Stands for the id of an agent that was never saved. */
+const UNSAVED_ID = 'draft'
+
 export interface Turn {
-  /** Who may answer: the model the turn is for, then its fallbacks. */
+  /** The model the turn is for, then its fallbacks. */
   readonly routes: Routes
-  /** The chat-API body but for `model`, `stream` and `stream_options`, which the service owns. */
+  /** The chat-API body; `model`, `stream` and `stream_options` are set for each provider. */
   readonly request: ChatRequest
-  /** The tools the model may call in an agent's turn; undefined when nobody restricts it. */
+  readonly isStream: boolean
+  /** Whether the stream reports the steps of the turn. */
+  readonly isTraced: boolean
+  /** The saved agent that answers, if any. */
+  readonly agentId: string | undefined
+  /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
   readonly tools: TurnTools | undefined
-  /** Ended by whoever answers the turn. */
-  readonly trace: TurnSpan
-}
-
-/** What is particular to a turn that an owner tries out. */
-export interface TurnTrial {
-  /** Makes the agent of the turn from the one that the request names, if any. */
-  readonly toAgent: (saved: Agent | undefined) => TurnAgent | undefined
-  readonly onCall: OnCall | undefined
+  /** The parent of the turn's spans; undefined without tracing. */
+  readonly span: TraceSpan | undefined
+  /** Ends the span of an agent's turn. */
+  readonly endSpan: (failure: unknown) => void
 }
 
 /**
- * Decides a caller's turn. Decision: 7.
- * @throws ServiceError `model_not_found`, `model_not_allowed`, `invalid_value`, `service_unavailable` when there is no model at all.
+ * Decides who answers a request, and with what.
+ * @throws ServiceError `model_not_found`, `model_not_allowed`, `invalid_value`, `service_unavailable` when there is no model at all,
+ * `insufficient_permissions` for a draft run with an agent key, which is public.
  */
 export async function prepareTurn(
   context: CallContext<Caller, Dependencies>,
   request: ChatRequest,
-  trial?: TurnTrial,
+  options?: PlaygroundOptions,
 ): Promise<Turn> {
   const { deps, caller } = context
-  if (caller.kind === 'agent') assertChatApiOnly(request)
+  if (caller.kind === 'agent') {
+    assertChatApiOnly(request)
+    if (options !== undefined)
+      throw new ServiceError('insufficient_permissions', 'trial: needs a parent key', { param: 'trial' })
+  }
   const saved = await findTurnAgent(deps, caller, request.model)
-  const agent = trial === undefined ? saved : trial.toAgent(saved)
-  const routes = chooseRoutes(deps, agent, request.model)
+  const agent = options?.draft === undefined ? saved : draftAgent(options.draft, saved)
+  const turn = {
+    routes: chooseRoutes(
+      deps.models,
+      { policy: agent?.policy ?? openPolicy, ownModel: agent?.definition.model },
+      request.model?.startsWith(AGENT_PREFIX) ? undefined : request.model,
+    ),
+    agentId: saved?.row.id,
+    isStream: request.stream === true,
+    isTraced: options?.is_traced ?? false,
+  }
   const { span } = context.arrival.watch
-  if (agent === undefined) return { routes, request, tools: undefined, trace: new TurnSpan(span, undefined) }
-  const made = toAgentRequest(agent, request, deps.tools)
-  const capped = capOutput(made.request, agent.policy.max_output_tokens)
-  const trace = new TurnSpan(span, agent)
-  const runTool = createRunTool(context, agent.row.id, trace)
-  return { routes, request: capped, tools: new TurnTools(made.toolNames, runTool, trial?.onCall), trace }
+  if (agent === undefined) return { ...turn, request, tools: undefined, span, endSpan: () => {} }
+  const { request: agentRequest, toolNames } = toAgentRequest(agent, request, deps.tools)
+  const agentSpan = span && beginAgentSpan(span, agent)
+  return {
+    ...turn,
+    request: capOutput(agentRequest, agent.policy.max_output_tokens),
+    tools: { ...toolNames, run: createToolRunner(context, agent.row.id, agentSpan) },
+    span: agentSpan,
+    endSpan(failure) {
+      if (failure !== undefined) agentSpan?.fail(toServiceError(failure).reason)
+      agentSpan?.end()
+    },
+  }
 }
 
-function createRunTool(
+/** The agent as that definition would make it; without a saved agent it may use every model. @throws ServiceError `invalid_value`, `too_large` */
+function draftAgent(
+  { yaml, format }: NonNullable<PlaygroundOptions['draft']>,
+  saved: Agent | undefined,
+): TurnAgent {
+  return {
+    row: { id: saved?.row.id ?? UNSAVED_ID },
+    definition: parseDefinition(yaml, format),
+    policy: saved?.policy ?? openPolicy,
+  }
+}
+
+function createToolRunner(
   { deps, caller, arrival }: CallContext<Caller, Dependencies>,
   agentId: string,
-  trace: TurnSpan,
-): RunTool {
-  const who = { agentId, tenantId: caller.tenantId, requestId: arrival.requestId }
+  agentSpan: TraceSpan | undefined,
+): TurnTools['run'] {
+  const ids = { agentId, tenantId: caller.tenantId, requestId: arrival.requestId }
   const { line } = arrival.watch
   return async ({ tool, agentSchema }, call, signal) => {
-    const span = trace.beginTool(tool, call.id)
+    const span = agentSpan?.begin(`execute_tool ${tool.name}`, 'internal', {
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': tool.name,
+      'gen_ai.tool.type': 'function',
+      'gen_ai.tool.call.id': call.id,
+      'parley.tool.origin': tool.origin,
+    })
     const argumentsText = call.function?.arguments ?? '{}'
     try {
-      return await runTool(deps, { tool, argumentsText, agentSchema, span, line }, { ...who, signal })
+      return await runTool(deps, { tool, argumentsText, agentSchema, span, line }, { ...ids, signal })
     } finally {
       span?.end()
     }
   }
 }
 
-/** The body for the backend. Usage is always asked of a stream; the caller sees it only on request. Decision: 7 (Streams). */
+/** The body for a provider. A stream is always asked for its usage; the client gets it only on request. */
 export function backendBody(request: ChatRequest, model: string, isStream: boolean): Record<string, unknown> {
   const body = { ...request, model, stream: isStream }
   if (!isStream) return body
   return { ...body, stream_options: { ...request.stream_options, include_usage: true } }
 }
 
-/** The key's own agent, or the one a parent key names as a model. */
+/** The agent key's own agent, or the one a parent key names as a model. */
 async function findTurnAgent(
   deps: Dependencies,
   caller: Caller,
@@ -111,42 +154,7 @@ async function findTurnAgent(
   throw new ServiceError('model_not_found', `The model '${model}' does not exist here.`, { param: 'model' })
 }
 
-/** The model the caller names, or the agent's default; behind it the agent's fallbacks. */
-function chooseRoutes(
-  { models }: Pick<Dependencies, 'models'>,
-  agent: TurnAgent | undefined,
-  named: string | null | undefined,
-): Routes {
-  const policy = agent?.policy ?? openPolicy
-  const first =
-    named == null || named.startsWith(AGENT_PREFIX)
-      ? chooseDefault(models, { policy, ownModel: agent?.definition.model })
-      : getNamed(models, policy, named)
-  if (policy.fallback_models.length === 0) return [first]
-  return [first, ...listFallbacks(models, policy).filter((route) => !isSameRoute(route, first))]
-}
-
-function getNamed(models: ModelCatalogue, policy: ModelPolicy, id: string): ModelRoute {
-  const route = models.route(id)
-  if (isRouteAllowed(policy, route)) return route
-  throw new ServiceError('model_not_allowed', `This agent may not use the model '${id}'.`, { param: 'model' })
-}
-
-function chooseDefault(models: ModelCatalogue, wishes: ModelWishes): ModelRoute {
-  const chosen = findDefaultModel(models, wishes)
-  if (chosen !== undefined) return chosen.route
-  const standard = models.defaultModel()
-  if (standard === undefined)
-    throw new ServiceError('service_unavailable', 'No backend has said yet which models it has.')
-  // An operator's default that no backend has is named by the refusal.
-  if (wishes.policy.allowed_models.length === 0) return models.route(standard)
-  throw new ServiceError(
-    'service_unavailable',
-    'None of the models this agent may use is there at the moment.',
-  )
-}
-
-/** The agent's bound on an answer, in the field the caller used. Decision: 7 (`max_tokens`). */
+/** Applies the agent's limit to the field the client used. */
 function capOutput(request: ChatRequest, most: number | null): ChatRequest {
   if (most === null) return request
   const { max_tokens: asked, max_completion_tokens: newer } = request
@@ -167,37 +175,7 @@ function assertChatApiOnly(request: ChatRequest): void {
   }
 }
 
-/** The span of an agent's turn, or where no agent answers that of the request; neither where nobody traces. */
-export class TurnSpan {
-  /** What calls and tools are part of. */
-  readonly span: TraceSpan | undefined
-  private readonly isOwn: boolean
-
-  constructor(request: TraceSpan | undefined, agent: TurnAgent | undefined) {
-    this.isOwn = agent !== undefined
-    this.span = agent === undefined ? request : request && beginAgent(request, agent)
-  }
-
-  /** A tool that runs here. */
-  beginTool({ name, origin }: ServerTool, callId: string): TraceSpan | undefined {
-    return this.span?.begin(`execute_tool ${name}`, 'internal', {
-      'gen_ai.operation.name': 'execute_tool',
-      'gen_ai.tool.name': name,
-      'gen_ai.tool.type': 'function',
-      'gen_ai.tool.call.id': callId,
-      'parley.tool.origin': origin,
-    })
-  }
-
-  /** The turn is over; `thrown` is what ended it early. */
-  end(thrown?: unknown): void {
-    if (!this.isOwn || this.span === undefined) return
-    if (thrown !== undefined) this.span.fail(toServiceError(thrown).reason)
-    this.span.end()
-  }
-}
-
-function beginAgent(request: TraceSpan, { row, definition }: TurnAgent): TraceSpan {
+function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): TraceSpan {
   const attributes: SpanAttributes = {
     'gen_ai.operation.name': 'invoke_agent',
     'gen_ai.provider.name': 'parley',
@@ -205,4 +183,162 @@ function beginAgent(request: TraceSpan, { row, definition }: TurnAgent): TraceSp
     'gen_ai.agent.name': definition.name,
   }
   return request.begin(`invoke_agent ${definition.name}`, 'internal', attributes)
+}
+
+/** What a turn needs of its agent. */
+type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
+
+interface AgentRequest {
+  readonly request: ChatRequest
+  readonly toolNames: ToolNames
+}
+
+/** What stays the same for every request of an agent until the server's tools change. */
+interface Persona {
+  readonly serverTools: readonly ServerTool[]
+  readonly system: ChatMessage
+  readonly tools: ReadonlyMap<string, ChatTool>
+  /** Those of the tools that run on this server. */
+  readonly own: ReadonlyMap<string, OwnTool>
+  /** Tools without a description: the client's own tool of that name describes them. */
+  readonly bareNames: ReadonlySet<string>
+}
+
+const personas = new WeakMap<TurnAgent, Persona>()
+
+/**
+ * @throws ServiceError `invalid_value` for `functions`, which the tool rules cannot see, for a `tool_choice` of a tool the agent does not
+ * have, and for several choices where tools run on this server: they cannot continue as one conversation.
+ */
+function toAgentRequest(agent: TurnAgent, request: ChatRequest, toolbox: Toolbox): AgentRequest {
+  for (const param of ['functions', 'function_call']) {
+    if (request[param] !== undefined && request[param] !== null) {
+      throw new ServiceError('invalid_value', `${param}: use tools with an agent`, { param })
+    }
+  }
+  const persona = personaOf(agent, toolbox)
+  if (persona.own.size > 0 && (request.n ?? 1) > 1) {
+    const problem = 'must be 1 with this agent, some of whose tools run on the server'
+    throw new ServiceError('invalid_value', `n: ${problem}`, { param: 'n' })
+  }
+  const tools = mergeTools(persona, agent.definition.pageTools, request.tools ?? [])
+  const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
+  assertChoosable(choice, tools)
+  const toolFields =
+    tools.size === 0
+      ? {}
+      : {
+          tools: [...tools.values()],
+          ...(choice == null ? {} : { tool_choice: choice }),
+          ...(parallel == null ? {} : { parallel_tool_calls: parallel }),
+        }
+  return {
+    request: {
+      ...rest,
+      ...toolFields,
+      temperature: agent.definition.temperature,
+      messages: [persona.system, ...request.messages.map(withoutAuthority)],
+    },
+    toolNames: {
+      callers: new Set([...tools.keys()].filter((name) => !persona.own.has(name))),
+      own: persona.own,
+    },
+  }
+}
+
+function personaOf(agent: TurnAgent, toolbox: Toolbox): Persona {
+  const known = personas.get(agent)
+  const serverTools = toolbox.list()
+  if (known?.serverTools === serverTools) return known
+  const { definition } = agent
+  const tools = new Map<string, ChatTool>()
+  const own = new Map<string, OwnTool>()
+  for (const given of definition.tools) {
+    const name = toolName(given)
+    const tool = toolbox.find(name)
+    tools.set(name, renderTool(describeTool(given, tool)))
+    if (tool !== undefined) own.set(name, { tool, agentSchema: schemaOf(given) })
+  }
+  const bareNames = definition.tools
+    .filter((tool) => typeof tool === 'string')
+    .filter((name) => !own.has(name))
+  const system: ChatMessage = { role: 'system', content: renderSystem(definition) }
+  const persona = { serverTools, system, tools, own, bareNames: new Set(bareNames) }
+  personas.set(agent, persona)
+  return persona
+}
+
+function schemaOf(tool: AgentTool): JsonSchema | undefined {
+  return typeof tool === 'string' ? undefined : tool.inputSchema
+}
+
+function renderSystem({ instructions, behavior }: AgentDefinition): string {
+  const rules = [
+    ...(behavior?.tone === undefined ? [] : [`Tone: ${behavior.tone}`]),
+    ...(behavior?.language === undefined ? [] : [`Answer in this language: ${behavior.language}`]),
+    ...(behavior?.rules ?? []),
+  ]
+  if (rules.length === 0) return instructions
+  return `${instructions.trimEnd()}\n\nRules:\n${rules.map((rule) => `- ${rule}`).join('\n')}`
+}
+
+function renderTool({ name, description, inputSchema }: DescribedTool): ChatTool {
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description === undefined ? {} : { description }),
+      parameters: { type: 'object', properties: {}, ...inputSchema },
+    },
+  }
+}
+
+/** Only the agent speaks as the system: a page's text must not count as its instructions. */
+function withoutAuthority(message: ChatMessage): ChatMessage {
+  if (message.role !== 'system' && message.role !== 'developer') return message
+  const { content } = message
+  const marked =
+    typeof content === 'string' ? PAGE_CONTEXT + content : [{ type: 'text', text: PAGE_CONTEXT }, ...content]
+  return { ...message, role: 'user', content: marked }
+}
+
+/** The agent's tools and the client's allowed ones, by name. */
+function mergeTools(
+  { tools, bareNames }: Persona,
+  pageTools: PageTools,
+  sent: readonly ChatTool[],
+): Map<string, ChatTool> {
+  const merged = new Map(tools)
+  for (const tool of sent) {
+    const name = tool.function?.name
+    if (name === undefined) continue
+    const isAllowed = name.startsWith(pageToolPrefix)
+      ? isPageToolAllowed(pageTools, name.slice(pageToolPrefix.length))
+      : tools.size === 0 || bareNames.has(name)
+    if (isAllowed) merged.set(name, tool)
+  }
+  return merged
+}
+
+/** Takes names without the prefix. */
+function isPageToolAllowed(pageTools: PageTools, name: string): boolean {
+  if (pageTools === 'all') return true
+  return 'restricted' in pageTools ? pageTools.restricted.includes(name) : !pageTools.blocked.includes(name)
+}
+
+function assertChoosable(choice: ChatRequest['tool_choice'], tools: ReadonlyMap<string, ChatTool>): void {
+  const absent = namesIn(choice).find((name) => !tools.has(name))
+  if (absent === undefined && !(choice === 'required' && tools.size === 0)) return
+  const what =
+    absent === undefined ? 'this agent has no tool to call' : `'${absent}' is no tool of this agent`
+  throw new ServiceError('invalid_value', `tool_choice: ${what}`, { param: 'tool_choice' })
+}
+
+/** The tools a choice names, in any of its forms. */
+function namesIn(choice: ChatRequest['tool_choice']): string[] {
+  if (typeof choice !== 'object' || choice === null) return []
+  const { allowed_tools: allowed, function: called, custom } = choice
+  return [called, custom, ...(allowed?.tools ?? []).map((tool) => tool.function ?? tool.custom)]
+    .map((named) => named?.name)
+    .filter((name) => name !== undefined)
 }

@@ -1,11 +1,9 @@
-/** Cuts a backend's bytes into whole server-sent events and reads those that are worth reading. Protocol: SSE, 9.2.6. */
+/** Cuts a provider's bytes into whole server-sent events and reads those that must be read. */
 
 import type { ChatChunk } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
-/** Longest event that is put up with, in bytes. Security: 2.5 (stream). */
 const MAX_EVENT_BYTES = 1024 * 1024
-/** The most a whole stream may bring, in bytes. */
 const MAX_STREAM_BYTES = 16 * 1024 * 1024
 
 const BOUNDARY = '\n\n'
@@ -13,14 +11,14 @@ const LF = 0x0a
 const CR = 0x0d
 const NOTHING = Buffer.alloc(0)
 
-/** Takes bytes cut anywhere and gives back runs of whole events, with line ends made one kind. */
+/** Takes bytes cut anywhere and returns runs of whole events with LF line ends. */
 export class EventReader {
   private carried: Buffer = NOTHING
   private endedInCr = false
   private receivedBytes = 0
 
   /**
-   * The whole events these bytes complete; undefined when they complete none.
+   * The events these bytes complete; undefined for none.
    * @throws BackendFailure `protocol` for an event or a stream beyond its limit.
    */
   push(bytes: Uint8Array): Buffer | undefined {
@@ -50,7 +48,7 @@ export class EventReader {
 
 const STRING = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})[^"\\\x00-\x1f]*)*"`
 const NUMBER = '(?:0|[1-9]\\d*)'
-/** A field whose value is worth no look: nothing inside it can matter. */
+/** A field whose value cannot matter here. */
 const FIELD = `"(?!(?:choices|error|index|delta|finish_reason)")[a-z_]+": ?(?:${STRING}|${NUMBER}|null)`
 const DELTA = `\\{"(?:content|reasoning_content|reasoning)": ?(?!"")${STRING}\\}`
 const CHOICE = `\\{"index": ?${NUMBER}, ?"delta": ?${DELTA}(?:, ?${FIELD})*, ?"finish_reason": ?null(?:, ?${FIELD})*\\}`
@@ -58,21 +56,19 @@ const CHUNK = `\\{(?:${FIELD}, ?)*"choices": ?\\[${CHOICE}\\](?:, ?${FIELD})*\\}
 const PLAIN_EVENTS = new RegExp(`(?:data: ?${CHUNK}\\n\\n)+`, 'y')
 
 /**
- * Where the events from `start` on stop being plain: nothing but text in the middle of an answer, written the way most backends write
- * it. Such events are forwarded as the bytes they came in; whatever is not recognised here is merely read.
- * `text` is the run as latin1, so that its places are the run's.
+ * Where the plain events from `start` on end: chunks of text alone, written the way most providers write them. They are forwarded as the
+ * bytes they came in; any other event is parsed. `text` is the run as latin1, so that both have the same offsets.
  */
 export function plainEnd(text: string, start: number): number {
   PLAIN_EVENTS.lastIndex = start
   return PLAIN_EVENTS.test(text) ? PLAIN_EVENTS.lastIndex : start
 }
 
-/** Where the event at `start` ends, the empty line after it included; a spare empty line is an event of its own. */
+/** Where the event at `start` ends, its empty line included; a spare empty line counts as an event. */
 export function eventEnd(run: Buffer, start: number): number {
   return run[start] === LF ? start + 1 : run.indexOf(BOUNDARY, start) + BOUNDARY.length
 }
 
-/** The single events of a run. */
 export function* splitRun(run: Buffer): Generator<Buffer> {
   for (let start = 0; start < run.length; ) {
     const end = eventEnd(run, start)
@@ -91,7 +87,6 @@ export function dataOf(event: Buffer): string | undefined {
   return lines.length === 0 ? undefined : lines.join('\n')
 }
 
-/** One event of JSON, as bytes. */
 export function encodeEvent(value: unknown): Buffer {
   return Buffer.from(`data: ${JSON.stringify(value)}${BOUNDARY}`)
 }
@@ -100,7 +95,7 @@ function tooMuch(what: string, limitBytes: number): BackendFailure {
   return new BackendFailure('protocol', `the backend's ${what} is larger than ${limitBytes} bytes`)
 }
 
-/** The chunks each read of the backend brought. Leaving the iteration ends the stream. */
+/** The chunks of each run. Leaving the iteration ends the stream. */
 export async function* decodeRuns(
   runs: AsyncIterator<Uint8Array, void, void>,
 ): AsyncGenerator<ChatChunk[], void, void> {

@@ -1,29 +1,47 @@
-/** The rounds of a turn, which both ways of answering share: calls that are not the caller's are answered, and the model asked again. */
+/** The tool loop of a turn: runs the calls that are not the client's and builds the next request to the model. */
 
-import { unixSeconds } from '../lib/clock.ts'
+import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
-import { newId } from '../lib/ids.ts'
-import type { AnswerNames, ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
-import type { BackendRequest, ChatBackend } from '../providers/provider.ts'
-import type { Attempts } from '../providers/retry.ts'
-import type { TraceSpan } from '../telemetry/tracing.ts'
+import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
 import type { ServerTool } from '../tools/tools.ts'
-import type { Dependencies } from './dependencies.ts'
-import { type ToolCall, toReadableCall } from './tool-calls.ts'
+import type { TurnStep } from './schema.ts'
 
-/** The most times one turn asks its model. Decision: 7 (Tools). */
-const MAX_ROUNDS = 8
+/** The most times one turn asks its model. */
+const MAX_MODEL_CALLS = 8
 
-/** Told once, when a backend has begun to answer. */
-export type OnAnswering = (attempts: Attempts) => void
+/** A whole tool call as a message carries it; fields that a provider adds stay. */
+export interface ToolCall {
+  readonly [field: string]: unknown
+  readonly id: string
+  readonly type: string
+  readonly function?: { readonly name: string; readonly arguments: string }
+}
 
-/** What a caller is told of a choice's calls, and how the choice ends with them. */
+/** A tool of the agent that runs on this server. */
+export interface OwnTool {
+  readonly tool: ServerTool
+  /** The schema in the agent's definition, which the arguments must fit too. */
+  readonly agentSchema: JsonSchema | undefined
+}
+
+/** The tools of an agent, by who answers their calls. */
+export interface ToolNames {
+  readonly callers: ReadonlySet<string>
+  readonly own: ReadonlyMap<string, OwnTool>
+}
+
+export interface TurnTools extends ToolNames {
+  /** Runs a tool; rejects only when the signal is aborted. */
+  readonly run: (own: OwnTool, call: ToolCall, signal: AbortSignal) => Promise<string>
+}
+
+/** The calls of a choice that its client sees, and how the choice finishes with them. */
 export interface ChoiceEnd {
   readonly calls: readonly ToolCall[]
   readonly finish: string
 }
 
-/** What a model said in one round: its text, and what else it will want to see of it. */
+/** An answer of the model as a message: its text, and the fields a provider wants to see again. */
 export interface SaidMessage {
   readonly [field: string]: unknown
   readonly content: string | null
@@ -31,89 +49,122 @@ export interface SaidMessage {
 
 type ToolChoice = NonNullable<ChatRequest['tool_choice']>
 
-/** What the loop needs of a turn. */
-export interface LoopTurn {
-  readonly request: ChatRequest
-  /** The tools the model may call in an agent's turn; undefined when nobody restricts it. */
-  readonly tools: TurnTools | undefined
-}
-
-/** How far one turn has come. */
-export class Rounds {
-  /** What the model is asked in the round under way. */
+export class ToolLoop {
+  /** What the model is asked next. */
   request: ChatRequest
-  /** The tokens of all rounds that are over. */
+  /** The tokens of all model calls that have ended. */
   usage: Usage | undefined
   /** What the model said before it called tools. */
   textBefore = ''
-  private count = 1
-  private readonly turn: LoopTurn
+  /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
+  readonly tools: TurnTools | undefined
+  private modelCalls = 1
 
-  constructor(turn: LoopTurn) {
-    this.turn = turn
-    this.request = turn.request
+  constructor(request: ChatRequest, tools: TurnTools | undefined) {
+    this.request = request
+    this.tools = tools
   }
 
   get isFirst(): boolean {
-    return this.count === 1
+    return this.modelCalls === 1
   }
 
-  /** Counts what a round took. */
-  used(usage: Usage | undefined): void {
-    this.usage = addUsage(this.usage, usage)
+  /** Adds the tokens of a model call; details that only one call reports stay as they are. */
+  addUsage(usage: Usage | undefined): void {
+    const sum = this.usage
+    this.usage =
+      sum === undefined || usage === undefined
+        ? (sum ?? usage)
+        : {
+            ...sum,
+            ...usage,
+            prompt_tokens: sum.prompt_tokens + usage.prompt_tokens,
+            completion_tokens: sum.completion_tokens + usage.completion_tokens,
+            total_tokens: sum.total_tokens + usage.total_tokens,
+          }
   }
 
-  /** Whether a round with these calls is the last; several choices cannot be gone on with as one conversation. */
+  /** Whether an answer with these calls ends the turn. Several choices cannot continue as one conversation. */
   isLast(calls: readonly ToolCall[]): boolean {
-    const { tools, request } = this.turn
-    if (tools === undefined || calls.every((call) => tools.isCallers(call))) return true
-    return this.count === MAX_ROUNDS || (request.n ?? 1) > 1
+    if (calls.every((call) => this.isClients(call))) return true
+    return this.modelCalls === MAX_MODEL_CALLS || (this.request.n ?? 1) > 1
   }
 
   /**
-   * Begins the next round: the calls that are not the caller's are answered, all at once, and the model is told what it said and what
-   * came of them. Its other calls are left out: it repeats what it still wants. Decision: 7 (Tools).
+   * Answers the calls that are not the client's, all at once, and adds them to the next request. The client's calls are left out:
+   * the model repeats what it still wants.
    * @throws the signal's reason
    */
-  async goOn(said: SaidMessage, calls: readonly ToolCall[], signal: AbortSignal): Promise<void> {
-    const { tools } = this.turn
-    if (tools === undefined) return
-    const answered = calls.filter((call) => !tools.isCallers(call))
-    const results = await Promise.all(answered.map((call) => tools.answer(call, signal)))
-    const ran = answered.filter((call) => tools.isOwn(call))
+  async *runTools(
+    said: SaidMessage,
+    calls: readonly ToolCall[],
+    signal: AbortSignal,
+  ): AsyncGenerator<TurnStep, void, void> {
+    const answered = calls.filter((call) => !this.isClients(call))
+    for (const call of answered) {
+      const text = call.function?.arguments ?? ''
+      yield { type: 'tool_call', call_id: call.id, name: nameOf(call), arguments: text }
+    }
+    const results = new Map<ToolCall, string>()
+    const running = new Map(
+      answered.map((call) => [call, this.answer(call, signal).then((content) => ({ call, content }))]),
+    )
+    while (running.size > 0) {
+      const { call, content } = await Promise.race(running.values())
+      running.delete(call)
+      results.set(call, content)
+      yield { type: 'tool_result', call_id: call.id, content }
+    }
+    this.addResults(
+      said,
+      answered.map((call) => ({ call, content: results.get(call) ?? '' })),
+    )
+  }
+
+  /** How a choice ends once the calls its client must not see are gone. */
+  endOf(calls: readonly ToolCall[], finish: string): ChoiceEnd {
+    const clients = calls.filter((call) => this.isClients(call))
+    if (clients.length > 0) return { calls: clients, finish: 'tool_calls' }
+    return { calls: [], finish: calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish }
+  }
+
+  private isClients(call: ToolCall): boolean {
+    return this.tools?.callers.has(nameOf(call)) ?? true
+  }
+
+  private async answer(call: ToolCall, signal: AbortSignal): Promise<string> {
+    const own = this.tools?.own.get(nameOf(call))
+    if (this.tools === undefined || own === undefined)
+      return `Error: there is no tool '${nameOf(call)}' here. Answer without it.`
+    return this.tools.run(own, call, signal)
+  }
+
+  private addResults(said: SaidMessage, results: readonly { call: ToolCall; content: string }[]): void {
+    const names = results.map(({ call }) => nameOf(call)).filter((name) => this.tools?.own.has(name))
     const { messages, tool_choice: choice } = this.request
-    this.count += 1
+    const message = {
+      ...said,
+      role: 'assistant' as const,
+      content: said.content || null,
+      tool_calls: results.map(({ call }) => toReadableCall(call)),
+    }
+    this.modelCalls += 1
     this.textBefore += said.content ?? ''
     this.request = {
       ...this.request,
-      ...(choice == null ? {} : { tool_choice: withoutMetDemand(choice, ran.map(nameOf)) }),
+      ...(choice == null ? {} : { tool_choice: withoutMetDemand(choice, names) }),
       messages: [
         ...messages,
-        {
-          ...said,
-          role: 'assistant',
-          content: said.content || null,
-          tool_calls: answered.map(toReadableCall),
-        },
-        ...answered.map((call, index) => toToolMessage(call, results[index] ?? '')),
+        message,
+        ...results.map(
+          ({ call, content }): ChatMessage => ({ role: 'tool', tool_call_id: call.id, content }),
+        ),
       ],
     }
   }
-
-  /** The end of a choice once the calls its caller must not see are gone. */
-  endOf(calls: readonly ToolCall[], finish: string): ChoiceEnd {
-    const { tools } = this.turn
-    const callers = calls.filter((call) => tools?.isCallers(call) ?? true)
-    if (callers.length > 0) return { calls: callers, finish: 'tool_calls' }
-    return { calls: [], finish: calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish }
-  }
 }
 
-function toToolMessage(call: ToolCall, content: string): ChatMessage {
-  return { role: 'tool', tool_call_id: call.id, content }
-}
-
-/** A choice that demands a call would demand it of every round, so once its tool has run the model is free. */
+/** A choice that demands a call would demand it of every model call, so it is lifted once its tool has run. */
 function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoice {
   if (ran.length === 0 || choice === 'none') return choice
   if (typeof choice === 'string') return 'auto'
@@ -122,141 +173,23 @@ function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoic
   return allowed === undefined ? choice : { ...choice, allowed_tools: { ...allowed, mode: 'auto' } }
 }
 
-/** A tool of the turn that runs here. */
-export interface OwnTool {
-  readonly tool: ServerTool
-  /** What the agent's definition says the arguments must be. */
-  readonly agentSchema: JsonSchema | undefined
+/**
+ * A call as it is repeated to the model. Providers parse the arguments and reject the whole request when they are not an object, so such
+ * arguments are left out; the call's result says what was wrong.
+ */
+function toReadableCall(call: ToolCall): ToolCall {
+  const { function: called } = call
+  if (called === undefined || isJsonObject(parseJson(called.arguments))) return call
+  return { ...call, function: { ...called, arguments: '{}' } }
 }
 
-/** The tools of a turn, by who answers their calls. */
-export interface ToolNames {
-  readonly callers: ReadonlySet<string>
-  readonly own: ReadonlyMap<string, OwnTool>
-}
-
-/** Runs a tool; rejects only when the signal is aborted. */
-export type RunTool = (own: OwnTool, call: ToolCall, signal: AbortSignal) => Promise<string>
-
-/** Told of every call that is answered here, before and after. */
-export type OnCall = (call: ToolCall, result: string | undefined) => void
-
-/** The tools of one turn, ready to be called. */
-export class TurnTools {
-  private readonly names: ToolNames
-  private readonly run: RunTool
-  private readonly onCall: OnCall | undefined
-
-  constructor(names: ToolNames, run: RunTool, onCall?: OnCall) {
-    this.names = names
-    this.run = run
-    this.onCall = onCall
-  }
-
-  /** Whether the caller answers the call. */
-  isCallers(call: ToolCall): boolean {
-    return this.names.callers.has(nameOf(call))
-  }
-
-  /** Whether the call runs a tool here. */
-  isOwn(call: ToolCall): boolean {
-    return this.names.own.has(nameOf(call))
-  }
-
-  /** What the model is told of a call that is not for the caller. @throws the signal's reason */
-  async answer(call: ToolCall, signal: AbortSignal): Promise<string> {
-    this.onCall?.(call, undefined)
-    const result = await this.findAnswer(call, signal)
-    this.onCall?.(call, result)
-    return result
-  }
-
-  private async findAnswer(call: ToolCall, signal: AbortSignal): Promise<string> {
-    const own = this.names.own.get(nameOf(call))
-    if (own === undefined) return `Error: there is no tool '${nameOf(call)}' here. Answer without it.`
-    return this.run(own, call, signal)
-  }
-}
-
-/** Calls of other kinds than functions have no name an agent could allow. */
-export function nameOf(call: ToolCall): string {
+/** The name an agent allows a call by; calls of other kinds than functions have none. */
+function nameOf(call: ToolCall): string {
   return call.function?.name ?? ''
 }
 
-export interface MenderOptions {
-  /** How many choices were asked for. */
-  readonly choices: number
-  /** Keep tool calls and the finish back: whoever runs the turn decides what becomes of them. */
-  readonly holdsCalls: boolean
-  /** An earlier stream of the turn has begun the answer: it has said the role, and all chunks go by its names. */
-  readonly continued: AnswerNames | undefined
-  /** Names for the answer, for backends that give none. */
-  readonly newNames: () => AnswerNames
-  /** A new tool call id, for backends that give none. */
-  readonly newCallId: () => string
-}
-
-export interface ModelAnswer extends AsyncDisposable {
-  /** What came for the client with the answer's beginning; undefined when nothing did. */
-  readonly first: Uint8Array | undefined
-  /** What the client gets next while the model is still writing; undefined when there is no more. */
-  next(): Promise<Uint8Array | undefined>
-  /** What the client gets once the turn is over. */
-  finish(turn: LoopTurn, rounds: Rounds, names: AnswerNames | undefined): Iterable<Uint8Array>
-  readonly names: AnswerNames | undefined
-  readonly usage: Usage | undefined
-  /** The text, where it is at hand: an estimate of its tokens is made from it, else from the events sent. */
-  readonly text: string | null | undefined
-  callsOf(choice: number): readonly ToolCall[]
-  /** The message for the next request to the model. */
-  message(): SaidMessage
-  fail(thrown: unknown): void
-  /** Lets the provider go. Safe to call twice. */
-  close(): Promise<void>
-}
-
-export type Ask = (
-  backend: ChatBackend,
-  request: BackendRequest,
-  span: TraceSpan | undefined,
-  options: MenderOptions,
-) => Promise<ModelAnswer>
-
-/** Names for an answer whose backend gives it none. */
-export function newNames(
-  { clock, random }: Pick<Dependencies, 'clock' | 'random'>,
-  model: string,
-): AnswerNames {
-  return { id: newId('chatcmpl-', 24, random), created: unixSeconds(clock), model }
-}
-
-/** Whether an answer, or a chunk of one, has all its names. */
-export function hasNames(
-  answer: Readonly<Record<string, unknown>>,
-): answer is Readonly<Record<string, unknown>> & AnswerNames {
-  const { id, created, model } = answer
-  return typeof id === 'string' && typeof created === 'number' && typeof model === 'string'
-}
-
-/** What is answered for a backend that counts nothing: the contract has numbers there. Contract: Chat completion (response). */
-export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
-
-/** A backend's count, whatever it left out. */
-export function toUsage(sent: Readonly<Record<string, unknown>>): Usage {
-  const count = (field: string) => (Number.isSafeInteger(sent[field]) ? (sent[field] as number) : 0)
-  const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
-  const total_tokens = count('total_tokens') || prompt_tokens + completion_tokens
-  return { ...sent, prompt_tokens, completion_tokens, total_tokens }
-}
-
-/** The tokens of all rounds; details only one round gave stay as they were. */
-export function addUsage(sum: Usage | undefined, usage: Usage | undefined): Usage | undefined {
-  if (sum === undefined || usage === undefined) return sum ?? usage
-  return {
-    ...sum,
-    ...usage,
-    prompt_tokens: sum.prompt_tokens + usage.prompt_tokens,
-    completion_tokens: sum.completion_tokens + usage.completion_tokens,
-    total_tokens: sum.total_tokens + usage.total_tokens,
-  }
+/** Arguments are text holding JSON; some providers send the object itself, or nothing. */
+export function argumentsText(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }

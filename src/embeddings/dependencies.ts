@@ -1,4 +1,4 @@
-/** What this module needs of the rest of the service. */
+/** What embeddings need from other modules. */
 
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Turns texts into vectors: asks the backend of the model, and forwards its own bytes where nothing has to be mended. */
+/** Turns texts into vectors; the provider's own bytes are forwarded where nothing changes. */
 
 import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, JsonBytes } from '../operations/operation.ts'
@@ -11,18 +11,18 @@ import { type EmbeddedList, toWantedList } from './list.ts'
 import { countInputs, type EmbeddingsRequest } from './schema.ts'
 
 /**
- * One vector for each input, in its order; the headers name who answered. Booked however it ends. Contract: Embeddings.
- * @throws ServiceError `model_not_found`, `insufficient_quota`, `service_unavailable` when no backend has listed a model yet, and
- * as the backend's failure maps to one.
+ * One vector for each input, in order. Usage is recorded however the call ends.
+ * @throws ServiceError `model_not_found`, `insufficient_quota`, `service_unavailable` while no provider has listed a model, and
+ * the provider's failure.
  */
 export async function createEmbeddings(
   context: CallContext<Caller, Dependencies>,
   request: EmbeddingsRequest,
-  caller: AbortSignal,
+  client: AbortSignal,
 ): Promise<JsonBytes> {
   const { deps } = context
   const route = deps.models.route(request.model ?? getDefaultModel(deps))
-  const booking = await deps.usage.begin({
+  const usage = await deps.usage.begin({
     operation: 'embeddings',
     requestId: context.arrival.requestId,
     tenantId: context.caller.tenantId,
@@ -35,14 +35,14 @@ export async function createEmbeddings(
   const { span } = context.arrival.watch
   const attempts = new Attempts(deps, [route], beginEmbeddingCalls(span, request.dimensions))
   try {
-    const { pieces, tokens } = await embed(deps, attempts, request, caller)
-    booking.used(tokens === undefined ? undefined : toUsage(tokens))
-    await booking.end('ok')
+    const { pieces, tokens } = await embed(deps, attempts, request, client)
+    usage.used(tokens === undefined ? undefined : toUsage(tokens))
+    await usage.end('ok')
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(attempts.count))
     return new JsonBytes(pieces)
   } catch (thrown) {
-    await booking.fail(thrown, caller)
+    await usage.fail(thrown, client)
     throw thrown
   }
 }
@@ -51,15 +51,14 @@ function toUsage(tokens: number): Usage {
   return { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens }
 }
 
-/** @throws ServiceError as the backend's failure maps to one. */
 async function embed(
   { config }: Pick<Dependencies, 'config'>,
   attempts: Attempts,
   request: EmbeddingsRequest,
-  caller: AbortSignal,
+  client: AbortSignal,
 ): Promise<EmbeddedList> {
   const { backendTotalMs } = config.timings
-  const deadline = new Deadline(caller, backendTotalMs, backendTotalMs)
+  const deadline = new Deadline(client, backendTotalMs, backendTotalMs)
   const { signal } = deadline
   try {
     return await attempts.run(signal, async ({ backend, model }, span) => {

@@ -1,4 +1,4 @@
-/** How callers turn texts into vectors, over RPC and REST alike. */
+/** The embeddings operation. */
 import { operationsOf } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 import { createEmbeddings } from './embeddings.ts'

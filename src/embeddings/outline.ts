@@ -1,10 +1,10 @@
-/** Reads what an embedding list says beside its vectors, from the pieces it came in, without copying or decoding a vector. */
+/** Reads an embedding list without its vectors, from the pieces it came in, without copying or decoding a vector. */
 
 export type Encoding = 'float' | 'base64'
 
 /**
- * The list with nothing in its vectors; undefined when one of them is in another encoding or the text is not JSON. Decoding the
- * vectors is nearly all the work of a list (measured, 64 of 1536 numbers: 9 ms, and 0.1 ms without them).
+ * The list with empty vectors; undefined when one has another encoding or the text is not JSON. Decoding the vectors is nearly all the
+ * work of a list (64 of 1536 numbers: 9 ms, 0.1 ms without them).
  */
 export function readOutline(pieces: readonly Uint8Array[], encoding: Encoding): unknown {
   const reader = new OutlineReader(encoding)
@@ -22,7 +22,7 @@ const delimiters = {
 const COLON = 0x3a
 const SPACE = 0x20
 const [LOWER_N, UPPER_N] = [0x6e, 0x4e]
-/** With more white space than this about a colon a list is not worth reading this way. */
+/** The most white space around a colon; a list with more is read in full. */
 const MOST_CARRIED_BYTES = 256
 const none = Buffer.alloc(0)
 
@@ -30,14 +30,14 @@ class OutlineReader {
   private readonly encoding: Encoding
   private outline = ''
   private isInVector = false
-  /** The end of the last piece, where the key of a vector may have begun. */
+  /** The end of the last piece, which may hold the beginning of a vector's key. */
   private carried: Buffer = none
 
   constructor(encoding: Encoding) {
     this.encoding = encoding
   }
 
-  /** False when a vector is not in the encoding wanted. */
+  /** False when a vector has another encoding. */
   read(piece: Buffer): boolean {
     const bytes = this.carried.length === 0 ? piece : Buffer.concat([this.carried, piece])
     this.carried = none
@@ -58,17 +58,17 @@ class OutlineReader {
     }
   }
 
-  /** The place behind the vector, or behind all bytes; undefined when something in it is no number. */
+  /** The offset after the vector, or after all bytes; undefined when it holds something other than numbers. */
   private passVector(bytes: Buffer, from: number, letters: readonly Places[]): number | undefined {
     const found = bytes.indexOf(delimiters[this.encoding].close, from)
     this.isInVector = found === -1
     const end = this.isInVector ? bytes.length : found
-    // `null`, and what Python writes for no number at all.
+    // `null`, and Python's `NaN`.
     if (this.encoding === 'float' && letters.some((letter) => letter.isWithin(from, end))) return undefined
     return this.isInVector ? end : end + 1
   }
 
-  /** The place where the next vector begins, or behind all bytes; undefined when it is in another encoding. */
+  /** The offset of the next vector, or after all bytes; undefined when it has another encoding. */
   private passOutline(bytes: Buffer, from: number): number | undefined {
     const { open, empty } = delimiters[this.encoding]
     for (let key = bytes.indexOf(vectorKey, from); key !== -1; key = bytes.indexOf(vectorKey, key + 1)) {
@@ -85,7 +85,7 @@ class OutlineReader {
     return this.carry(bytes, from, Math.max(from, bytes.length - vectorKey.length + 1))
   }
 
-  /** Keeps the bytes from there on for the next piece. One byte is one letter here: a letter may be cut in two. */
+  /** Keeps the bytes from an offset for the next piece. Latin1 keeps characters that were cut in two. */
   private carry(bytes: Buffer, from: number, keptFrom: number): number {
     this.outline += bytes.toString('latin1', from, keptFrom)
     this.carried = bytes.subarray(keptFrom)
@@ -93,7 +93,7 @@ class OutlineReader {
   }
 }
 
-/** Where a byte occurs, asked for in rising order: nothing is searched twice. */
+/** Finds a byte at rising offsets, and searches nothing twice. */
 class Places {
   private readonly bytes: Buffer
   private readonly value: number
@@ -113,7 +113,7 @@ class Places {
   }
 }
 
-/** The place of the next byte that is no white space of JSON. */
+/** The offset of the next byte that is not white space in JSON. */
 function skipSpace(bytes: Buffer, from: number): number {
   let at = from
   while ((bytes[at] ?? COLON) <= SPACE) at += 1

@@ -1,11 +1,10 @@
-/** The wire shapes of embeddings: what is checked of a request, and what the list of vectors looks like. */
+/** Schemas of embeddings: the request and the list of vectors. */
 import { z } from 'zod'
 import { label, longText, modelId } from '../lib/schema-bounds.ts'
 
-/** Security: 2.5. */
 const MAX_INPUTS = 2048
 const MAX_INPUT_BYTES = 2 * 1024 * 1024
-/** What a token counts against the limit: it stands for about so many bytes of text. */
+/** What a token counts against the limit. */
 const BYTES_PER_TOKEN = 4
 
 const MAX_TOKENS = MAX_INPUT_BYTES / BYTES_PER_TOKEN
@@ -21,14 +20,11 @@ const input = z
   })
   .meta({ description: 'One text or token array, or up to 2048 of them; 2 MiB in all.' })
 
-/**
- * Contract: Embeddings. Only what this service acts on or must bound is checked; any other field passes through untouched.
- * Decision: 8.
- */
+/** Checks what the service uses or must limit; other fields pass through. */
 export const EmbeddingsRequest = z
   .looseObject({
     model: modelId().nullish(),
-    // The union would make an issue of each wrong token, in each of its branches.
+    // The limits come first, so that no item of a long list is checked and no wrong token is reported once per branch.
     input: z.preprocess((value, context) => {
       const message = findExcess(value)
       const wrongToken = message === undefined ? findWrongToken(value) : undefined
@@ -45,7 +41,6 @@ export const EmbeddingsRequest = z
   .meta({ id: 'EmbeddingsRequest' })
 export type EmbeddingsRequest = z.infer<typeof EmbeddingsRequest>
 
-/** Which limit an input breaks, if any. */
 function findExcess(value: unknown): string | undefined {
   const items: readonly unknown[] = Array.isArray(value) ? value : [value]
   if (items.length > MAX_INPUTS) return `has more than ${MAX_INPUTS} items`
@@ -68,18 +63,16 @@ function findWrongToken(value: unknown): [item: number, token: number] | undefin
   return undefined
 }
 
-/** How many vectors an input asks for; an array of numbers is one text in tokens. */
+/** How many vectors an input asks for. An array of numbers is one text in tokens. */
 export function countInputs(given: EmbeddingsRequest['input']): number {
   return typeof given === 'string' || typeof given[0] === 'number' ? 1 : given.length
 }
 
-/** Tokens, as the backend counted them. */
 export const EmbeddingsUsage = z
   .looseObject({ prompt_tokens: z.int(), total_tokens: z.int() })
   .meta({ id: 'EmbeddingsUsage' })
 export type EmbeddingsUsage = z.infer<typeof EmbeddingsUsage>
 
-/** Contract: Embedding (response). */
 export const EmbeddingList = z
   .looseObject({
     object: z.literal('list'),

@@ -1,18 +1,17 @@
-/** Knows which models the backends offer, refreshed in the background and never on the request path. */
+/** Knows which models the providers offer; refreshed in the background, never while a request waits. */
 
 import { ServiceError } from '../lib/errors.ts'
 import type { BackendModel, ChatBackend, ModelRoute } from '../providers/provider.ts'
 import type { Dependencies } from './dependencies.ts'
 
-/** How often the backends are asked, and how long the very first list is waited for. */
 export interface CatalogueTimings {
   readonly refreshEveryMs: number
-  /** A backend that did not answer is asked again sooner. */
+  /** After a list that could not be read. */
   readonly retryEveryMs: number
+  /** How long `ready` waits for the first lists. */
   readonly firstListMs: number
 }
 
-/** Decision: 8 (Models). */
 const standardTimings: CatalogueTimings = {
   refreshEveryMs: 600_000,
   retryEveryMs: 15_000,
@@ -22,183 +21,159 @@ const standardTimings: CatalogueTimings = {
 /** A model of a provider, under the id clients use. */
 export interface CatalogueModel extends BackendModel {
   readonly provider: string
-  /** The id the backend itself knows. */
+  /** The provider's own id. */
   readonly backendId: string
 }
 
-export interface ModelCatalogue {
-  /** Everything the backends have listed; `provider/model` where the bare id is not unique. */
-  list(): readonly CatalogueModel[]
-  /**
-   * The backend for a model id, bare or with its provider in front.
-   * @throws ServiceError `model_not_found`
-   */
-  route(id: string): ModelRoute
+/** The models of all providers, by every id a client may use. */
+export class ModelCatalogue {
   /** The providers' names, the first choice first. */
   readonly providers: readonly string[]
+  private readonly backends: readonly ChatBackend[]
+  private readonly deps: Pick<Dependencies, 'config' | 'log'>
+  private readonly timings: CatalogueTimings
+  private readonly lists = new Map<string, ReadonlyMap<string, BackendModel>>()
+  private merged: readonly CatalogueModel[] = []
+  private byId = new Map<string, CatalogueModel>()
+  /** Providers whose last list could not be read. */
+  private readonly down = new Set<string>()
+  private readonly closing = new AbortController()
+  private readonly timers = new Map<string, NodeJS.Timeout>()
+  private readonly firstLists: Promise<unknown>
+
+  /** Asks the providers for their lists at once. */
+  constructor(
+    backends: readonly ChatBackend[],
+    deps: Pick<Dependencies, 'config' | 'log'>,
+    timings: CatalogueTimings = standardTimings,
+  ) {
+    this.backends = backends
+    this.providers = backends.map(({ name }) => name)
+    this.deps = deps
+    this.timings = timings
+    this.firstLists = Promise.all(backends.map((backend) => this.refresh(backend)))
+  }
+
+  /** All listed models, with `provider/model` as id where the bare id is not unique. */
+  list(): readonly CatalogueModel[] {
+    return this.merged
+  }
+
+  /** The listed model of an id, bare or with its provider in front. */
+  find(id: string): CatalogueModel | undefined {
+    return this.byId.get(id)
+  }
+
+  /** The route for an id, bare or with its provider in front; undefined for an unknown model. */
+  resolve(id: string): ModelRoute | undefined {
+    const listed = this.byId.get(id)
+    if (listed !== undefined) return this.findRoute(listed.provider, listed.backendId)
+    if (this.providers.includes(id.slice(0, Math.max(id.indexOf('/'), 0)))) return this.findQualified(id)
+    // While a provider's list is unavailable, ids that no other provider lists pass through to it.
+    if ([...this.lists.values()].some((models) => models.has(id))) return undefined
+    const backend = this.backends.find(({ name }) => !this.lists.has(name))
+    return backend && { backend, model: id }
+  }
+
+  /** Like `resolve`. @throws ServiceError `model_not_found` */
+  route(id: string): ModelRoute {
+    const route = this.resolve(id)
+    if (route !== undefined) return route
+    throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, { param: 'model' })
+  }
+
   /**
-   * The backend for a provider's own model id; undefined when there is no such provider, or its list is known and lacks the model.
-   * While a provider's list is unavailable, any id passes.
+   * The route for a provider's own id; undefined for an unknown provider, or when its list lacks the model. While its list is
+   * unavailable, any id passes.
    */
-  findRoute(provider: string, model: string): ModelRoute | undefined
-  /** The listed model of that id, bare or with its provider in front. */
-  find(id: string): CatalogueModel | undefined
-  /** Whether a request for that id has somewhere to go. */
-  isKnown(id: string): boolean
-  /** The model used when nobody names one; undefined while no backend has listed any. */
-  defaultModel(): string | undefined
-  /** The model that embeds when nobody names one; undefined while no backend has listed any. */
-  defaultEmbeddingModel(): string | undefined
-  /** Whether each backend's list is known: for `/readyz`. */
-  health(): Readonly<Record<string, 'up' | 'down'>>
-  /** Resolves when every backend has answered once, or after two seconds. */
-  ready(): Promise<void>
-  close(): void
-}
+  findRoute(provider: string, model: string): ModelRoute | undefined {
+    const backend = this.backends.find(({ name }) => name === provider)
+    if (backend === undefined || this.lists.get(provider)?.has(model) === false) return undefined
+    return { backend, model }
+  }
 
-/** A catalogue over those backends; it starts asking them at once. */
-export function createModelCatalogue(
-  backends: readonly ChatBackend[],
-  { config, log }: Pick<Dependencies, 'config' | 'log'>,
-  timings: CatalogueTimings = standardTimings,
-): ModelCatalogue {
-  const names = createModelNames(backends)
-  const down = new Set<string>()
-  const closing = new AbortController()
-  const timers = new Map<string, NodeJS.Timeout>()
+  /** Undefined until a provider has listed a model. */
+  defaultModel(): string | undefined {
+    return this.deps.config.defaultModel ?? this.merged.find(({ chats }) => chats)?.id
+  }
 
-  async function refresh(backend: ChatBackend): Promise<void> {
+  /** Undefined until a provider has listed a model that embeds. */
+  defaultEmbeddingModel(): string | undefined {
+    const { merged } = this
+    const found = merged.find(({ chats }) => !chats) ?? merged.find(({ embeds }) => embeds)
+    return this.deps.config.defaultEmbeddingModel ?? found?.id
+  }
+
+  /** Whether each provider's list is known. */
+  health(): Readonly<Record<string, 'up' | 'down'>> {
+    const isUp = (name: string) => this.lists.has(name) && !this.down.has(name)
+    return Object.fromEntries(this.providers.map((name) => [name, isUp(name) ? 'up' : 'down']))
+  }
+
+  /** Resolves once every provider has answered, or after the time-out. */
+  async ready(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const waited = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.timings.firstListMs)
+    })
+    await Promise.race([this.firstLists, waited])
+    clearTimeout(timer)
+  }
+
+  close(): void {
+    this.closing.abort()
+    for (const timer of this.timers.values()) clearTimeout(timer)
+  }
+
+  private async refresh(backend: ChatBackend): Promise<void> {
+    const { signal } = this.closing
+    const { name } = backend
     try {
-      names.setList(backend.name, await backend.listModels(closing.signal))
-      down.delete(backend.name)
+      const models = await backend.listModels(signal)
+      // A gateway that spreads a model over several servers may list it once for each.
+      this.lists.set(name, new Map(models.map((model) => [model.id, model])))
+      this.merge()
+      this.down.delete(name)
     } catch (error) {
-      if (closing.signal.aborted) return
-      down.add(backend.name)
+      if (signal.aborted) return
+      this.down.add(name)
       const reason = error instanceof Error ? error.message : String(error)
-      log.warn({ provider: backend.name, err: error }, `the model list could not be read: ${reason}`)
+      this.deps.log.warn({ provider: name, err: error }, `the model list could not be read: ${reason}`)
     }
-    const delayMs = down.has(backend.name) ? timings.retryEveryMs : timings.refreshEveryMs
-    timers.set(backend.name, setTimeout(() => void refresh(backend), delayMs).unref())
+    const delayMs = this.down.has(name) ? this.timings.retryEveryMs : this.timings.refreshEveryMs
+    this.timers.set(name, setTimeout(() => void this.refresh(backend), delayMs).unref())
   }
 
-  function isUp(name: string): boolean {
-    return names.hasList(name) && !down.has(name)
-  }
-
-  const firstLists = Promise.all(backends.map(refresh))
-  return {
-    list: names.list,
-    providers: backends.map(({ name }) => name),
-    findRoute: names.findRoute,
-    isKnown: (id) => names.resolve(id) !== undefined,
-    find: names.find,
-    route(id) {
-      const route = names.resolve(id)
-      if (route === undefined) {
-        throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, {
-          param: 'model',
-        })
-      }
-      return route
-    },
-    defaultModel: () => config.defaultModel ?? names.list().find(({ chats }) => chats)?.id,
-    defaultEmbeddingModel() {
-      const listed = names.list()
-      const found = listed.find(({ chats }) => !chats) ?? listed.find(({ embeds }) => embeds)
-      return config.defaultEmbeddingModel ?? found?.id
-    },
-    health: () => Object.fromEntries(backends.map(({ name }) => [name, isUp(name) ? 'up' : 'down'])),
-    async ready() {
-      let timer: NodeJS.Timeout | undefined
-      const waited = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, timings.firstListMs)
-      })
-      await Promise.race([firstLists, waited])
-      clearTimeout(timer)
-    },
-    close() {
-      closing.abort()
-      for (const timer of timers.values()) clearTimeout(timer)
-    },
-  }
-}
-
-/** The lists of all providers, and what ids mean by them. */
-export interface ModelNames extends Pick<ModelCatalogue, 'list' | 'find' | 'findRoute'> {
-  /** Takes the list of a provider, instead of the one it had. */
-  setList(provider: string, models: readonly BackendModel[]): void
-  hasList(provider: string): boolean
-  /** The place of an id, bare or with its provider in front; undefined when it has none. */
-  resolve(id: string): ModelRoute | undefined
-}
-
-/** Names for the models of those backends, none of which has given its list yet. */
-export function createModelNames(backends: readonly ChatBackend[]): ModelNames {
-  const byProvider = new Map(backends.map((backend) => [backend.name, backend]))
-  const lists = new Map<string, ReadonlyMap<string, BackendModel>>()
-  let merged: readonly CatalogueModel[] = []
-  let byId = new Map<string, CatalogueModel>()
-
-  function merge(): void {
-    merged = backends.flatMap(({ name }) =>
-      [...(lists.get(name)?.values() ?? [])].map((model) => {
-        const id = isClear(model.id, name) ? model.id : `${name}/${model.id}`
-        return { ...model, id, backendId: model.id, provider: name }
+  private merge(): void {
+    const merged = this.providers.flatMap((provider) =>
+      [...(this.lists.get(provider)?.values() ?? [])].map((model) => {
+        const id = this.isUnique(model.id, provider) ? model.id : `${provider}/${model.id}`
+        return { ...model, id, backendId: model.id, provider }
       }),
     )
-    byId = new Map()
-    // The later of two wins: an alias gives way to whatever is listed under it.
+    const byId = new Map<string, CatalogueModel>()
+    // Later entries win: a listed id takes precedence over an alias.
     for (const model of merged) {
       for (const alias of model.aliases ?? []) {
-        if (isClear(alias, model.provider)) byId.set(alias, model)
+        if (this.isUnique(alias, model.provider)) byId.set(alias, model)
         byId.set(`${model.provider}/${alias}`, model)
       }
     }
     for (const model of merged) byId.set(`${model.provider}/${model.backendId}`, model)
     for (const model of merged) byId.set(model.id, model)
+    this.merged = merged
+    this.byId = byId
   }
 
-  /** Whether a bare id can mean that provider's model only: another one may list it too, or be called like its beginning. */
-  function isClear(id: string, provider: string): boolean {
-    if ([...lists].some(([name, models]) => name !== provider && models.has(id))) return false
-    const read = splitId(id)
-    return read === undefined || findRoute(read.provider, read.model) === undefined
+  /** Whether a bare id can only mean that provider's model: another one may list it too, or read it as `provider/model`. */
+  private isUnique(id: string, provider: string): boolean {
+    if ([...this.lists].some(([name, models]) => name !== provider && models.has(id))) return false
+    return this.findQualified(id) === undefined
   }
 
-  /** An id read as `provider/model`; undefined when no provider of that name is here. */
-  function splitId(id: string): { provider: string; model: string } | undefined {
+  /** The route of an id read as `provider/model`. */
+  private findQualified(id: string): ModelRoute | undefined {
     const end = Math.max(id.indexOf('/'), 0)
-    const provider = id.slice(0, end)
-    return byProvider.has(provider) ? { provider, model: id.slice(end + 1) } : undefined
-  }
-
-  function findRoute(provider: string, model: string): ModelRoute | undefined {
-    const backend = byProvider.get(provider)
-    if (backend === undefined || lists.get(provider)?.has(model) === false) return undefined
-    return { backend, model }
-  }
-
-  function resolve(id: string): ModelRoute | undefined {
-    const listed = byId.get(id)
-    if (listed !== undefined) return findRoute(listed.provider, listed.backendId)
-    const read = splitId(id)
-    if (read !== undefined) return findRoute(read.provider, read.model)
-    // While a provider's list is unavailable, ids that nobody else has pass through.
-    if ([...lists.values()].some((models) => models.has(id))) return undefined
-    const backend = backends.find(({ name }) => !lists.has(name))
-    return backend && { backend, model: id }
-  }
-
-  return {
-    setList(provider, models) {
-      // A gateway that spreads a model over several servers may list it once for each.
-      lists.set(provider, new Map(models.map((model) => [model.id, model])))
-      merge()
-    },
-    hasList: (provider) => lists.has(provider),
-    list: () => merged,
-    find: (id) => byId.get(id),
-    findRoute,
-    resolve,
+    return this.findRoute(id.slice(0, end), id.slice(end + 1))
   }
 }

@@ -1,4 +1,4 @@
-/** What this module needs of the rest of the service. */
+/** What the catalogue needs from other modules. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 

@@ -1,4 +1,4 @@
-/** Which models a caller may name: the backends', and its agents beside them. */
+/** The models a caller may name: those of the providers, and its agents. */
 import { ServiceError } from '../lib/errors.ts'
 import { type Caller, JsonBytes } from '../operations/operation.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
@@ -7,15 +7,15 @@ import { AGENT_PREFIX, type ListedAgent, type Model, renderAgentModel, renderMod
 
 export type ModelDeps = { readonly agents: ListedAgents; readonly models: ModelCatalogue }
 
-/** What a caller's list is made of. */
+/** The models and agents that a caller may use. */
 interface Offer {
   readonly agents: readonly ListedAgent[]
   isAllowed(model: CatalogueModel): boolean
-  /** Stays the same object as long as the offer does. */
+  /** Stays the same object until the offer changes. */
   readonly source: object
 }
 
-/** The rendered list beside what it was rendered from: it holds as long as neither has been replaced. */
+/** A rendered list; valid until its models or its offer's source are replaced. */
 interface RenderedList {
   readonly models: readonly CatalogueModel[]
   readonly bytes: Buffer
@@ -23,7 +23,7 @@ interface RenderedList {
 
 const renderedLists = new WeakMap<object, RenderedList>()
 
-/** The whole list as JSON; encoded again only when the models or the caller's agents have changed. */
+/** The list as JSON; encoded again only after the models or the caller's agents have changed. */
 export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonBytes> {
   const { agents, isAllowed, source } = await findOffer(deps, caller)
   const models = deps.models.list()
@@ -50,7 +50,7 @@ export async function getModel(deps: ModelDeps, caller: Caller, id: string): Pro
   throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, { param: 'model' })
 }
 
-/** A parent key may use every model and all its agents; an agent key what its agent's policy allows. Decision: 5. */
+/** A parent key may use every model and all its agents; an agent key the models its agent's policy allows. */
 async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
   if (caller.kind === 'parent') {
     const agents = await deps.agents.list(caller.tenantId)
@@ -62,9 +62,9 @@ async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
   return { agents: [agent.row], isAllowed, source: agent }
 }
 
-/** The agents that are listed beside models. */
+/** The agents that are listed with the models. */
 export interface ListedAgents {
-  /** The tenant's agents, newest first; the same array as long as it is remembered. */
+  /** The tenant's agents, newest first; the same array while it is cached. */
   list(tenantId: string): Promise<readonly ListedAgent[]>
   find(
     tenantId: string,

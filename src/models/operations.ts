@@ -1,4 +1,4 @@
-/** What callers may do with models, over RPC and REST alike. */
+/** The operations on models. */
 
 import { z } from 'zod'
 import { operationsOf } from '../operations/operation.ts'

@@ -1,21 +1,21 @@
-/** Which models an agent may use, and in which order it turns to them; kept beside its definition, never in it. */
+/** An agent's model policy: which models it may use, and in which order. Stored separately from its definition. */
 
+import { ServiceError } from '../lib/errors.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
 
-/** One model of a provider, by the id the provider itself uses. */
+/** A model by its provider's own id. */
 export interface ModelName {
   readonly provider: string
   readonly model: string
 }
 
-/** A model that is allowed; all of the provider's with `model` null. */
+/** With `model` null all models of the provider are allowed. */
 export interface AllowedModel {
   readonly provider: string
   readonly model: string | null
 }
 
-/** An agent's policy as its owner wrote it. Decision: 6 (Model policy). */
 export interface ModelPolicy {
   readonly default_model: ModelName | null
   /** Empty = unrestricted. */
@@ -26,7 +26,7 @@ export interface ModelPolicy {
   readonly max_output_tokens: number | null
 }
 
-/** The policy of whoever has written none. */
+/** The policy of an agent without one. */
 export const openPolicy: ModelPolicy = {
   default_model: null,
   allowed_models: [],
@@ -34,15 +34,13 @@ export const openPolicy: ModelPolicy = {
   max_output_tokens: null,
 }
 
-/** What decides which model answers when the caller names none. */
-export interface ModelWishes {
+interface ModelWishes {
   readonly policy: ModelPolicy
-  /** The one in the agent's own definition: any id a caller could name. */
+  /** The model in the agent's definition: any id a client could name. */
   readonly ownModel: string | undefined
 }
 
-/** Where the model comes from that is used when nobody names one. */
-export interface DefaultModel {
+interface DefaultModel {
   readonly route: ModelRoute
   readonly source: 'policy' | 'yaml' | 'none'
 }
@@ -54,13 +52,13 @@ export function isAllowed({ allowed_models }: ModelPolicy, { provider, model }: 
   )
 }
 
-export function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): boolean {
+function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): boolean {
   return isAllowed(policy, { provider: backend.name, model })
 }
 
 /**
- * The policy's default, then the definition's model, then the backends' default, whichever is there and allowed first; else the
- * first allowed one. Undefined when there is none. Decision: 7.
+ * The first available and allowed model of: the policy's default, the definition's model, the providers' default, the models the
+ * policy allows. Undefined when there is none.
  */
 export function findDefaultModel(
   models: ModelCatalogue,
@@ -75,11 +73,50 @@ export function findDefaultModel(
   return common === undefined ? undefined : { route: common, source: 'none' }
 }
 
-/** The fallbacks that are there now, in order. */
-export function listFallbacks(models: ModelCatalogue, { fallback_models }: ModelPolicy): ModelRoute[] {
-  return fallback_models
-    .map(({ provider, model }) => models.findRoute(provider, model))
-    .filter((route) => route !== undefined)
+/**
+ * The model the client names, or the default, followed by the policy's fallbacks.
+ * @throws ServiceError `model_not_found`, `model_not_allowed`, `service_unavailable` when there is no model.
+ */
+export function chooseRoutes(
+  models: ModelCatalogue,
+  wishes: ModelWishes,
+  named: string | null | undefined,
+): readonly [ModelRoute, ...ModelRoute[]] {
+  const first = named == null ? chooseDefault(models, wishes) : getNamed(models, wishes.policy, named)
+  return [first, ...listFallbacks(models, wishes.policy, first)]
+}
+
+function getNamed(models: ModelCatalogue, policy: ModelPolicy, id: string): ModelRoute {
+  const route = models.route(id)
+  if (isRouteAllowed(policy, route)) return route
+  throw new ServiceError('model_not_allowed', `This agent may not use the model '${id}'.`, { param: 'model' })
+}
+
+function chooseDefault(models: ModelCatalogue, wishes: ModelWishes): ModelRoute {
+  const chosen = findDefaultModel(models, wishes)
+  if (chosen !== undefined) return chosen.route
+  const standard = models.defaultModel()
+  if (standard === undefined)
+    throw new ServiceError('service_unavailable', 'No backend has said yet which models it has.')
+  // Reports the operator's default that no provider has.
+  if (wishes.policy.allowed_models.length === 0) return models.route(standard)
+  throw new ServiceError(
+    'service_unavailable',
+    'None of the models this agent may use is there at the moment.',
+  )
+}
+
+/** The available fallbacks in order, without the model they are for. */
+export function listFallbacks(
+  models: ModelCatalogue,
+  { fallback_models }: ModelPolicy,
+  first: ModelRoute | undefined,
+): ModelRoute[] {
+  return fallback_models.flatMap(({ provider, model }) => {
+    const route = models.findRoute(provider, model)
+    const isFirst = route?.backend === first?.backend && route?.model === first?.model
+    return route === undefined || isFirst ? [] : [route]
+  })
 }
 
 /** The listed models that chat, and that the policy allows. */
@@ -91,11 +128,7 @@ export function isListedAllowed(policy: ModelPolicy, { provider, backendId }: Ca
   return isAllowed(policy, { provider, model: backendId })
 }
 
-export function isSameRoute(one: ModelRoute, other: ModelRoute): boolean {
-  return one.backend === other.backend && one.model === other.model
-}
-
-/** The id a caller names a route's model by: the shortest there is. */
+/** The shortest id of a route's model. */
 export function idOf(models: ModelCatalogue, { backend, model }: ModelRoute): string {
   const id = `${backend.name}/${model}`
   return models.find(id)?.id ?? id
@@ -106,9 +139,8 @@ function findAllowed(
   policy: ModelPolicy,
   id: string | undefined,
 ): ModelRoute | undefined {
-  if (id === undefined || !models.isKnown(id)) return undefined
-  const route = models.route(id)
-  return isRouteAllowed(policy, route) ? route : undefined
+  const route = id === undefined ? undefined : models.resolve(id)
+  return route !== undefined && isRouteAllowed(policy, route) ? route : undefined
 }
 
 /** In the order the policy names them; of a whole provider, the first it lists. */

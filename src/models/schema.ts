@@ -1,9 +1,9 @@
-/** The wire shapes of models, and how models and agents are rendered into them. */
+/** Schemas of models, and how models and agents are rendered. */
 import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
-/** Contract: Model; `provider` and `context_length` are ours. Decision: 8. */
+/** The chat API's model with two more fields: `provider` and `context_length`. */
 export const Model = z
   .strictObject({
     id: z.string(),
@@ -16,12 +16,11 @@ export const Model = z
   .meta({ id: 'Model' })
 export type Model = z.infer<typeof Model>
 
-/** Contract: Models (GET list). */
 export const ModelList = z
   .strictObject({ object: z.literal('list'), data: z.array(Model) })
   .meta({ id: 'ModelList' })
 
-/** What a model policy can name: every model that chats, as its provider calls it. */
+/** The models a policy can name: all that chat. */
 export const ModelChoices = z.array(
   z.strictObject({
     provider: z.string(),
@@ -42,7 +41,7 @@ export function renderChoice({
   return { provider, model: backendId, id }
 }
 
-/** How an agent is named where a model is expected. Decision: 7. */
+/** Names an agent where a model is expected. */
 export const AGENT_PREFIX = 'agent/'
 
 export function renderModel(model: CatalogueModel): Model {
@@ -51,7 +50,7 @@ export function renderModel(model: CatalogueModel): Model {
   return contextLength === undefined ? rendered : { ...rendered, context_length: contextLength }
 }
 
-/** What the list of models says of an agent. */
+/** An agent in the list of models. */
 export interface ListedAgent {
   readonly id: string
   /** Unix seconds. */

@@ -1,18 +1,16 @@
-/** What traces say of a call of a model: as OpenTelemetry's conventions for generative AI name it, without a word of what was said. */
+/** Spans of model calls, named by OpenTelemetry's conventions for generative AI, without any message text. */
 import type { SpanAttributes, TraceSpan } from '../telemetry/tracing.ts'
 import type { AnswerNames, ChatRequest, Usage } from './chat-api.ts'
 import { nameFailure } from './failures.ts'
 import { BackendFailure, type ModelRoute } from './provider.ts'
 
-/** Begins the span of one attempt; undefined where nobody traces. */
+/** Begins the span of one attempt; undefined without tracing. */
 export type BeginCall = (route: ModelRoute, attempt: number) => TraceSpan | undefined
 
-/** Spans of the attempts of a chat, within that one. */
 export function beginChatCalls(parent: TraceSpan | undefined, request: ChatRequest): BeginCall {
   return (route, attempt) => parent && beginCall(parent, 'chat', route, attempt, toRequestAttributes(request))
 }
 
-/** Spans of the attempts of embeddings, within that one. */
 export function beginEmbeddingCalls(parent: TraceSpan | undefined, dimensions: unknown): BeginCall {
   return (route, attempt) =>
     parent &&
@@ -52,8 +50,7 @@ function toRequestAttributes(request: ChatRequest): SpanAttributes {
   }
 }
 
-/** What became known of an answer. */
-export interface AnswerFacts {
+interface AnswerFacts {
   readonly names: Pick<AnswerNames, 'id' | 'model'> | undefined
   readonly finishReasons: readonly string[]
   readonly usage: Usage | undefined
@@ -69,7 +66,7 @@ export function toAnswerAttributes({ names, finishReasons, usage }: AnswerFacts)
   }
 }
 
-/** Marks what a call came to nothing of: the backend, or the caller, who left. */
+/** Records whether the provider failed or the client disconnected. */
 export function failCall(span: TraceSpan | undefined, thrown: unknown): void {
   span?.fail(thrown instanceof BackendFailure ? nameFailure(thrown) : 'cancelled')
 }

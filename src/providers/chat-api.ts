@@ -1,8 +1,7 @@
-/** The wire shapes of chat: what is checked of a request, and what completions and chunks look like. */
+/** Schemas of the chat API: requests, completions and chunks. */
 import { z } from 'zod'
 import { foreignId, jsonObject, label, modelId } from '../lib/schema-bounds.ts'
 
-/** Security: 2.5. */
 export const MAX_MESSAGES = 2048
 const MAX_TEXT_LENGTH = 2 * 1024 * 1024
 export const MAX_TOOLS = 128
@@ -10,12 +9,11 @@ export const MAX_TOOLS = 128
 export const MAX_PARTS = 2048
 const MAX_STOPS = 64
 
-/** Text of a message. */
 export const text = z.string().max(MAX_TEXT_LENGTH)
-/** Text holding JSON: what a tool is called with. */
+/** The arguments of a tool call: JSON as text. */
 export const toolArguments = z.string().max(256 * 1024)
 
-/** One part of a message's content; kinds this service does not know pass through. */
+/** One part of a message's content; unknown types pass through. */
 const ContentPart = z
   .looseObject({ type: label(), text: text.optional() })
   .refine((part) => part.type !== 'text' || part.text !== undefined, {
@@ -33,7 +31,6 @@ const ToolCall = z
   })
   .meta({ id: 'ToolCall' })
 
-/** Contract: Chat message. */
 export const ChatMessage = z
   .discriminatedUnion('role', [
     z.looseObject({ role: z.literal('system'), content }),
@@ -56,7 +53,7 @@ export const toolName = z
   .max(128, wrongToolName)
   .regex(/^[A-Za-z0-9_.-]{1,128}$/, wrongToolName)
 
-/** Contract: Chat completions (`tools`); schemas and `strict` pass through as they are. */
+/** Schemas and `strict` pass through. */
 export const ChatTool = z
   .looseObject({
     type: label(),
@@ -77,7 +74,7 @@ export type ChatTool = z.infer<typeof ChatTool>
 
 const named = z.looseObject({ name: label() }).optional()
 
-/** The four forms of `tool_choice`, and those other providers add. */
+/** The four forms of `tool_choice`, and those that other providers add. */
 const ToolChoice = z.union([
   label(),
   z.looseObject({
@@ -93,10 +90,7 @@ const ToolChoice = z.union([
 const positiveInteger = z.int().positive().nullish()
 const flag = z.boolean().nullish()
 
-/**
- * Contract: Chat completions. Only what this service acts on or must bound is checked; every other field of the chat API, and with
- * a parent key any field at all, passes through untouched. Decision: 7.
- */
+/** Checks what the service uses or must limit. Other fields of the chat API, and with a parent key any field, pass through. */
 export const ChatRequest = z
   .looseObject({
     model: modelId().nullish(),
@@ -123,7 +117,7 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** Fields of the chat API that pass through unchecked, also with an agent key. */
+/** Fields that pass through unchecked, also with an agent key. */
 const uncheckedFields = [
   'audio',
   'function_call',
@@ -143,13 +137,12 @@ const uncheckedFields = [
   'web_search_options',
 ] as const
 
-/** Every field of the chat API: a public key must not steer the provider with others. Decision: 7. */
+/** The only fields an agent key may send: it is public, and others might control the provider. */
 export const chatApiFields: ReadonlySet<string> = new Set([
   ...Object.keys(ChatRequest.shape),
   ...uncheckedFields,
 ])
 
-/** Tokens, as the backend counted them. */
 export const Usage = z
   .looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
   .meta({ id: 'Usage' })
@@ -161,7 +154,6 @@ const AnsweredToolCall = z.looseObject({
   function: z.looseObject({ name: z.string(), arguments: z.string() }).optional(),
 })
 
-/** Contract: Chat completion (response). */
 export const ChatCompletion = z
   .looseObject({
     id: z.string(),
@@ -184,7 +176,6 @@ export const ChatCompletion = z
   .meta({ id: 'ChatCompletion' })
 export type ChatCompletion = z.infer<typeof ChatCompletion>
 
-/** Contract: Streaming chunk. */
 export const ChatChunk = z
   .looseObject({
     id: z.string(),
@@ -218,7 +209,6 @@ export const ChatChunk = z
   .meta({ id: 'ChatChunk' })
 export type ChatChunk = z.infer<typeof ChatChunk>
 
-/** How an answer names itself. Contract: Chat completion (response). */
 export interface AnswerNames {
   readonly id: string
   /** Unix seconds. */

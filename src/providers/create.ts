@@ -1,4 +1,4 @@
-/** Makes the backends the operator chose; only their own code is loaded: the gateway's HTTP client alone is a tenth of a start. */
+/** Creates the configured providers. Their code is loaded on demand: the HTTP client alone is a tenth of a start. */
 
 import type { Config, ProviderConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -11,13 +11,9 @@ interface BackendDeps {
   readonly random: Random
 }
 
-/** A provider that is asked over HTTP. */
 export type RemoteConfig = Extract<ProviderConfig, { kind: 'gateway' | 'local' }>
 
-/**
- * The backends of a running service, one for each provider and in their order.
- * @throws StartupError when a model of this process cannot be loaded; none is left open then.
- */
+/** @throws StartupError when an in-process model cannot be loaded; closes the others first. */
 export async function createBackends(
   { providers, timings }: Pick<Config, 'providers' | 'timings'>,
   deps: BackendDeps,
@@ -40,7 +36,7 @@ async function createBackend(
   return createRemote(provider, timings)
 }
 
-/** A gateway or a runner alone, for whoever only looks whether it answers; `modelListMs` bounds its model list. */
+/** A gateway or local server alone, as `parley doctor` checks it; `modelListMs` limits its model list. */
 export async function createRemote(
   provider: RemoteConfig,
   timings: Config['timings'],
@@ -53,7 +49,7 @@ export async function createRemote(
       connectMs: timings.backendConnectMs,
       firstByteMs: timings.backendFirstByteMs,
       idleMs: timings.backendIdleMs,
-      ...(modelListMs === undefined ? {} : { modelListMs }),
+      modelListMs,
     },
   }
   if (provider.kind === 'local') {
@@ -61,8 +57,7 @@ export async function createRemote(
     return createRunnerBackend(options)
   }
   const { createGatewayBackend } = await import('./gateway.ts')
-  const { apiKey } = provider
-  return createGatewayBackend({ ...options, ...(apiKey === undefined ? {} : { apiKey }) })
+  return createGatewayBackend({ ...options, apiKey: provider.apiKey })
 }
 
 async function createLocalModel(

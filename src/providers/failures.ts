@@ -1,8 +1,8 @@
-/** Decides what a caller sees of a failed backend call, and whether another attempt makes sense. */
+/** Maps a failed provider call to the client's error, and decides whether a retry makes sense. */
 import { type Reason, ServiceError } from '../lib/errors.ts'
 import { BackendFailure } from './provider.ts'
 
-/** Failures a second attempt may mend: the network, 408, 429 and 5xx. Decision: 7 (Retry). */
+/** Failures that a retry may fix: the network, 408, 429 and 5xx. */
 export function isRetryable(failure: BackendFailure): boolean {
   if (failure.isFinal) return false
   if (failure.kind !== 'status') return failure.kind !== 'protocol'
@@ -10,7 +10,7 @@ export function isRetryable(failure: BackendFailure): boolean {
   return status === 408 || status === 429 || status >= 500
 }
 
-/** What kind of failure it was, in one word of a few: for numbers and traces. */
+/** One of a few words, for metrics and traces. */
 export function nameFailure({ kind, status = 500 }: BackendFailure): string {
   if (kind !== 'status') return kind
   return status === 429 ? 'status_429' : `status_${Math.floor(status / 100)}xx`
@@ -18,12 +18,12 @@ export function nameFailure({ kind, status = 500 }: BackendFailure): string {
 
 const callersMistakes: ReadonlySet<number | undefined> = new Set([400, 409, 413, 415, 422])
 
-/** Failures that are about the caller's own request: no other backend would take it, and the caller may read why. */
+/** Failures of the client's own request: no other provider would accept it, and the client may read why. */
 export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): boolean {
   return callersMistakes.has(status)
 }
 
-/** A backend's failure in our own terms; anything else is handed back as it is. Decision: 4 (last paragraph). */
+/** The client's error for a provider's failure; other errors are returned unchanged. */
 export function toCallerError(thrown: unknown): unknown {
   if (!(thrown instanceof BackendFailure)) return thrown
   const details = { cause: thrown, ...retryAfterOf(thrown) }
@@ -47,7 +47,7 @@ export function toCallerError(thrown: unknown): unknown {
   }
 }
 
-/** A failure after the first event: the answer stays incomplete. Security: 2.10. */
+/** The client's error for a failure after the first event, when the answer stays incomplete. */
 export function toInterruption(thrown: unknown): unknown {
   if (!(thrown instanceof BackendFailure)) return thrown
   if (thrown.kind === 'timeout') return toCallerError(thrown)
@@ -70,7 +70,7 @@ function statusError(failure: BackendFailure, details: { cause: unknown; retryAf
   if (said === undefined) {
     return new ServiceError('backend_error', `The model backend refused the request (${status}).`, details)
   }
-  // A caller's own mistake, found by the backend: its words are worth more than ours.
+  // The provider explains a client's mistake better than a generic message.
   const { message, ...where } = said
   return new ServiceError(saidReasons[status ?? 400] ?? 'invalid_value', message, {
     ...details,
@@ -93,7 +93,7 @@ function retryAfterOf({ retryAfterSeconds }: BackendFailure): { retryAfterSecond
     : { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }
 }
 
-/** A 400 that names the field at fault, and what it must be. */
+/** A 400 that names the field and its rule. */
 export function callersMistake(param: string, rule: string, code = 'invalid_value'): BackendFailure {
   const message = `${param}: ${rule}`
   return new BackendFailure('status', message, { status: 400, said: { message, param, code } })

@@ -1,16 +1,14 @@
-/** The backend that is a runner of models on this machine, Ollama or llama-server: a gateway, and what those two do otherwise. */
+/** The provider for a model server on this machine, Ollama or llama-server: a gateway with their differences. */
 import { basename } from 'node:path'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
-import { createGatewayBackend, type GatewayOptions, type SaidRefusal } from './gateway.ts'
+import { createGatewayBackend, type GatewayOptions, type SaidRejection } from './gateway.ts'
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from './provider.ts'
 
-/** What a runner backend needs to know: what a gateway does, but for the key. */
-export type RunnerOptions = Omit<GatewayOptions, 'apiKey' | 'mendRefusal'>
+export type RunnerOptions = Omit<GatewayOptions, 'apiKey' | 'normalizeRejection'>
 
-/** Makes a backend of a local runner. Decision: 2 (`PARLEY_LOCAL_URL`), 7. */
 export function createRunnerBackend(options: RunnerOptions): ChatBackend {
-  const gateway = createGatewayBackend({ ...options, mendRefusal })
+  const gateway = createGatewayBackend({ ...options, normalizeRejection })
   const { origin } = new URL(options.url)
   const naming = <Answer>(answer: Promise<Answer>) =>
     answer.catch((thrown: unknown) => {
@@ -27,10 +25,7 @@ export function createRunnerBackend(options: RunnerOptions): ChatBackend {
   }
 }
 
-/**
- * Says the same in the words both know: Ollama does not know `max_completion_tokens`, which is what newer clients bound an answer
- * with, and hands `developer` to templates that leave out whom they do not know.
- */
+/** Ollama does not know `max_completion_tokens`, and its templates drop messages of the role `developer`. */
 function toRunnerRequest({ body, ...call }: BackendRequest): BackendRequest {
   const { max_tokens = null, max_completion_tokens = null, messages } = body
   const limit = max_tokens ?? max_completion_tokens
@@ -51,21 +46,21 @@ function withKnownRole(message: unknown): unknown {
 /** Ollama's words, with 400 or 500. */
 const tooLongForEmbedding = 'input length exceeds the context length'
 
-function mendRefusal({ status, said }: SaidRefusal): SaidRefusal {
+function normalizeRejection({ status, said }: SaidRejection): SaidRejection {
   if (said?.message.includes(tooLongForEmbedding)) {
     return { status: 400, said: { ...said, code: 'context_length_exceeded', param: 'input' } }
   }
-  // Of a model that cannot embed, which another attempt will not teach it.
+  // A model that cannot embed: another attempt would fail too.
   if (status === 501) return { status: 400, said }
   if (status === 503 && said !== undefined) {
     return { status, said: { message: `The model runner is not ready: ${said.message}` } }
   }
-  // Ollama refuses so a model that was there when it listed them.
+  // Ollama answers so for a model that was removed after it was listed.
   const isModelGone = status === 404 && said?.message.includes('model')
   return isModelGone || isCallersMistake({ status }) ? { status, said } : { status, said: undefined }
 }
 
-/** llama-server calls a model by the path it was started with, and takes any name for it: nobody needs to see folders. */
+/** llama-server lists a model by its path and accepts any name for it: clients need not see folders. */
 function withoutFolders(model: BackendModel): BackendModel {
   const { id } = model
   return /^(\.{0,2}[\\/]|~|[a-z]:\\).*\.gguf$/i.test(id)

@@ -1,6 +1,7 @@
-/** A backend without a model: deterministic answers for development, tests and load, steered by directives in the message. */
+/** The mock provider: deterministic answers for development, tests and load, controlled by directives in the message. */
 
 import { isJsonObject } from '../lib/formats/json.ts'
+import { isCallersMistake } from './failures.ts'
 import { type Answer, makeAnswer, readDirectives } from './mock/answer.ts'
 import type { Directives } from './mock/directives.ts'
 import { makeEmbeddings } from './mock/embeddings.ts'
@@ -8,15 +9,13 @@ import { renderEvents, renderWhole } from './mock/render.ts'
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from './provider.ts'
 import { doneEvent } from './render-answer.ts'
 
-/** What the mock backend takes from outside. */
 export interface MockBackendOptions {
-  /** The provider's name as operators write it. */
   readonly name: string
   /** Epoch milliseconds. */
   readonly clock: { now(): number }
   /** Random base62 text, different each time. */
   newId(): string
-  /** Resolves after so many milliseconds, or rejects when the signal is aborted. */
+  /** Rejects when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
 
@@ -25,17 +24,12 @@ const models: readonly BackendModel[] = [
   { id: 'mock-embedding', created: 1_735_689_600, ownedBy: 'parley', chats: false },
 ]
 
-/** How many events one read brings at most when nothing delays them. */
+/** The most events of one read without a delay. */
 const eventsPerRead = 64
 
-/** The caller's mistakes a provider explains in its answer; of other statuses it says nothing a caller may read. */
-const explainedStatuses: ReadonlySet<number> = new Set([400, 409, 413, 415, 422])
-
 /**
- * Creates the mock backend. It answers `You said: <last user text>`, calls tools, follows `response_format`, and obeys the
- * directives `[[tool:NAME {json}]]`, `[[tokens:N]]`, `[[delay:MS]]`, `[[error:STATUS]]`, `[[break:N]]` and `[[hang]]` in the
- * last user message. A whole answer counts as one chunk to `delay`, and as broken by any `break`. An aborted call fails with
- * its signal's reason. Embeddings know no directives. Decision: 7 (Mock backend), 8 (Embeddings).
+ * Answers `You said: <last user text>`, calls tools, follows `response_format`, and obeys the directives `[[tool:NAME {json}]]`, `[[tokens:N]]`, `[[delay:MS]]`, `[[error:STATUS]]`, `[[break:N]]` and `[[hang]]` in the
+ * last user message. A whole answer counts as one chunk for `delay`, and any `break` breaks it. Embeddings know no directives.
  */
 export function createMockBackend(options: MockBackendOptions): ChatBackend {
   const now = () => Math.floor(options.clock.now() / 1000)
@@ -64,19 +58,19 @@ export function createMockBackend(options: MockBackendOptions): ChatBackend {
   }
 }
 
-/** Fails or hangs if the message says so; else works out the answer. */
+/** Fails or hangs where a directive says so. */
 async function acceptRequest(
   { body, signal }: BackendRequest,
   { newId }: MockBackendOptions,
 ): Promise<{ answer: Answer; directives: Directives }> {
   signal.throwIfAborted()
   const directives = readDirectives(body)
-  if (directives.errorStatus !== undefined) throw toldToFail(directives.errorStatus)
+  if (directives.errorStatus !== undefined) throw requestedFailure(directives.errorStatus)
   if (directives.hangs) await waitForAbort(signal)
   return { answer: makeAnswer(body, directives, newId), directives }
 }
 
-/** Hands events out as reads: many at a time, or one after each delay; breaks off where the directives say so. */
+/** Groups events into reads, or delays each one; breaks off where a directive says so. */
 function createEventReader(
   events: Iterator<string, void>,
   { delayMs, breakAfterChunks }: Directives,
@@ -127,7 +121,7 @@ function createEventReader(
   }
 }
 
-/** Waits, however long that is; fails with the signal's reason once it is aborted, whatever the wait itself fails with. */
+/** @throws the signal's reason once it is aborted */
 async function pause(ms: number, signal: AbortSignal, { wait }: MockBackendOptions): Promise<void> {
   signal.throwIfAborted()
   if (ms > 0) await wait(ms, signal).catch((failure: unknown) => Promise.reject(signal.reason ?? failure))
@@ -140,12 +134,12 @@ function waitForAbort(signal: AbortSignal): Promise<never> {
   })
 }
 
-function toldToFail(status: number): BackendFailure {
+function requestedFailure(status: number): BackendFailure {
   const message = `The mock backend was told to answer ${status}.`
   return new BackendFailure('status', message, {
     status,
     ...(status === 429 && { retryAfterSeconds: 1 }),
-    ...(explainedStatuses.has(status) && { said: { message, code: 'mock_error' } }),
+    ...(isCallersMistake({ status }) && { said: { message, code: 'mock_error' } }),
   })
 }
 

@@ -1,25 +1,21 @@
-/** Asks the models of one call in turn: again where that may help, the next where it does not, within one budget. */
+/** The one retry policy: attempts, back-off, fallbacks, circuit breakers and the deadline of a call. */
 
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { ModelMeter } from '../telemetry/model-metrics.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { type BeginCall, failCall } from './call-span.ts'
 import { isCallersMistake, isRetryable, nameFailure } from './failures.ts'
 import { BackendFailure, type ModelRoute } from './provider.ts'
 
-/** Pauses grow from the first to the last, in milliseconds. Security: 2.5 (retries). */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
-/** A backend that wants to rest longer is not asked again. */
-const LONGEST_RETRY_AFTER_SECONDS = 20
-/** Where another model can answer, nobody waits for long. */
-const LONGEST_RETRY_AFTER_WITH_FALLBACK_SECONDS = LONGEST_PAUSE_MS / 1000
+/** A provider that asks for a longer pause is not asked again. */
+const LONGEST_RETRY_AFTER_MS = 20_000
 
-export interface AttemptDeps {
+interface AttemptDeps {
   readonly config: Pick<Config, 'limits'>
   readonly clock: Pick<Clock, 'wait'>
   readonly random: Random
@@ -27,15 +23,15 @@ export interface AttemptDeps {
   readonly metrics: Metrics
 }
 
-/** The models one call may be answered by: the first, then its fallbacks. */
+/** The models that may answer a call: the first, then its fallbacks. */
 export type Routes = readonly [ModelRoute, ...ModelRoute[]]
 
-/** Asks a model once; whoever gets an answer ends the span when the answer is whole. */
+/** Asks a model once, and ends the span when the answer is complete. */
 type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined) => Promise<T>
 
-/** One call of a caller on its way to an answer; all its rounds share the budget. Decision: 7 (Retry). */
+/** The attempts of one call; all model calls of a turn share its retries. */
 export class Attempts {
-  /** Calls of backends so far. */
+  /** Model calls so far. */
   count = 0
   private readonly deps: AttemptDeps
   private readonly routes: Routes
@@ -44,36 +40,39 @@ export class Attempts {
   private isCommitted = false
   private retriesLeft: number
 
-  constructor(deps: AttemptDeps, routes: Routes, beginCall: BeginCall = () => undefined) {
+  constructor(deps: AttemptDeps, routes: Routes, beginCall: BeginCall) {
     this.deps = deps
     this.routes = routes
     this.beginCall = beginCall
     this.retriesLeft = deps.config.limits.backendAttempts - 1
   }
 
-  /** Who is asked now, or has answered. */
+  /** The model being asked, or the one that has answered. */
   get route(): ModelRoute {
     return this.routes[this.position] as ModelRoute
   }
 
-  /** Whether that is another than the one the call was for. */
   get isFallback(): boolean {
     return this.position > 0
   }
 
   /**
-   * Asks until somebody has answered.
-   * @throws BackendFailure the last one, when nobody has; whatever else `ask` throws, at once.
+   * Asks until a model answers.
+   * @throws BackendFailure the last one, when no model answers; any other error of `ask` at once.
    */
   async run<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)
-      const pass = breaker.enter()
-      if (pass !== 'resting' || !this.hasFallback) {
+      const state = breaker.enter()
+      if (state !== 'open' || !this.hasFallback) {
         try {
-          return await this.askRoute(breaker, pass, signal, ask)
+          const answer = state === 'closed' ? await this.askAgain(signal, ask) : await this.askOnce(ask)
+          breaker.settle(state, 'answered')
+          return answer
         } catch (thrown) {
-          if (signal.aborted || !this.hasFallback || !canAnotherAnswer(thrown)) throw thrown
+          breaker.settle(state, outcomeOf(thrown))
+          const isFinal = !(thrown instanceof BackendFailure) || isCallersMistake(thrown)
+          if (signal.aborted || isFinal || !this.hasFallback) throw thrown
         }
       }
       this.meter.fallbacks.add()
@@ -81,41 +80,29 @@ export class Attempts {
     }
   }
 
-  /** The caller has been sent something: from here on nobody else can answer. Decision: 7 (Streams). */
+  /** The client has received something: no other model can answer from here on. */
   commit(): void {
     this.isCommitted = true
   }
 
-  /** The answer that had begun has failed. */
+  /** An answer that had begun has failed. */
   breakOff(thrown: unknown): void {
     this.countFailure(thrown)
-    if (verdictOn(thrown) === 'failed') this.deps.breakers.of(this.route).breakOff()
+    if (outcomeOf(thrown) === 'failed') this.deps.breakers.of(this.route).breakOff()
   }
 
-  private get meter(): ModelMeter {
+  private get meter() {
     const { backend, model } = this.route
     return this.deps.metrics.models.of(backend.name, model)
-  }
-
-  private countFailure(thrown: unknown): void {
-    if (!(thrown instanceof BackendFailure)) return
-    this.deps.metrics.backendFailed(this.route.backend.name, nameFailure(thrown))
   }
 
   private get hasFallback(): boolean {
     return !this.isCommitted && this.position + 1 < this.routes.length
   }
 
-  /** A failure counts once, however often the model was asked. */
-  private async askRoute<T>(breaker: Breaker, pass: Pass, signal: AbortSignal, ask: Ask<T>): Promise<T> {
-    try {
-      const answer = pass === 'free' ? await this.askAgain(signal, ask) : await this.askOnce(ask)
-      breaker.settle(pass, 'answered')
-      return answer
-    } catch (thrown) {
-      breaker.settle(pass, verdictOn(thrown))
-      throw thrown
-    }
+  private countFailure(thrown: unknown): void {
+    if (!(thrown instanceof BackendFailure)) return
+    this.deps.metrics.backendFailed(this.route.backend.name, nameFailure(thrown))
   }
 
   private async askOnce<T>(ask: Ask<T>): Promise<T> {
@@ -133,74 +120,55 @@ export class Attempts {
   }
 
   private async askAgain<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
-    const { clock, random } = this.deps
     for (let retries = 0; ; retries++) {
       try {
         return await this.askOnce(ask)
       } catch (thrown) {
         if (signal.aborted || this.retriesLeft === 0 || !(thrown instanceof BackendFailure)) throw thrown
-        const pauseMs = pauseBeforeRetry(thrown, retries, random, this.hasFallback)
+        const pauseMs = this.pauseBefore(thrown, retries)
         if (pauseMs === undefined) throw thrown
         this.retriesLeft -= 1
-        await clock.wait(pauseMs, signal).catch(() => {})
+        await this.deps.clock.wait(pauseMs, signal).catch(() => {})
         signal.throwIfAborted()
       }
     }
   }
-}
 
-/** Milliseconds to wait after so many retries; undefined when another makes no sense. */
-function pauseBeforeRetry(
-  failure: BackendFailure,
-  retries: number,
-  random: Random,
-  hasFallback: boolean,
-): number | undefined {
-  if (!isRetryable(failure)) return undefined
-  const { retryAfterSeconds } = failure
-  if (retryAfterSeconds !== undefined) {
-    const longestSeconds = hasFallback
-      ? LONGEST_RETRY_AFTER_WITH_FALLBACK_SECONDS
-      : LONGEST_RETRY_AFTER_SECONDS
-    return retryAfterSeconds <= longestSeconds ? retryAfterSeconds * 1000 : undefined
+  /** The pause before the next retry; undefined when another attempt makes no sense. */
+  private pauseBefore(failure: BackendFailure, retries: number): number | undefined {
+    if (!isRetryable(failure)) return undefined
+    const { retryAfterSeconds } = failure
+    if (retryAfterSeconds !== undefined) {
+      const longestMs = this.hasFallback ? LONGEST_PAUSE_MS : LONGEST_RETRY_AFTER_MS
+      return retryAfterSeconds * 1000 <= longestMs ? retryAfterSeconds * 1000 : undefined
+    }
+    const ceilingMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** retries)
+    return ceilingMs * ((this.deps.random(1)[0] as number) / 256)
   }
-  const ceilingMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** retries)
-  return ceilingMs * ((random(1)[0] as number) / 256)
 }
 
-/** What the caller got wrong would be wrong everywhere. */
-function canAnotherAnswer(thrown: unknown): boolean {
-  return thrown instanceof BackendFailure && !isCallersMistake(thrown)
-}
-
-/** Callers' mistakes, 429s and callers who leave say nothing of a model. Decision: 7 (Breaker). */
-function verdictOn(thrown: unknown): Verdict {
-  if (!(thrown instanceof BackendFailure)) return 'nothing'
-  return isCallersMistake(thrown) || thrown.status === 429 ? 'nothing' : 'failed'
-}
-
-/** Follows a caller's signal and adds two clocks of its own; `release` must be called at the end. */
-export class Deadline implements Disposable {
+/** Follows the client's signal and adds two time-outs; `release` must be called at the end. */
+export class Deadline {
   private readonly controller = new AbortController()
-  private readonly caller: AbortSignal
+  private readonly client: AbortSignal
   private readonly totalMs: number
   private timer: NodeJS.Timeout
-  private readonly leave = () => this.controller.abort(this.caller.reason)
+  private readonly onDisconnect = () => this.controller.abort(this.client.reason)
 
-  /** `firstEventMs` is over all attempts; the total counts from the first event. Decision: 7 (Times). */
-  constructor(caller: AbortSignal, firstEventMs: number, totalMs: number) {
-    this.caller = caller
+  /** `firstEventMs` covers all attempts; `totalMs` counts from the first event. */
+  constructor(client: AbortSignal, firstEventMs: number, totalMs: number) {
+    this.client = client
     this.totalMs = totalMs
     this.timer = this.startTimer(firstEventMs)
-    if (caller.aborted) this.leave()
-    else caller.addEventListener('abort', this.leave)
+    if (client.aborted) this.onDisconnect()
+    else client.addEventListener('abort', this.onDisconnect)
   }
 
   get signal(): AbortSignal {
     return this.controller.signal
   }
 
-  /** The backend has begun to answer: from here on only the total counts. */
+  /** The answer has begun: from here on only the total counts. */
   begin(): void {
     clearTimeout(this.timer)
     this.timer = this.startTimer(this.totalMs)
@@ -208,11 +176,7 @@ export class Deadline implements Disposable {
 
   release(): void {
     clearTimeout(this.timer)
-    this.caller.removeEventListener('abort', this.leave)
-  }
-
-  [Symbol.dispose](): void {
-    this.release()
+    this.client.removeEventListener('abort', this.onDisconnect)
   }
 
   private startTimer(afterMs: number): NodeJS.Timeout {
@@ -222,21 +186,23 @@ export class Deadline implements Disposable {
   }
 }
 
-/** How a call may go: as ever, as the one that tries whether the model is back, or not at all where there is another model. */
-export type Pass = 'free' | 'probe' | 'resting'
+/** Half-open lets one call through; open lets none through where another model can answer. */
+type BreakerState = 'closed' | 'half-open' | 'open'
 
-/** What a call says of its model: a caller's mistake, a 429 and a caller who leaves say nothing. Decision: 7 (Breaker). */
-export type Verdict = 'answered' | 'failed' | 'nothing'
+/** Client mistakes, 429s and disconnected clients are inconclusive. */
+type Outcome = 'answered' | 'failed' | 'inconclusive'
 
-/** More models than any installation has; ids that pass through unlisted could be without end. */
+function outcomeOf(thrown: unknown): Outcome {
+  if (!(thrown instanceof BackendFailure)) return 'inconclusive'
+  return isCallersMistake(thrown) || thrown.status === 429 ? 'inconclusive' : 'failed'
+}
+
+/** Bounds the breakers: unlisted model ids pass through, and there is no limit to them. */
 const MOST_MODELS = 1_000
-
-/** The window moves on in this many steps. */
-const SLOTS = 10
 
 /** The breakers of a service, one for each provider and model. */
 export class Breakers {
-  private readonly known = new LRUCache<string, KnownBreaker>({ max: MOST_MODELS })
+  private readonly known = new LRUCache<string, Breaker>({ max: MOST_MODELS })
   private readonly limits: Config['breaker']
   private readonly clock: Pick<Clock, 'monotonic'>
 
@@ -245,102 +211,88 @@ export class Breakers {
     this.clock = clock
   }
 
-  /** The models that were asked so far, and whether each rests. */
-  list(): { readonly provider: string; readonly model: string; readonly isResting: boolean }[] {
-    return [...this.known.values()].map(({ provider, model, breaker }) => ({
-      ...{ provider, model },
-      isResting: breaker.isResting,
-    }))
+  /** The models asked so far. */
+  list(): Breaker[] {
+    return [...this.known.values()]
   }
 
   of({ backend, model }: ModelRoute): Breaker {
     const key = `${backend.name}/${model}`
-    const known = this.known.get(key)
-    if (known !== undefined) return known.breaker
-    const breaker = new Breaker(this.limits, this.clock)
-    this.known.set(key, { provider: backend.name, model, breaker })
+    let breaker = this.known.get(key)
+    if (breaker === undefined) {
+      breaker = new Breaker(backend.name, model, this.limits, this.clock)
+      this.known.set(key, breaker)
+    }
     return breaker
   }
 }
 
-interface KnownBreaker {
+/** The sliding window moves in this many steps. */
+const WINDOW_STEPS = 10
+
+/** Opens when at least half of a model's recent calls have failed. */
+class Breaker {
   readonly provider: string
   readonly model: string
-  readonly breaker: Breaker
-}
-
-/** Counts how the calls of one model end. Decision: 7 (Breaker). */
-export class Breaker {
   private readonly limits: Config['breaker']
   private readonly clock: Pick<Clock, 'monotonic'>
-  private readonly slots = Array.from({ length: SLOTS }, () => ({ step: -1, calls: 0, failures: 0 }))
-  private restsUntilMs: number | undefined
+  private readonly window = Array.from({ length: WINDOW_STEPS }, () => ({ step: -1, calls: 0, failures: 0 }))
+  private halfOpensAtMs: number | undefined
   private isProbing = false
 
-  constructor(limits: Config['breaker'], clock: Pick<Clock, 'monotonic'>) {
+  constructor(provider: string, model: string, limits: Config['breaker'], clock: Pick<Clock, 'monotonic'>) {
+    this.provider = provider
+    this.model = model
     this.limits = limits
     this.clock = clock
   }
 
-  /** Whether the model rests, or has rested and was not found to be back. */
-  get isResting(): boolean {
-    return this.restsUntilMs !== undefined
+  /** Open or half-open. */
+  get isOpen(): boolean {
+    return this.halfOpensAtMs !== undefined
   }
 
-  /** How the next call may go; its end must be told to `settle`. */
-  enter(): Pass {
-    if (this.restsUntilMs === undefined) return 'free'
-    if (this.isProbing || this.clock.monotonic() < this.restsUntilMs) return 'resting'
+  /** The state for the next call, whose outcome must be passed to `settle`. */
+  enter(): BreakerState {
+    if (this.halfOpensAtMs === undefined) return 'closed'
+    if (this.isProbing || this.clock.monotonic() < this.halfOpensAtMs) return 'open'
     this.isProbing = true
-    return 'probe'
+    return 'half-open'
   }
 
-  /** Counts a call that has begun to be answered, or has failed; once for each `enter`. */
-  settle(pass: Pass, verdict: Verdict): void {
-    if (pass === 'probe') this.endProbe(verdict)
-    else if (pass === 'free' && verdict !== 'nothing') this.count(1, verdict === 'failed' ? 1 : 0)
+  /** Counts a call once its answer has begun or it has failed; once for each `enter`. */
+  settle(state: BreakerState, outcome: Outcome): void {
+    if (state === 'closed' && outcome !== 'inconclusive') this.count(1, outcome === 'failed' ? 1 : 0)
+    if (state !== 'half-open') return
+    this.isProbing = false
+    if (outcome === 'failed') this.open()
+    else if (outcome === 'answered') this.halfOpensAtMs = undefined
   }
 
   /** A call that was counted as answered has failed after all. */
   breakOff(): void {
-    if (this.restsUntilMs === undefined) this.count(0, 1)
-  }
-
-  private endProbe(verdict: Verdict): void {
-    this.isProbing = false
-    if (verdict === 'failed') this.rest()
-    else if (verdict === 'answered') this.restsUntilMs = undefined
+    if (!this.isOpen) this.count(0, 1)
   }
 
   private count(calls: number, failures: number): void {
-    const slot = this.currentSlot()
-    slot.calls += calls
-    slot.failures += failures
-    if (failures > 0 && this.isFailing()) this.rest()
+    const step = Math.floor((this.clock.monotonic() * WINDOW_STEPS) / this.limits.windowMs)
+    const current = this.window[step % WINDOW_STEPS] as (typeof this.window)[number]
+    if (current.step !== step) Object.assign(current, { step, calls: 0, failures: 0 })
+    current.calls += calls
+    current.failures += failures
+    if (failures > 0 && this.isFailing(step)) this.open()
   }
 
-  private currentSlot() {
-    const step = this.currentStep()
-    const slot = this.slots[step % SLOTS] as (typeof this.slots)[number]
-    if (slot.step !== step) Object.assign(slot, { step, calls: 0, failures: 0 })
-    return slot
-  }
-
-  private isFailing(): boolean {
-    const oldest = this.currentStep() - SLOTS + 1
-    const recent = this.slots.filter(({ step }) => step >= oldest)
-    const calls = recent.reduce((sum, slot) => sum + slot.calls, 0)
-    const failures = recent.reduce((sum, slot) => sum + slot.failures, 0)
+  private isFailing(step: number): boolean {
+    const recent = this.window.filter((each) => each.step > step - WINDOW_STEPS)
+    const calls = recent.reduce((sum, each) => sum + each.calls, 0)
+    const failures = recent.reduce((sum, each) => sum + each.failures, 0)
     return this.limits.calls > 0 && calls >= this.limits.calls && failures * 2 >= calls
   }
 
-  /** What was counted before says nothing of the model when it is back. */
-  private rest(): void {
-    this.restsUntilMs = this.clock.monotonic() + this.limits.restMs
-    for (const slot of this.slots) slot.step = -1
-  }
-
-  private currentStep(): number {
-    return Math.floor((this.clock.monotonic() * SLOTS) / this.limits.windowMs)
+  /** What was counted before says nothing about the model after the break. */
+  private open(): void {
+    this.halfOpensAtMs = this.clock.monotonic() + this.limits.restMs
+    for (const each of this.window) each.step = -1
   }
 }

@@ -1,4 +1,4 @@
-/** The wire shapes of answers: the response and the events of its stream. Protocol: Responses API. */
+/** Schemas of the Responses API's answers: the response and the events of its stream. */
 import { z } from 'zod'
 
 const token = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) }
@@ -47,7 +47,6 @@ const OutputCall = z.strictObject({
 })
 export type OutputCall = z.infer<typeof OutputCall>
 
-/** What a response consists of: what the model thought, said and called. */
 export const OutputItem = z
   .discriminatedUnion('type', [OutputMessage, Reasoning, OutputCall])
   .meta({ id: 'ResponseOutputItem' })
@@ -68,7 +67,7 @@ const word = z.string().nullable()
 const number = z.number().nullable()
 const nothing = z.null()
 
-/** The fields that repeat the request; what an agent makes of it is not told. */
+/** The fields that repeat the request; an agent's changes to it are not shown. */
 const echo = {
   instructions: word,
   tools: z.array(z.looseObject({ type: z.literal('function'), name: z.string() })),
@@ -90,7 +89,6 @@ const echo = {
 const ResponseEcho = z.strictObject(echo)
 export type ResponseEcho = z.infer<typeof ResponseEcho>
 
-/** Protocol: Responses API (the response object). */
 export const ResponseObject = z
   .strictObject({
     id: z.string().meta({ description: '`resp_` and 24 characters; nothing is kept under it.' }),
@@ -107,7 +105,7 @@ export const ResponseObject = z
     usage: ResponseUsage.nullable(),
     service_tier: word,
     ...echo,
-    // What this server does not do.
+    // Features this server does not have.
     store: z.literal(false),
     background: z.literal(false),
     truncation: z.literal('disabled'),
@@ -132,7 +130,7 @@ const inPart = { ...inItem, content_index: place }
 const part = { ...inPart, part: Part }
 const delta = { ...inPart, delta: z.string() }
 
-/** Every event of a stream, by its `type`; the order is that of the list. */
+/** Every event of a stream by its `type`, in the order they are sent. */
 export const ResponseEvent = z
   .discriminatedUnion('type', [
     event('response.created', response),
@@ -158,5 +156,4 @@ export const ResponseEvent = z
 export type ResponseEvent = z.infer<typeof ResponseEvent>
 
 type Numberless<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never
-/** An event before it has its place in the stream. */
 export type UnnumberedEvent = Numberless<ResponseEvent>

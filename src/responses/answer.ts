@@ -1,11 +1,11 @@
-/** Makes a response of a chat's answer, piece by piece, and tells of each step. */
+/** Builds a response from the pieces of a chat's answer, and reports each step as an event. */
 
+import type { Dependencies } from '../chat/dependencies.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import type { ResponseEcho, ResponseObject } from './answer-schema.ts'
 import { type ChatPiece, callsOf, partsOf, toResponseUsage } from './chat-piece.ts'
-import type { Dependencies } from './dependencies.ts'
 import { type OnEvent, Output } from './output.ts'
 import type { ResponsesRequest } from './schema.ts'
 
@@ -13,13 +13,13 @@ const ID_LENGTH = 24
 
 type Clocks = Pick<Dependencies, 'clock' | 'random'>
 
-/** Why an answer was cut off, by the finish the chat tells. */
-const cutOffs: Readonly<Record<string, 'max_output_tokens' | 'content_filter'>> = {
+/** Why an answer is incomplete, by the chat's finish reason. */
+const incompleteReasons: Readonly<Record<string, 'max_output_tokens' | 'content_filter'>> = {
   length: 'max_output_tokens',
   content_filter: 'content_filter',
 }
 
-/** One response in the making. Protocol: Responses API. */
+/** One response while it is being built. */
 export class Answer {
   private readonly deps: Clocks
   private readonly onEvent: OnEvent
@@ -45,7 +45,6 @@ export class Answer {
     this.serviceTier = request.service_tier ?? null
   }
 
-  /** Takes what the chat says next. */
   take(piece: ChatPiece): void {
     this.model = piece.model
     if (typeof piece.service_tier === 'string') this.serviceTier = piece.service_tier
@@ -53,14 +52,14 @@ export class Answer {
     if (piece.usage) this.usage = toResponseUsage(piece.usage)
     const [choice] = piece.choices
     if (choice === undefined) return
-    for (const part of partsOf(choice)) this.output.say(part)
-    for (const call of callsOf(choice)) this.output.call(call)
+    for (const part of partsOf(choice)) this.output.addPart(part)
+    for (const call of callsOf(choice)) this.output.addCall(call)
     this.finish = choice.finish_reason ?? this.finish
   }
 
-  /** The response, now that the chat has said everything. */
+  /** The response of a chat that has finished. */
   end(): ResponseObject {
-    const reason = cutOffs[this.finish ?? '']
+    const reason = incompleteReasons[this.finish ?? '']
     this.output.close(reason !== undefined)
     const response: ResponseObject =
       reason === undefined
@@ -70,7 +69,6 @@ export class Answer {
     return response
   }
 
-  /** Tells that nothing more will come, and why. */
   fail({ code, message }: ServiceError): void {
     this.begin()
     this.output.abandon()
@@ -112,8 +110,8 @@ export class Answer {
   }
 }
 
-/** What the response repeats, with the defaults of the API for what was not said. Protocol: Responses API. */
-export function toEcho(request: ResponsesRequest): ResponseEcho {
+/** The fields that a response repeats, with the API's defaults. */
+function toEcho(request: ResponsesRequest): ResponseEcho {
   const { tools, text, reasoning, user } = request
   return {
     instructions: request.instructions ?? null,
@@ -139,7 +137,7 @@ export function toEcho(request: ResponsesRequest): ResponseEcho {
   }
 }
 
-/** The fields that have a value; null counts as none, as in every optional field of the API. */
+/** The fields with a value; in the API's optional fields null counts as none. */
 export function present(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),

@@ -1,9 +1,8 @@
-/** Reads what a chat answers: the pieces of text, calls and numbers that go into a response. */
+/** Reads the parts of a chat's answer: text, calls and usage for a response. */
+import { isJsonObject, type JsonObject, listObjects, toCount } from '../lib/formats/json.ts'
 import type { ChatCompletion, Usage } from '../providers/chat-api.ts'
 import type { Logprobs, Part, ResponseUsage } from './answer-schema.ts'
 import type { CallAddition } from './output.ts'
-
-type Fields = Readonly<Record<string, unknown>>
 
 /** A chunk of a chat, or a whole completion as the one chunk it could have come in. */
 export interface ChatPiece {
@@ -14,12 +13,12 @@ export interface ChatPiece {
 }
 
 export interface ChatChoice {
-  readonly delta: Fields
+  readonly delta: JsonObject
   readonly logprobs?: unknown
   readonly finish_reason?: string | null | undefined
 }
 
-/** A completion, as a chat's stream would have brought it at once. */
+/** A completion as the single chunk of a stream. */
 export function toPiece({ choices, ...completion }: ChatCompletion): ChatPiece {
   return {
     ...completion,
@@ -30,7 +29,7 @@ export function toPiece({ choices, ...completion }: ChatCompletion): ChatPiece {
   }
 }
 
-/** What is thought, said and refused, in this order; backends have two names for thoughts. */
+/** Reasoning, text and refusal, in this order; providers have two names for reasoning. */
 export function partsOf({ delta, logprobs }: ChatChoice): Part[] {
   const { content, refusal } = delta
   const thought = delta.reasoning_content || delta.reasoning
@@ -42,7 +41,7 @@ export function partsOf({ delta, logprobs }: ChatChoice): Part[] {
   return parts
 }
 
-/** The calls a piece begins or goes on with. */
+/** The calls that a piece begins or continues. */
 export function callsOf({ delta }: ChatChoice): CallAddition[] {
   if (!Array.isArray(delta.tool_calls)) return []
   return delta.tool_calls.map((call) => ({
@@ -53,12 +52,10 @@ export function callsOf({ delta }: ChatChoice): CallAddition[] {
   }))
 }
 
-/** Tokens by the names of the Responses API; what a backend does not tell counts as none. */
+/** Tokens by the names of the Responses API; a missing count is 0. */
 export function toResponseUsage(usage: Usage): ResponseUsage {
-  const count = (details: unknown, field: string) => {
-    const value = isFields(details) ? details[field] : undefined
-    return Number.isSafeInteger(value) ? (value as number) : 0
-  }
+  const count = (details: unknown, field: string) =>
+    (isJsonObject(details) ? toCount(details[field], 0) : undefined) ?? 0
   const { prompt_tokens_details: input, completion_tokens_details: output } = usage
   return {
     input_tokens: usage.prompt_tokens,
@@ -72,25 +69,17 @@ export function toResponseUsage(usage: Usage): ResponseUsage {
   }
 }
 
-/** Tokens without their bytes get none: the Responses API always has a list there. */
+/** The Responses API always has a list of bytes. */
 function toLogprobs(sent: unknown): Logprobs {
-  const toToken = ({ token, logprob, bytes }: Fields) => ({
+  const toToken = ({ token, logprob, bytes }: JsonObject) => ({
     token: String(token),
     logprob: Number(logprob),
     bytes: Array.isArray(bytes) ? bytes : [],
   })
-  return listFields(isFields(sent) ? sent.content : undefined).map((entry) => ({
+  return listObjects(isJsonObject(sent) ? sent.content : undefined).map((entry) => ({
     ...toToken(entry),
-    top_logprobs: listFields(entry.top_logprobs).map(toToken),
+    top_logprobs: listObjects(entry.top_logprobs).map(toToken),
   }))
-}
-
-function listFields(value: unknown): Fields[] {
-  return Array.isArray(value) ? value.filter(isFields) : []
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null
 }
 
 function isText(value: unknown): value is string {

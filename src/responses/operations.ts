@@ -1,8 +1,9 @@
-/** How callers ask for responses: REST only, in one call that answers or streams. */
+/** The Responses operation: REST only, in one call that answers or streams. */
+
+import type { Dependencies } from '../chat/dependencies.ts'
 import { chatWire } from '../chat/operations.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { ResponseEvent, ResponseObject } from './answer-schema.ts'
-import type { Dependencies } from './dependencies.ts'
 import { respond } from './responses.ts'
 import { ResponsesRequest } from './schema.ts'
 

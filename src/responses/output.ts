@@ -1,10 +1,10 @@
-/** Puts the output items of a response together from what a chat says, and tells of each step. */
+/** Builds the output items of a response, and reports each step as an event. */
 import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './answer-schema.ts'
 
-/** Told of every event, which holds for the moment only: the items in it go on growing. */
+/** Must use the event at once: the items in it keep growing. */
 export type OnEvent = (event: UnnumberedEvent) => void
 
-/** More of a call; its first addition names it. */
+/** The next part of a call; the first part names it. */
 export interface CallAddition {
   readonly index: number
   readonly id: string | undefined
@@ -13,7 +13,6 @@ export interface CallAddition {
 }
 
 type Status = OutputItem['status']
-/** What the model thinks or says. */
 type Speech = Extract<OutputItem, { content: unknown }>
 
 interface Open<Item extends OutputItem> {
@@ -25,7 +24,7 @@ interface Open<Item extends OutputItem> {
 export class Output {
   readonly items: OutputItem[] = []
   private speech: Open<Speech> | undefined
-  /** By the chat's index: a chat may go on with any of its calls until it ends. */
+  /** By the chat's index: a chat may continue any of its calls until it ends. */
   private readonly calls = new Map<number, Open<OutputCall>>()
   private readonly newId: (prefix: string) => string
   private readonly onEvent: OnEvent
@@ -35,12 +34,12 @@ export class Output {
     this.onEvent = onEvent
   }
 
-  say(news: Part): void {
-    const open = this.openSpeech(news.type)
-    this.onEvent(growPart(lastPart(open), news, placeOf(open)))
+  addPart(added: Part): void {
+    const open = this.openSpeech(added.type)
+    this.onEvent(growPart(lastPart(open), added, placeOf(open)))
   }
 
-  call({ index, id, name, arguments: delta }: CallAddition): void {
+  addCall({ index, id, name, arguments: delta }: CallAddition): void {
     const open = this.calls.get(index) ?? this.beginCall(index, id, name)
     if (open === undefined || delta === '') return
     const { item } = open
@@ -49,7 +48,7 @@ export class Output {
     this.onEvent({ type: 'response.function_call_arguments.delta', ...place, delta })
   }
 
-  /** Ends what is open; of an answer that was cut off the last item is incomplete. A whole answer has a message or a call. */
+  /** Ends the open items, the last one as incomplete when the answer was cut off. A complete answer has a message or a call. */
   close(isCutOff: boolean): void {
     if (!isCutOff && this.items.every(({ type }) => type === 'reasoning')) this.openSpeech('output_text')
     const open = this.listOpen()
@@ -60,7 +59,7 @@ export class Output {
     }
   }
 
-  /** Leaves what is open as it is: nothing more will come. */
+  /** Marks the open items as incomplete. */
   abandon(): void {
     for (const { item } of this.listOpen()) item.status = 'incomplete'
   }
@@ -70,7 +69,7 @@ export class Output {
     return open.sort((one, other) => one.index - other.index)
   }
 
-  /** The speech whose last part is of that kind. */
+  /** The message or reasoning whose last part is of that kind. */
   private openSpeech(kind: Part['type']): Open<Speech> {
     const wanted = kind === 'reasoning_text' ? 'reasoning' : 'message'
     if (this.speech?.item.type !== wanted) {
@@ -101,7 +100,7 @@ export class Output {
     this.speech = undefined
   }
 
-  /** Undefined for a call of something that is no function. */
+  /** Undefined for a call of anything but a function. */
   private beginCall(index: number, id?: string, name?: string): Open<OutputCall> | undefined {
     if (id === undefined || name === undefined) return undefined
     this.endSpeech()
@@ -152,15 +151,13 @@ function placeOf({ item, index }: Open<Speech>): Place {
   return { output_index: index, item_id: item.id, content_index: item.content.length - 1 }
 }
 
-/** Where a part stands. */
-export interface Place {
+interface Place {
   readonly output_index: number
   readonly item_id: string
   readonly content_index: number
 }
 
-/** A part nothing has been said in. */
-export function newPart(type: Part['type']): Part {
+function newPart(type: Part['type']): Part {
   switch (type) {
     case 'output_text':
       return { type, text: '', annotations: [], logprobs: [] }
@@ -171,27 +168,26 @@ export function newPart(type: Part['type']): Part {
   }
 }
 
-/** Adds to a part what is new, which is of the same kind. */
-export function growPart(part: Part, news: Part, place: Place): UnnumberedEvent {
-  if (part.type === 'output_text' && news.type === 'output_text') {
-    const { text: delta, logprobs } = news
+/** Appends to a part of the same kind. */
+function growPart(part: Part, added: Part, place: Place): UnnumberedEvent {
+  if (part.type === 'output_text' && added.type === 'output_text') {
+    const { text: delta, logprobs } = added
     part.text += delta
     part.logprobs.push(...logprobs)
     return { type: 'response.output_text.delta', ...place, delta, logprobs }
   }
-  if (part.type === 'refusal' && news.type === 'refusal') {
-    part.refusal += news.refusal
-    return { type: 'response.refusal.delta', ...place, delta: news.refusal }
+  if (part.type === 'refusal' && added.type === 'refusal') {
+    part.refusal += added.refusal
+    return { type: 'response.refusal.delta', ...place, delta: added.refusal }
   }
-  if (part.type === 'reasoning_text' && news.type === 'reasoning_text') {
-    part.text += news.text
-    return { type: 'response.reasoning_text.delta', ...place, delta: news.text }
+  if (part.type === 'reasoning_text' && added.type === 'reasoning_text') {
+    part.text += added.text
+    return { type: 'response.reasoning_text.delta', ...place, delta: added.text }
   }
-  throw new Error(`a part of ${part.type} cannot take ${news.type}`)
+  throw new Error(`a part of ${part.type} cannot take ${added.type}`)
 }
 
-/** Says that a part is whole. */
-export function endPart(part: Part, place: Place): UnnumberedEvent {
+function endPart(part: Part, place: Place): UnnumberedEvent {
   switch (part.type) {
     case 'output_text': {
       const { text, logprobs } = part

@@ -1,4 +1,4 @@
-/** Turns a request of the Responses API into the chat request that answers it. */
+/** Turns a request of the Responses API into a chat request. */
 
 import { ServiceError } from '../lib/errors.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
@@ -14,12 +14,12 @@ import type {
   ToolChoice,
 } from './schema.ts'
 
-/** What a client lists in `include` to be told how likely each token was. */
+/** Clients list it in `include` to get log probabilities. */
 const LOGPROBS = 'message.output_text.logprobs'
 
 /**
- * The chat request: only what the chat API has a field for goes on. The bound on an answer goes into `max_tokens`, which every backend
- * heeds; some read past the newer field.
+ * Passes on what the chat API has a field for. The token limit goes into `max_tokens`, which every provider respects; some ignore the
+ * newer field.
  * @throws ServiceError as `toMessages` does.
  */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
@@ -73,14 +73,12 @@ function toResponseFormat(format: TextFormat): ChatRequest['response_format'] {
 
 type Content = Extract<ChatMessage, { role: 'user' }>['content']
 
-type AssistantMessage = Extract<ChatMessage, { role: 'assistant' }>
-
 /**
- * The messages an input stands for: what the model said and the calls it made with it are one message. Reasoning is left out: the chat
- * API takes none.
- * @throws ServiceError `invalid_value` for the output of a call nobody made, and for an input without a message.
+ * The messages of an input. A model's text and the calls it made with it are one message. Reasoning is left out: the chat API takes
+ * none.
+ * @throws ServiceError `invalid_value` for the output of an unknown call, and for an input without a message.
  */
-export function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
+function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   const messages: ChatMessage[] = []
   const calledIds = new Set<string>()
@@ -121,21 +119,17 @@ function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: st
   }
   const said = typeof item.content === 'string' ? item.content : item.content.map(textOf).join('')
   const last = messages.at(-1)
-  // A chat has no place for words between calls and their results.
-  if (last?.role === 'assistant' && last.tool_calls) addWords(last, said)
+  // A chat has no place for text between calls and their results.
+  if (last?.role === 'assistant' && last.tool_calls) last.content = `${last.content ?? ''}${said}`
   else messages.push({ role: 'assistant', content: said })
 }
 
-function addWords(message: AssistantMessage, said: string): void {
-  message.content = `${message.content ?? ''}${said}`
-}
-
-/** What was said, as text: not every backend takes an assistant's message in parts. */
+/** Not every provider takes an assistant's message in parts. */
 function textOf(part: SaidPart): string {
   return part.type === 'refusal' ? part.refusal : part.text
 }
 
-/** A lone text stays text, which every backend takes. */
+/** A single text stays a string, which every provider takes. */
 function toContent(content: string | readonly InputPart[]): Content {
   if (typeof content === 'string') return content
   const [first, ...others] = content.map(toPart)

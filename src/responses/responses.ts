@@ -1,5 +1,6 @@
-/** Answers a request of the Responses API with a chat: one turn, one booking, nothing kept. */
-import { chat } from '../chat/chat.ts'
+/** Answers a request of the Responses API with one chat turn; stores nothing. */
+import { collect, startTurn } from '../chat/chat.ts'
+import type { Dependencies } from '../chat/dependencies.ts'
 import { decodeRuns } from '../chat/sse-reader.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, EventStream } from '../operations/operation.ts'
@@ -7,14 +8,10 @@ import type { ChatCompletion } from '../providers/chat-api.ts'
 import { Answer } from './answer.ts'
 import type { ResponseObject, UnnumberedEvent } from './answer-schema.ts'
 import { toPiece } from './chat-piece.ts'
-import type { Dependencies } from './dependencies.ts'
 import { toChatRequest } from './request.ts'
 import { ResponsesRequest } from './schema.ts'
 
-/**
- * The response, or the stream of its events. Decision: 5 (an agent key may call it).
- * @throws ServiceError `invalid_value`, and as `chat` does.
- */
+/** @throws ServiceError `invalid_value`, and as `startTurn` does. */
 export async function respond(
   context: CallContext<Caller, Dependencies>,
   request: ResponsesRequest,
@@ -22,19 +19,18 @@ export async function respond(
 ): Promise<ResponseObject | EventStream> {
   if (context.caller.kind === 'agent') assertKnownFieldsOnly(request)
   const { deps } = context
-  const asked = toChatRequest(request)
+  const pieces = await startTurn(context, toChatRequest(request), signal)
   if (request.stream) {
     const stream = new ResponseStream(deps, request)
-    const { events } = (await chat(context, asked, signal)) as EventStream
-    return new EventStream(stream.read(events), (failure) => stream.fail(failure))
+    return new EventStream(stream.read(pieces), (failure) => stream.fail(failure))
   }
   const answer = new Answer(deps, request, () => {})
-  const completion: ChatCompletion = JSON.parse(String(await chat(context, asked, signal)))
+  const completion: ChatCompletion = JSON.parse(Buffer.concat(await collect(pieces)).toString())
   answer.take(toPiece(completion))
   return answer.end()
 }
 
-/** A public key must not find fields that do nothing today and something tomorrow. Decision: 7. */
+/** A public key may not send fields without an effect: they might get one later. */
 function assertKnownFieldsOnly(request: ResponsesRequest): void {
   const param = Object.keys(request).find((field) => !Object.hasOwn(ResponsesRequest.shape, field))
   if (param === undefined) return
@@ -44,7 +40,7 @@ function assertKnownFieldsOnly(request: ResponsesRequest): void {
   })
 }
 
-/** The events of one response as bytes; they are encoded at once, and hold what was said until then. */
+/** The events of one response as bytes; each is encoded at once, because its items keep growing. */
 export class ResponseStream {
   private readonly answer: Answer
   private encoded = ''
@@ -54,7 +50,6 @@ export class ResponseStream {
     this.answer = new Answer(deps, request, (event) => this.encode(event))
   }
 
-  /** The events that follow from each run of a chat's stream. */
   async *read(runs: AsyncIterator<Uint8Array, void, void>): AsyncGenerator<Uint8Array, void, void> {
     for await (const chunks of decodeRuns(runs)) {
       for (const chunk of chunks) this.answer.take(chunk)
@@ -64,7 +59,7 @@ export class ResponseStream {
     yield this.flush()
   }
 
-  /** The events that tell of a failure; nothing follows them. */
+  /** The events that report a failure; nothing follows them. */
   fail(failure: ServiceError): Uint8Array {
     this.answer.fail(failure)
     return this.flush()

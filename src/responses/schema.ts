@@ -1,4 +1,4 @@
-/** The wire shape of a request of the Responses API: what is checked of it. Protocol: Responses API. */
+/** The request schema of the Responses API. */
 import { z } from 'zod'
 import { foreignId, jsonObject, label, longText, recordOf } from '../lib/schema-bounds.ts'
 import {
@@ -42,11 +42,9 @@ const AudioPart = z.looseObject({
 
 const neitherForm = { error: 'must be a text or a list of parts' }
 
-/** One part of what a model is given. */
 const InputPart = z.discriminatedUnion('type', [TextPart, ImagePart, FilePart, AudioPart])
 export type InputPart = z.infer<typeof InputPart>
 
-/** One part of what a model has said. */
 const SaidPart = z.discriminatedUnion('type', [
   TextPart,
   z.looseObject({ type: z.literal('refusal'), refusal: text }),
@@ -73,7 +71,7 @@ const FunctionCall = z.looseObject({
 })
 export type FunctionCall = z.infer<typeof FunctionCall>
 
-/** One item of an input; reasoning of earlier turns may stand in it, and is not read. */
+/** Reasoning of earlier turns is accepted and not read. */
 const InputItem = z
   .discriminatedUnion(
     'type',
@@ -83,19 +81,19 @@ const InputItem = z
       z.looseObject({ type: z.literal('function_call_output'), call_id: foreignId(), output: given }),
       z.looseObject({ type: z.literal('reasoning') }),
     ],
-    { error: ({ code, input }) => (code === 'invalid_union' ? refuseItem(input) : undefined) },
+    { error: ({ code, input }) => (code === 'invalid_union' ? explainItem(input) : undefined) },
   )
   .meta({ id: 'ResponseInputItem' })
 export type InputItem = z.infer<typeof InputItem>
 
-function refuseItem(item: unknown): string {
+function explainItem(item: unknown): string {
   const { type } = item as { type: unknown }
   return type === 'item_reference'
     ? 'this server keeps no items to refer to; send the item itself, as clients do with `store: false`'
     : 'must be message, function_call, function_call_output or reasoning'
 }
 
-/** Tools other than functions are run by the provider of the Responses API; here nobody would run them. */
+/** Other tools would run on OpenAI's servers. */
 const FunctionTool = z.looseObject({
   type: z.literal('function', { error: "must be 'function': there are no other tools here" }),
   name: toolName,
@@ -138,7 +136,7 @@ export type TextFormat = z.infer<typeof TextFormat>
 
 const Metadata = recordOf(z.string().max(64), z.string().max(512), MAX_METADATA)
 
-/** A field that refers to something kept by the server: null and nothing else. */
+/** A field that refers to something stored on the server: only null is valid. */
 function kept(what: string) {
   return z.null({ error: `this server keeps no ${what}; send the whole conversation as input` }).optional()
 }
@@ -147,10 +145,7 @@ const { temperature, top_p, stream, parallel_tool_calls, top_logprobs, user, mod
 const word = label().nullish()
 const positiveInteger = z.int().positive().nullish()
 
-/**
- * What this service acts on, hands on or must bound; other fields of the API are let through with a parent key and have no effect.
- * Decision: 7.
- */
+/** Checks what the service uses, passes on or must limit; with a parent key other fields are accepted without an effect. */
 export const ResponsesRequest = z
   .looseObject({
     model,

@@ -16,7 +16,7 @@ import { createAuthenticator, createKeyDirectory } from '../identity/authenticat
 import { createUserDirectory } from '../identity/user-cache.ts'
 import { type Clock, createPositions, systemClock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
-import { createModelCatalogue } from '../models/catalogue.ts'
+import { ModelCatalogue } from '../models/catalogue.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
 import { shareForgetting } from '../replicas/bus.ts'
@@ -64,7 +64,7 @@ export async function createDeps(
   const nextPosition = createPositions(clock)
   // Last of what can fail: whoever has no deps yet cannot close them.
   const backends = await createBackends(config, { clock, random })
-  const models = createModelCatalogue(backends, { config, log })
+  const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
   const tracing = await startTracing(config, log)
   const opened = await openSharedState(config, postgres, { db, clock, random, log })

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
 import { StartupError } from '../lib/errors.ts'
-import { type HostTools, listGiven, readTool, refuse } from '../tools/host-tools.ts'
+import { type HostTools, listGiven, readTool, rejectTool } from '../tools/host-tools.ts'
 import type { ServerTool } from '../tools/tools.ts'
 
 /** What the module of `PARLEY_HOOKS` exports, and what `createService` takes beside the configuration. */
@@ -30,7 +30,7 @@ export function readHooks({ tools, onUploadComplete }: HostHooks, source: string
   const read = new Map<string, ServerTool>()
   for (const given of listGiven(tools, source)) {
     const tool = readTool(given, source)
-    if (read.has(tool.name)) refuse(source, given.namePath, `repeats '${tool.name}'`)
+    if (read.has(tool.name)) rejectTool(source, given.namePath, `repeats '${tool.name}'`)
     read.set(tool.name, tool)
   }
   return { tools: [...read.values()], onUploadComplete }

@@ -83,7 +83,7 @@ export function createStateMeters(deps: StateDeps, { version, readPool }: StateO
       toLooked('provider', models.health()),
     ),
     lookUp({ name: 'parley_breaker_resting', help: 'Whether the model rests after failures.' }, () =>
-      countResting(deps),
+      countOpenBreakers(deps),
     ),
     lookUp({ name: 'parley_mcp_server_up', help: 'Whether the MCP server is connected.' }, () =>
       toLooked('server', tools.health()),
@@ -115,15 +115,15 @@ function toLooked(label: string, states: Readonly<Record<string, 'up' | 'down'>>
 }
 
 /** Models that no backend lists are counted together. */
-function countResting({ breakers, metrics }: StateDeps): Looked[] {
-  const resting = new Map<string, { provider: string; model: string; count: number }>()
-  for (const { provider, model, isResting } of breakers.list()) {
+function countOpenBreakers({ breakers, metrics }: StateDeps): Looked[] {
+  const open = new Map<string, { provider: string; model: string; count: number }>()
+  for (const { provider, model, isOpen } of breakers.list()) {
     const name = metrics.models.nameOf(provider, model)
-    const known = resting.get(`${provider}/${name}`) ?? { provider, model: name, count: 0 }
-    known.count += isResting ? 1 : 0
-    resting.set(`${provider}/${name}`, known)
+    const known = open.get(`${provider}/${name}`) ?? { provider, model: name, count: 0 }
+    known.count += isOpen ? 1 : 0
+    open.set(`${provider}/${name}`, known)
   }
-  return [...resting.values()].map(({ provider, model, count }) => [{ provider, model }, count])
+  return [...open.values()].map(({ provider, model, count }) => [{ provider, model }, count])
 }
 
 /** Security: 2.12: as long as `/readyz` waits. */

@@ -1,8 +1,8 @@
-/** Judges what a model calls a tool with: JSON text, then a value that fits the tool's schema. */
+/** Checks the arguments of a tool call: JSON text whose value fits the tool's schema. */
 import { createContext, Script } from 'node:vm'
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { isRecord, renderPath } from '../lib/formats/json.ts'
+import { isRecord, parseJson, renderPath } from '../lib/formats/json.ts'
 import {
   dialectOf,
   type JsonSchema,
@@ -12,43 +12,37 @@ import {
 } from '../lib/formats/json-schema.ts'
 import type { ServerTool } from './tools.ts'
 
-/** Security: 2.5 (tool arguments). */
-const MOST_BYTES = 256 * 1024
-const DEEPEST = 64
-/** References can make a schema of a few lines take years, and a pattern likewise: so much of the processor is enough. */
-const MOST_CPU_MS = 50
-/** The clock runs on while others have the processor, so it is only when it has rung that anybody looks who had it. */
-const ALARM_MS = 100
-const MOST_ALARMS = 20
+const MAX_BYTES = 256 * 1024
+const MAX_DEPTH = 64
+/** References and patterns can make a short schema take years to check. */
+const MAX_CPU_MS = 50
+/** A wall-clock time-out also counts the time of other processes, so after each one the CPU time decides. */
+const TIMEOUT_MS = 100
+const MAX_TIMEOUTS = 20
 
-/** Arguments that can be used, or what is wrong with them. */
 export type ReadArguments = { readonly args: Record<string, unknown> } | { readonly problem: string }
 
-/** A schema to be judged by. */
 export interface Rule {
   readonly schema: JsonSchema
-  /** Who wrote it. Patterns are only run where that is the host, who might as well write code. Security: 2.6. */
+  /** Who wrote it. Patterns run only in the host's schemas: the host could run any code. */
   readonly origin: ServerTool['origin'] | 'agent'
 }
 
-/** Reads the arguments of a call; the first thing wrong with them is named with its place. */
+/** The problem names the first wrong value by its path. */
 export function readArguments(text: string, rules: readonly Rule[]): ReadArguments {
-  if (Buffer.byteLength(text) > MOST_BYTES) return { problem: 'they are larger than 256 KiB' }
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return { problem: 'they are not valid JSON' }
-  }
+  if (Buffer.byteLength(text) > MAX_BYTES) return { problem: 'they are larger than 256 KiB' }
+  const value = parseJson(text)
+  if (value === undefined) return { problem: 'they are not valid JSON' }
   if (!isRecord(value)) return { problem: 'they must be a JSON object' }
-  const problem = findShapeProblem(value) ?? findRuleProblem(value, rules)
+  let problem = findShapeProblem(value)
+  for (const rule of rules) problem ??= findMisfit(value, rule)
   return problem === undefined ? { args: value } : { problem }
 }
 
-/** What a handler should not have to reckon with, whatever its schema says. */
+/** Rejects what no handler should have to expect, whatever its schema says. */
 function findShapeProblem(value: unknown, depth = 1): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
-  if (depth > DEEPEST) return `they are nested deeper than ${DEEPEST}`
+  if (depth > MAX_DEPTH) return `they are nested deeper than ${MAX_DEPTH}`
   if (Object.hasOwn(value, '__proto__')) return 'they have the key __proto__'
   for (const child of Object.values(value)) {
     const problem = findShapeProblem(child, depth + 1)
@@ -57,23 +51,15 @@ function findShapeProblem(value: unknown, depth = 1): string | undefined {
   return undefined
 }
 
-function findRuleProblem(value: unknown, rules: readonly Rule[]): string | undefined {
-  for (const rule of rules) {
-    const problem = judge(value, rule)
-    if (problem !== undefined) return problem
-  }
-  return undefined
-}
-
-function judge(value: unknown, rule: Rule): string | undefined {
+function findMisfit(value: unknown, rule: Rule): string | undefined {
   const check = checkOf(rule)
   if (check.isTooSlow) return 'they cannot be checked: their schema takes too long'
   try {
     if (check.validate === undefined || runInTime(check.validate, value)) return undefined
   } catch (error) {
-    // A schema can also refer to itself without end.
+    // A schema may refer to itself without end.
     if (!isTimeout(error)) return 'they cannot be checked by their schema'
-    // Others may use the tools of the host and of MCP servers too, so whatever one caller sends, they stay.
+    // Tools of the host and of MCP servers are shared by tenants: no single client may disable them.
     check.isTooSlow = rule.origin === 'agent'
     return 'they cannot be checked in time'
   }
@@ -82,12 +68,11 @@ function judge(value: unknown, rule: Rule): string | undefined {
 }
 
 interface Check {
-  /** Undefined where the schema cannot be judged by. */
+  /** Undefined for a schema that cannot be checked. */
   readonly validate: ValidateFunction | undefined
   isTooSlow: boolean
 }
 
-/** Made at a schema's first use, and forgotten with it. */
 const checks = new WeakMap<JsonSchema, Check>()
 
 function checkOf({ schema, origin }: Rule): Check {
@@ -99,7 +84,7 @@ function checkOf({ schema, origin }: Rule): Check {
   return check
 }
 
-/** What was valid with its patterns need not be without them. */
+/** A schema may become invalid without its patterns. */
 function tryCompile(schema: JsonSchema): ValidateFunction | undefined {
   try {
     return compileSchema(schema)
@@ -108,9 +93,9 @@ function tryCompile(schema: JsonSchema): ValidateFunction | undefined {
   }
 }
 
-/** The judge of a schema. @throws Error when values cannot be judged by it. */
+/** @throws Error for a schema that cannot be compiled. */
 export function compileSchema({ $schema: dialect, ...schema }: JsonSchema): ValidateFunction {
-  // One for each schema: it keeps what it compiles.
+  // One instance for each schema, because it keeps what it compiles.
   const ajv = dialectOf(dialect) === 'draft-07' ? new Ajv(options) : new Ajv2020(options)
   return ajv.compile({ type: 'object', ...schema })
 }
@@ -121,7 +106,7 @@ const options: Options = {
   meta: false,
   validateSchema: false,
   validateFormats: false,
-  // Every use of a definition would otherwise be a copy of its code.
+  // Inlining copies the code of a definition at every use.
   inlineRefs: false,
   code: { regExp: Object.assign((source: string) => toRegExp(source) ?? /(?:)/, { code: '' }) },
 }
@@ -131,29 +116,29 @@ interface Sandbox {
   value?: unknown
 }
 
-/** Made at the first need: a start has no use for it. */
+/** Created at first use: a start does not need it. */
 let sandbox: Sandbox | undefined
-const judging = new Script('validate(value)')
+const validation = new Script('validate(value)')
 
-/** Node stops a script that takes too long, and with it the functions of ours that it calls. */
+/** Node stops a script that takes too long, together with the functions it calls. */
 function runInTime(validate: ValidateFunction, value: unknown): boolean {
   sandbox ??= createContext(Object.create(null))
   Object.assign(sandbox, { validate, value })
   try {
-    return ringing(sandbox)
+    return runWithCpuLimit(sandbox)
   } finally {
     Object.assign(sandbox, { validate: undefined, value: undefined })
   }
 }
 
-function ringing(context: Sandbox): boolean {
-  for (let alarms = 1; ; alarms++) {
+function runWithCpuLimit(context: Sandbox): boolean {
+  for (let timeouts = 1; ; timeouts++) {
     const before = process.threadCpuUsage()
     try {
-      return judging.runInContext(context, { timeout: ALARM_MS })
+      return validation.runInContext(context, { timeout: TIMEOUT_MS })
     } catch (error) {
       const { user, system } = process.threadCpuUsage(before)
-      if (!isTimeout(error) || (user + system) / 1000 >= MOST_CPU_MS || alarms === MOST_ALARMS) throw error
+      if (!isTimeout(error) || (user + system) / 1000 >= MAX_CPU_MS || timeouts === MAX_TIMEOUTS) throw error
     }
   }
 }

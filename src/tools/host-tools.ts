@@ -1,4 +1,4 @@
-/** Tools that the host program brings: read, checked, and called. */
+/** Tools of the host program: read, checked, and called. */
 import { z } from 'zod'
 import { StartupError } from '../lib/errors.ts'
 import { isRecord, type Path, renderPath } from '../lib/formats/json.ts'
@@ -7,14 +7,12 @@ import { compileSchema } from './arguments.ts'
 import { toAnswer } from './run.ts'
 import { type ServerTool, type ToolCallContext, ToolName } from './tools.ts'
 
-/** A tool of the host. */
 export interface HostTool {
   readonly description?: string
   /** JSON Schema (2020-12, or draft-07 if `$schema` says so) of an object; arguments that do not fit never reach the handler. */
   readonly inputSchema?: Readonly<Record<string, unknown>>
   /**
-   * Answers a call with text, any JSON value, or nothing. Text is also how to tell the model of a failure: what is thrown goes to the
-   * log only.
+   * Returns text, any JSON value, or nothing. Return text to report a failure to the model too: thrown errors are only logged.
    */
   handler(args: Readonly<Record<string, unknown>>, context: ToolCallContext): unknown
 }
@@ -22,7 +20,7 @@ export interface HostTool {
 /** Tools by name, or as a list of tools with their names. */
 export type HostTools = Readonly<Record<string, HostTool>> | readonly (HostTool & { readonly name: string })[]
 
-export const Tool = z.object(
+const Tool = z.object(
   {
     description: Text.optional(),
     inputSchema: z
@@ -33,8 +31,8 @@ export const Tool = z.object(
   { error: 'must be an object with a handler' },
 )
 
-/** A tool as it was brought, and where it and its name stand. */
-export interface GivenTool {
+/** A tool as given, and the paths of it and its name. */
+interface GivenTool {
   readonly name: unknown
   readonly tool: unknown
   readonly path: Path
@@ -49,7 +47,7 @@ export function listGiven(tools: unknown, source: string): GivenTool[] {
       return { name: tool?.name, tool, path, namePath: [...path, 'name'] }
     })
   }
-  if (!isRecord(tools)) refuse(source, ['tools'], 'must be an object of tools by name, or a list of them')
+  if (!isRecord(tools)) rejectTool(source, ['tools'], 'must be an object of tools by name, or a list of them')
   return Object.entries(tools).map(([name, tool]) => {
     const path = ['tools', name]
     return { name, tool, path, namePath: path }
@@ -58,13 +56,13 @@ export function listGiven(tools: unknown, source: string): GivenTool[] {
 
 export function readTool({ name: givenName, tool, path, namePath }: GivenTool, source: string): ServerTool {
   const parsed = Tool.safeParse(tool)
-  if (!parsed.success) refuseIssue(source, path, parsed.error)
+  if (!parsed.success) rejectIssue(source, path, parsed.error)
   const named = ToolName.safeParse(givenName)
-  if (!named.success) refuseIssue(source, namePath, named.error)
+  if (!named.success) rejectIssue(source, namePath, named.error)
   const { description, inputSchema } = parsed.data
   if (inputSchema !== undefined) assertSchema(inputSchema, source, [...path, 'inputSchema'])
   const name = named.data
-  // Called on the object it came in, which may be of a class of the host's own.
+  // Called on the object it came in, which may be an instance of a class.
   const host = tool as HostTool
   return {
     name,
@@ -75,20 +73,20 @@ export function readTool({ name: givenName, tool, path, namePath }: GivenTool, s
   }
 }
 
-export function assertSchema(schema: JsonSchema, source: string, path: Path): void {
+function assertSchema(schema: JsonSchema, source: string, path: Path): void {
   const fault = findSchemaFault(schema)
-  if (fault !== undefined) refuse(source, [...path, ...fault.path], fault.problem)
+  if (fault !== undefined) rejectTool(source, [...path, ...fault.path], fault.problem)
   try {
     compileSchema(schema)
   } catch (error) {
-    refuse(source, path, `cannot be used: ${(error as Error).message}`)
+    rejectTool(source, path, `cannot be used: ${(error as Error).message}`)
   }
 }
 
-export function refuseIssue(source: string, path: Path, { issues: [issue] }: z.ZodError): never {
-  refuse(source, [...path, ...(issue?.path ?? [])], issue?.message ?? 'cannot be used')
+function rejectIssue(source: string, path: Path, { issues: [issue] }: z.ZodError): never {
+  rejectTool(source, [...path, ...(issue?.path ?? [])], issue?.message ?? 'cannot be used')
 }
 
-export function refuse(source: string, path: Path, problem: string): never {
+export function rejectTool(source: string, path: Path, problem: string): never {
   throw new StartupError(`${source}: ${renderPath(path)} ${problem}.`)
 }

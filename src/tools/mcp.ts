@@ -1,5 +1,5 @@
 /** The tools of all MCP servers, under the names that agents use. */
-import type { Logger } from 'pino'
+import { type Logger, pino } from 'pino'
 import type { McpServerConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
@@ -12,11 +12,11 @@ export interface McpOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'wait'>
   readonly random: Random
   readonly log: Logger
-  /** The longest a call of a tool may take. */
+  /** Time-out of a tool call. */
   readonly callMs: number
 }
 
-/** Starts connecting to the servers, and waits for none. Decision: 7 (Tools). */
+/** Starts connecting to the servers without waiting for any. */
 export function startMcpServers(configs: readonly McpServerConfig[], options: McpOptions): Toolbox {
   const watchdog = new Watchdog()
   let names: NamedTools | undefined
@@ -40,14 +40,13 @@ export function startMcpServers(configs: readonly McpServerConfig[], options: Mc
   }
 }
 
-/** The tools by all their names, and each once by the shortest. */
-export interface NamedTools {
+interface NamedTools {
   readonly all: readonly ServerTool[]
   readonly byName: ReadonlyMap<string, ServerTool>
 }
 
-/** Tools go by their own names too, as long as only one of them would. Decision: 7 (Tools). */
-export function nameTools(servers: readonly McpServer[]): NamedTools {
+/** A tool also has its short name while no other tool has it; the list shows each tool once, by its shortest name. */
+function nameTools(servers: readonly McpServer[]): NamedTools {
   const found = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })))
   const uses = countUses(found.flatMap(({ server, tool }) => [tool.name, toLongName(server.name, tool.name)]))
   const all: ServerTool[] = []
@@ -64,8 +63,8 @@ export function nameTools(servers: readonly McpServer[]): NamedTools {
   return { all, byName }
 }
 
-/** What stands for a tool of which its server has not told; undefined where the name is of no server. */
-export function findUnlisted(servers: readonly McpServer[], name: string): ServerTool | undefined {
+/** Stands for a tool that its server has not listed; undefined for a name without a server. */
+function findUnlisted(servers: readonly McpServer[], name: string): ServerTool | undefined {
   const server = servers.find((each) => name.startsWith(toLongName(each.name, '')))
   if (server === undefined) return undefined
   const why = () => (server.isConnected ? 'does not exist' : 'cannot be reached at the moment')
@@ -78,7 +77,7 @@ export function findUnlisted(servers: readonly McpServer[], name: string): Serve
   }
 }
 
-export function toServerTool(name: string, server: McpServer, tool: McpTool): ServerTool {
+function toServerTool(name: string, server: McpServer, tool: McpTool): ServerTool {
   return {
     name,
     description: tool.description,
@@ -88,8 +87,33 @@ export function toServerTool(name: string, server: McpServer, tool: McpTool): Se
   }
 }
 
-export function countUses(names: readonly string[]): ReadonlyMap<string, number> {
+function countUses(names: readonly string[]): ReadonlyMap<string, number> {
   const uses = new Map<string, number>()
   for (const name of names) uses.set(name, (uses.get(name) ?? 0) + 1)
   return uses
+}
+
+const PROBE_MS = 10_000
+
+/**
+ * Connects once, for `parley doctor`, and counts the server's tools.
+ * @throws Error when the server cannot be reached or does not speak MCP.
+ */
+export async function probeMcpServer(config: McpServerConfig): Promise<number> {
+  const { connect } = await import('./mcp/client.ts')
+  const watchdog = new Watchdog()
+  try {
+    const connection = await connect(config, {
+      log: pino({ level: 'silent' }),
+      watchdog,
+      signal: AbortSignal.timeout(PROBE_MS),
+      callMs: PROBE_MS,
+      onTools: () => {},
+      onLost: () => {},
+    })
+    await connection.close()
+    return connection.tools.length
+  } finally {
+    watchdog.close()
+  }
 }

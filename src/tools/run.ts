@@ -1,20 +1,19 @@
-/** Runs one tool call: its arguments judged, its time measured, its result cut to size; whatever goes wrong is told to the model. */
+/** Runs one tool call: checks its arguments, limits its time and its result, and reports failures to the model. */
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { readArguments } from './arguments.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { ServerTool, ToolAnswer, ToolCallContext } from './tools.ts'
 
-/** A call of a tool, as a model makes it. */
 export interface ToolCallRequest {
   readonly tool: ServerTool
-  /** JSON, if the model wrote it well. */
+  /** As the model wrote it: maybe not JSON. */
   readonly argumentsText: string
-  /** What the agent's own definition says the arguments must be, beside the tool's schema. */
+  /** The schema in the agent's definition, which applies with the tool's own. */
   readonly agentSchema: JsonSchema | undefined
-  /** Told what went wrong; undefined where nobody traces. */
+  /** Undefined without tracing. */
   readonly span: TraceSpan | undefined
-  /** What lines about the call say of its request. */
+  /** The request's fields for log lines. */
   readonly line: object
 }
 
@@ -23,8 +22,8 @@ type RunDeps = Pick<Dependencies, 'log'> & {
 }
 
 /**
- * The text for the model. Decision: 7 (Tools).
- * @throws only the signal's reason, as soon as it is aborted, whatever the tool does then.
+ * The text for the model.
+ * @throws only the signal's reason, as soon as it aborts, even while the tool is still running.
  */
 export async function runTool(
   deps: RunDeps,
@@ -84,10 +83,9 @@ async function answerInTime(
   }
 }
 
-/** Security: 2.5 (tool result, server-run). */
-const MOST_BYTES = 64 * 1024
+const MAX_RESULT_BYTES = 64 * 1024
 
-/** What a host's tool returned, for the model: text as it is, nothing as nothing, everything else as JSON. */
+/** The result of a host's tool for the model: text as it is, anything else as JSON. */
 export function toAnswer(name: string, value: unknown): ToolAnswer {
   if (value === undefined) return { text: '' }
   if (typeof value === 'string') return { text: value }
@@ -103,17 +101,17 @@ function toJson(value: unknown): string | undefined {
   }
 }
 
-/** The text, cut between two characters with a note that says so when it is longer than 64 KiB. */
+/** Cuts a text over 64 KiB between two characters, and adds a note. */
 export function capText(text: string): string {
   const wellFormed = text.toWellFormed()
   const sizeBytes = Buffer.byteLength(wellFormed)
-  if (sizeBytes <= MOST_BYTES) return wellFormed
+  if (sizeBytes <= MAX_RESULT_BYTES) return wellFormed
   const note = `\n[The result was cut off: it has ${sizeBytes} bytes, of which only the beginning is shown.]`
-  const bytes = Buffer.from(wellFormed).subarray(0, MOST_BYTES - Buffer.byteLength(note))
+  const bytes = Buffer.from(wellFormed).subarray(0, MAX_RESULT_BYTES - Buffer.byteLength(note))
   return bytes.subarray(0, lastBoundary(bytes)).toString() + note
 }
 
-/** Where the last whole character ends: a longer one may have been cut. */
+/** Where the last whole character ends. */
 function lastBoundary(bytes: Buffer): number {
   let start = bytes.length - 1
   while (start > 0 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1

@@ -1,16 +1,16 @@
-/** Runs one backend stream of a turn on bytes a test made up, and cuts bytes where chance wants them cut. */
+/** Runs a streamed answer on bytes that a test made up, and cuts bytes at random places. */
 import fc from 'fast-check'
+import type { AnswerOptions } from '../../src/chat/model-answer.ts'
 import { dataOf, splitRun } from '../../src/chat/sse-reader.ts'
-import { Round } from '../../src/chat/streamed-answer.ts'
-import type { MenderOptions } from '../../src/chat/tool-loop.ts'
+import { askForStream } from '../../src/chat/streamed-answer.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
 
-/** Options of a mender, with ids that count: `call_1`, `call_2`. */
-export function menderOptions(options: Partial<MenderOptions> = {}): MenderOptions {
+/** Options of an answer, with ids that count: `call_1`, `call_2`. */
+export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptions {
   let calls = 0
   return {
     choices: 1,
-    holdsCalls: false,
+    withholdsCalls: false,
     continued: undefined,
     newNames: () => ({ id: 'chatcmpl-made', created: 1, model: 'made' }),
     newCallId: () => `call_${++calls}`,
@@ -18,10 +18,10 @@ export function menderOptions(options: Partial<MenderOptions> = {}): MenderOptio
   }
 }
 
-/** What a caller is sent of a stream that comes in those reads, and what it failed with in the end. */
-export async function readRound(
+/** What a client gets of a stream that arrives in those reads, and its failure. */
+export async function readAnswer(
   reads: readonly Uint8Array[],
-  options: MenderOptions = menderOptions(),
+  options: AnswerOptions = answerOptions(),
 ): Promise<{ bytes: Buffer; failure: unknown }> {
   const runs: Uint8Array[] = []
   try {
@@ -35,14 +35,11 @@ export async function readRound(
 /** The same, run by run. */
 export async function* runsOf(
   reads: readonly Uint8Array[],
-  options: MenderOptions = menderOptions(),
+  options: AnswerOptions = answerOptions(),
 ): AsyncGenerator<Uint8Array, void, void> {
-  const round = await Round.open(
-    backendOf(reads),
-    { body: {}, signal: new AbortController().signal },
-    options,
-  )
-  for (let run = round.first; run !== undefined; run = await round.next()) yield run
+  const request = { body: {}, signal: new AbortController().signal }
+  const answer = await askForStream(backendOf(reads), request, undefined, options)
+  for (let run = answer.first; run !== undefined; run = await answer.next()) yield run
 }
 
 /** The chunks in some bytes of whole events. */

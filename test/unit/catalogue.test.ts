@@ -1,11 +1,7 @@
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
-import {
-  type CatalogueTimings,
-  createModelCatalogue,
-  type ModelCatalogue,
-} from '../../src/models/catalogue.ts'
+import { type CatalogueTimings, ModelCatalogue } from '../../src/models/catalogue.ts'
 import { BackendFailure, type BackendModel, type ChatBackend } from '../../src/providers/provider.ts'
 
 type List = () => Promise<readonly BackendModel[]>
@@ -49,7 +45,7 @@ async function createCatalogue(
 ): Promise<ModelCatalogue> {
   const { config } = await parseConfig(env)
   const standard = { refreshEveryMs: 60_000, retryEveryMs: 60_000, firstListMs: 60_000 }
-  const catalogue = createModelCatalogue(
+  const catalogue = new ModelCatalogue(
     backends,
     { config, log: pino({ level: 'silent' }) },
     { ...standard, ...timings },
@@ -97,7 +93,7 @@ test('a list is read anew now and then', async () => {
   await catalogue.ready()
   await until(() => ids(catalogue).includes('new'))
   expect(ids(catalogue)).toEqual(['new'])
-  expect(catalogue.isKnown('old')).toBe(false)
+  expect(catalogue.resolve('old')).toBeUndefined()
 })
 
 test('a list that was read once holds while its backend is away', async () => {
@@ -105,7 +101,7 @@ test('a list that was read once holds while its backend is away', async () => {
   await catalogue.ready()
   await until(() => catalogue.health().a === 'down')
   expect(catalogue.route('one').model).toBe('one')
-  expect(catalogue.isKnown('two')).toBe(false)
+  expect(catalogue.resolve('two')).toBeUndefined()
 })
 
 test('nobody is asked after the end', async () => {
@@ -122,9 +118,8 @@ test('nobody is asked after the end', async () => {
 /** Where requests for those ids go, as `provider: its own id`; nowhere is `-`. */
 function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): string[] {
   return wanted.map((id) => {
-    if (!catalogue.isKnown(id)) return '-'
-    const { backend, model: backendId } = catalogue.route(id)
-    return `${backend.name}: ${backendId}`
+    const route = catalogue.resolve(id)
+    return route === undefined ? '-' : `${route.backend.name}: ${route.model}`
   })
 }
 

@@ -3,9 +3,9 @@
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ChunkMender } from '../../src/chat/normalize-chunks.ts'
+import { ChunkNormalizer } from '../../src/chat/normalize-chunks.ts'
 import { dataOf, EventReader, encodeEvent, plainEnd, splitRun } from '../../src/chat/sse-reader.ts'
-import { cutAt, cuts, menderOptions, readRound } from '../support/rounds.ts'
+import { answerOptions, cutAt, cuts, readAnswer } from '../support/rounds.ts'
 
 const line = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }).map((text) => `data: ${text}`) },
@@ -155,10 +155,11 @@ const event = fc
   })
 
 /** Three choices that have all begun. */
-function createMender(): ChunkMender {
-  const mender = new ChunkMender(menderOptions({ choices: 3 }))
-  for (const index of [0, 1, 2]) mender.take({ ...names, choices: [{ index, delta: { role: 'assistant' } }] })
-  return mender
+function createNormalizer(): ChunkNormalizer {
+  const normalizer = new ChunkNormalizer(answerOptions({ choices: 3 }))
+  for (const index of [0, 1, 2])
+    normalizer.take({ ...names, choices: [{ index, delta: { role: 'assistant' } }] })
+  return normalizer
 }
 
 describe('a plain run', () => {
@@ -169,8 +170,8 @@ describe('a plain run', () => {
         if (!isPlain(Buffer.from(written))) return
         plainCount += 1
         const sent = JSON.parse(dataOf(Buffer.from(written)) as string)
-        expect(createMender().take(sent)).toEqual([sent])
-        expect(createMender().take(sent)[0]).toBe(sent)
+        expect(createNormalizer().take(sent)).toEqual([sent])
+        expect(createNormalizer().take(sent)[0]).toBe(sent)
       }),
       { numRuns: 3_000 },
     )
@@ -193,7 +194,7 @@ describe('a plain run', () => {
         const broken = Buffer.from(whole.slice(0, at) + typo + whole.slice(at + 1))
         if (!isPlain(broken)) return
         const data = [...splitRun(broken)].map(dataOf) as string[]
-        for (const json of data) expect(createMender().take(JSON.parse(json))).toHaveLength(1)
+        for (const json of data) expect(createNormalizer().take(JSON.parse(json))).toHaveLength(1)
       }),
       { numRuns: 2_000 },
     )
@@ -238,8 +239,8 @@ test('what a caller is sent does not depend on how the network cut it', async ()
   await fc.assert(
     fc.asyncProperty(events, cuts, async (written, shares) => {
       const bytes = Buffer.concat([...[0, 1, 2].map(begin), Buffer.from(written.join(''))])
-      const whole = await readRound([bytes], menderOptions({ choices: 3 }))
-      const cut = await readRound(cutAt(bytes, shares), menderOptions({ choices: 3 }))
+      const whole = await readAnswer([bytes], answerOptions({ choices: 3 }))
+      const cut = await readAnswer(cutAt(bytes, shares), answerOptions({ choices: 3 }))
       expect(cut.bytes.toString()).toBe(whole.bytes.toString())
       expect(String(cut.failure)).toBe(String(whole.failure))
     }),

@@ -1,7 +1,7 @@
 /** What the chunks of backends become that do not write them as every client needs them. */
 import { describe, expect, test } from 'vitest'
 import { encodeEvent } from '../../src/chat/sse-reader.ts'
-import { chunksIn, menderOptions, readRound } from '../support/rounds.ts'
+import { answerOptions, chunksIn, readAnswer } from '../support/rounds.ts'
 
 type Fields = Record<string, unknown>
 
@@ -21,8 +21,8 @@ function calls(...tool_calls: Fields[]): Fields {
   return says({ tool_calls })
 }
 
-async function mend(chunks: readonly unknown[], options = menderOptions()): Promise<Fields[]> {
-  const { bytes, failure } = await readRound(chunks.map(encodeEvent), options)
+async function mend(chunks: readonly unknown[], options = answerOptions()): Promise<Fields[]> {
+  const { bytes, failure } = await readAnswer(chunks.map(encodeEvent), options)
   if (failure !== undefined) throw failure
   return chunksIn(bytes) as Fields[]
 }
@@ -52,7 +52,7 @@ describe('the role', () => {
   test('is sent once for every choice', async () => {
     const chunks = [0, 1, 0, 1].map((index) => chunkOf(says({ role: 'assistant', content: 'a' }, { index })))
     const ends = [0, 1].map((index) => chunkOf({ ...stop, index }))
-    const got = await mend([...chunks, ...ends], menderOptions({ choices: 2 }))
+    const got = await mend([...chunks, ...ends], answerOptions({ choices: 2 }))
     const roles = got.flatMap(({ choices }) =>
       (choices as { delta: Fields }[]).map(({ delta }) => delta.role),
     )
@@ -161,7 +161,7 @@ describe('a chunk', () => {
   test('with two choices becomes two, each with its index', async () => {
     const both = chunkOf(says({ content: 'a' }), says({ content: 'b' }, { index: 1 }))
     const ends = chunkOf(stop, { ...stop, index: 1 })
-    const got = await mend([both, ends], menderOptions({ choices: 2 }))
+    const got = await mend([both, ends], answerOptions({ choices: 2 }))
     expect(got.map(({ choices }) => (choices as { index: number }[]).map(({ index }) => index))).toEqual([
       [0],
       [1],
@@ -216,18 +216,18 @@ describe('a stream fails', () => {
     ['at its end, in half a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
     ['with [DONE] before the end', 'data: [DONE]\n\n', 'protocol'],
   ])('%s', async (_how, text, kind) => {
-    const { bytes, failure } = await readRound([Buffer.concat([good, Buffer.from(text)])])
+    const { bytes, failure } = await readAnswer([Buffer.concat([good, Buffer.from(text)])])
     expect(bytes).toEqual(good)
     expect(failure).toMatchObject({ name: 'BackendFailure', kind })
   })
 
   test('not without [DONE], once all choices have ended', async () => {
-    const { failure } = await readRound([good, encodeEvent(chunkOf(stop))])
+    const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))])
     expect(failure).toBeUndefined()
   })
 
   test('without [DONE], when one choice of two has not ended', async () => {
-    const { failure } = await readRound([good, encodeEvent(chunkOf(stop))], menderOptions({ choices: 2 }))
+    const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))], answerOptions({ choices: 2 }))
     expect(failure).toMatchObject({ kind: 'protocol' })
   })
 })

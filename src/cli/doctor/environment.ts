@@ -191,9 +191,9 @@ export function checkMcpServers({ mcp }: Pick<Config, 'mcp'>): Promise<Finding[]
 async function checkMcpServer(config: McpServerConfig): Promise<Finding> {
   const check = `mcp ${config.name}`
   const where = config.kind === 'http' ? config.url : config.command
-  const { examineMcpServer } = await import('../../tools/probe-mcp.ts')
+  const { probeMcpServer } = await import('../../tools/mcp.ts')
   try {
-    return ok(check, `${where} lists ${await examineMcpServer(config)} tools`)
+    return ok(check, `${where} lists ${await probeMcpServer(config)} tools`)
   } catch (error) {
     const setting = `mcp.${config.name} in the file of PARLEY_CONFIG`
     return warn(check, `${where} cannot be used (${reasonOf(error)}); start it, or correct ${setting}`)

@@ -96,3 +96,12 @@ export function toText(content: unknown): string {
     .flatMap((part) => listStrings(part.text))
     .join(' ')
 }
+
+/** The value of a JSON text; undefined for a text that is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,4 +1,4 @@
-/** Works out what the mock backend answers a chat request with. */
+/** Builds the mock provider's answer to a chat request. */
 import { createHash } from 'node:crypto'
 import {
   isJsonObject,
@@ -14,18 +14,17 @@ import { sampleSchema } from './sample-schema.ts'
 import { chooseToolCalls } from './tool-calls.ts'
 import { countWords, makeWords, splitJson, splitWords } from './words.ts'
 
-/** Everything an answer consists of, before it is written as one object or as a stream. */
 export interface Answer {
-  /** What is random in the answer's id and in the ids of its tool calls. */
+  /** The random part of the ids of the answer and its tool calls. */
   readonly idText: string
   readonly model: string
-  /** Each choice says the same. */
+  /** All choices are the same. */
   readonly choiceCount: number
-  /** The text in the pieces it is streamed in; empty beside tool calls. */
+  /** The text in the pieces it is streamed in; empty with tool calls. */
   readonly pieces: readonly string[]
   readonly toolCalls: readonly ToolCall[]
   readonly finishReason: 'stop' | 'length' | 'tool_calls'
-  /** How many alternatives to list for each piece; undefined without log probabilities. */
+  /** Alternatives for each piece; undefined without log probabilities. */
   readonly alternativeCount: number | undefined
   readonly usage: Usage
 }
@@ -40,15 +39,14 @@ const maxChoices = 128
 const maxAlternatives = 20
 const maxStops = 16
 
-/** Reads the directives of the last user message. Decision: 7 (Mock backend). */
+/** The directives of the last user message. */
 export function readDirectives(body: JsonObject): Directives {
   const message = listObjects(body.messages).findLast(({ role }) => role === 'user')
   return parseDirectives(toText(message?.content))
 }
 
 /**
- * Works out the answer. A token is one streamed piece: the prompt costs a token for each word and one for each message, the
- * completion one for each piece and one for the name of each tool called.
+ * Counts tokens as words: the prompt costs one for each word and each message, the completion one for each piece and each called tool.
  * @throws BackendFailure status 400 when `response_format` holds a schema without an instance.
  */
 export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
@@ -74,7 +72,7 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
   }
 }
 
-/** The text of the answer in pieces, ended by the first `stop` sequence in it and by the caller's limit of tokens. */
+/** The text in pieces, up to the first `stop` sequence and the token limit. */
 function makePieces(body: JsonObject, directives: Directives): { pieces: readonly string[]; isCut: boolean } {
   const text = makeText(body, directives)
   const json = makeJson(body.response_format, text)

@@ -1,4 +1,6 @@
-/** Reads what a message tells the mock backend to do, written as `[[…]]` inside its text. */
+/** Reads the directives for the mock provider in a message, written as `[[…]]` inside its text. */
+
+import { parseJson } from '../../lib/formats/json.ts'
 
 /** A call of a function tool; `argumentsText` is JSON. */
 export interface ToolCall {
@@ -11,13 +13,13 @@ export interface Directives {
   readonly text: string
   /** `[[tool:NAME {json}]]`, in the order written. */
   readonly toolCalls: readonly ToolCall[]
-  /** `[[tokens:N]]`: answer with so many words. */
+  /** `[[tokens:N]]`: answer with N words. */
   readonly wordCount?: number
   /** `[[delay:MS]]`: wait before every chunk; 0 without the directive. */
   readonly delayMs: number
   /** `[[error:STATUS]]`: fail with this status. */
   readonly errorStatus?: number
-  /** `[[break:N]]`: fail after so many chunks. */
+  /** `[[break:N]]`: fail after N chunks. */
   readonly breakAfterChunks?: number
   /** `[[hang]]`: never answer. */
   readonly hangs: boolean
@@ -37,8 +39,8 @@ const toolOpening = /\[\[tool:([^\s{}[\]]{1,128})\s{0,16}/y
 const closing = /\s{0,16}\]\]/y
 
 /**
- * Takes the directives out of a text, each with one of the spaces around it. What only looks like a directive (an unknown
- * name, a number out of range, broken JSON) stays text, so that the echo shows the mistake. Decision: 7 (Mock backend).
+ * Takes the directives out of a text, each with one of the spaces around it. An invalid directive (an unknown name, a number out of
+ * range, broken JSON) stays text, so that the echo shows the mistake.
  */
 export function parseDirectives(source: string): Directives {
   const draft: Draft = { toolCalls: [], delayMs: 0, hangs: false }
@@ -65,7 +67,7 @@ export function parseDirectives(source: string): Directives {
   return { ...draft, text: hasDirectiveLast && isSpace(text.at(-1)) ? text.slice(0, -1) : text }
 }
 
-/** Reads a directive of one word or one number into the draft; answers where it ends. */
+/** Reads a directive of one word or one number into the draft; returns where it ends. */
 function readPlain(source: string, at: number, draft: Draft): number | undefined {
   const match = matchAt(plainDirective, source, at)
   if (match === null) return undefined
@@ -79,7 +81,7 @@ function readPlain(source: string, at: number, draft: Draft): number | undefined
   return at + match[0].length
 }
 
-/** Reads a tool directive into the draft; answers where it ends. */
+/** Reads a tool directive into the draft; returns where it ends. */
 function readTool(source: string, at: number, draft: Draft): number | undefined {
   const opening = matchAt(toolOpening, source, at)
   if (opening?.[1] === undefined) return undefined
@@ -88,7 +90,7 @@ function readTool(source: string, at: number, draft: Draft): number | undefined 
   const close = end === undefined ? null : matchAt(closing, source, end)
   if (end === undefined || close === null) return undefined
   const argumentsText = start === end ? '{}' : source.slice(start, end)
-  if (!isJson(argumentsText)) return undefined
+  if (parseJson(argumentsText) === undefined) return undefined
   draft.toolCalls.push({ name: opening[1], argumentsText })
   return end + close[0].length
 }
@@ -116,13 +118,4 @@ function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray |
 
 function isSpace(character: string | undefined): boolean {
   return character !== undefined && /\s/.test(character)
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -1,4 +1,4 @@
-/** Makes the mock backend's embeddings: vectors of unit length that are near each other where the texts share words or letters. */
+/** The mock provider's embeddings: unit vectors that are near each other where texts share words or letters. */
 
 import type { JsonObject } from '../../lib/formats/json.ts'
 import { callersMistake } from '../failures.ts'
@@ -8,12 +8,12 @@ import { countWords } from './words.ts'
 const defaultWidth = 1536
 const maxWidth = 3072
 
-/** What two texts can have in common, and how much it counts. */
+/** How much shared words, word pairs and letters count. */
 const [wordWeight, pairWeight, lettersWeight] = [1, 0.5, 0.4]
 
 /**
- * Answers an embeddings request. A token costs one for each word of a text, or for each token.
- * @throws BackendFailure status 400 when `dimensions` is more than 3072. Contract: Embedding (response). Decision: 8.
+ * Each word of a text counts as a token.
+ * @throws BackendFailure status 400 when `dimensions` is more than 3072.
  */
 export function makeEmbeddings(body: JsonObject): string {
   const width = typeof body.dimensions === 'number' ? body.dimensions : defaultWidth
@@ -33,7 +33,7 @@ function countTokens(input: Input): number {
   return typeof input === 'string' ? Math.max(1, countWords(input)) : input.length
 }
 
-/** Adds up what is in the text, each thing at the place its hash names, and brings the sum to unit length. */
+/** Adds each feature at the index its hash names, and normalizes the sum. */
 function makeVector(input: Input, width: number): Float32Array {
   const sum = new Float64Array(width)
   const add = (hash: number, weight: number) => {
@@ -41,7 +41,7 @@ function makeVector(input: Input, width: number): Float32Array {
     sum[place] = (sum[place] as number) + (hash & 0x80000000 ? -weight : weight)
   }
   addFeatures(input, add)
-  // Nothing to hold on to, or what there was cancelled itself out.
+  // There are no features, or they cancelled each other out.
   if (!sum.some((value) => value !== 0)) sum[hashText(String(input)) % width] = 1
   const length = Math.hypot(...sum)
   return Float32Array.from(sum, (value) => value / length)
@@ -67,7 +67,7 @@ function addFeatures(input: Input, add: (hash: number, weight: number) => void):
   }
 }
 
-/** FNV-1a over the UTF-16 units of a stretch of text, stirred so that every bit depends on all of them. */
+/** FNV-1a over the UTF-16 units of part of a text, mixed so that every bit depends on all of them. */
 function hashText(text: string, from = 0, to = text.length): number {
   let hash = 0x811c9dc5
   for (let at = from; at < to; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

@@ -1,25 +1,24 @@
-/** Brings the references and `allOf` parts of a JSON Schema together into one plain set of keywords. */
+/** Merges the references and `allOf` parts of a JSON Schema into one set of keywords. */
 import { isJsonObject, type JsonObject, listStrings } from '../../lib/formats/json.ts'
 
 /** A schema without `$ref` and `allOf`. */
 export interface FlatSchema {
   readonly keywords: JsonObject
-  /** The `anyOf` and `oneOf` lists met on the way: an instance takes one option of each. */
+  /** The `anyOf` and `oneOf` lists: an instance takes one option of each. */
   readonly choices: readonly (readonly unknown[])[]
-  /** The references followed to get here, the path's own included. */
+  /** The references followed so far. */
   readonly refs: readonly string[]
 }
 
-/** What one walk through a schema shares: the document its references point into, and how much work is left. */
 export interface SchemaWalk {
   readonly root: unknown
   stepsLeft: number
 }
 
-// A reference may come back once inside itself (a base type used as a property of its heir); more is recursion.
+// A reference may occur once inside itself (a base type as a property of its subtype); more is recursion.
 const maxSameRefs = 2
 
-/** Flattens a schema; undefined when nothing can match it, when it recurses, or when the walk has used up its steps. */
+/** Undefined when nothing can match, when the schema recurses, or when no steps are left. */
 export function flattenSchema(
   schema: unknown,
   walk: SchemaWalk,
@@ -47,7 +46,7 @@ export function flattenSchema(
   return flat
 }
 
-/** The part of a document a local reference (`#/$defs/name`) points at; undefined for all other references. */
+/** The target of a local reference (`#/$defs/name`); undefined for other references. */
 function findReferenced(root: unknown, ref: string): unknown {
   if (ref !== '#' && !ref.startsWith('#/')) return undefined
   let found = root
@@ -72,7 +71,7 @@ function tryDecode(token: string): string {
   }
 }
 
-/** How a keyword that stands in both schemas becomes one; of all others the second one stays. */
+/** Merges keywords that both schemas have; of all others the second one is used. */
 const mergers: Readonly<Record<string, (one: unknown, other: unknown) => unknown>> = {
   required: (one, other) => [...new Set([...listStrings(one), ...listStrings(other)])],
   properties: mergeProperties,

@@ -1,11 +1,11 @@
-/** Writes the mock backend's answers in the chat API's format, whole and as a stream. */
+/** Renders the mock provider's answers, whole and as a stream. */
 import { type AnswerHead, eventEnd, openEvent, renderCompletion, renderUsageEvent } from '../render-answer.ts'
 import type { Answer } from './answer.ts'
 import { splitJson, wordAt } from './words.ts'
 
 const fingerprint = 'fp_parley_mock'
 
-/** Renders an answer as a whole `chat.completion`; `created` is in Unix seconds. Contract: Chat completion (response). */
+/** `created` is in Unix seconds. */
 export function renderWhole(answer: Answer, created: number): string {
   const content = answer.toolCalls.length > 0 ? null : answer.pieces.join('')
   const choices = Array.from({ length: answer.choiceCount }, (_, index) => ({
@@ -23,8 +23,7 @@ export function renderWhole(answer: Answer, created: number): string {
 }
 
 /**
- * Renders an answer as events, one `chat.completion.chunk` each and in order; the closing `[DONE]` is left to the sender.
- * With `hasUsage` the last one carries the usage and no choice. Contract: Streaming chunk. Decision: 12.
+ * The events of an answer without the closing `[DONE]`. With `hasUsage` the last one carries the usage and no choice.
  */
 export function* renderEvents(
   answer: Answer,
@@ -57,7 +56,7 @@ function toHead({ idText, model }: Answer, created: number): AnswerHead {
   return { id: `chatcmpl-${idText}`, created, model, system_fingerprint: fingerprint }
 }
 
-/** The deltas of a choice's tool calls as JSON: a call is named in its first delta only, its arguments follow in pieces. */
+/** The deltas of a choice's tool calls as JSON: the name in a call's first delta, then the arguments in pieces. */
 function listCallDeltas(answer: Answer, choice: number): readonly string[] {
   return renderToolCalls(answer, choice).flatMap(({ id, type, function: called }, index) => {
     const opening = { index, id, type, function: { name: called.name, arguments: '' } }
@@ -74,7 +73,7 @@ function renderToolCalls(answer: Answer, choice: number) {
   }))
 }
 
-/** Log probabilities that only depend on the text; undefined when nobody asked for them or there is no text. */
+/** Log probabilities that depend on the text alone; undefined unless the client asked for them. */
 function renderLogprobs({ alternativeCount, toolCalls }: Answer, pieces: readonly string[]) {
   if (alternativeCount === undefined || toolCalls.length > 0) return undefined
   const content = pieces.map((token) => {

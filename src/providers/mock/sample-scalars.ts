@@ -1,8 +1,8 @@
-/** Makes the strings and numbers the mock backend answers with where a JSON Schema asks for one. */
+/** Strings and numbers that fit a JSON Schema, for the mock provider. */
 import { type JsonObject, toCount } from '../../lib/formats/json.ts'
 import { samplePattern } from './sample-pattern.ts'
 
-/** Which scalar is wanted: the `variant`-th of several different ones, made of the caller's own text when there is some. */
+/** Asks for the `variant`-th of several different scalars, made of the client's own text if there is a hint. */
 export interface ScalarWish {
   readonly variant: number
   readonly hint?: string
@@ -10,7 +10,6 @@ export interface ScalarWish {
 
 const maxTextLength = 100_000
 
-/** One valid text for each format, and where sets of them occur, different ones. */
 const formats: Readonly<Record<string, (variant: number) => string>> = {
   'date-time': (variant) => `2025-01-01T00:00:${toDigits(variant % 60, 2)}Z`,
   date: (variant) => `${2025 + variant}-01-01`,
@@ -24,7 +23,7 @@ const formats: Readonly<Record<string, (variant: number) => string>> = {
   uri: (variant) => `https://example.com/${variant === 0 ? '' : variant + 1}`,
 }
 
-/** A string within these keywords; undefined when there is none, or the hint is not one. */
+/** Undefined when no string fits, or the hint does not. */
 export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish): string | undefined {
   const shortest = toCount(keywords.minLength, 0) ?? 0
   const longest = toCount(keywords.maxLength, 0) ?? Number.POSITIVE_INFINITY
@@ -32,7 +31,7 @@ export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish
   if (shortest > longest || shortest > maxTextLength) return undefined
   if (hint !== undefined) return fits(hint) ? hint : undefined
   const { format, pattern } = keywords
-  // The format goes first: schema libraries write a pattern beside it that its text matches too.
+  // The format comes first: schema libraries add a pattern that its text matches too.
   const isKnown = typeof format === 'string' && Object.hasOwn(formats, format)
   const formatted = isKnown ? formats[format]?.(variant) : undefined
   if (formatted !== undefined && fits(formatted)) return formatted
@@ -42,7 +41,7 @@ export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish
   return word.padEnd(shortest, ' text').slice(0, longest)
 }
 
-/** A number within these keywords; undefined when none is found, or the hint is not one. */
+/** Undefined when no number is found, or the hint does not fit. */
 export function sampleNumber(
   keywords: JsonObject,
   isInteger: boolean,
@@ -90,7 +89,7 @@ function readBounds(keywords: JsonObject, isInteger: boolean): Bounds {
   return { low: Math.max(minimum, above), high: Math.min(maximum, below), step, isWithin }
 }
 
-/** The multiples of a step on both sides of a value, and the next ones outward. */
+/** The multiples of a step around a value. */
 function snap(value: number, step: number): readonly number[] {
   const below = Math.floor(value / step)
   return [below, below + 1, below - 1].map((times) => times * step)

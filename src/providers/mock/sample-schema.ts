@@ -1,10 +1,10 @@
-/** Makes an instance of a JSON Schema, for the mock backend's structured answers and tool arguments. */
+/** Makes an instance of a JSON Schema, for the mock provider's structured answers and tool arguments. */
 import { isJsonObject, type JsonObject, listStrings, toCount } from '../../lib/formats/json.ts'
 import { flattenSchema, type SchemaWalk } from './flatten-schema.ts'
 import { type ScalarWish, sampleNumber, sampleString } from './sample-scalars.ts'
 
 interface Walk extends SchemaWalk {
-  /** Texts the caller gave, by the name of the property they are for. */
+  /** Texts of the client, by the property they are for. */
   readonly hints: ReadonlyMap<string, string>
 }
 
@@ -20,10 +20,9 @@ const maxDepth = 100
 const charactersPerStep = 100
 
 /**
- * Makes a small instance of a schema: what is required, what has a hint, and one item in each array. The same schema gives
- * the same instance. Understood: types, `enum`, `const`, bounds, `format`, simple `pattern`s, `$ref` within the document,
- * `allOf`, `anyOf`, `oneOf`; `not` and conditions are not looked at. Undefined when no instance was found: the schema contradicts itself, or is
- * too large. A hint is used, in the type its property asks for, where it fits.
+ * A small instance: required and hinted properties, and one item in each array. The same schema gives the same instance. Understands
+ * types, `enum`, `const`, bounds, `format`, simple `pattern`s, local `$ref`s, `allOf`, `anyOf` and `oneOf`, and ignores `not` and
+ * conditions. Undefined when the schema contradicts itself or is too large. A hint is used where it fits the property's type.
  */
 export function sampleSchema(schema: unknown, hints: ReadonlyMap<string, string> = new Map()): unknown {
   return sample(schema, { root: schema, hints, stepsLeft: maxSteps }, { refs: [], depth: 0, variant: 0 })
@@ -47,7 +46,7 @@ function sampleKeywords(keywords: JsonObject, walk: Walk, place: Place): unknown
   return pickValue(allowed, place)
 }
 
-/** The values a schema lists with `const` or `enum`; undefined when it lists none. */
+/** The values of `const` or `enum`; undefined without them. */
 function listValues(keywords: JsonObject): readonly unknown[] | undefined {
   const list = Array.isArray(keywords.enum) ? keywords.enum : undefined
   if (!Object.hasOwn(keywords, 'const')) return list
@@ -66,14 +65,14 @@ const samplers: Readonly<Record<string, Sampler>> = {
   null: (_keywords, _walk, place) => pickValue([null], place),
 }
 
-/** The keywords that tell the type of a schema that does not name one. */
+/** The keywords that imply a type. */
 const typeClues: readonly (readonly [type: string, keywords: readonly string[]])[] = [
   ['object', ['properties', 'required', 'additionalProperties', 'minProperties', 'patternProperties']],
   ['array', ['items', 'prefixItems', 'minItems', 'maxItems', 'uniqueItems']],
   ['number', ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']],
 ]
 
-/** The types an instance may have, the best first; a null is the last resort. */
+/** The types an instance may have; null comes last. */
 function listTypes(keywords: JsonObject): readonly string[] {
   if (Object.hasOwn(keywords, 'type')) {
     const named = listStrings(keywords.type)
@@ -92,7 +91,7 @@ function isOfType(value: unknown, type: string): boolean {
   return typeof value === type
 }
 
-/** A string, paid for by its length and its pattern's: long ones take as much work as many short ones. */
+/** Long strings and patterns cost as many steps as several short ones. */
 function sampleText(keywords: JsonObject, walk: Walk, place: Place): unknown {
   const patternLength = typeof keywords.pattern === 'string' ? keywords.pattern.length : 0
   walk.stepsLeft -= Math.ceil(((toCount(keywords.minLength, 0) ?? 0) + patternLength) / charactersPerStep)
@@ -126,7 +125,7 @@ function sampleObject(keywords: JsonObject, walk: Walk, place: Place): unknown {
   return entries.size < fewest ? undefined : Object.fromEntries(entries)
 }
 
-/** The value of a property: of the hint with its name if that fits, else of the schema alone. */
+/** Uses the hint of that name if it fits. */
 function sampleMember(name: string, schema: unknown, walk: Walk, place: Place): unknown {
   const hint = walk.hints.get(name)
   const hinted = hint === undefined ? undefined : sample(schema, walk, { ...place, hint })

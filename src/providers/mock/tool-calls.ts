@@ -1,9 +1,9 @@
-/** Decides which tools the mock backend calls, and with which arguments. */
+/** Decides which tools the mock provider calls, and with which arguments. */
 import { isJsonObject, type JsonObject, listObjects } from '../../lib/formats/json.ts'
 import type { Directives, ToolCall } from './directives.ts'
 import { sampleSchema } from './sample-schema.ts'
 
-/** What a request's `tool_choice` comes to, whichever of its forms it is in. */
+/** A request's `tool_choice`, whichever form it has. */
 interface ToolChoice {
   readonly mode: 'none' | 'auto' | 'required'
   /** The only tools that may be called; undefined for all. */
@@ -11,9 +11,8 @@ interface ToolChoice {
 }
 
 /**
- * Lists the calls to answer with, empty for a text answer: those its directives name; else the offered tools whose names
- * stand in the text; else, when a call is required, the first offered tool. Never any after a tool result or with
- * `tool_choice` `none`, one at most without parallel calls. Decision: 7 (Mock backend).
+ * The calls of an answer, none for a text answer: those of directives, else the offered tools that the text names, else the first
+ * offered tool if a call is required. None after a tool result or with `tool_choice` `none`; at most one without parallel calls.
  */
 export function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
   const choice = parseToolChoice(body.tool_choice)
@@ -56,7 +55,7 @@ function callOffered(
   return names.map((name) => ({ name, argumentsText: makeArguments(offered.get(name)?.parameters, hints) }))
 }
 
-/** Where a tool's name stands in a text as a word of its own; -1 for nowhere. */
+/** The index of a tool's name as a whole word; -1 if absent. */
 function findName(text: string, name: string): number {
   const isNamePart = (character: string | undefined) => character !== undefined && /[\w-]/.test(character)
   let at = text.indexOf(name)
@@ -66,7 +65,7 @@ function findName(text: string, name: string): number {
   return at
 }
 
-/** The `key=value` words of a text; a value with spaces stands in quotes, punctuation after a value is not part of it. */
+/** The `key=value` words of a text; values with spaces are quoted, and punctuation after a value is not part of it. */
 function parseHints(text: string): ReadonlyMap<string, string> {
   const words = text.matchAll(/(?<![\p{L}\p{N}_.-])([\p{L}_][\p{L}\p{N}_.-]{0,63})=("[^"]*"|'[^']*'|\S+)/gu)
   const hints = new Map<string, string>()

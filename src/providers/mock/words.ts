@@ -1,4 +1,4 @@
-/** How the mock backend cuts text into the pieces it streams and counts. */
+/** Cuts text into the pieces that the mock provider streams and counts. */
 
 const vocabulary = 'lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor'.split(' ')
 
@@ -12,17 +12,16 @@ export function splitJson(text: string): readonly string[] {
   return text.match(/[^\s,:{[]+[\s,:{[]*|[\s,:{[]+/g) ?? []
 }
 
-/** Counts the words of a text. */
 export function countWords(text: string): number {
   return text.match(/\S+/g)?.length ?? 0
 }
 
-/** The word that is always at this place of a generated text. */
+/** The word at an index of every generated text. */
 export function wordAt(place: number): string {
   return vocabulary[place % vocabulary.length] ?? ''
 }
 
-/** A text of exactly so many words, the same every time. */
+/** A text of N words, the same every time. */
 export function makeWords(count: number): string {
   return Array.from({ length: count }, (_, place) => wordAt(place)).join(' ')
 }

@@ -1,4 +1,4 @@
-/** Speaks MCP with one server: the only file that loads the protocol's library, which takes a third of a second. */
+/** Speaks MCP with one server. Loaded on demand: the MCP library takes a third of a second to load. */
 
 import { setTimeout as wait } from 'node:timers/promises'
 import {
@@ -16,22 +16,20 @@ import type { McpServerConfig } from '../../config/config.ts'
 import type { JsonSchema } from '../../lib/formats/json-schema.ts'
 import type { ToolAnswer } from '../tools.ts'
 import { createMcpHttp, isForgotten } from './http.ts'
-import { CONNECT_MS, describeMessageTrouble, GRACE_MS, renderResult } from './messages.ts'
+import { CONNECT_MS, GRACE_MS, messageErrorFields, renderResult } from './messages.ts'
 import { StdioTransport } from './stdio.ts'
 import type { Watchdog } from './watchdog.ts'
 
-/** A tool as its server describes it. */
 export interface McpTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema
 }
 
-/** A server that has been spoken with. */
 export interface McpConnection {
   readonly tools: readonly McpTool[]
   /**
-   * Calls a tool; `forgotten` when the server did not even look at it, because it has been started anew.
+   * Calls a tool; `forgotten` when the server has lost the session and did not run it.
    * @throws Error when there is no answer, and the signal's reason.
    */
   call(
@@ -39,7 +37,7 @@ export interface McpConnection {
     args: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<ToolAnswer | 'forgotten'>
-  /** Lets calls under way come to their end first. */
+  /** Waits for active calls first. */
   close(): Promise<void>
 }
 
@@ -47,10 +45,9 @@ export interface ConnectOptions {
   readonly log: Logger
   readonly watchdog: Watchdog
   readonly signal: AbortSignal
-  /** The longest a call may take. */
   readonly callMs: number
   readonly onTools: (tools: readonly McpTool[]) => void
-  /** The connection is of no use any more. */
+  /** The connection can no longer be used. */
   readonly onLost: () => void
 }
 
@@ -63,16 +60,16 @@ export async function connect(config: McpServerConfig, options: ConnectOptions):
       listChanged: {
         tools: { onChanged: (_error, tools) => void (tools && onTools(tools.map(toMcpTool))) },
       },
-      // Programs are asked in the older revision, which all of them speak: some end at a question they do not know.
+      // All programs speak the older revision, and some exit on a request they do not know.
       versionNegotiation: { mode: config.kind === 'http' ? 'auto' : 'legacy' },
       inputRequired: { autoFulfill: false },
       jsonSchemaValidator: { getValidator: acceptAll },
     },
   )
-  client.onerror = (error) => log.debug(describeMessageTrouble(error), 'an MCP connection has trouble')
+  client.onerror = (error) => log.debug(messageErrorFields(error), 'an MCP connection has trouble')
   client.onclose = onLost
   const link = createLink(config, options)
-  const underWay = new Set<Promise<unknown>>()
+  const active = new Set<Promise<unknown>>()
   try {
     await client.connect(link.transport, { signal, timeout: CONNECT_MS })
     const { tools } = await client.listTools(undefined, { signal, timeout: CONNECT_MS })
@@ -83,15 +80,15 @@ export async function connect(config: McpServerConfig, options: ConnectOptions):
         const calling = link.call(() =>
           client.callTool(request, { signal: callSignal, timeout: callMs + GRACE_MS }),
         )
-        underWay.add(calling)
+        active.add(calling)
         return calling
-          .finally(() => underWay.delete(calling))
+          .finally(() => active.delete(calling))
           .then(renderResult, (error) => toAnswerOrThrow(error, link))
       },
       async close() {
         client.onclose = undefined
-        await Promise.allSettled(underWay)
-        await link.leave()
+        await Promise.allSettled(active)
+        await link.endSession()
         await client.close()
         await link.close()
       },
@@ -104,13 +101,12 @@ export async function connect(config: McpServerConfig, options: ConnectOptions):
   }
 }
 
-/** How messages reach a server. */
 interface Link {
   readonly transport: Transport
-  /** Makes a call that fails as soon as its answer cannot come any more. */
+  /** Makes a call that fails as soon as its answer can no longer arrive. */
   call<T>(start: () => Promise<T>): Promise<T>
-  /** Says goodbye, where that is a message. */
-  leave(): Promise<void>
+  /** Ends the session where that takes a message. */
+  endSession(): Promise<void>
   close(): Promise<void>
 }
 
@@ -119,7 +115,7 @@ function createLink(config: McpServerConfig, options: ConnectOptions): Link {
   return {
     transport: new StdioTransport(config, options.watchdog, options.log),
     call: (start) => start(),
-    leave: async () => {},
+    endSession: async () => {},
     close: async () => {},
   }
 }
@@ -136,13 +132,13 @@ function createHttpLink(
   return {
     transport,
     call: http.call,
-    leave: () =>
+    endSession: () =>
       Promise.race([transport.terminateSession(), wait(GRACE_MS, undefined, { ref: false })]).catch(() => {}),
     close: () => http.close(),
   }
 }
 
-/** Results are told to a model, which can judge them; the schemas of somebody else's server are not run for that. */
+/** Results are not validated: the model can judge them, and the schema is another server's. */
 function acceptAll<T>(): JsonSchemaValidator<T> {
   return (input) => ({ valid: true, data: input as T, errorMessage: undefined })
 }
@@ -151,7 +147,7 @@ function toMcpTool({ name, title, description, inputSchema }: Tool): McpTool {
   return { name, description: description ?? title, inputSchema }
 }
 
-/** What a server says about a call is for the model; that it says nothing is not. */
+/** The model may read what a server says about a call. */
 function toAnswerOrThrow(error: unknown, { transport }: Link): ToolAnswer | 'forgotten' {
   if (error instanceof ProtocolError) return { problem: error.message }
   if (!(error instanceof SdkHttpError)) throw error

@@ -1,51 +1,54 @@
-/** The way to MCP servers over HTTP: one pool of connections each, with limits on what comes back. */
+/** `fetch` for an MCP server: its own connections, guarded addresses, time-outs, and a limit on each message. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent, fetch, type RequestInit as UndiciRequestInit } from 'undici'
 import { createGuardedConnector } from '../../lib/net.ts'
-import { MOST_MESSAGE_BYTES } from './messages.ts'
+import { MAX_MESSAGE_BYTES } from './messages.ts'
 
 const CONNECT_SOCKET_MS = 5_000
 /** Beyond the time of the call that a request is for. */
 const SPARE_MS = 60_000
 
-/** `fetch` for one MCP server. */
 export interface McpHttp {
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
-  /** Makes a call whose promise rejects also when its answer breaks off: the library would wait on. */
+  /** Makes a call that also rejects when its answer breaks off: the library would wait for ever. */
   call<T>(start: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
-/**
- * A way to one server. `onLost` is told when no connection can be made, when the server knows nothing of the session any more, and
- * when its news have stopped coming. Protocol: MCP, Streamable HTTP (Session Management).
- */
+/** Calls `onLost` when no connection can be made, when the server has lost the session, and when its notifications have stopped. */
 export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
   const agent = new Agent({
     connect: createGuardedConnector(CONNECT_SOCKET_MS),
     maxHeaderSize: 16_384,
-    // Servers may be silent for as long as there is no news.
+    // A stream of notifications may be silent for any time.
     bodyTimeout: 0,
   })
   const calls = new AsyncLocalStorage<(error: unknown) => void>()
 
-  let hasNews = false
+  let hasNotifications = false
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const failCall = calls.getStore()
     const headers = new Headers(init.headers)
-    // The older revision asks for news with a GET, which a server need not know, and takes it up again once.
-    const isOldNews = init.method === 'GET'
+    // The older revision listens with a GET, which a server may reject, and resumes it once.
+    const isOldListener = init.method === 'GET'
     const request = toUndici(init, failCall === undefined ? undefined : callMs + SPARE_MS)
     const response = await fetch(url, { ...request, dispatcher: agent }).catch((error) => {
-      if (unreachable.has(error.cause?.code) || (isOldNews && hasNews)) onLost()
+      if (unreachable.has(error.cause?.code) || (isOldListener && hasNotifications)) onLost()
       throw error
     })
-    if (isOldNews ? hasNews && !response.ok : isForgotten(response.status) && headers.has('mcp-session-id'))
+    if (
+      isOldListener
+        ? hasNotifications && !response.ok
+        : isForgotten(response.status) && headers.has('mcp-session-id')
+    )
       onLost()
-    hasNews ||= isOldNews && response.ok
-    const isNews = headers.get('mcp-method') === 'subscriptions/listen'
-    return withLimits(response, { onBroken: (error) => failCall?.(error), onEnd: () => isNews && onLost() })
+    hasNotifications ||= isOldListener && response.ok
+    const isListener = headers.get('mcp-method') === 'subscriptions/listen'
+    return withLimits(response, {
+      onBroken: (error) => failCall?.(error),
+      onEnd: () => isListener && onLost(),
+    })
   }
 
   return {
@@ -66,29 +69,26 @@ const unreachable = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** The specification says 404; servers made after its library's examples say 400. */
+/** The specification says 404; servers made from its examples answer 400. */
 export function isForgotten(status: number | undefined): boolean {
   return status === 404 || status === 400
 }
 
-/** The same request, which ends after so long. */
-function toUndici(init: RequestInit, mostMs: number | undefined): UndiciRequestInit {
+function toUndici(init: RequestInit, timeoutMs: number | undefined): UndiciRequestInit {
   const signals = init.signal ? [init.signal] : []
-  if (mostMs !== undefined) signals.push(AbortSignal.timeout(mostMs))
-  // Both describe the same standard, each with its own classes.
+  if (timeoutMs !== undefined) signals.push(AbortSignal.timeout(timeoutMs))
+  // Node's types and undici's describe the same standard with different classes.
   return { ...init, signal: AbortSignal.any(signals) } as UndiciRequestInit
 }
 
 type UndiciResponse = Awaited<ReturnType<typeof fetch>>
 
 interface BodyEvents {
-  /** It breaks off, or a message in it is too long. */
+  /** The body breaks off, or a message in it is too long. */
   readonly onBroken: (error: unknown) => void
-  /** However it ends. */
   readonly onEnd: () => void
 }
 
-/** The response with a body that fails once a message in it is too long. */
 function withLimits(response: UndiciResponse, events: BodyEvents): Response {
   const { status, statusText, body } = response
   const headers = [...response.headers]
@@ -117,7 +117,7 @@ async function* limit(
   const size = new MessageSize(isEvents)
   try {
     for await (const chunk of body) {
-      if (size.add(chunk) > MOST_MESSAGE_BYTES) throw new Error('a message is larger than 4 MiB')
+      if (size.add(chunk) > MAX_MESSAGE_BYTES) throw new Error('a message is larger than 4 MiB')
       yield chunk
     }
   } catch (error) {
@@ -128,7 +128,7 @@ async function* limit(
   }
 }
 
-/** Counts the bytes of the message that is arriving: a whole body, or what came since the last empty line. */
+/** Counts the bytes of the current message: the whole body, or the bytes since the last empty line of an event stream. */
 class MessageSize {
   private readonly isEvents: boolean
   private sizeBytes = 0
@@ -138,7 +138,6 @@ class MessageSize {
     this.isEvents = isEvents
   }
 
-  /** The size so far. */
   add(chunk: Uint8Array): number {
     this.sizeBytes += chunk.length
     if (!this.isEvents) return this.sizeBytes

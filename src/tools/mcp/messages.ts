@@ -1,8 +1,8 @@
-/** Makes text of what MCP tools answer. */
+/** Text of MCP results and errors, and the limits of a connection. */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client'
 import type { ToolAnswer } from '../tools.ts'
 
-/** The text of a result; what is no text is named, and data stands where there is nothing else. Protocol: MCP (Tool Result). */
+/** The text of a result; other content is named, and structured content is used where there is nothing else. */
 export function renderResult({ content, structuredContent, isError }: CallToolResult): ToolAnswer {
   const parts = content.map(renderPart)
   const text =
@@ -27,28 +27,27 @@ function renderPart(part: ContentBlock): string {
 }
 
 /** One message: far more than a model reads, enough for an image among the text. */
-export const MOST_MESSAGE_BYTES = 4 * 1024 * 1024
+export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 
-/** For starting a program and shaking hands with it; package runners download what they run first. */
+/** Long enough for package runners, which download a program before they start it. */
 export const CONNECT_MS = 60_000
 
-/** For saying goodbye. */
 export const GRACE_MS = 1_000
 
-const LONGEST = 200
+const MAX_LENGTH = 200
 
-/** An error of a connection; a server may have its say in it, but not at length. */
-export function describeTrouble(error: unknown): object {
+/** Log fields of a connection error; a server's own text is cut. */
+export function connectionErrorFields(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const { name, message, cause } = error
-  return { error: name, code: codeOf(error) ?? codeOf(cause), problem: message.slice(0, LONGEST) }
+  return { error: name, code: codeOf(error) ?? codeOf(cause), problem: message.slice(0, MAX_LENGTH) }
 }
 
-/** An error of a message: the library's sentences quote it after a colon, and parsers before. */
-export function describeMessageTrouble(error: unknown): object {
+/** Log fields of a message error without the message itself, which the library quotes after a colon and parsers before it. */
+export function messageErrorFields(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const [problem = ''] = error.message.split(':', 1)
-  return { ...describeTrouble(error), problem: /^[\w '/-]+$/.test(problem) ? problem : undefined }
+  return { ...connectionErrorFields(error), problem: /^[\w '/-]+$/.test(problem) ? problem : undefined }
 }
 
 function codeOf(error: unknown): unknown {

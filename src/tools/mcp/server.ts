@@ -1,4 +1,4 @@
-/** One MCP server for as long as the service runs: connected in the background, again and again if need be. */
+/** One MCP server of the service: connects in the background, and reconnects. */
 import type { Logger } from 'pino'
 import type { McpServerConfig } from '../../config/config.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -7,13 +7,12 @@ import { findSchemaFault } from '../../lib/formats/json-schema.ts'
 import type { Random } from '../../lib/ids.ts'
 import { type ToolAnswer, type ToolCallContext, ToolName } from '../tools.ts'
 import type { McpConnection, McpTool } from './client.ts'
-import { describeMessageTrouble, describeTrouble } from './messages.ts'
+import { connectionErrorFields, messageErrorFields } from './messages.ts'
 import type { Watchdog } from './watchdog.ts'
 
-/** Pauses between attempts, from the second on. */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-/** A connection that lasted is made anew at once. */
+/** After a connection that lasted this long, the next attempt follows at once. */
 const LASTED_MS = 10_000
 
 export interface McpServerOptions {
@@ -21,14 +20,13 @@ export interface McpServerOptions {
   readonly random: Random
   readonly log: Logger
   readonly watchdog: Watchdog
-  /** The longest a call of a tool may take. */
   readonly callMs: number
   readonly onTools: () => void
 }
 
 export class McpServer {
   readonly name: string
-  /** As last listed: they stay while the server is away. */
+  /** As last listed; kept while the server is unavailable. */
   tools: readonly McpTool[] = []
   private readonly config: McpServerConfig
   private readonly options: McpServerOptions
@@ -62,13 +60,13 @@ export class McpServer {
     try {
       const answer = await connection.call(name, args, signal)
       if (answer !== 'forgotten') return answer
-      // The connection was given up the moment this was noticed.
+      // The connection was already dropped, so this waits for the next one.
       const again = await (await this.connecting.promise).call(name, args, signal)
       return again === 'forgotten' ? { problem: 'the server of this tool forgets its callers' } : again
     } catch (error) {
       signal.throwIfAborted()
       const where = { tool: name, requestId }
-      this.log.warn({ ...where, ...describeMessageTrouble(error) }, 'an MCP server gave no answer')
+      this.log.warn({ ...where, ...messageErrorFields(error) }, 'an MCP server gave no answer')
       return { problem: 'the server of this tool gave no answer' }
     }
   }
@@ -89,66 +87,66 @@ export class McpServer {
     for (let failures = 0; !signal.aborted; ) {
       const startedAt = clock.monotonic()
       await this.connectOnce().catch((error) => {
-        if (!signal.aborted) this.log.warn(describeTrouble(error), 'an MCP server cannot be used')
+        if (!signal.aborted) this.log.warn(connectionErrorFields(error), 'an MCP server cannot be used')
       })
       failures = clock.monotonic() - startedAt < LASTED_MS ? failures + 1 : 0
       if (failures > 0) await clock.wait(this.pauseMs(failures), signal).catch(() => {})
     }
   }
 
-  /** Connects, and resolves when the connection has come to its end. */
+  /** Connects, and resolves when the connection has ended. */
   private async connectOnce(): Promise<void> {
     const { watchdog, callMs } = this.options
     const { signal } = this.ending
     const lost = Promise.withResolvers<void>()
-    const giveUp = () => {
-      this.forget(connection)
+    const onLost = () => {
+      this.drop(connection)
       lost.resolve()
     }
     let connection: McpConnection | undefined
-    signal.addEventListener('abort', giveUp)
+    signal.addEventListener('abort', onLost)
     try {
       const { connect } = await import('./client.ts')
-      const onTools = (tools: readonly McpTool[]) => this.take(tools)
+      const onTools = (tools: readonly McpTool[]) => this.setTools(tools)
       connection = await connect(this.config, {
         log: this.log,
         watchdog,
         callMs,
         signal,
         onTools,
-        onLost: giveUp,
+        onLost,
       })
-      this.take(connection.tools)
+      this.setTools(connection.tools)
       this.connection = connection
       this.connecting.resolve(connection)
       this.log.info({ tools: this.tools.length }, 'an MCP server is connected')
       await lost.promise
       if (!signal.aborted) this.log.warn('the connection to an MCP server is lost')
     } finally {
-      signal.removeEventListener('abort', giveUp)
-      this.forget(connection)
-      if (connection !== undefined) this.letGo(connection)
+      signal.removeEventListener('abort', onLost)
+      this.drop(connection)
+      if (connection !== undefined) this.closeLater(connection)
     }
   }
 
-  /** Nobody waits for what is still going on there. */
-  private letGo(connection: McpConnection): void {
+  /** Active calls end in the background. */
+  private closeLater(connection: McpConnection): void {
     const closing = connection
       .close()
-      .catch((error) => this.log.debug(describeTrouble(error), 'an MCP connection did not close well'))
+      .catch((error) => this.log.debug(connectionErrorFields(error), 'an MCP connection did not close well'))
       .finally(() => this.closing.delete(closing))
     this.closing.add(closing)
   }
 
-  /** Whoever calls from now on waits for another connection. */
-  private forget(connection: McpConnection | undefined): void {
+  /** Later calls wait for another connection. */
+  private drop(connection: McpConnection | undefined): void {
     if (connection === undefined || this.connection !== connection) return
     this.connection = undefined
     this.connecting = Promise.withResolvers()
   }
 
-  /** Takes over a list of tools, but for those no model could be shown. */
-  private take(tools: readonly McpTool[]): void {
+  /** Leaves out tools that no model could be shown. */
+  private setTools(tools: readonly McpTool[]): void {
     this.tools = tools.filter((tool) => {
       const problem = findProblem(this.name, tool)
       if (problem !== undefined) this.log.warn({ tool: tool.name }, `a tool is left out: ${problem}`)
@@ -170,7 +168,7 @@ function findProblem(server: string, { name, inputSchema }: McpTool): string | u
   return fault === undefined ? undefined : `${renderPath(['inputSchema', ...fault.path])} ${fault.problem}`
 }
 
-/** The name a tool always has: its server's, two underscores, its own; what may not stand in a name is an underscore. */
+/** The name a tool always has: its server's, two underscores, its own with underscores for other characters. */
 export function toLongName(server: string, tool: string): string {
   return `${server}__${tool.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`
 }

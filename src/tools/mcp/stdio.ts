@@ -1,4 +1,4 @@
-/** An MCP server that is a program of the operator's: started by us, spoken to over its pipes, ended with us. */
+/** An MCP server that runs as a child process, and ends with the service. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -10,16 +10,16 @@ import {
 } from '@modelcontextprotocol/client'
 import type { Logger } from 'pino'
 import type { McpServerConfig } from '../../config/config.ts'
-import { GRACE_MS, MOST_MESSAGE_BYTES } from './messages.ts'
+import { GRACE_MS, MAX_MESSAGE_BYTES } from './messages.ts'
 import type { Watchdog } from './watchdog.ts'
 
 type StdioConfig = Extract<McpServerConfig, { kind: 'stdio' }>
 
-const LONGEST_LOGGED = 2_000
+const MAX_LOGGED = 2_000
 
 /**
- * The library's own transport hands on more of the environment than the operator names, and knows of no children a program may
- * have: here the program leads a process group, which ends as a whole.
+ * Used instead of the library's transport, which passes on more of the environment than the operator names and ends only the program
+ * itself: here the program leads a process group, which ends as a whole.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void
@@ -28,7 +28,7 @@ export class StdioTransport implements Transport {
   private readonly config: StdioConfig
   private readonly watchdog: Watchdog
   private readonly log: Logger
-  private readonly buffer = new ReadBuffer({ maxBufferSize: MOST_MESSAGE_BYTES })
+  private readonly buffer = new ReadBuffer({ maxBufferSize: MAX_MESSAGE_BYTES })
   private child: ChildProcessWithoutNullStreams | undefined
 
   constructor(config: StdioConfig, watchdog: Watchdog, log: Logger) {
@@ -46,11 +46,11 @@ export class StdioTransport implements Transport {
     child.stdin.on('error', (error) => this.onerror?.(error))
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk))
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.log.debug({ stderr: text.slice(0, LONGEST_LOGGED).trimEnd() }, 'an MCP server says')
+      this.log.debug({ stderr: text.slice(0, MAX_LOGGED).trimEnd() }, 'an MCP server says')
     })
     child.once('exit', () => {
       this.signal('SIGKILL')
-      if (child.pid !== undefined) this.watchdog.forget(child.pid)
+      if (child.pid !== undefined) this.watchdog.release(child.pid)
     })
     child.once('close', () => this.onclose?.())
     await once(child, 'spawn')
@@ -64,7 +64,7 @@ export class StdioTransport implements Transport {
       await Promise.race([once(stdin, 'drain'), once(stdin, 'close')])
   }
 
-  /** Closes its input, which asks it to end; what does not is told to, and then ended. Protocol: MCP, stdio (Shutdown). */
+  /** Closes the input, which asks the program to exit, then sends SIGTERM and SIGKILL. */
   async close(): Promise<void> {
     const { child } = this
     if (child === undefined || child.pid === undefined) return
@@ -80,14 +80,14 @@ export class StdioTransport implements Transport {
     try {
       this.buffer.append(chunk)
     } catch (error) {
-      // What follows a message that is too long cannot be told apart from its rest.
+      // The end of a message that is too long cannot be found.
       this.onerror?.(error as Error)
       this.signal('SIGKILL')
     }
     for (let message = this.next(); message !== undefined; message = this.next()) this.onmessage?.(message)
   }
 
-  /** The next message that is one. */
+  /** The next valid message. */
   private next(): JSONRPCMessage | undefined {
     for (;;) {
       try {
@@ -98,7 +98,7 @@ export class StdioTransport implements Transport {
     }
   }
 
-  /** To the program and all it has started. */
+  /** Signals the program and its children. */
   private signal(signal: NodeJS.Signals): void {
     const { child } = this
     if (child?.pid === undefined) return
@@ -106,7 +106,7 @@ export class StdioTransport implements Transport {
       if (process.platform === 'win32') child.kill(signal)
       else process.kill(-child.pid, signal)
     } catch {
-      // They have all ended.
+      // All of them have exited.
     }
   }
 

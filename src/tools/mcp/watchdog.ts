@@ -1,10 +1,10 @@
-/** Ends the programs we started when we come to an end without a chance to do it ourselves. */
+/** Ends the programs of MCP servers when the service is killed. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 
 /**
- * Reads `+ GROUP` and `- GROUP` until its input ends, which is when we are gone, however we went; then it ends the groups that are
- * left. Many MCP servers do not notice that nobody speaks to them any more.
+ * Reads `+ GROUP` and `- GROUP` until its input ends, which is when the service has exited, then kills the groups that are left. Many
+ * MCP servers do not notice that their client is gone.
  */
 const SCRIPT = `
 groups=
@@ -17,31 +17,30 @@ done
 for each in $groups; do kill -s KILL -- "-$each"; done
 `
 
-/** A process of its own, there from the first program on. */
+/** A separate process, started with the first program. */
 export class Watchdog {
   private child: ChildProcessByStdio<Writable, null, null> | undefined
 
-  /** Ends the process group with us. */
   watch(group: number): void {
     this.child ??= startWatching()
-    this.tell(`+ ${group}`)
+    this.send(`+ ${group}`)
   }
 
   /** The process group has ended. */
-  forget(group: number): void {
-    this.tell(`- ${group}`)
+  release(group: number): void {
+    this.send(`- ${group}`)
   }
 
   close(): void {
     this.child?.stdin.end()
   }
 
-  private tell(line: string): void {
+  private send(line: string): void {
     if (this.child?.stdin.writable) this.child.stdin.write(`${line}\n`)
   }
 }
 
-/** In a session of its own: what is sent to us from a terminal must not end it first. */
+/** In its own session, so that a terminal's signals do not end it first. */
 function startWatching(): ChildProcessByStdio<Writable, null, null> {
   const child = spawn('/bin/sh', ['-c', SCRIPT], {
     cwd: '/',
@@ -49,7 +48,7 @@ function startWatching(): ChildProcessByStdio<Writable, null, null> {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  // Without it the programs still end with us wherever we are told to stop.
+  // Without it the programs still end when the service stops in order.
   child.on('error', () => {})
   child.stdin.on('error', () => {})
   child.unref()

@@ -1,36 +1,140 @@
-/** One HTTP call in flight: what undici reports of it becomes a JSON body, a stream of events, or a failure. */
-import type { Dispatcher } from 'undici'
+/** The HTTP client of a provider: calls to one origin, whose answers become a JSON body, a stream of events, or a failure. */
+import type { LookupFunction } from 'node:net'
+import { type Dispatcher, Pool } from 'undici'
 import { countPassed } from '../lib/external-memory.ts'
+import { createGuardedConnector } from '../lib/net.ts'
 import { BackendFailure } from './provider.ts'
+
+/** Time-outs of the steps of a call. undici checks them about twice a second, so they fire up to a second late. */
+export interface HttpTimings {
+  readonly connectMs: number
+  /** From the request being written to the head of the response. */
+  readonly firstByteMs: number
+  /** Between two reads of the body; stands still while the reader is slow. */
+  readonly idleMs: number
+}
+
+interface HttpClientOptions {
+  readonly origin: string
+  /** A Bearer token, sent to `origin` and nowhere else. */
+  readonly apiKey?: string | undefined
+  readonly timings: HttpTimings
+  /** Resolves the origin's host name; the system's resolver when absent. */
+  readonly lookup?: LookupFunction | undefined
+  readonly toFailure: ToFailure
+}
+
+/** One call. It carries no header but the client's own and those of a trace. */
+export interface HttpCall {
+  /** Path and query, starting with `/`. */
+  readonly path: string
+  /** With a JSON text the call is a POST, else a GET. */
+  readonly body?: string
+  readonly signal: AbortSignal
+  readonly trace?: Readonly<Record<string, string>> | undefined
+}
+
+const MAX_HEAD_BYTES = 16_384
+
+/** Below the 5 s after which uvicorn (vLLM, LiteLLM) closes an idle connection without announcing it. */
+const IDLE_CONNECTION_MS = 4_000
+
+/** Calls one origin. Redirects are not followed: a 3xx is a rejection. */
+export class HttpClient {
+  private readonly pool: Pool
+  private readonly toFailure: ToFailure
+  private readonly getHeaders: string[]
+  private readonly postHeaders: string[]
+
+  constructor({ origin, apiKey, timings, lookup, toFailure }: HttpClientOptions) {
+    this.toFailure = toFailure
+    this.pool = new Pool(origin, {
+      connect: createGuardedConnector(timings.connectMs, lookup),
+      connections: null,
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: IDLE_CONNECTION_MS,
+      maxHeaderSize: MAX_HEAD_BYTES,
+      headersTimeout: timings.firstByteMs,
+      bodyTimeout: timings.idleMs,
+    })
+    // Without accept-encoding any coding would be welcome (RFC 9110, 12.5.3), and nothing here decodes one.
+    this.getHeaders = ['accept', 'application/json', 'accept-encoding', 'identity', 'user-agent', 'parley']
+    if (apiKey !== undefined) this.getHeaders.push('authorization', `Bearer ${apiKey}`)
+    this.postHeaders = ['content-type', 'application/json', ...this.getHeaders]
+  }
+
+  /**
+   * The body of a 2xx whose type is JSON.
+   * @throws BackendFailure; the signal's reason once the signal is aborted
+   */
+  readJson(call: HttpCall, maxBytes: number): Promise<Buffer> {
+    return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes, (reads) => reads.take()))
+  }
+
+  /** The same in the pieces it came in: joining large ones costs more than everything else done with them. */
+  readJsonPieces(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
+    return this.send(
+      call,
+      new JsonHandler(call.signal, this.toFailure, maxBytes, (reads) => reads.takePieces()),
+    )
+  }
+
+  /**
+   * The body of a 2xx whose type is server-sent events, as soon as its head is in. Callers must wait for one `next` before another.
+   * @throws BackendFailure before and during the iteration; the signal's reason once the signal is aborted
+   */
+  readEvents(call: HttpCall): Promise<AsyncIterator<Buffer, void, void>> {
+    return this.send(call, new EventHandler(call.signal, this.toFailure))
+  }
+
+  /** Ends the calls in flight and closes the sockets. */
+  close(): Promise<void> {
+    return this.pool.destroy()
+  }
+
+  private send<Answer>(call: HttpCall, handler: ResponseHandler<Answer>): Promise<Answer> {
+    const { path, body, signal, trace } = call
+    if (signal.aborted) return Promise.reject(signal.reason)
+    const { getHeaders, postHeaders } = this
+    const answer = handler.begin()
+    const headers = trace === undefined ? postHeaders : [...postHeaders, ...Object.entries(trace).flat()]
+    this.pool.dispatch(
+      body === undefined
+        ? { path, method: 'GET', headers: getHeaders }
+        : { path, method: 'POST', headers, body },
+      handler,
+    )
+    return answer
+  }
+}
 
 type Header = string | string[] | undefined
 
-/** The head of an answer. */
 interface Head {
   readonly status: number
   readonly headers: Readonly<Record<string, Header>>
 }
 
-/** An answer whose status is not 2xx. */
-export interface Refusal extends Head {
+/** A response outside 2xx. */
+export interface Rejection extends Head {
   /** Cut off at 64 KiB. */
   readonly body: Buffer
 }
 
-/** Says what a refusal means. */
-export type ToFailure = (refusal: Refusal) => BackendFailure
+type ToFailure = (rejection: Rejection) => BackendFailure
 
-const maxRefusalBytes = 65_536
-/** Bytes read ahead of a slow reader before the socket is paused. */
-const readAheadBytes = 65_536
-/** Reads that are smaller on average are joined. */
+const MAX_REJECTION_BYTES = 65_536
+/** Bytes read ahead of a slow reader before the socket pauses. */
+const READ_AHEAD_BYTES = 65_536
+/** Reads below this average are joined. */
 const LEAST_PIECE_BYTES = 4_096
 
-/** What undici is told when we end a call; nobody sees it, so it needs no stack of its own. */
+/** Aborts a call in undici; no caller sees it, so one stack serves all. */
 const callIsOver = new Error('The call is over.')
 
-/** One call in flight: settles its answer once, and after its end ignores whatever undici still reports. */
-export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
+/** One call in flight: settles its answer once, and ignores what undici reports after that. */
+abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   protected readonly answer = Promise.withResolvers<Answer>()
   protected readonly reads = new Reads()
   protected readonly signal: AbortSignal
@@ -38,33 +142,30 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
   protected isOver = false
   private readonly toFailure: ToFailure
   private readonly onAbort = () => this.abort(this.signal.reason)
-  private refused: Head | undefined
+  private rejected: Head | undefined
 
   constructor(signal: AbortSignal, toFailure: ToFailure) {
     this.signal = signal
     this.toFailure = toFailure
   }
 
-  /** The type a 2xx must have. */
   protected abstract readonly mediaType: string
-  /** The head is in, and it is the one hoped for. */
   protected abstract onAccepted(): void
   protected abstract onRead(read: Buffer): void
   protected abstract onEnd(): void
 
-  /** Tells the caller; called once, and not after `onEnd`. */
+  /** Called once, and not after `onEnd`. */
   protected onFailed(reason: unknown): void {
-    // Does nothing once the answer is settled, as that of a stream is when its head is in.
+    // No effect on a stream whose head is in: its answer is settled.
     this.answer.reject(reason)
   }
 
-  /** Comes before the dispatch. */
   begin(): Promise<Answer> {
     this.signal.addEventListener('abort', this.onAbort)
     return this.answer.promise
   }
 
-  /** No more is wanted of this call; returns false if it was over already. */
+  /** False if the call was over already. */
   protected end(): boolean {
     if (this.isOver) return false
     this.isOver = true
@@ -72,7 +173,6 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
     return true
   }
 
-  /** Ends the call with a failure and cuts off what is still on the wire. */
   protected abort(reason: unknown): void {
     if (!this.end()) return
     this.onFailed(reason)
@@ -81,7 +181,7 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller
-    // Aborted while the connection was being made: undici drops the request before it writes a byte of it.
+    // Aborted while connecting: undici drops the request before it writes a byte of it.
     if (this.isOver) controller.abort(callIsOver)
   }
 
@@ -92,7 +192,7 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 200) return
     if (status >= 300) {
-      this.refused = { status, headers }
+      this.rejected = { status, headers }
     } else if (!isMediaType(headers['content-type'], this.mediaType)) {
       this.abort(new BackendFailure('protocol', `The backend did not answer with ${this.mediaType}.`))
     } else if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
@@ -103,32 +203,31 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, read: Buffer): void {
-    if (this.refused === undefined) {
+    if (this.rejected === undefined) {
       this.onRead(read)
     } else {
       this.reads.add(read)
-      if (this.reads.sizeBytes >= maxRefusalBytes) this.abort(this.toRefusalFailure(this.refused))
+      if (this.reads.sizeBytes >= MAX_REJECTION_BYTES) this.abort(this.toRejection(this.rejected))
     }
   }
 
   onResponseEnd(): void {
-    if (this.refused === undefined) this.onEnd()
-    else this.abort(this.toRefusalFailure(this.refused))
+    if (this.rejected === undefined) this.onEnd()
+    else this.abort(this.toRejection(this.rejected))
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.isOver) return
-    // The status says enough, even where its explanation got lost on the way.
-    this.abort(this.refused === undefined ? toNetworkFailure(error) : this.toRefusalFailure(this.refused))
+    // The status is enough where its explanation was lost.
+    this.abort(this.rejected === undefined ? toNetworkFailure(error) : this.toRejection(this.rejected))
   }
 
-  private toRefusalFailure(head: Head): BackendFailure {
-    return this.toFailure({ ...head, body: this.reads.take().subarray(0, maxRefusalBytes) })
+  private toRejection(head: Head): BackendFailure {
+    return this.toFailure({ ...head, body: this.reads.take().subarray(0, MAX_REJECTION_BYTES) })
   }
 }
 
-/** What was read from the network and not yet taken. */
-export class Reads {
+class Reads {
   private reads: Buffer[] = []
   sizeBytes = 0
 
@@ -137,7 +236,7 @@ export class Reads {
     this.sizeBytes += read.length
   }
 
-  /** All of them at once. A single one is handed on as it came, without a copy. */
+  /** All bytes at once; a single read is not copied. */
   take(): Buffer {
     const [first, ...others] = this.reads
     const taken =
@@ -146,7 +245,7 @@ export class Reads {
     return taken
   }
 
-  /** Each as it came; all of them at once where they are so small that this is less work for whoever takes them. */
+  /** The reads as they came, or joined where they are small. */
   takePieces(): readonly Buffer[] {
     const { reads, sizeBytes } = this
     if (reads.length * LEAST_PIECE_BYTES > sizeBytes) return [this.take()]
@@ -174,22 +273,21 @@ const timeoutCodes = new Set([
   'ETIMEDOUT',
 ])
 
-/** Names what undici or the network reported. */
 function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   const code = typeof cause.code === 'string' ? cause.code : ''
   if (timeoutCodes.has(code)) return new BackendFailure('timeout', 'The backend took too long.', { cause })
-  // A body cut short is a lost connection; undici tells it from nonsense only by llhttp's words.
-  const isNonsense = cause.name === 'HTTPParserError' && !cause.message.includes('Invalid EOF state')
-  if (isNonsense || code === 'UND_ERR_HEADERS_OVERFLOW') {
-    // A parser error carries the bytes it stumbled over, which may be somebody's words.
+  // A body cut short is a lost connection; only llhttp's message tells it from a protocol error.
+  const isProtocolError = cause.name === 'HTTPParserError' && !cause.message.includes('Invalid EOF state')
+  if (isProtocolError || code === 'UND_ERR_HEADERS_OVERFLOW') {
+    // A parser error carries the bytes it failed at, which may be part of an answer.
     const reason = new Error(cause.message)
     return new BackendFailure('protocol', 'The backend does not speak HTTP as it should.', { cause: reason })
   }
   return new BackendFailure('unreachable', 'The connection to the backend failed.', { cause })
 }
 
-/** Reads a JSON body whole, and hands it over as it is taken out of the reads. */
-export class JsonExchange<Answer> extends Exchange<Answer> {
+/** Reads a JSON body to its end. */
+class JsonHandler<Answer> extends ResponseHandler<Answer> {
   protected readonly mediaType = 'application/json'
   private readonly maxBytes: number
   private readonly take: (reads: Reads) => Answer
@@ -217,8 +315,8 @@ export class JsonExchange<Answer> extends Exchange<Answer> {
 type Step = IteratorResult<Buffer, void>
 const noMore: Step = { done: true, value: undefined }
 
-/** Hands over an event stream as it comes, and pauses the socket while its reader is slow. */
-export class EventExchange extends Exchange<AsyncIterator<Buffer, void, void>> {
+/** Passes an event stream on as it arrives, and pauses the socket while its reader is slow. */
+class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
   protected readonly mediaType = 'text/event-stream'
   private failure: { readonly reason: unknown } | undefined
   private waiting: { resolve: (step: Step) => void; reject: (reason: unknown) => void } | undefined
@@ -247,7 +345,7 @@ export class EventExchange extends Exchange<AsyncIterator<Buffer, void, void>> {
 
   protected onRead(read: Buffer): void {
     this.reads.add(read)
-    if (this.reads.sizeBytes >= readAheadBytes) this.controller?.pause()
+    if (this.reads.sizeBytes >= READ_AHEAD_BYTES) this.controller?.pause()
     this.schedule()
   }
 
@@ -263,7 +361,7 @@ export class EventExchange extends Exchange<AsyncIterator<Buffer, void, void>> {
     this.schedule()
   }
 
-  /** undici reports the HTTP chunks of one network read one by one; by the time of the microtask all of them are here. */
+  /** undici reports the HTTP chunks of one network read one by one: by the microtask all of them have arrived. */
   private schedule(): void {
     if (this.isScheduled || this.waiting === undefined) return
     this.isScheduled = true
@@ -275,7 +373,7 @@ export class EventExchange extends Exchange<AsyncIterator<Buffer, void, void>> {
     this.handOver()
   }
 
-  /** Gives a waiting reader what there is: bytes first, then a failure, then the end. */
+  /** A waiting reader gets bytes first, then a failure, then the end. */
   private handOver(): void {
     const { waiting } = this
     if (waiting === undefined) return

@@ -1,0 +1,253 @@
+/** An answer of a model as the turn reads it, and the whole answer: one completion, with defaults for what its provider left out. */
+
+import { unixSeconds } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { toAnswerAttributes } from '../providers/call-span.ts'
+import type { AnswerNames, Usage } from '../providers/chat-api.ts'
+import { BackendFailure, type BackendRequest, type ChatBackend } from '../providers/provider.ts'
+import type { TraceSpan } from '../telemetry/tracing.ts'
+import type { Dependencies } from './dependencies.ts'
+import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
+
+export interface ModelAnswer {
+  /** What the client gets of the answer's beginning; undefined for nothing. */
+  readonly first: Uint8Array | undefined
+  /** What the client gets next while the model is writing; undefined at the end. */
+  next(): Promise<Uint8Array | undefined>
+  /** What the client gets once the turn is over. */
+  finish(loop: ToolLoop, names: AnswerNames | undefined): Iterable<Uint8Array>
+  readonly names: AnswerNames | undefined
+  readonly usage: Usage | undefined
+  /** The text for an estimate of its tokens; undefined where the events sent are counted instead. */
+  readonly text: string | null | undefined
+  callsOf(choice: number): readonly ToolCall[]
+  /** The message for the next request to the model. */
+  message(): SaidMessage
+  fail(thrown: unknown): void
+  /** Frees the provider's connection. Safe to call twice. */
+  close(): Promise<void>
+}
+
+export interface AnswerOptions {
+  /** How many choices the client asked for. */
+  readonly choices: number
+  /** Keeps tool calls and finish reasons from the client: the turn decides about them. */
+  readonly withholdsCalls: boolean
+  /** Names of the answer that an earlier stream of the turn has begun, role included. */
+  readonly continued: AnswerNames | undefined
+  /** Names for an answer without any. */
+  readonly newNames: () => AnswerNames
+  readonly newCallId: () => string
+}
+
+export type Ask = (
+  backend: ChatBackend,
+  request: BackendRequest,
+  span: TraceSpan | undefined,
+  options: AnswerOptions,
+) => Promise<ModelAnswer>
+
+type Fields = Record<string, unknown>
+
+export function newNames(
+  { clock, random }: Pick<Dependencies, 'clock' | 'random'>,
+  model: string,
+): AnswerNames {
+  return { id: newId('chatcmpl-', 24, random), created: unixSeconds(clock), model }
+}
+
+/** Whether an answer, or a chunk of one, has all its names. */
+export function hasNames(answer: Readonly<Fields>): answer is Readonly<Fields> & AnswerNames {
+  const { id, created, model } = answer
+  return typeof id === 'string' && typeof created === 'number' && typeof model === 'string'
+}
+
+/** The usage that clients get where the provider reports none. */
+export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
+
+/** A provider's usage with all its counts. */
+export function toUsage(sent: Readonly<Fields>): Usage {
+  const count = (field: string) => (Number.isSafeInteger(sent[field]) ? (sent[field] as number) : 0)
+  const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
+  const total_tokens = count('total_tokens') || prompt_tokens + completion_tokens
+  return { ...sent, prompt_tokens, completion_tokens, total_tokens }
+}
+
+/** Asks for a whole completion; its own bytes are forwarded where nothing changes. @throws BackendFailure */
+export const askForWhole: Ask = async (backend, request, span, options) => {
+  const answer = new WholeAnswer(await backend.complete({ ...request, trace: span?.headers }), options)
+  span?.set(answer.attributes())
+  span?.end()
+  return answer
+}
+
+class WholeAnswer implements ModelAnswer {
+  readonly names = undefined
+  readonly first = undefined
+  private readonly bytes: Uint8Array
+  private readonly completion: Completion
+  private readonly isNormalized: boolean
+
+  constructor(bytes: Uint8Array, options: AnswerOptions) {
+    this.bytes = bytes
+    const { completion, isNormalized } = readCompletion(bytes, options)
+    this.completion = completion
+    this.isNormalized = isNormalized
+  }
+
+  get usage(): Usage {
+    return this.completion.usage
+  }
+
+  get text(): string | null {
+    return this.message().content
+  }
+
+  attributes() {
+    const { id, model, usage, choices } = this.completion
+    const names = { id: String(id), model: String(model) }
+    return toAnswerAttributes({ names, usage, finishReasons: choices.map((choice) => choice.finish_reason) })
+  }
+
+  message() {
+    return this.completion.choices[0].message
+  }
+
+  callsOf(choice: number): readonly ToolCall[] {
+    return this.completion.choices[choice]?.message.tool_calls ?? []
+  }
+
+  async next() {
+    return undefined
+  }
+
+  *finish(loop: ToolLoop): Generator<Uint8Array> {
+    const isStripped = loop.tools !== undefined && this.stripCalls(loop)
+    if (!this.isNormalized && !isStripped && loop.isFirst) return yield this.bytes
+    if (loop.textBefore !== '') this.message().content = loop.textBefore + (this.text ?? '')
+    yield Buffer.from(JSON.stringify({ ...this.completion, usage: loop.usage }))
+  }
+
+  /** Removes the calls the client must not see; true when there were any. */
+  private stripCalls(loop: ToolLoop): boolean {
+    let isStripped = false
+    for (const choice of this.completion.choices) {
+      const sent = choice.message.tool_calls ?? []
+      const { calls, finish } = loop.endOf(sent, choice.finish_reason)
+      if (calls.length === sent.length) continue
+      isStripped = true
+      if (calls.length > 0) choice.message.tool_calls = [...calls]
+      else delete choice.message.tool_calls
+      choice.finish_reason = finish
+    }
+    return isStripped
+  }
+
+  fail() {}
+  async close() {}
+}
+
+interface Completion extends Fields {
+  readonly choices: [Choice, ...Choice[]]
+  readonly usage: Usage
+}
+
+interface Choice extends Fields {
+  readonly message: Fields & { content: string | null; tool_calls?: ToolCall[] }
+  finish_reason: string
+}
+
+/** @throws BackendFailure `protocol` for an answer that is not a completion. */
+function readCompletion(
+  bytes: Uint8Array,
+  { newNames, newCallId }: AnswerOptions,
+): { completion: Completion; isNormalized: boolean } {
+  const sent = parse(bytes)
+  if (isComplete(sent)) return { completion: sent, isNormalized: false }
+  const defaults = new Defaults()
+  if (!hasNames(sent)) defaults.fill(sent, { ...newNames() })
+  defaults.fill(sent, { object: 'chat.completion', usage: { ...noUsage } })
+  for (const [index, choice] of listFields(sent.choices, 'choices').entries()) {
+    const message = asFields(choice.message, 'message')
+    const calls = listFields(message.tool_calls ?? [], 'tool_calls')
+    defaults.fill(choice, { index, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' })
+    defaults.fill(message, { role: 'assistant', content: null })
+    if (message.tool_calls === null) defaults.set(message, 'tool_calls', undefined)
+    for (const call of calls) normalizeCall(call, defaults, newCallId)
+  }
+  const usage = asFields(sent.usage, 'usage')
+  defaults.fill(usage, toUsage(usage))
+  const completion = sent as Completion
+  if (completion.choices.length === 0) throw new BackendFailure('protocol', 'the answer has no choices')
+  return { completion, isNormalized: defaults.hasChanged }
+}
+
+/** Whether an answer of text alone lacks nothing, as most do: cheaper to see than to normalize. */
+function isComplete(sent: Fields): sent is Completion {
+  const { choices } = sent
+  const usage = sent.usage as Partial<Usage> | null | undefined
+  return (
+    hasNames(sent) &&
+    sent.object === 'chat.completion' &&
+    Number.isInteger(usage?.prompt_tokens) &&
+    Number.isInteger(usage?.completion_tokens) &&
+    Number.isInteger(usage?.total_tokens) &&
+    Array.isArray(choices) &&
+    choices.length > 0 &&
+    choices.every(
+      (choice) =>
+        Number.isInteger(choice?.index) &&
+        typeof choice.finish_reason === 'string' &&
+        choice.message?.role === 'assistant' &&
+        typeof choice.message.content === 'string' &&
+        choice.message.tool_calls === undefined,
+    )
+  )
+}
+
+function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string): void {
+  if (!call.id) defaults.set(call, 'id', newCallId())
+  defaults.fill(call, { type: 'function' })
+  if (call.function === undefined || call.function === null) return
+  const called = asFields(call.function, 'function')
+  const text = argumentsText(called.arguments) || '{}'
+  if (called.arguments !== text) defaults.set(called, 'arguments', text)
+}
+
+/** Changes objects in place, and remembers that it did. */
+class Defaults {
+  hasChanged = false
+
+  /** Sets the fields that have no value. */
+  fill(fields: Fields, values: Readonly<Fields>): void {
+    for (const [name, value] of Object.entries(values)) {
+      const known = fields[name]
+      if ((known === undefined || known === null) && known !== value) this.set(fields, name, value)
+    }
+  }
+
+  set(fields: Fields, name: string, value: unknown): void {
+    fields[name] = value
+    this.hasChanged = true
+  }
+}
+
+function parse(bytes: Uint8Array): Fields {
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8'))
+  } catch (cause) {
+    throw new BackendFailure('protocol', 'the answer is not JSON', { cause })
+  }
+  return asFields(value, 'answer')
+}
+
+function listFields(value: unknown, what: string): Fields[] {
+  if (!Array.isArray(value)) throw new BackendFailure('protocol', `${what} is not a list`)
+  return value.map((item) => asFields(item, what))
+}
+
+function asFields(value: unknown, what: string): Fields {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
+  throw new BackendFailure('protocol', `${what} is not an object`)
+}

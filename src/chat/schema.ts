@@ -1,0 +1,36 @@
+/** Schemas of chat over tRPC: draft runs in the playground and the steps of a turn that they report. */
+import { z } from 'zod'
+import { DefinitionBody } from '../agents/schema.ts'
+import { ChatChunk, ChatRequest } from '../providers/chat-api.ts'
+
+/** What the console's playground asks for; agent keys are public and may not use it. */
+const PlaygroundOptions = z.strictObject({
+  draft: DefinitionBody.optional().meta({ description: 'Answers instead of the saved definition.' }),
+  is_traced: z.boolean().default(false).meta({ description: 'Steps arrive as chunks without choices.' }),
+})
+export type PlaygroundOptions = z.infer<typeof PlaygroundOptions>
+
+export const StreamRequest = ChatRequest.extend({ trial: PlaygroundOptions.optional() })
+export type StreamRequest = z.infer<typeof StreamRequest>
+
+/** A step of a turn that the client does not see otherwise. */
+export const TurnStep = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('answering'),
+    provider: z.string(),
+    model: z.string(),
+    attempts: z.int(),
+    is_fallback: z.boolean(),
+  }),
+  z.strictObject({
+    type: z.literal('tool_call'),
+    call_id: z.string(),
+    name: z.string(),
+    arguments: z.string(),
+  }),
+  z.strictObject({ type: z.literal('tool_result'), call_id: z.string(), content: z.string() }),
+])
+export type TurnStep = z.infer<typeof TurnStep>
+
+const StreamChunk = ChatChunk.extend({ step: TurnStep.optional() })
+export type StreamChunk = z.infer<typeof StreamChunk>

@@ -2,7 +2,7 @@
 
 import { newId } from '../lib/ids.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
-import { addressGroup } from '../operations/authorize.ts'
+import { addressGroup } from '../operations/rate-limit.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { AnswerNames, ChatRequest } from '../providers/chat-api.ts'
@@ -49,14 +49,14 @@ export async function chat(
 
 /** @throws ServiceError `insufficient_quota` */
 function beginBooking(
-  { deps, caller, arrival }: CallContext<Caller, Dependencies>,
+  { deps, caller, metadata }: CallContext<Caller, Dependencies>,
   request: ChatRequest,
   turn: Turn,
 ): Promise<Booking> {
   const named = request.model?.startsWith(AGENT_PREFIX) ? request.model.slice(AGENT_PREFIX.length) : undefined
   return deps.usage.begin({
     operation: 'chat',
-    requestId: arrival.requestId,
+    requestId: metadata.requestId,
     tenantId: caller.tenantId,
     agentId: caller.kind === 'agent' ? caller.agentId : named,
     provider: turn.routes[0].backend.name,
@@ -67,12 +67,12 @@ function beginBooking(
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): the address counts on agent keys only, which are public. */
-function slotOwners({ deps, caller, arrival }: CallContext<Caller, Dependencies>): SlotOwner[] {
+function slotOwners({ deps, caller, metadata }: CallContext<Caller, Dependencies>): SlotOwner[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
   return [
     { key: `agent:${caller.agentId}`, limit: streams.agent },
-    { key: `agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limit: streams.address },
+    { key: `agent:${caller.agentId}:${addressGroup(metadata.clientAddress)}`, limit: streams.address },
   ]
 }
 

@@ -56,7 +56,7 @@ export async function prepareTurn(
   const saved = await findTurnAgent(deps, caller, request.model)
   const agent = trial === undefined ? saved : trial.toAgent(saved)
   const routes = chooseRoutes(deps, agent, request.model)
-  const { span } = context.arrival.watch
+  const { span } = context.metadata.instrumentation
   if (agent === undefined) return { routes, request, tools: undefined, trace: new TurnSpan(span, undefined) }
   const made = toAgentRequest(agent, request, deps.tools)
   const capped = capOutput(made.request, agent.policy.max_output_tokens)
@@ -66,12 +66,12 @@ export async function prepareTurn(
 }
 
 function createRunTool(
-  { deps, caller, arrival }: CallContext<Caller, Dependencies>,
+  { deps, caller, metadata }: CallContext<Caller, Dependencies>,
   agentId: string,
   trace: TurnSpan,
 ): RunTool {
-  const who = { agentId, tenantId: caller.tenantId, requestId: arrival.requestId }
-  const { line } = arrival.watch
+  const who = { agentId, tenantId: caller.tenantId, requestId: metadata.requestId }
+  const { line } = metadata.instrumentation
   return async ({ tool, agentSchema }, call, signal) => {
     const span = trace.beginTool(tool, call.id)
     const argumentsText = call.function?.arguments ?? '{}'

@@ -32,22 +32,30 @@ export interface UploadOptions {
   readonly signal: AbortSignal
 }
 
+/** A received form. */
+export interface ReceivedUpload {
+  /** The fields by name, the file among them. */
+  readonly fields: Record<string, unknown>
+  /** Deletes the file unless it was committed. */
+  discard(): Promise<void>
+}
+
 /**
- * Takes in a form that is acceptable and hands its fields, the file among them, to `use`; a file that was not kept by then is
- * thrown away.
- * @throws ServiceError `invalid_value`, `too_large`, `request_timeout`, `storage_full`, the signal's reason, or what `use` throws.
+ * Receives a form that `assertAcceptable` accepts; the caller discards it after use.
+ * @throws ServiceError `invalid_value`, `too_large`, `request_timeout`, `storage_full`, or the signal's reason.
  */
-export async function receiveUpload<T>(
+export async function receiveUpload(
   request: IncomingMessage,
   options: UploadOptions,
-  use: (fields: Record<string, unknown>) => Promise<T>,
-): Promise<T> {
+): Promise<ReceivedUpload> {
   const parser = await createParser(request, options)
   const { file, entries } = await readParts(request, parser, options)
+  const discard = async () => file?.blob.discard()
   try {
-    return await use(toFields(entries, file === undefined ? [] : [[FILE_PART, file]]))
-  } finally {
-    await file?.blob.discard()
+    return { fields: toFields(entries, file === undefined ? [] : [[FILE_PART, file]]), discard }
+  } catch (failure) {
+    await discard()
+    throw failure
   }
 }
 

@@ -41,7 +41,7 @@ export function choosePortion(
 }
 
 /** "A recipient MUST use the weak comparison function when comparing entity tags for If-None-Match". */
-function matchesTag(header: string, entityTag: string): boolean {
+export function matchesTag(header: string, entityTag: string): boolean {
   const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
   return tags.includes('*') || tags.includes(entityTag)
 }

@@ -54,9 +54,9 @@ export const crossOriginHeaders: readonly string[] = [
   exposedHeaders,
 ]
 
-/** The console's part of `/v1` is for its own origin only. Decision: 3 (CORS). */
+/** Whether pages of any origin may call a path: the whole API except for the console's part, `/v1/manager` and `/trpc`. */
 export function isOpenToOrigins(path: string): boolean {
-  return !/^\/v1\/manager(\/|$)/.test(path)
+  return /^\/(v1(?!\/manager(\/|$))|artifacts|upload|capabilities)(\/|$)/.test(path)
 }
 
 const allowedRequestHeader =
@@ -127,7 +127,7 @@ export function isStillSending({ complete, headers }: IncomingMessage): boolean 
  * Ends an answer that carries `Connection: close`. Closing at once would reset the connection of a client that is still
  * sending, before it has read why; so its body is thrown away for a while first.
  */
-export function endAndLinger(
+export function endAfterBody(
   request: IncomingMessage,
   response: ServerResponse,
   body: readonly Uint8Array[],

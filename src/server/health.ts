@@ -1,8 +1,8 @@
 /** What `/readyz` tells of the service's parts. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { hasParentKey } from '../identity/keys.ts'
-import type { Health } from './app.ts'
 import type { Deps } from './dependencies.ts'
+import type { Health } from './pages.ts'
 
 /** Security: 2.12 (`/readyz`). */
 const READY_WITHIN_MS = 500

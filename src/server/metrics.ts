@@ -1,8 +1,13 @@
-/** Everything a service can tell of what it counts, for whoever scrapes. */
+/** `/metrics`: what it contains, and who may read it. */
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import ipaddr from 'ipaddr.js'
 import { countArtifactWork } from '../artifacts/maintenance.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
+import { rejectCredentials } from '../operations/authorize.ts'
+import type { HttpCall } from '../operations/pipeline.ts'
 import type { StreamSlots } from '../replicas/stream-limiter.ts'
 import { type Looked, lookUp, type Meter, type Reading } from '../telemetry/counters.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -196,4 +201,39 @@ export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots 
       }
     },
   }
+}
+
+/** The headers that proxies add. */
+const forwardingHeader =
+  /^(forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-forwarded-.+)$/
+
+const metricsMessages = {
+  missing:
+    'The metrics are for programs on this machine, and for `Authorization: Bearer <PARLEY_METRICS_TOKEN>`.',
+  invalid: 'This is not the token of the metrics.',
+}
+
+/**
+ * Accepts the operator's token, and programs on this machine that send no token. A wrong token is rejected wherever it comes from.
+ * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`
+ */
+export async function assertMayReadMetrics({ request, context }: HttpCall): Promise<void> {
+  const { metricsToken } = context.deps.config
+  const { bearer } = context.metadata
+  const isAllowed =
+    bearer === undefined
+      ? isFromThisMachine(request)
+      : metricsToken !== undefined && isSame(bearer, metricsToken)
+  if (!isAllowed) await rejectCredentials(context, metricsMessages)
+}
+
+function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
+  const address = socket.remoteAddress ?? ''
+  if (!ipaddr.isValid(address) || ipaddr.process(address).range() !== 'loopback') return false
+  return !Object.keys(headers).some((name) => forwardingHeader.test(name))
+}
+
+/** Compares digests, which have the same length, so that the comparison takes the same time for every token. */
+function isSame(one: string, other: string): boolean {
+  return timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'))
 }

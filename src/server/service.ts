@@ -14,8 +14,8 @@ import type { Reading } from '../telemetry/counters.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { GatherReadings } from '../telemetry/prometheus.ts'
 import { startTending } from '../usage/retention.ts'
-import { loadConsole } from '../web/console-assets.ts'
-import { loadWidget } from '../web/widget-assets.ts'
+import { loadConsole } from '../web/console.ts'
+import { loadWidget } from '../web/widget.ts'
 import { renderApiDocument } from './api.ts'
 import { type AppOptions, createApp } from './app.ts'
 import { createDeps, gatherHooks, type ServiceOptions } from './build.ts'
@@ -128,7 +128,7 @@ async function startService(
   async function stop(): Promise<void> {
     isDraining = true
     const stopped = processing.close()
-    await drain(timings.shutdownMs, app.endStreams)
+    await drain(timings.shutdownMs, app.abortCalls)
     clearInterval(recordUse)
     counting.close()
     await closeSources(deps)

@@ -1,9 +1,8 @@
-/** What administrators may do, over RPC and REST alike. Decision: 10. */
+/** The administrators' operations. */
 import { actorOf } from '../identity/audit.ts'
 import { revokeParentKey } from '../identity/keys.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { listOwnedKeys, listUsersWithKeys, readAllUsage, readAudit, setKeyBudget } from './admin.ts'
-import type { Dependencies } from './admin-dependencies.ts'
 import {
   AdminKeyList,
   AdminListQuery,
@@ -17,11 +16,9 @@ import {
   KeyBudget,
   KeyReference,
   KeyRevoked,
-  renderAuditList,
   renderBudget,
-  renderKeyList,
-  renderUserList,
 } from './admin-schema.ts'
+import type { Dependencies } from './dependencies.ts'
 
 const tag = 'Administration'
 const administrator = { callers: ['parent'], needs: 'administrator' } as const
@@ -37,7 +34,7 @@ export const adminOperations = {
     docs: { tag, summary: 'List the users of the console' },
     input: AdminListQuery,
     output: AdminUserList,
-    run: async ({ context: { deps }, input }) => renderUserList(await listUsersWithKeys(deps, input)),
+    run: ({ context: { deps }, input }) => listUsersWithKeys(deps, input),
   }),
 
   keys: define({
@@ -47,7 +44,7 @@ export const adminOperations = {
     docs: { tag, summary: 'List all parent keys' },
     input: AdminListQuery,
     output: AdminKeyList,
-    run: async ({ context: { deps }, input }) => renderKeyList(await listOwnedKeys(deps, input)),
+    run: ({ context: { deps }, input }) => listOwnedKeys(deps, input),
   }),
 
   usage: define({
@@ -71,7 +68,7 @@ export const adminOperations = {
     docs: { tag, summary: 'List what was done to keys, agents, files, budgets and policies, and by whom' },
     input: AuditListQuery,
     output: AuditList,
-    run: async ({ context: { deps }, input }) => renderAuditList(await readAudit(deps, input)),
+    run: ({ context: { deps }, input }) => readAudit(deps, input),
   }),
 
   revokeKey: define({

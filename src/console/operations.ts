@@ -1,14 +1,12 @@
-/** What callers may do in the console besides what a parent key may, over RPC and REST alike. */
+/** The console's own operations: the caller, their sign-in and their parent keys. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { ParentKeyRotated, renderRotation } from '../identity/key-schema.ts'
 import { createParentKey, revokeParentKey, rotateParentKey } from '../identity/keys.ts'
 import { signIn, signOut } from '../identity/sessions.ts'
-import type { UserDirectory } from '../identity/user-cache.ts'
 import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
+import { assertOwnKey, chooseKey, claimKey, previewClaim, readMe } from './console.ts'
 import type { Dependencies } from './dependencies.ts'
-import { readOverview } from './overview.ts'
-import { assertOwnKey, chooseKey, claimKey, previewClaim } from './parent-keys.ts'
 import {
   ClaimPreview,
   KeyChoice,
@@ -20,7 +18,6 @@ import {
   OwnKeyRevoked,
   OwnKeyRotation,
   renderClaim,
-  renderMe,
   SignedIn,
   SignedOut,
   SignIn,
@@ -30,7 +27,7 @@ const tag = 'Manager'
 const parent = { callers: ['parent'] } as const
 const user = { ...parent, needs: 'user' } as const
 
-const define = operationsOf<Dependencies & { readonly users: UserDirectory }>()
+const define = operationsOf<Dependencies>()
 
 export const managerOperations = {
   me: define({
@@ -40,7 +37,7 @@ export const managerOperations = {
     docs: { tag, summary: 'Read who is calling, and their keys' },
     input: z.object({}),
     output: Me,
-    run: async ({ context: { deps, caller } }) => renderMe(await readOverview(deps, caller)),
+    run: ({ context: { deps, caller } }) => readMe(deps, caller),
   }),
 
   signIn: define({
@@ -88,7 +85,7 @@ export const managerOperations = {
     output: Me,
     run: async ({ context: { deps, caller }, input }) => {
       await chooseKey(deps, userOf(caller).id, input.parent_key_id)
-      return renderMe(await readOverview(deps, { ...caller, tenantId: input.parent_key_id }))
+      return readMe(deps, { ...caller, tenantId: input.parent_key_id })
     },
   }),
 
@@ -137,9 +134,7 @@ export const managerOperations = {
     output: ClaimPreview,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      const claim = await previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key)
-      const { claimed: _, ...preview } = renderClaim(claim)
-      return preview
+      return renderClaim(await previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key))
     },
   }),
 
@@ -161,13 +156,14 @@ export const managerOperations = {
     output: KeyClaimed,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      return renderClaim(await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key))
+      const claim = await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key)
+      return { claimed: true as const, ...renderClaim(claim) }
     },
   }),
 }
 
-/** The user whom an operation needs. */
+/** The user of an operation with `needs`. */
 function userOf({ user }: ParentCaller): ConsoleUser {
-  if (user === undefined) throw new Error('an operation asked for a user without needing one')
+  if (user === undefined) throw new Error('an operation reads the user but its auth policy does not need one')
   return user
 }

@@ -1,8 +1,8 @@
-/** The headers every REST answer carries: security, cross-origin access, the request id; and who the client is. */
+/** The headers that responses share, and how a response ends. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Security: 2.7, as a flat list for `writeHead`. */
+/** A flat list for `writeHead`. */
 export const securityHeaders: readonly string[] = [
   'Content-Security-Policy',
   "default-src 'none'; frame-ancestors 'none'",
@@ -14,12 +14,11 @@ export const securityHeaders: readonly string[] = [
   'Authorization, Origin, Access-Control-Request-Headers',
 ]
 
-/** A flat list as names with their values. */
+/** A flat list of headers as pairs. */
 export function toPairs(flat: readonly string[]): [name: string, value: string][] {
   return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] as string]] : []))
 }
 
-/** Answers about one caller are for that caller alone. */
 export const noStore: readonly string[] = ['Cache-Control', 'no-store']
 
 const exposedHeaders = [
@@ -46,7 +45,7 @@ const exposedHeaders = [
   'openai-processing-ms',
 ].join(', ')
 
-/** Any origin may read the answers: tokens travel in headers, never in cookies. Decision: 3 (CORS). */
+/** Any origin may read the responses, because keys are sent in headers, never in cookies. */
 export const crossOriginHeaders: readonly string[] = [
   'Access-Control-Allow-Origin',
   '*',
@@ -62,10 +61,10 @@ export function isOpenToOrigins(path: string): boolean {
 const allowedRequestHeader =
   /^(authorization|content-type|accept|upload-[a-z-]+|tus-resumable|x-stainless-[a-z-]+|openai-[a-z-]+|if-match|if-none-match|range|prefer|x-http-method-override|x-request-id|idempotency-key)$/
 
-/** The answer to a preflight: the methods, and those of the asked-for headers that are allowed. Decision: 12. */
+/** The response headers of a preflight: the methods, and the requested headers that are allowed. */
 export function preflightHeaders(request: IncomingMessage): string[] {
-  const asked = String(request.headers['access-control-request-headers'] ?? '').toLowerCase()
-  const allowed = asked
+  const requested = String(request.headers['access-control-request-headers'] ?? '').toLowerCase()
+  const allowed = requested
     .split(',')
     .map((name) => name.trim())
     .filter((name) => allowedRequestHeader.test(name))
@@ -79,7 +78,7 @@ export function preflightHeaders(request: IncomingMessage): string[] {
   ]
 }
 
-/** A client that reads nothing for so long is gone. Security: 2.4. */
+/** The timeout of a client that reads nothing. */
 export const STALL_MS = 120_000
 
 /** Above this, copying costs more than what one piece saves. */
@@ -114,8 +113,8 @@ function toLatin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
 }
 
-/** For so long what is still on its way is read and thrown away. */
-const LINGER_MS = 1_000
+/** How long the rest of a request's body is read and discarded. */
+const LINGERING_CLOSE_MS = 1_000
 
 /** Whether a part of the request's body has not arrived yet. */
 export function isStillSending({ complete, headers }: IncomingMessage): boolean {
@@ -124,8 +123,8 @@ export function isStillSending({ complete, headers }: IncomingMessage): boolean 
 }
 
 /**
- * Ends an answer that carries `Connection: close`. Closing at once would reset the connection of a client that is still
- * sending, before it has read why; so its body is thrown away for a while first.
+ * Ends a response that carries `Connection: close` with a lingering close: it discards the rest of the request's body for a while,
+ * because closing at once would reset the connection before the client has read the response.
  */
 export function endAfterBody(
   request: IncomingMessage,
@@ -135,35 +134,35 @@ export function endAfterBody(
   for (const piece of body) response.write(piece)
   const end = () => response.end()
   request.once('end', end).once('close', end).resume()
-  cutOffLater(request)
+  destroyLater(request)
 }
 
-/** Sees to it that a body which is still on its way when its answer is complete does not come for ever. */
+/** Limits how long a client may go on sending a body after its response is complete. */
 export function boundUnreadBody(request: IncomingMessage, response: ServerResponse): void {
   response.once('finish', () => {
-    if (isStillSending(request)) cutOffLater(request)
+    if (isStillSending(request)) destroyLater(request)
   })
 }
 
-function cutOffLater(request: IncomingMessage): void {
-  const timer = setTimeout(() => request.destroy(), LINGER_MS)
+function destroyLater(request: IncomingMessage): void {
+  const timer = setTimeout(() => request.destroy(), LINGERING_CLOSE_MS)
   const stop = () => clearTimeout(timer)
   request.once('end', stop).once('close', stop)
 }
 
-/** One file of a page: what to send, and every header it needs. */
+/** A file of a page with all of its headers. */
 export interface PageFile {
-  /** Text kept in memory, or a file of an installed package that is streamed from disk. */
+  /** Text in memory, or a file of an installed package. */
   readonly body: { readonly text: string } | { readonly folder: string; readonly name: string }
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** For what never changes under its address. */
+/** `Cache-Control` of a file whose path changes with its content. */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 export const pageHeaders: readonly string[] = ['Content-Type', 'text/html; charset=utf-8', ...noStore]
 
-/** As for every answer, but the page may use what comes from here. Security: 2.7. */
+/** The security headers of a page that loads files of this service. */
 export const pageSecurityHeaders: readonly string[] = securityHeaders.with(
   securityHeaders.indexOf('Content-Security-Policy') + 1,
   [

@@ -121,7 +121,7 @@ const uploadRoutes: Readonly<Record<string, UploadRoute>> = {
   PATCH: createRoute('uploads.append', '/upload/{segment}', answerPatch),
   DELETE: createRoute('uploads.delete', '/upload/{segment}', answerDelete),
 }
-const optionsRoute: UploadRoute = { auth: { callers: [] }, run: answerOptions }
+const optionsRoute: UploadRoute = { auth: undefined, run: answerOptions }
 
 /** Everything under `/upload`. */
 export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {

@@ -4,7 +4,7 @@ import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind } from './operation.ts'
 import { countRequest, limitAuthFailures } from './rate-limit.ts'
 
-/** A call and the policy it has to meet; undefined where each procedure of a tRPC batch has its own. */
+/** A call and the policy it has to meet; a preflight has none. */
 export interface GuardedCall {
   readonly context: CallContext<AnyCaller, Dependencies>
   readonly auth: AuthPolicy | undefined

@@ -25,7 +25,7 @@ export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dep
   readonly name?: string
   /** The path with names for its parameters, for traces. */
   readonly pattern?: string
-  /** Undefined where each procedure of a tRPC batch has its own. */
+  /** Undefined for a preflight, and for a tRPC batch, where each procedure has its own policy. */
   readonly auth: AuthPolicy | undefined
   /** Validates the input. */
   readonly schema?: z.ZodType

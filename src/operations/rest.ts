@@ -51,7 +51,7 @@ export function createRestEndpoint<D extends Dependencies>(
 }
 
 /** Browsers send a preflight without credentials. */
-const preflight: Route = { auth: { callers: [] }, run: (call) => call.writePreflight() }
+const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
   await rateLimitUnmatchedRoute(context)

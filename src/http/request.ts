@@ -78,7 +78,6 @@ export function implicitCredentialsOf(request: IncomingMessage): ImplicitCredent
   return { method, headers, rawHeaders, peerAddress: socket.remoteAddress ?? '' }
 }
 
-/** The maximum length of a request target, in characters. */
 const MAX_TARGET_LENGTH = 8_192
 
 /** @throws ServiceError `too_large` */
@@ -148,7 +147,7 @@ export function readBody(
   })
 }
 
-/** The media type of a body without its parameters, in lower case. */
+/** Without its parameters, in lower case. */
 export function mediaTypeOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }

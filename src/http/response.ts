@@ -81,7 +81,6 @@ export function preflightHeaders(request: IncomingMessage): string[] {
 /** The timeout of a client that reads nothing. */
 export const STALL_MS = 120_000
 
-/** Ends a response with its whole body. */
 export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
   for (const piece of body.slice(0, -1)) response.write(piece)
   response.end(body.at(-1))
@@ -107,7 +106,6 @@ export function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean
 /** How long the rest of a request's body is read and discarded. */
 const LINGERING_CLOSE_MS = 1_000
 
-/** Whether a part of the request's body has not arrived yet. */
 export function isStillSending({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

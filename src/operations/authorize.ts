@@ -1,14 +1,8 @@
 /** Authenticates the caller of a request and checks that this kind of caller may call. */
 import { ServiceError } from '../lib/errors.ts'
-import type { Dependencies } from './dependencies.ts'
+import type { Dependencies, GuardedCall } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind } from './operation.ts'
 import { countRequest, limitAuthFailures } from './rate-limit.ts'
-
-/** A call and the policy it has to meet; a preflight has none. */
-export interface GuardedCall {
-  readonly context: CallContext<AnyCaller, Dependencies>
-  readonly auth: AuthPolicy | undefined
-}
 
 /** A step that decides whether a call may continue. */
 export type AccessStep = (call: GuardedCall) => Promise<void> | void
@@ -37,7 +31,6 @@ export function checkPermission({ context, auth }: GuardedCall): void {
   if (auth.needs !== undefined) assertUser(caller, auth.needs)
 }
 
-/** The caller; undefined without valid credentials. */
 export function findCaller({
   deps,
   metadata,

@@ -30,7 +30,6 @@ export function renderError(error: ServiceError, shape: ErrorShape): object {
   }
 }
 
-/** The headers of a failure, as a flat list. */
 export function errorHeaders({ details, status }: ServiceError): string[] {
   const headers: string[] = []
   if (details.retryAfterSeconds !== undefined) headers.push('Retry-After', String(details.retryAfterSeconds))
@@ -71,7 +70,7 @@ function mostSpecific(issues: readonly Issue[]): Issue {
 }
 
 /** `messages[2].tool_call_id` */
-export function renderPath(path: readonly PropertyKey[]): string {
+function renderPath(path: readonly PropertyKey[]): string {
   return path
     .map((step, index) =>
       typeof step === 'number' ? `[${step}]` : index === 0 ? String(step) : `.${String(step)}`,

@@ -1,5 +1,4 @@
-/** Generates the OpenAPI document from the operations' own records. */
-
+/** Generates the OpenAPI document from the operation records. */
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -18,7 +17,6 @@ import type { RequestOptions } from './operation.ts'
 import { definitionFormats } from './rest.ts'
 import type { RestOperation } from './routes.ts'
 
-/** The failures every operation shares, by status. */
 const commonFailures: Readonly<Record<number, string>> = {
   400: 'The request is malformed or a value is not allowed.',
   500: 'Something went wrong on our side.',
@@ -33,7 +31,6 @@ const bodyFailures: Readonly<Record<number, string>> = {
   415: 'The media type is not accepted.',
 }
 
-/** The document, ready to be serialised; the same for the same code. Contract: Versioning. */
 export function renderOpenapi(
   operations: readonly RestOperation[],
   otherPaths: ZodOpenApiPathsObject,
@@ -129,7 +126,6 @@ function renderBody(request: RequestOptions, schema: z.ZodType) {
     return { required: true, content: { 'multipart/form-data': { schema, encoding } } }
   const raw = request.body === 'definition' ? Object.keys(definitionFormats) : []
   return {
-    // What may be left out altogether need not be sent.
     required: !schema.safeParse({}).success,
     content: {
       'application/json': { schema },
@@ -163,13 +159,13 @@ function renderFailures(operation: RestOperation): Record<string, object> {
   )
 }
 
-/** Objects in a form are written field by field: `expires_after[seconds]`. */
+/** A form sends objects field by field: `expires_after[seconds]`. */
 const encoding = { expires_after: { style: 'deepObject', explode: true } } as const
 
 const page = { 'text/html': { schema: { type: 'string' } } } as const
 const binary = { type: 'string', format: 'binary' } as const
 
-/** Protocol: RFC 9110, 13 and 14. */
+/** RFC 9110, 13 and 14. */
 const downloadConditions = z.object({
   Range: z.string().optional().meta({ description: 'One range of bytes, such as `bytes=0-1023`.' }),
   'If-Range': z.string().optional().meta({ description: 'The ETag the range belongs to.' }),
@@ -185,7 +181,7 @@ const downloadAnswers = {
   304: { description: 'The bytes are those named in `If-None-Match`.' },
 } as const
 
-/** Events are referred to from inside a string schema, where the generator does not look. */
+/** The generator does not find events by itself, because only a string schema refers to them. */
 function eventSchemas(operations: readonly RestOperation[]): Record<string, z.ZodType> {
   const events = operations.flatMap(({ response }) => response?.events ?? [])
   return Object.fromEntries(events.map((schema) => [idOf(schema), schema]))

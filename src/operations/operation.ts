@@ -70,7 +70,6 @@ export interface OperationDocs {
   readonly failures?: Readonly<Record<number, string>>
 }
 
-/** A call of an operation, as `run` receives it. */
 export interface Call<D, C extends AnyCaller, I> {
   readonly context: CallContext<C, D>
   readonly input: I
@@ -80,7 +79,6 @@ export interface Call<D, C extends AnyCaller, I> {
   readonly wantsEvents: boolean
 }
 
-/** Where the file of an upload goes. */
 export interface UploadTarget {
   readonly files: FileSink
   readonly limit: SizeLimit
@@ -94,19 +92,9 @@ interface OperationDefinition<
   K extends CallerKind,
   I extends z.ZodType,
   O extends z.ZodType,
-> {
-  readonly kind: Kind
-  /** Absent: the operation is in the tRPC API only. */
-  readonly http?: Http
-  /** False: the operation is in the REST API only. */
-  readonly rpc?: false
+> extends Omit<Operation<D, Kind, I, O>, 'auth' | 'request' | 'run'> {
   readonly auth: AuthPolicy<K>
   readonly request?: RequestOptions<D, Extract<AnyCaller, { kind: K }>>
-  readonly response?: ResponseOptions
-  /** Present with `http`. */
-  readonly docs?: OperationDocs
-  readonly input: I
-  readonly output: O
   readonly run: (
     call: Call<D, Extract<AnyCaller, { kind: K }>, z.output<I>>,
   ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
@@ -126,11 +114,14 @@ export interface Operation<
   O extends z.ZodType = z.ZodType,
 > {
   readonly kind: Kind
+  /** Absent: the operation is in the tRPC API only. */
   readonly http?: Http
+  /** False: the operation is in the REST API only. */
   readonly rpc?: false
   readonly auth: AuthPolicy
   readonly request?: RequestOptions<D>
   readonly response?: ResponseOptions
+  /** Present with `http`. */
   readonly docs?: OperationDocs
   readonly input: I
   readonly output: O
@@ -241,7 +232,6 @@ export function withRequestLog<D extends { readonly log: Logger }>({
   return { ...deps, log: deps.log.child(metadata.instrumentation.line) }
 }
 
-/** Finds the caller behind the credentials of a request. */
 export interface Authenticator {
   /**
    * Looks up a key or token, or else the user of a session or a trusted proxy; undefined without valid credentials.

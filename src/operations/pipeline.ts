@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import {
+  boundUnreadBody,
   crossOriginHeaders,
   endAfterBody,
   endWith,
@@ -27,11 +28,9 @@ export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dep
   readonly pattern?: string
   /** Undefined for a preflight, and for a tRPC batch, where each procedure has its own policy. */
   readonly auth: AuthPolicy | undefined
-  /** Validates the input. */
   readonly schema?: z.ZodType
   /** Checks the head of a request before its caller is authenticated. */
   check?(call: HttpCall<C, D>): void
-  /** Reads the input. */
   parse?(call: HttpCall<C, D>): unknown
   run(call: HttpCall<C, D>): unknown
   /** Writes the result of `run`, unless `run` has written the response itself. */
@@ -99,7 +98,7 @@ function follow<D extends CallDeps>(call: HttpCall<AnyCaller, D>, route: Route<A
   route.check?.(call)
 }
 
-/** Step: reads the input from the query, the headers and the body. */
+/** Step: reads the input from the path, the query, the headers and the body. */
 export async function parseInput(call: HttpCall): Promise<void> {
   if (call.route.parse !== undefined) call.input = await call.route.parse(call)
 }
@@ -115,30 +114,10 @@ export async function runRoute(call: HttpCall): Promise<void> {
   call.result = await call.route.run(call)
 }
 
-/** Step: writes the result. */
 export function writeResult(call: HttpCall): Promise<void> | void {
   return call.route.write?.(call, call.result)
 }
 
-/** The calls that have a signal: those that the shutdown has to abort. */
-export class ActiveCalls {
-  private readonly controllers = new Set<AbortController>()
-
-  add(controller: AbortController): void {
-    this.controllers.add(controller)
-  }
-
-  delete(controller: AbortController): void {
-    this.controllers.delete(controller)
-  }
-
-  abortAll(): void {
-    const reason = new ServiceError('service_unavailable', 'The service is shutting down.')
-    for (const controller of this.controllers) controller.abort(reason)
-  }
-}
-
-/** Before a route is found. */
 const unrouted: Route<AnyCaller, CallDeps> = { auth: undefined, run: () => undefined }
 
 /** One request with what the steps find out about it, and the ways to write its response. */
@@ -157,7 +136,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   /** Runs after the response, whether it succeeded or failed. */
   cleanUp: (() => Promise<void>) | undefined
   private readonly startedAtMs: number
-  private readonly active: ActiveCalls
+  private readonly active: Set<AbortController>
   private controller: AbortController | undefined
 
   constructor(
@@ -165,7 +144,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     request: IncomingMessage,
     response: ServerResponse,
     metadata: RequestMetadata,
-    active: ActiveCalls,
+    active: Set<AbortController>,
   ) {
     this.deps = deps
     this.request = request
@@ -220,13 +199,8 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     this.writeHead(204, [...preflightHeaders(this.request), ...headers]).end()
   }
 
-  /** Writes a response without a body. */
   writeEmpty(status: number, headers: readonly string[]): void {
-    if (this.response.destroyed) return
-    const isCutShort = isStillSending(this.request)
-    this.writeHead(status, [...headers, ...noStore, ...(status === 204 ? [] : ['Content-Length', '0'])])
-    if (isCutShort) endAfterBody(this.request, this.response, [])
-    else this.response.end()
+    this.writeBody(status, [], [...headers, ...noStore])
   }
 
   writeJson(status: number, body: readonly Uint8Array[], headers: readonly string[] = []): void {
@@ -243,7 +217,8 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     if (response.destroyed) return
     const isCutShort = isStillSending(request)
     const sizeBytes = body.reduce((total, piece) => total + piece.length, 0)
-    this.writeHead(status, [...headers, 'Content-Length', String(sizeBytes)], security)
+    const length = status === 204 ? [] : ['Content-Length', String(sizeBytes)]
+    this.writeHead(status, [...headers, ...length], security)
     if (isCutShort) endAfterBody(request, response, body)
     else endWith(response, body)
   }
@@ -253,6 +228,12 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     if (this.response.headersSent || this.response.destroyed) return void this.response.destroy()
     const body = Buffer.from(JSON.stringify(renderError(failure, errorShapeOf(this.path))))
     this.writeJson(failure.status, [body], errorHeaders(failure))
+  }
+
+  /** Prepares a response that is not written by this class. */
+  handOver(): void {
+    this.response.setHeader('X-Request-Id', this.context.metadata.requestId)
+    boundUnreadBody(this.request, this.response)
   }
 
   logged(failure: ServiceError): ServiceError {

@@ -2,18 +2,14 @@
 import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../lib/errors.ts'
 import type { Hit, Quota } from '../replicas/rate-limiter.ts'
-import type { Dependencies } from './dependencies.ts'
-import type { AnyCaller, AuthPolicy, CallContext } from './operation.ts'
+import type { Dependencies, GuardedCall } from './dependencies.ts'
+import type { AnyCaller, CallContext } from './operation.ts'
 
 /**
  * Step: counts the call against the limits of its caller.
  * @throws ServiceError `rate_limit_exceeded`
  */
-export async function limitRate(call: {
-  readonly context: CallContext<AnyCaller, Dependencies>
-  readonly auth: AuthPolicy | undefined
-}): Promise<void> {
-  const { context, auth } = call
+export async function limitRate({ context, auth }: GuardedCall): Promise<void> {
   if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
   await countRequest(context, context.caller)
 }

@@ -3,17 +3,14 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Config } from '../config/config.ts'
 import { hasNoBody, type ImplicitCredentials, mediaTypeOf } from '../http/request.ts'
 import { ServiceError } from '../lib/errors.ts'
-import type { AnyCaller, AuthPolicy, CallContext, RequestMetadata } from './operation.ts'
+import type { GuardedCall } from './dependencies.ts'
+import type { RequestMetadata } from './operation.ts'
 
 /**
  * Step: accepts a request that changes nothing, that carries a key, or that only a page of this service can make.
  * @throws ServiceError `insufficient_permissions`, `unsupported_media_type`
  */
-export function checkSameOrigin(call: {
-  readonly context: CallContext<AnyCaller, { readonly config: Config }>
-  readonly auth: AuthPolicy | undefined
-}): void {
-  const { context, auth } = call
+export function checkSameOrigin({ context, auth }: GuardedCall): void {
   if (auth !== undefined) assertSameOrigin(context.metadata, context.deps.config, auth.implicitBodyType)
 }
 

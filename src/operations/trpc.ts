@@ -11,7 +11,7 @@ import { nodeHTTPRequestHandler } from '@trpc/server/adapters/node-http'
 import superjson, { type SuperJSONResult } from 'superjson'
 import { ZodError, z } from 'zod'
 import { askForBody, mediaTypeOf, parseJson, readBody } from '../http/request.ts'
-import { boundUnreadBody, noStore, securityHeaders, toPairs } from '../http/response.ts'
+import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/model-metrics.ts'
 import { type AccessStep, findCaller } from './authorize.ts'
@@ -83,12 +83,10 @@ type ProcedureOf<O> = O extends {
     : TRPCMutationProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: OperationMeta }>
   : never
 
-/** Operations by module and name. */
 export type Operations<D = never> = Readonly<Record<string, Readonly<Record<string, Operation<D>>>>>
 
 type Procedures<T extends Operations> = { [M in keyof T]: { [V in keyof T[M]]: ProcedureOf<T[M][V]> } }
 
-/** The operations as a tRPC router. */
 export function createRouter<T extends Operations>(operations: T) {
   const procedures = Object.entries(operations).map(([module, named]) => [
     module,
@@ -178,8 +176,7 @@ export interface Api {
   readonly operations: readonly NamedOperation[]
 }
 
-/** The maximum number of calls in one batch. */
-const MAX_BATCH = 10
+const MAX_CALLS_OF_BATCH = 10
 
 /** Bodies up to this size are accepted even if the operator allows less for a chat. */
 const MIN_BODY_LIMIT_BYTES = 1024 * 1024
@@ -219,14 +216,13 @@ export function createTrpcEndpoint(
 function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
   const { request, response, context, path, deps } = call
   for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
-  response.setHeader('X-Request-Id', context.metadata.requestId)
-  boundUnreadBody(request, response)
+  call.handOver()
   return nodeHTTPRequestHandler({
     router,
     req: request,
     res: response,
     path: path.slice(path.lastIndexOf('/') + 1),
-    maxBatchSize: MAX_BATCH,
+    maxBatchSize: MAX_CALLS_OF_BATCH,
     createContext: async () => call.input as RpcContext,
     responseMeta: ({ errors: [error] }) => ({
       // When several calls of a batch set a header, the last one wins.

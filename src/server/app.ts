@@ -13,7 +13,6 @@ import { ServiceError } from '../lib/errors.ts'
 import { authenticate, checkPermission } from '../operations/authorize.ts'
 import type { RequestMetadata } from '../operations/operation.ts'
 import {
-  ActiveCalls,
   HttpCall,
   parseInput,
   routeTo,
@@ -46,7 +45,7 @@ export interface App {
 
 export function createApp(options: AppOptions): App {
   const { deps } = options
-  const active = new ActiveCalls()
+  const active = new Set<AbortController>()
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission] as const
   const endpoints = [
     createPageEndpoint(options),
@@ -72,7 +71,10 @@ export function createApp(options: AppOptions): App {
       const metadata = identifyRequest(deps, request, response)
       void runSteps(new HttpCall(deps, request, response, metadata, active), steps)
     },
-    abortCalls: () => active.abortAll(),
+    abortCalls() {
+      const reason = new ServiceError('service_unavailable', 'The service is shutting down.')
+      for (const controller of active) controller.abort(reason)
+    },
   }
 }
 

@@ -182,7 +182,7 @@ export function createStoredMeters(
   ]
 }
 
-/** The same slots, counted. */
+/** A stream limiter that counts open streams. */
 export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots {
   return {
     async take(owners) {

@@ -1,6 +1,6 @@
 /** The routes that are not operations: health, metrics, the OpenAPI document, and the pages for browsers. */
 import { watchPages } from '../artifacts/status-page.ts'
-import { boundUnreadBody, noStore } from '../http/response.ts'
+import { noStore } from '../http/response.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { AnyCaller } from '../operations/operation.ts'
 import type { Endpoint, HttpCall, Route } from '../operations/pipeline.ts'
@@ -87,10 +87,9 @@ function writeJson(call: PageCall, status: number, body: object): void {
 
 /** A page writes its own headers. */
 function toRoute(page: Page): PageRoute {
-  return publicRoute(({ request, response, context }) => {
-    response.setHeader('X-Request-Id', context.metadata.requestId)
-    boundUnreadBody(request, response)
-    return page(request, response)
+  return publicRoute((call) => {
+    call.handOver()
+    return page(call.request, call.response)
   })
 }
 

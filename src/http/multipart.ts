@@ -1,4 +1,4 @@
-/** Takes in a form with a file: the file goes to storage as it arrives, the fields beside it are few and short. */
+/** Receives a form with a file: the file is streamed to storage; the other fields are few and short. */
 import type { IncomingMessage } from 'node:http'
 import type { BusboyInstance } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
@@ -13,22 +13,21 @@ import {
 } from './form-body.ts'
 import { mediaTypeOf } from './request.ts'
 
-/** The part that holds the file. */
 const FILE_PART = 'file'
-/** Most fields beside the file, and most bytes in one. */
+/** The limits of the other fields. */
 const MAX_FIELDS = 8
 const MAX_FIELD_BYTES = 4_096
 const MAX_HEADER_BYTES = 8_192
 const MAX_HEADERS = 16
-/** What a body may hold beside the file: every other part at its largest. */
+/** The maximum size of everything but the file. */
 const MAX_BYTES_BESIDE = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
 export interface UploadOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
-  /** The longest silence while it arrives; there is no limit on the whole. Security: 2.4. */
+  /** The timeout between two chunks; the whole form has none. */
   readonly idleMs: number
-  /** Aborted when the caller leaves or the service does. */
+  /** Aborted when the client disconnects or the service shuts down. */
   readonly signal: AbortSignal
 }
 
@@ -60,7 +59,7 @@ export async function receiveUpload(
 }
 
 /**
- * Refuses a form by its head alone.
+ * Rejects a form by its head.
  * @throws ServiceError `unsupported_media_type`, `too_large`
  */
 export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
@@ -74,12 +73,12 @@ export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): vo
 }
 
 async function createParser(request: IncomingMessage, { limit }: UploadOptions): Promise<BusboyInstance> {
-  // Loaded with the first upload: a start has no use for it.
+  // Loaded with the first upload, to start faster.
   const { Busboy } = await import('@fastify/busboy')
   try {
     return new Busboy({
       headers: { 'content-type': request.headers['content-type'] ?? '' },
-      // Whatever else a part looks like: its name says what it is.
+      // Only the name decides, not the headers of the part.
       isPartAFile: (name) => name === FILE_PART,
       limits: {
         fileSize: limit.maxBytes,
@@ -97,7 +96,7 @@ async function createParser(request: IncomingMessage, { limit }: UploadOptions):
   }
 }
 
-/** The fields in the order they came, and the file, staged; when anything fails the file is gone. */
+/** The fields in order, and the staged file; a failure discards the file. */
 async function readParts(
   request: IncomingMessage,
   parser: BusboyInstance,

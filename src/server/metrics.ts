@@ -6,6 +6,7 @@ import { countArtifactWork } from '../artifacts/maintenance.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
+import { createRemembered } from '../lib/ttl-cache.ts'
 import { rejectCredentials } from '../operations/authorize.ts'
 import type { HttpCall } from '../operations/pipeline.ts'
 import type { StreamSlots } from '../replicas/stream-limiter.ts'
@@ -61,7 +62,6 @@ export function createCounting(deps: Dependencies, options: CountingOptions): Co
   }
 }
 
-/** How many connections a pool has, and how many wait for one. */
 export interface PoolState {
   readonly busy: number
   readonly idle: number
@@ -131,42 +131,31 @@ function countResting({ breakers, metrics }: StateDeps): Looked[] {
   return [...resting.values()].map(({ provider, model, count }) => [{ provider, model }, count])
 }
 
-/** Security: 2.12: as long as `/readyz` waits. */
-const ANSWER_WITHIN_MS = 500
+/** As long as `/readyz` waits. */
+const COUNT_TIMEOUT_MS = 500
+const COUNTS_CACHED_MS = 5_000
 
-/** Several who scrape ask the database once. */
-const KNOWN_FOR_MS = 5_000
-
-/** What there is of something, in all processes together. */
+/** What the installation stores, for all processes together. */
 export interface StoredCounts {
   readonly openUploads: number
   readonly waitingJobs: Readonly<Record<string, number>>
 }
 
-/** Meters over what `count` says; what it does not say in time is left out. */
+/** Metrics of what `count` finds; omitted when it does not answer in time. */
 export function createStoredMeters(
   count: () => Promise<StoredCounts>,
   clock: Pick<Clock, 'monotonic'>,
 ): Meter[] {
-  let known: { readonly counts: StoredCounts; readonly sinceMs: number } | undefined
-  let asking: Promise<StoredCounts> | undefined
+  const cache = createRemembered<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
+  let loading: Promise<StoredCounts> | undefined
 
-  async function ask(): Promise<StoredCounts> {
-    try {
-      const counts = await count()
-      known = { counts, sinceMs: clock.monotonic() }
-      return counts
-    } finally {
-      asking = undefined
-    }
+  function load(): Promise<StoredCounts> {
+    loading ??= count().finally(() => {
+      loading = undefined
+    })
+    return loading
   }
-
-  function read(): Promise<StoredCounts> {
-    if (known !== undefined && clock.monotonic() - known.sinceMs < KNOWN_FOR_MS)
-      return Promise.resolve(known.counts)
-    asking ??= ask()
-    return within(ANSWER_WITHIN_MS, asking)
-  }
+  const read = () => within(COUNT_TIMEOUT_MS, cache.get('counts', load))
 
   return [
     lookUp(

@@ -28,7 +28,7 @@ export function createRestEndpoint<D extends Dependencies>(
   const table = createRouteTable(
     operations.map((operation) => ({
       http: operation.http,
-      request: operation.request as RequestOptions | undefined,
+      request: operation.request,
       route: toRoute(operation),
     })),
   )

@@ -44,7 +44,10 @@ function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
 }
 
 /** What a table needs to know of an operation. */
-type Routable = Pick<RestOperation, 'http' | 'request'>
+interface Routable {
+  readonly http: Http
+  readonly request?: { readonly takesRest?: true } | undefined
+}
 
 /** An operation found, with its path parameters decoded. */
 export interface Match<O> {

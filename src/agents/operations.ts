@@ -41,7 +41,7 @@ import {
 } from './schema.ts'
 
 const tag = 'Agents'
-const owner = { errors: 'agent', callers: ['parent'] } as const
+const owner = { callers: ['parent'], wrongKind: 'invalid_api_key' } as const
 const notFound = { 404: 'Agent not found.' }
 
 const define = operationsOf<Dependencies & { readonly agents: AgentDirectory }>()
@@ -49,8 +49,11 @@ const define = operationsOf<Dependencies & { readonly agents: AgentDirectory }>(
 export const agentsOperations = {
   create: define({
     kind: 'mutation',
-    http: { method: 'POST', path: '/v1/agents', tag, summary: 'Create an agent' },
-    wire: { ...owner, body: 'definition', status: 201 },
+    http: { method: 'POST', path: '/v1/agents' },
+    auth: owner,
+    request: { body: 'definition' },
+    response: { status: 201 },
+    docs: { tag, summary: 'Create an agent' },
     input: DefinitionBody,
     output: AgentCreated,
     run: async ({ context: { deps, caller }, input }) =>
@@ -59,8 +62,9 @@ export const agentsOperations = {
 
   list: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/agents', tag, summary: "List the calling key's agents" },
-    wire: { ...owner, integers: ['limit'] },
+    http: { method: 'GET', path: '/v1/agents' },
+    auth: owner,
+    docs: { tag, summary: "List the calling key's agents" },
     input: AgentListQuery,
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
@@ -69,8 +73,9 @@ export const agentsOperations = {
 
   me: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/agents/me', tag, summary: "Read the calling agent key's own agent" },
-    wire: { errors: 'agent', callers: ['agent'] },
+    http: { method: 'GET', path: '/v1/agents/me' },
+    auth: { callers: ['agent'] },
+    docs: { tag, summary: "Read the calling agent key's own agent" },
     input: z.object({}),
     output: AgentSelf,
     run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
@@ -78,7 +83,7 @@ export const agentsOperations = {
 
   check: define({
     kind: 'mutation',
-    wire: owner,
+    auth: owner,
     input: DefinitionBody,
     output: DefinitionCheck,
     run: ({ input }) => checkDefinition(input),
@@ -86,7 +91,7 @@ export const agentsOperations = {
 
   definitionSchema: define({
     kind: 'query',
-    wire: owner,
+    auth: owner,
     input: z.object({}),
     output: z.record(z.string(), z.unknown()),
     run: () => definitionSchema,
@@ -94,8 +99,9 @@ export const agentsOperations = {
 
   get: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/agents/{agent_id}', tag, summary: 'Read an agent' },
-    wire: { ...owner, failures: notFound },
+    http: { method: 'GET', path: '/v1/agents/{agent_id}' },
+    auth: owner,
+    docs: { tag, summary: 'Read an agent', failures: notFound },
     input: AgentReference,
     output: AgentDetail,
     run: async ({ context, input }) => {
@@ -107,12 +113,12 @@ export const agentsOperations = {
 
   replace: define({
     kind: 'mutation',
-    http: { method: 'PUT', path: '/v1/agents/{agent_id}', tag, summary: "Replace an agent's definition" },
-    wire: {
-      ...owner,
-      body: 'definition',
-      bodySchema: DefinitionBody,
-      headers: { 'if-match': 'if_match' },
+    http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
+    auth: owner,
+    request: { body: 'definition', bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
+    docs: {
+      tag,
+      summary: "Replace an agent's definition",
       failures: { ...notFound, 412: 'The agent has changed since the version named in `If-Match`.' },
     },
     input: DefinitionReplacement,
@@ -127,8 +133,9 @@ export const agentsOperations = {
 
   delete: define({
     kind: 'mutation',
-    http: { method: 'DELETE', path: '/v1/agents/{agent_id}', tag, summary: 'Delete an agent and its key' },
-    wire: { ...owner, failures: notFound },
+    http: { method: 'DELETE', path: '/v1/agents/{agent_id}' },
+    auth: owner,
+    docs: { tag, summary: 'Delete an agent and its key', failures: notFound },
     input: AgentReference,
     output: AgentDeleted,
     run: async ({ context, input }) => {
@@ -139,13 +146,10 @@ export const agentsOperations = {
 
   rotateKey: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/agents/{agent_id}/rotate-key',
-      tag,
-      summary: 'Give an agent a new key',
-    },
-    wire: { ...owner, bodySchema: KeyRotation, failures: notFound },
+    http: { method: 'POST', path: '/v1/agents/{agent_id}/rotate-key' },
+    auth: owner,
+    request: { bodySchema: KeyRotation },
+    docs: { tag, summary: 'Give an agent a new key', failures: notFound },
     input: KeyRotation.extend(AgentReference.shape),
     output: AgentKeyRotated,
     run: async ({ context, input: { agent_id, overlap_seconds } }) => {
@@ -158,13 +162,9 @@ export const agentsOperations = {
 
   modelPolicy: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/v1/agents/{agent_id}/model-policy',
-      tag,
-      summary: 'Read which models an agent may use',
-    },
-    wire: { ...owner, failures: notFound },
+    http: { method: 'GET', path: '/v1/agents/{agent_id}/model-policy' },
+    auth: owner,
+    docs: { tag, summary: 'Read which models an agent may use', failures: notFound },
     input: AgentReference,
     output: AgentModelPolicy,
     run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
@@ -172,13 +172,10 @@ export const agentsOperations = {
 
   replaceModelPolicy: define({
     kind: 'mutation',
-    http: {
-      method: 'PUT',
-      path: '/v1/agents/{agent_id}/model-policy',
-      tag,
-      summary: 'Replace which models an agent may use',
-    },
-    wire: { ...owner, bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'], failures: notFound },
+    http: { method: 'PUT', path: '/v1/agents/{agent_id}/model-policy' },
+    auth: owner,
+    request: { bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'] },
+    docs: { tag, summary: 'Replace which models an agent may use', failures: notFound },
     input: ModelPolicyReplacement,
     output: AgentModelPolicy,
     run: ({ context, input }) =>
@@ -187,8 +184,9 @@ export const agentsOperations = {
 
   versions: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/agents/{agent_id}/versions', tag, summary: "List an agent's versions" },
-    wire: { ...owner, failures: notFound },
+    http: { method: 'GET', path: '/v1/agents/{agent_id}/versions' },
+    auth: owner,
+    docs: { tag, summary: "List an agent's versions", failures: notFound },
     input: AgentReference,
     output: AgentVersionList,
     run: async ({ context: { deps, caller }, input }) =>
@@ -197,13 +195,13 @@ export const agentsOperations = {
 
   restore: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/agents/{agent_id}/versions/{version}/restore',
+    http: { method: 'POST', path: '/v1/agents/{agent_id}/versions/{version}/restore' },
+    auth: owner,
+    docs: {
       tag,
       summary: 'Make an earlier version the one in force',
+      failures: { 404: 'Agent not found, or no such version of it.' },
     },
-    wire: { ...owner, failures: { 404: 'Agent not found, or no such version of it.' } },
     input: AgentVersionReference,
     output: AgentUpdated,
     run: async ({ context, input }) => {

@@ -32,17 +32,12 @@ import { describeCapabilities } from './tus/protocol.ts'
 
 const tag = 'Artifacts'
 /** Decision: 9 (Who may upload and open). */
-const opener = {
-  errors: 'artifact',
-  callers: ['parent', 'token'],
-  isUncounted: true,
-  pathFirst: ArtifactReference,
-} as const
-const bytes = {
-  ...opener,
-  download: true,
-  failures: { 404: 'There is nothing to be served (yet).', 416: 'The range lies behind the last byte.' },
-} as const
+const opener = { callers: ['parent', 'token'], isUncounted: true } as const
+const byId = { path: ArtifactReference } as const
+const bytesFailures = {
+  404: 'There is nothing to be served (yet).',
+  416: 'The range lies behind the last byte.',
+}
 
 const define = operationsOf<
   Dependencies & { readonly artifacts: ArtifactDesk; readonly tokens: ArtifactTokens }
@@ -51,13 +46,10 @@ const define = operationsOf<
 export const artifactsOperations = {
   reserve: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/artifacts',
-      tag,
-      summary: 'Reserve an id, with tokens to upload and to open it',
-    },
-    wire: { errors: 'openai', callers: ['parent'], status: 201 },
+    http: { method: 'POST', path: '/v1/artifacts' },
+    auth: { callers: ['parent'] },
+    response: { status: 201 },
+    docs: { tag, summary: 'Reserve an id, with tokens to upload and to open it' },
     input: ArtifactReservation,
     output: ArtifactReserved,
     run: async ({ context: { deps, caller }, input }) =>
@@ -66,13 +58,9 @@ export const artifactsOperations = {
 
   list: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/v1/artifacts',
-      tag,
-      summary: "List the calling key's artifacts, newest first",
-    },
-    wire: { errors: 'openai', callers: ['parent'], integers: ['limit'] },
+    http: { method: 'GET', path: '/v1/artifacts' },
+    auth: { callers: ['parent'] },
+    docs: { tag, summary: "List the calling key's artifacts, newest first" },
     input: ArtifactListQuery,
     output: ArtifactList,
     run: async ({ context: { deps, caller }, input }) =>
@@ -81,15 +69,11 @@ export const artifactsOperations = {
 
   get: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/v1/artifacts/{artifact_id}',
+    http: { method: 'GET', path: '/v1/artifacts/{artifact_id}' },
+    auth: { callers: ['parent'] },
+    docs: {
       tag,
       summary: 'Read an artifact as it is listed',
-    },
-    wire: {
-      errors: 'openai',
-      callers: ['parent'],
       failures: { 404: 'There is no such artifact, or its id is only reserved.' },
     },
     input: ArtifactReference,
@@ -100,14 +84,15 @@ export const artifactsOperations = {
 
   status: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/artifacts/{artifact_id}/status',
+    http: { method: 'GET', path: '/artifacts/{artifact_id}/status' },
+    auth: opener,
+    request: { ...byId, headers: { prefer: 'prefer' } },
+    response: { events: ArtifactStatus },
+    docs: {
       tag,
       summary: 'Ask how an artifact is doing',
       description: 'With `Accept: text/event-stream` every change is an event.',
     },
-    wire: { ...opener, headers: { prefer: 'prefer' }, sse: ArtifactStatus },
     input: ArtifactStatusQuery,
     output: ArtifactStatus,
     run: answerStatus,
@@ -115,7 +100,7 @@ export const artifactsOperations = {
 
   watch: define({
     kind: 'query',
-    wire: opener,
+    auth: opener,
     input: ArtifactReference,
     output: z.custom<AsyncIterable<ArtifactStatus>>(),
     run: (call) => watchInSlot(call, call.input.artifact_id),
@@ -123,26 +108,30 @@ export const artifactsOperations = {
 
   page: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/artifacts/{artifact_id}/watch',
+    http: { method: 'GET', path: '/artifacts/{artifact_id}/watch' },
+    rpc: false,
+    auth: opener,
+    request: byId,
+    response: { page: renderWatchFailure },
+    docs: {
       tag,
       summary: 'Watch an artifact become ready, in a browser',
       description: 'A page that follows the status, also without scripts, and shows what comes of it.',
     },
-    rpc: false,
-    wire: { ...opener, page: renderWatchFailure },
     input: ArtifactReference,
     output: z.never(),
-    run: ({ context: { deps, caller, arrival }, input }) =>
-      openWatchPage(deps, caller, input.artifact_id, arrival.token),
+    run: ({ context: { deps, caller, metadata }, input }) =>
+      openWatchPage(deps, caller, input.artifact_id, metadata.token),
   }),
 
   content: define({
     kind: 'query',
-    http: { method: 'GET', path: '/artifacts/{artifact_id}', tag, summary: 'Open an artifact' },
+    http: { method: 'GET', path: '/artifacts/{artifact_id}' },
     rpc: false,
-    wire: bytes,
+    auth: opener,
+    request: byId,
+    response: { download: true },
+    docs: { tag, summary: 'Open an artifact', failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openArtifact(deps, caller, input.artifact_id),
@@ -150,14 +139,12 @@ export const artifactsOperations = {
 
   poster: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/artifacts/{artifact_id}/poster',
-      tag,
-      summary: 'Open the still picture of a video',
-    },
+    http: { method: 'GET', path: '/artifacts/{artifact_id}/poster' },
     rpc: false,
-    wire: bytes,
+    auth: opener,
+    request: byId,
+    response: { download: true },
+    docs: { tag, summary: 'Open the still picture of a video', failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openPoster(deps, caller, input.artifact_id),
@@ -165,13 +152,14 @@ export const artifactsOperations = {
 
   delete: define({
     kind: 'mutation',
-    http: {
-      method: 'DELETE',
-      path: '/artifacts/{artifact_id}',
+    http: { method: 'DELETE', path: '/artifacts/{artifact_id}' },
+    auth: opener,
+    request: byId,
+    docs: {
       tag,
       summary: 'Delete an artifact, whether it is uploaded or not',
+      failures: { 404: 'There is no such artifact.' },
     },
-    wire: { ...opener, failures: { 404: 'There is no such artifact.' } },
     input: ArtifactReference,
     output: ArtifactDeleted,
     run: async ({ context, input }) => {
@@ -182,8 +170,9 @@ export const artifactsOperations = {
 
   capabilities: define({
     kind: 'query',
-    http: { method: 'GET', path: '/capabilities', tag, summary: 'Read what uploads may be like' },
-    wire: { errors: 'artifact', callers: [], isUncounted: true },
+    http: { method: 'GET', path: '/capabilities' },
+    auth: { callers: [], isUncounted: true },
+    docs: { tag, summary: 'Read what uploads may be like' },
     input: z.object({}),
     output: Capabilities,
     run: ({ context: { deps } }) => describeCapabilities(deps),

@@ -2,8 +2,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { addressGroup } from '../operations/authorize.ts'
 import { type Call, type CallContext, EventStream } from '../operations/operation.ts'
+import { addressGroup } from '../operations/rate-limit.ts'
 import type { SlotOwner } from '../replicas/stream-limiter.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -151,10 +151,10 @@ export async function* watchInSlot(
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): a token may be in a page that anybody opens, so its address counts. */
-function slotOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, SlotDeps>): SlotOwner[] {
+function slotOwners({ deps, caller, metadata }: CallContext<ArtifactCaller, SlotDeps>): SlotOwner[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
-  const key = `watch:${caller.artifactId}:${addressGroup(arrival.clientAddress)}`
+  const key = `watch:${caller.artifactId}:${addressGroup(metadata.clientAddress)}`
   return [{ key, limit: streams.address }]
 }
 

@@ -1,13 +1,11 @@
-/** The upload door: real upload clients come in here. Protocol: tus 1.0.0, core and the extensions of `headers.ts`. */
+/** The tus endpoint: resumable uploads in tus 1.0.0, the core protocol and the extensions of `tus/protocol.ts`. */
 
 import type { IncomingMessage } from 'node:http'
-import { askForBody, hasNoBody, mediaTypeOf } from '../http/request.ts'
+import { askForBody, assertShortTarget, hasNoBody, mediaTypeOf } from '../http/request.ts'
 import { actorOf } from '../identity/audit.ts'
-import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { type Admission, authorize } from '../operations/authorize.ts'
-import { CallsUnderWay, HttpCall } from '../operations/http-call.ts'
-import { withRequestLog } from '../operations/operation.ts'
-import type { Door } from '../operations/rest.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { type AuthPolicy, withRequestLog } from '../operations/operation.ts'
+import type { Endpoint, HttpCall, Route } from '../operations/pipeline.ts'
 import type { ArtifactCaller } from './access.ts'
 import { removeUpload } from './artifacts.ts'
 import { parseMetadata } from './metadata.ts'
@@ -101,72 +99,55 @@ export function expiryHeaders(expiresAt: number | null): string[] {
   return expiresAt === null ? [] : ['Upload-Expires', new Date(expiresAt * 1000).toUTCString()]
 }
 
-interface Method {
-  /** What the metrics call it. */
-  readonly name: string
-  readonly answer: (call: UploadCall, segment: string) => Promise<void>
+type UploadRoute = Route<ArtifactCaller, Dependencies>
+
+const auth: AuthPolicy = { callers: ['parent', 'token'], isUncounted: true, implicitBodyType: BODY_TYPE }
+
+function createRoute(
+  name: string,
+  pattern: string,
+  answer: (call: UploadCall, segment: string) => Promise<void>,
+): UploadRoute {
+  const run = (call: UploadCall) => answer(call, call.params.segment ?? '')
+  return { name, pattern, auth, check: assertVersionOrTell, run }
 }
 
-/** What can be done at `/upload`, and what at the address of one upload. There is no GET: bytes are served elsewhere (R1, R3). */
-const creationMethods: Readonly<Record<string, Method>> = {
-  POST: { name: 'uploads.create', answer: answerPost },
+/** What can be done at `/upload`, and at the address of one upload. There is no GET: artifacts are served elsewhere. */
+const creationRoutes: Readonly<Record<string, UploadRoute>> = {
+  POST: createRoute('uploads.create', '/upload', answerPost),
 }
-const uploadMethods: Readonly<Record<string, Method>> = {
-  HEAD: { name: 'uploads.get', answer: answerHead },
-  PATCH: { name: 'uploads.append', answer: answerPatch },
-  DELETE: { name: 'uploads.delete', answer: answerDelete },
+const uploadRoutes: Readonly<Record<string, UploadRoute>> = {
+  HEAD: createRoute('uploads.get', '/upload/{segment}', answerHead),
+  PATCH: createRoute('uploads.append', '/upload/{segment}', answerPatch),
+  DELETE: createRoute('uploads.delete', '/upload/{segment}', answerDelete),
 }
+const optionsRoute: UploadRoute = { auth: undefined, run: answerOptions }
 
-/** Decision: 9 (Who may upload). */
-const admission: Admission = {
-  callers: ['parent', 'token'],
-  errors: 'artifact',
-  isUncounted: true,
-  pageBody: BODY_TYPE,
-}
-
-export function createUploadDoor(deps: Dependencies): Door {
-  const underWay = new CallsUnderWay()
-
-  async function answer(call: UploadCall): Promise<void> {
-    call.assertShortTarget()
+/** Everything under `/upload`. */
+export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {
+  find(call) {
+    if (!/^\/upload(\/|$)/.test(call.path)) return undefined
+    assertShortTarget(call.request)
     // "[The header] MUST be included in every request and response except for OPTIONS requests."
     call.context.setHeader('Tus-Resumable', PROTOCOL_VERSION)
-    const { methods, segment } = findUploadPath(call.path)
-    const name = methodOf(call)
-    if (name === 'OPTIONS') return answerOptions(call)
-    const method = Object.hasOwn(methods, name) ? methods[name] : undefined
-    if (method === undefined) throw refuseMethod(name, methods)
-    call.context.arrival.watch.found(method.name, segment === '' ? '/upload' : '/upload/{segment}')
-    assertVersionOrTell(call)
-    await authorize(call.context, admission)
-    return method.answer(call, segment)
-  }
-
-  return {
-    answer(request, response, arrival) {
-      const path = (request.url ?? '/').split('?', 1)[0] as string
-      if (!/^\/upload(\/|$)/.test(path)) return false
-      const call = new HttpCall<ArtifactCaller, Dependencies>(
-        deps,
-        request,
-        response,
-        arrival,
-        path,
-        underWay,
-      )
-      answer(call).catch((thrown) => call.writeFailure(toServiceError(thrown)))
-      return true
-    },
-    endStreams: () => underWay.endAll(),
-  }
+    const { routes, segment } = findUploadPath(call.path)
+    const method = methodOf(call)
+    if (method === 'OPTIONS') return optionsRoute
+    const route = Object.hasOwn(routes, method) ? routes[method] : undefined
+    if (route === undefined) throw refuseMethod(method, routes)
+    call.params = { segment }
+    return route
+  },
 }
 
 /** Clients are often given the address with a slash behind it. */
-function findUploadPath(path: string): { methods: Readonly<Record<string, Method>>; segment: string } {
+function findUploadPath(path: string): {
+  routes: Readonly<Record<string, UploadRoute>>
+  segment: string
+} {
   const [, segment] = /^\/upload(?:\/([0-9A-Za-z]{0,64}))?$/.exec(path) ?? []
-  if (segment) return { methods: uploadMethods, segment }
-  if (path === '/upload' || path === '/upload/') return { methods: creationMethods, segment: '' }
+  if (segment) return { routes: uploadRoutes, segment }
+  if (path === '/upload' || path === '/upload/') return { routes: creationRoutes, segment: '' }
   throw new ServiceError('not_found', `There is nothing at ${path}.`)
 }
 
@@ -185,8 +166,8 @@ function assertVersionOrTell({ request, context }: UploadCall): void {
   }
 }
 
-function refuseMethod(name: string, methods: Readonly<Record<string, Method>>): ServiceError {
-  const allow = [...Object.keys(methods), 'OPTIONS']
+function refuseMethod(name: string, routes: Readonly<Record<string, UploadRoute>>): ServiceError {
+  const allow = [...Object.keys(routes), 'OPTIONS']
   return new ServiceError('method_not_allowed', `${name} is not possible here, only ${allow.join(', ')}.`, {
     allow,
   })
@@ -229,10 +210,10 @@ export async function answerPost(call: UploadCall): Promise<void> {
 /** What is done with the bytes is done after the request that brings the last of them. */
 function linkJobs(
   { tracing }: UploadCall['deps'],
-  { arrival }: UploadCall['context'],
+  { metadata }: UploadCall['context'],
   { blob }: UploadRow,
 ): void {
-  if (arrival.watch.span !== undefined) tracing?.linkUpload(blob, arrival.watch.span)
+  if (metadata.instrumentation.span !== undefined) tracing?.linkUpload(blob, metadata.instrumentation.span)
 }
 
 /** The upload is there by now: whatever happens to its first bytes, the client is told where to go on. */

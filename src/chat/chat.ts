@@ -1,8 +1,8 @@
 /** The turn engine: answers a chat request for every API, whole or as a stream. */
 
 import { newId } from '../lib/ids.ts'
-import { addressGroup } from '../operations/authorize.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
+import { addressGroup } from '../operations/rate-limit.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import { toCallerError, toInterruption } from '../providers/failures.ts'
@@ -199,11 +199,11 @@ function encodeStep(step: TurnStep): Uint8Array {
   return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
 }
 
-function toCallStart({ caller, arrival }: Context, { request, routes, agentId, isStream }: Turn) {
+function toCallStart({ caller, metadata }: Context, { request, routes, agentId, isStream }: Turn) {
   const [{ backend, model }] = routes
   return {
     operation: 'chat' as const,
-    requestId: arrival.requestId,
+    requestId: metadata.requestId,
     tenantId: caller.tenantId,
     agentId,
     provider: backend.name,
@@ -214,11 +214,11 @@ function toCallStart({ caller, arrival }: Context, { request, routes, agentId, i
 }
 
 /** What an open stream counts against. Agent keys are public, so their clients are limited by address too. */
-function streamOwners({ deps, caller, arrival }: Context): SlotOwner[] {
+function streamOwners({ deps, caller, metadata }: Context): SlotOwner[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
   return [
     { key: `agent:${caller.agentId}`, limit: streams.agent },
-    { key: `agent:${caller.agentId}:${addressGroup(arrival.clientAddress)}`, limit: streams.address },
+    { key: `agent:${caller.agentId}:${addressGroup(metadata.clientAddress)}`, limit: streams.address },
   ]
 }

@@ -7,33 +7,31 @@ import { chat, streamChunks } from './chat.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type StreamChunk, StreamRequest } from './schema.ts'
 
-const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
-
-/** What all REST operations that chat have in common. */
-export const chatWire = {
-  ...everybody,
-  maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes,
-  failures: {
-    403: 'The model is not allowed.',
-    404: 'There is no such model.',
-    502: 'The backend refused.',
-    503: 'The backend cannot be reached.',
-    504: 'The backend was too slow.',
-  },
-} as const
+/** Every operation that chats accepts these callers, such large bodies, and fails for these reasons. */
+export const chatAuth = { callers: ['parent', 'agent'] } as const
+export const chatRequest = { maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes }
+export const chatFailures = {
+  403: 'The model is not allowed.',
+  404: 'There is no such model.',
+  502: 'The backend refused.',
+  503: 'The backend cannot be reached.',
+  504: 'The backend was too slow.',
+}
 
 const define = operationsOf<Dependencies>()
 
 export const chatOperations = {
   completions: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/chat/completions',
+    http: { method: 'POST', path: '/v1/chat/completions' },
+    auth: chatAuth,
+    request: chatRequest,
+    response: { events: ChatChunk },
+    docs: {
       tag: 'Chat',
       summary: 'Answer a conversation, as one object or as a stream',
+      failures: chatFailures,
     },
-    wire: { ...chatWire, sse: ChatChunk },
     rpc: false,
     input: ChatRequest,
     output: ChatCompletion,
@@ -42,7 +40,7 @@ export const chatOperations = {
 
   stream: define({
     kind: 'mutation',
-    wire: everybody,
+    auth: chatAuth,
     input: StreamRequest,
     output: z.custom<AsyncIterable<StreamChunk[]>>(),
     run: ({ context, input, signal }) => streamChunks(context, input, signal),

@@ -74,7 +74,7 @@ export async function prepareTurn(
     isStream: request.stream === true,
     isTraced: options?.is_traced ?? false,
   }
-  const { span } = context.arrival.watch
+  const { span } = context.metadata.instrumentation
   if (agent === undefined) return { ...turn, request, tools: undefined, span, endSpan: () => {} }
   const { request: agentRequest, toolNames } = toAgentRequest(agent, request, deps.tools)
   const agentSpan = span && beginAgentSpan(span, agent)
@@ -103,12 +103,12 @@ function draftAgent(
 }
 
 function createToolRunner(
-  { deps, caller, arrival }: CallContext<Caller, Dependencies>,
+  { deps, caller, metadata }: CallContext<Caller, Dependencies>,
   agentId: string,
   agentSpan: TraceSpan | undefined,
 ): TurnTools['run'] {
-  const ids = { agentId, tenantId: caller.tenantId, requestId: arrival.requestId }
-  const { line } = arrival.watch
+  const ids = { agentId, tenantId: caller.tenantId, requestId: metadata.requestId }
+  const { line } = metadata.instrumentation
   return async ({ tool, agentSchema }, call, signal) => {
     const span = agentSpan?.begin(`execute_tool ${tool.name}`, 'internal', {
       'gen_ai.operation.name': 'execute_tool',

@@ -1,9 +1,8 @@
-/** What administrators may do, over RPC and REST alike. Decision: 10. */
+/** The administrators' operations. */
 import { actorOf } from '../identity/audit.ts'
 import { revokeParentKey } from '../identity/keys.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { listOwnedKeys, listUsersWithKeys, readAllUsage, readAudit, setKeyBudget } from './admin.ts'
-import type { Dependencies } from './admin-dependencies.ts'
 import {
   AdminKeyList,
   AdminListQuery,
@@ -17,14 +16,12 @@ import {
   KeyBudget,
   KeyReference,
   KeyRevoked,
-  renderAuditList,
   renderBudget,
-  renderKeyList,
-  renderUserList,
 } from './admin-schema.ts'
+import type { Dependencies } from './dependencies.ts'
 
 const tag = 'Administration'
-const administrator = { errors: 'openai', callers: ['parent'], needs: 'administrator' } as const
+const administrator = { callers: ['parent'], needs: 'administrator' } as const
 const notFound = { 404: 'There is no such key, or it was revoked.' }
 
 const define = operationsOf<Dependencies>()
@@ -32,32 +29,33 @@ const define = operationsOf<Dependencies>()
 export const adminOperations = {
   users: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/manager/admin/users', tag, summary: 'List the users of the console' },
-    wire: { ...administrator, integers: ['limit'] },
+    http: { method: 'GET', path: '/v1/manager/admin/users' },
+    auth: administrator,
+    docs: { tag, summary: 'List the users of the console' },
     input: AdminListQuery,
     output: AdminUserList,
-    run: async ({ context: { deps }, input }) => renderUserList(await listUsersWithKeys(deps, input)),
+    run: ({ context: { deps }, input }) => listUsersWithKeys(deps, input),
   }),
 
   keys: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/manager/admin/keys', tag, summary: 'List all parent keys' },
-    wire: { ...administrator, integers: ['limit'] },
+    http: { method: 'GET', path: '/v1/manager/admin/keys' },
+    auth: administrator,
+    docs: { tag, summary: 'List all parent keys' },
     input: AdminListQuery,
     output: AdminKeyList,
-    run: async ({ context: { deps }, input }) => renderKeyList(await listOwnedKeys(deps, input)),
+    run: ({ context: { deps }, input }) => listOwnedKeys(deps, input),
   }),
 
   usage: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/v1/manager/admin/usage',
+    http: { method: 'GET', path: '/v1/manager/admin/usage' },
+    auth: administrator,
+    docs: {
       tag,
       summary: 'Sum up the calls of all parent keys by day, agent, model or key',
       description: 'Calls count for the day (UTC) they began on.',
     },
-    wire: { ...administrator, integers: ['from', 'to'] },
     input: AdminUsageQuery,
     output: AdminUsageList,
     run: ({ context: { deps }, input }) => readAllUsage(deps, input),
@@ -65,27 +63,19 @@ export const adminOperations = {
 
   audit: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/v1/manager/admin/audit',
-      tag,
-      summary: 'List what was done to keys, agents, files, budgets and policies, and by whom',
-    },
-    wire: { ...administrator, integers: ['limit', 'from', 'to'] },
+    http: { method: 'GET', path: '/v1/manager/admin/audit' },
+    auth: administrator,
+    docs: { tag, summary: 'List what was done to keys, agents, files, budgets and policies, and by whom' },
     input: AuditListQuery,
     output: AuditList,
-    run: async ({ context: { deps }, input }) => renderAuditList(await readAudit(deps, input)),
+    run: ({ context: { deps }, input }) => readAudit(deps, input),
   }),
 
   revokeKey: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/manager/admin/keys/{key_id}/revoke',
-      tag,
-      summary: 'End a parent key and the keys of its agents, for good',
-    },
-    wire: { ...administrator, failures: notFound },
+    http: { method: 'POST', path: '/v1/manager/admin/keys/{key_id}/revoke' },
+    auth: administrator,
+    docs: { tag, summary: 'End a parent key and the keys of its agents, for good', failures: notFound },
     input: KeyReference,
     output: KeyRevoked,
     run: async ({ context, input }) => {
@@ -96,13 +86,10 @@ export const adminOperations = {
 
   setBudget: define({
     kind: 'mutation',
-    http: {
-      method: 'PUT',
-      path: '/v1/manager/admin/keys/{key_id}/budget',
-      tag,
-      summary: "Bound a parent key's tokens, or take its bounds away",
-    },
-    wire: { ...administrator, bodySchema: BudgetBody, failures: notFound },
+    http: { method: 'PUT', path: '/v1/manager/admin/keys/{key_id}/budget' },
+    auth: administrator,
+    request: { bodySchema: BudgetBody },
+    docs: { tag, summary: "Bound a parent key's tokens, or take its bounds away", failures: notFound },
     input: BudgetReplacement,
     output: KeyBudget,
     run: async ({ context, input: { key_id: id, ...body } }) => {

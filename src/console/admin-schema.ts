@@ -1,11 +1,9 @@
-/** The wire shapes of what administrators see and do. */
-
+/** The JSON shapes of the administrators' operations. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
-import type { Page } from '../lib/page.ts'
 import { label, reference } from '../lib/schema-bounds.ts'
 import type { BudgetState } from '../usage/budgets.ts'
 import { Moment, UsageEntry, UsageList, UsageQuery } from '../usage/schema.ts'
@@ -18,7 +16,6 @@ const hasMore = z.boolean().meta({ description: 'Older ones follow.' })
 const list = <T extends z.ZodType>(item: T) =>
   z.strictObject({ object: z.literal('list'), data: z.array(item), has_more: hasMore })
 
-/** Which part of a list, newest first. */
 export const AdminListQuery = z.strictObject({
   limit,
   after: reference().optional().meta({ description: 'The `id` of an entry: only older ones.' }),
@@ -50,8 +47,8 @@ const AdminUser = z
   })
   .meta({ id: 'AdminUser' })
 
-/** Decision: 10 (`GET /v1/manager/admin/users`). */
 export const AdminUserList = list(AdminUser).meta({ id: 'AdminUserList' })
+export type AdminUserList = z.output<typeof AdminUserList>
 
 const AdminKey = z
   .strictObject({
@@ -70,8 +67,8 @@ const AdminKey = z
   })
   .meta({ id: 'AdminKey' })
 
-/** Decision: 10 (`GET /v1/manager/admin/keys`). */
 export const AdminKeyList = list(AdminKey).meta({ id: 'AdminKeyList' })
+export type AdminKeyList = z.output<typeof AdminKeyList>
 
 export const KeyRevoked = z.strictObject({ id: keyId, revoked: z.literal(true) }).meta({ id: 'KeyRevoked' })
 
@@ -79,14 +76,12 @@ const tokens = count
   .nullish()
   .meta({ description: 'Tokens, 0 for none at all; unbounded when null or absent.' })
 
-/** Decision: 10 (`PUT …/keys/{id}/budget`). */
 export const BudgetBody = z.strictObject({ day: tokens, month: tokens }).meta({ id: 'Budget' })
 export type BudgetBody = z.output<typeof BudgetBody>
 export const BudgetReplacement = BudgetBody.extend(KeyReference.shape)
 
 export const KeyBudget = z.strictObject({ id: keyId, budget: Budget }).meta({ id: 'KeyBudget' })
 
-/** Decision: 10 (`GET /v1/manager/admin/usage`). */
 export const AdminUsageQuery = UsageQuery.extend({
   group_by: z
     .enum(['day', 'agent', 'model', 'key'], { error: 'must be day, agent, model or key' })
@@ -107,7 +102,6 @@ export const AdminUsageList = UsageList.extend({ data: z.array(AdminUsageEntry) 
   id: 'AdminUsageList',
 })
 
-/** Decision: 10 (`GET /v1/manager/admin/audit`). */
 export const AuditListQuery = AdminListQuery.extend({
   action: z.enum(auditActions).optional().meta({ description: 'Only this action.' }),
   actor: label()
@@ -141,25 +135,18 @@ const AuditEvent = z
   .meta({ id: 'AuditEvent' })
 
 export const AuditList = list(AuditEvent).meta({ id: 'AuditList' })
+export type AuditList = z.output<typeof AuditList>
 
-export function renderUserList({ rows, hasMore }: Page<UserWithKeys>): z.output<typeof AdminUserList> {
-  return { object: 'list', data: rows.map(renderUser), has_more: hasMore }
-}
-
-export function renderKeyList({ rows, hasMore }: Page<OwnedKey>): z.output<typeof AdminKeyList> {
-  return { object: 'list', data: rows.map(renderKey), has_more: hasMore }
-}
-
-export function renderAuditList({ rows, hasMore }: Page<AuditRow>): z.output<typeof AuditList> {
-  return { object: 'list', data: rows.map(renderEvent), has_more: hasMore }
-}
-
-/** A period without a bound is told too. */
+/** A period without a limit is null. */
 export function renderBudget({ day, month }: BudgetState): z.output<typeof Budget> {
   return { day: day ?? null, month: month ?? null }
 }
 
-function renderUser({ user, keys, isAdministrator }: UserWithKeys): z.output<typeof AdminUser> {
+export function renderUser(
+  user: UserRow,
+  keys: readonly ParentKeyRow[],
+  isAdministrator: boolean,
+): z.output<typeof AdminUser> {
   const { id, email, name, active_key_id, created_at, last_seen_at } = user
   return {
     id,
@@ -177,17 +164,20 @@ function renderUser({ user, keys, isAdministrator }: UserWithKeys): z.output<typ
   }
 }
 
-function renderKey({ key, owner, agentCount, budget }: OwnedKey): z.output<typeof AdminKey> {
-  const { id, hint, name, created_at, rotated_at, revoked_at, last_used_at } = key
+export function renderKey(
+  key: ParentKeyRow,
+  { owner, agents, budget }: Pick<z.output<typeof AdminKey>, 'owner' | 'agents' | 'budget'>,
+): z.output<typeof AdminKey> {
+  const { id, hint, name, is_automatic, created_at, rotated_at, revoked_at, last_used_at } = key
   return {
     id,
     parent_key: renderParentKey(id),
     key_hint: hint,
     name,
     owner,
-    is_automatic: key.is_automatic === 1,
-    agents: agentCount,
-    budget: renderBudget(budget),
+    is_automatic: is_automatic === 1,
+    agents,
+    budget,
     created_at,
     rotated_at,
     revoked_at,
@@ -195,25 +185,9 @@ function renderKey({ key, owner, agentCount, budget }: OwnedKey): z.output<typeo
   }
 }
 
-function renderEvent({ details, ...row }: AuditRow): z.output<typeof AuditEvent> {
+export function renderEvent({ details, ...row }: AuditRow): z.output<typeof AuditEvent> {
   const { id, created_at, actor_kind, actor, action, target_kind, target_id } = row
   const { tenant, request_id, client_address } = row
   const done = { id, created_at, actor_kind, actor, action, target_kind, target_id }
   return { ...done, tenant, request_id, client_address, details: JSON.parse(details) }
-}
-
-/** A user and the keys that are theirs. */
-export interface UserWithKeys {
-  readonly user: UserRow
-  readonly keys: readonly ParentKeyRow[]
-  readonly isAdministrator: boolean
-}
-
-/** A key with everything that hangs on it. */
-export interface OwnedKey {
-  readonly key: ParentKeyRow
-  /** Its user's e-mail address; null for nobody's. */
-  readonly owner: string | null
-  readonly agentCount: number
-  readonly budget: BudgetState
 }

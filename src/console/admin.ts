@@ -1,63 +1,62 @@
-/** What administrators can do: see every user and key, what was used and what was done; end a key, bound its tokens. */
+/** What administrators can do: list users, keys, usage and the audit log; revoke a key and limit its tokens. */
 import { countAgents } from '../agents/agents.ts'
-import { type Actor, type AuditRow, listAuditEvents } from '../identity/audit.ts'
+import { type Actor, listAuditEvents } from '../identity/audit.ts'
 import { getLiveKey, listKeyPage, listKeysOfUsers, listParentKeys } from '../identity/keys.ts'
 import { listUsers, readEmails } from '../identity/users.ts'
 import { ServiceError } from '../lib/errors.ts'
-import type { Page } from '../lib/page.ts'
 import { type BudgetState, getBudget, readBudgets, setBudget } from '../usage/budgets.ts'
 import { readUsage } from '../usage/usage.ts'
-import type { Dependencies } from './admin-dependencies.ts'
-import type {
-  AdminListQuery,
-  AdminUsageQuery,
-  AuditListQuery,
-  BudgetBody,
-  OwnedKey,
-  UserWithKeys,
+import {
+  type AdminKeyList,
+  type AdminListQuery,
+  type AdminUsageQuery,
+  type AdminUserList,
+  type AuditList,
+  type AuditListQuery,
+  type BudgetBody,
+  renderBudget,
+  renderEvent,
+  renderKey,
+  renderUser,
 } from './admin-schema.ts'
+import type { Dependencies } from './dependencies.ts'
 
-/** @throws ServiceError `invalid_value` when `after` is no user's id. */
+/** @throws ServiceError `invalid_value` when `after` is not the id of a user. */
 export async function listUsersWithKeys(
   deps: Pick<Dependencies, 'config' | 'db'>,
   query: AdminListQuery,
-): Promise<Page<UserWithKeys>> {
+): Promise<AdminUserList> {
   const { rows: users, hasMore } = await listUsers(deps, query)
-  const keys = await listKeysOfUsers(
-    deps,
-    users.map(({ id }) => id),
+  const ids = users.map(({ id }) => id)
+  const keys = await listKeysOfUsers(deps, ids)
+  const data = users.map((user) =>
+    renderUser(user, keys.get(user.id) ?? [], deps.config.adminEmails.includes(user.email)),
   )
-  const withKeys = users.map((user) => ({
-    user,
-    keys: keys.get(user.id) ?? [],
-    isAdministrator: deps.config.adminEmails.includes(user.email),
-  }))
-  return { rows: withKeys, hasMore }
+  return { object: 'list', data, has_more: hasMore }
 }
 
-/** @throws ServiceError `invalid_value` when `after` is no key's id. */
+/** @throws ServiceError `invalid_value` when `after` is not the id of a key. */
 export async function listOwnedKeys(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   query: AdminListQuery,
-): Promise<Page<OwnedKey>> {
+): Promise<AdminKeyList> {
   const { rows: keys, hasMore } = await listKeyPage(deps, query)
   const ids = keys.map(({ id }) => id)
-  const emails = await readEmails(
-    deps,
-    keys.flatMap(({ user_id }) => user_id ?? []),
-  )
+  const userIds = keys.flatMap(({ user_id }) => user_id ?? [])
+  const emails = await readEmails(deps, userIds)
   const counts = await countAgents(deps, ids)
   const budgets = await readBudgets(deps, ids)
-  const owned = keys.map((key) => ({
-    key,
-    owner: emails.get(key.user_id ?? '') ?? null,
-    agentCount: counts.get(key.id) ?? 0,
-    budget: budgets.get(key.id) ?? {},
-  }))
-  return { rows: owned, hasMore }
+  const data = keys.map((key) =>
+    renderKey(key, {
+      owner: emails.get(key.user_id ?? '') ?? null,
+      agents: counts.get(key.id) ?? 0,
+      budget: renderBudget(budgets.get(key.id) ?? {}),
+    }),
+  )
+  return { object: 'list', data, has_more: hasMore }
 }
 
-/** Sums up the calls of one key, or of all. @throws ServiceError `invalid_value` */
+/** Sums up the calls of one key, or of all keys. @throws ServiceError `invalid_value` */
 export async function readAllUsage(
   deps: Pick<Dependencies, 'db' | 'clock' | 'usage'>,
   query: AdminUsageQuery,
@@ -67,25 +66,17 @@ export async function readAllUsage(
   return readUsage(deps, ids, rest)
 }
 
-/**
- * What was done, newest first.
- * @throws ServiceError `invalid_value` for an `after` that is no event's id, and for times in the wrong order.
- */
-export async function readAudit(
-  deps: Pick<Dependencies, 'db'>,
-  query: AuditListQuery,
-): Promise<Page<AuditRow>> {
+/** @throws ServiceError `invalid_value` when `after` is not the id of an event, or `from` is after `to`. */
+export async function readAudit(deps: Pick<Dependencies, 'db'>, query: AuditListQuery): Promise<AuditList> {
   const from = toSecond(query.from, 'first')
   const to = toSecond(query.to, 'last')
   if (from !== undefined && to !== undefined && from > to)
     throw new ServiceError('invalid_value', 'from: must not be after to', { param: 'from' })
-  return listAuditEvents(deps, { ...query, from, to })
+  const { rows, hasMore } = await listAuditEvents(deps, { ...query, from, to })
+  return { object: 'list', data: rows.map(renderEvent), has_more: hasMore }
 }
 
-/**
- * Bounds a key's tokens; a period that is null or absent is unbounded.
- * @throws ServiceError `not_found` when there is no such key or it was revoked.
- */
+/** Limits the tokens of a key. @throws ServiceError `not_found` when there is no such key or it was revoked. */
 export async function setKeyBudget(
   deps: Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'usage'>,
   actor: Actor,
@@ -100,7 +91,7 @@ export async function setKeyBudget(
 
 const SECONDS_IN_DAY = 86_400
 
-/** A day stands for its first second or its last. */
+/** A day becomes its first or last second. */
 function toSecond(moment: string | number | undefined, end: 'first' | 'last'): number | undefined {
   if (typeof moment !== 'string') return moment
   const first = Date.parse(moment) / 1000

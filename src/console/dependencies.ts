@@ -3,6 +3,7 @@ import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
+import type { UserDirectory } from '../identity/user-cache.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { UsageBooks } from '../usage/tracker.ts'
@@ -14,6 +15,7 @@ export interface Dependencies {
   readonly random: Random
   readonly nextPosition: () => number
   readonly keys: KeyDirectory
+  readonly users: UserDirectory
   readonly agents: AgentDirectory
   readonly usage: UsageBooks
 }

@@ -1,14 +1,12 @@
-/** What callers may do in the console besides what a parent key may, over RPC and REST alike. */
+/** The console's own operations: the caller, their sign-in and their parent keys. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { ParentKeyRotated, renderRotation } from '../identity/key-schema.ts'
 import { createParentKey, revokeParentKey, rotateParentKey } from '../identity/keys.ts'
 import { signIn, signOut } from '../identity/sessions.ts'
-import type { UserDirectory } from '../identity/user-cache.ts'
 import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
+import { assertOwnKey, chooseKey, claimKey, previewClaim, readMe } from './console.ts'
 import type { Dependencies } from './dependencies.ts'
-import { readOverview } from './overview.ts'
-import { assertOwnKey, chooseKey, claimKey, previewClaim } from './parent-keys.ts'
 import {
   ClaimPreview,
   KeyChoice,
@@ -20,79 +18,80 @@ import {
   OwnKeyRevoked,
   OwnKeyRotation,
   renderClaim,
-  renderMe,
   SignedIn,
   SignedOut,
   SignIn,
 } from './schema.ts'
 
 const tag = 'Manager'
-const parent = { errors: 'openai', callers: ['parent'] } as const
+const parent = { callers: ['parent'] } as const
 const user = { ...parent, needs: 'user' } as const
 
-const define = operationsOf<Dependencies & { readonly users: UserDirectory }>()
+const define = operationsOf<Dependencies>()
 
 export const managerOperations = {
   me: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/manager/me', tag, summary: 'Read who is calling, and their keys' },
-    wire: parent,
+    http: { method: 'GET', path: '/v1/manager/me' },
+    auth: parent,
+    docs: { tag, summary: 'Read who is calling, and their keys' },
     input: z.object({}),
     output: Me,
-    run: async ({ context: { deps, caller } }) => renderMe(await readOverview(deps, caller)),
+    run: ({ context: { deps, caller } }) => readMe(deps, caller),
   }),
 
   signIn: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/manager/sign-in',
+    http: { method: 'POST', path: '/v1/manager/sign-in' },
+    auth: { callers: [] },
+    docs: {
       tag,
       summary: 'Begin a session with a one-time link',
       description:
         'The link is printed by the first start and by `parley sign-in`; the answer sets a cookie.',
+      failures: { 401: 'The link was used already, or is too old.' },
     },
-    wire: { errors: 'openai', callers: [], failures: { 401: 'The link was used already, or is too old.' } },
     input: SignIn,
     output: SignedIn,
     run: async ({ context, input }) => {
-      context.setHeader('Set-Cookie', await signIn(context.deps, input.link, context.arrival))
+      context.setHeader('Set-Cookie', await signIn(context.deps, input.link, context.metadata))
       return { signed_in: true } as const
     },
   }),
 
   signOut: define({
     kind: 'mutation',
-    http: { method: 'POST', path: '/v1/manager/sign-out', tag, summary: 'End the session of this browser' },
-    wire: user,
+    http: { method: 'POST', path: '/v1/manager/sign-out' },
+    auth: user,
+    docs: { tag, summary: 'End the session of this browser' },
     input: z.object({}),
     output: SignedOut,
     run: async ({ context }) => {
-      context.setHeader('Set-Cookie', await signOut(context.deps, context.arrival.ambient?.headers ?? {}))
+      context.setHeader('Set-Cookie', await signOut(context.deps, context.metadata.implicit?.headers ?? {}))
       return { signed_out: true } as const
     },
   }),
 
   activeKey: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/manager/active-key',
+    http: { method: 'POST', path: '/v1/manager/active-key' },
+    auth: user,
+    docs: {
       tag,
       summary: "Work with another of the user's keys",
+      failures: { 404: "None of the user's keys." },
     },
-    wire: { ...user, failures: { 404: "None of the user's keys." } },
     input: KeyChoice,
     output: Me,
     run: async ({ context: { deps, caller }, input }) => {
       await chooseKey(deps, userOf(caller).id, input.parent_key_id)
-      return renderMe(await readOverview(deps, { ...caller, tenantId: input.parent_key_id }))
+      return readMe(deps, { ...caller, tenantId: input.parent_key_id })
     },
   }),
 
   createKey: define({
     kind: 'mutation',
-    wire: user,
+    auth: user,
     input: KeyCreation,
     output: KeyCreated,
     run: async ({ context, input: { name } }) => {
@@ -104,7 +103,7 @@ export const managerOperations = {
 
   rotateKey: define({
     kind: 'mutation',
-    wire: user,
+    auth: user,
     input: OwnKeyRotation,
     output: ParentKeyRotated,
     run: async ({ context, input: { parent_key_id: id, overlap_seconds: overlapSeconds } }) => {
@@ -117,7 +116,7 @@ export const managerOperations = {
 
   revokeKey: define({
     kind: 'mutation',
-    wire: user,
+    auth: user,
     input: KeyChoice,
     output: OwnKeyRevoked,
     run: async ({ context, input: { parent_key_id: id } }) => {
@@ -130,28 +129,23 @@ export const managerOperations = {
 
   previewClaim: define({
     kind: 'mutation',
-    wire: user,
+    auth: user,
     input: KeyClaim,
     output: ClaimPreview,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      const claim = await previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key)
-      const { claimed: _, ...preview } = renderClaim(claim)
-      return preview
+      return renderClaim(await previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key))
     },
   }),
 
   claimKey: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/manager/claim-key',
+    http: { method: 'POST', path: '/v1/manager/claim-key' },
+    auth: user,
+    docs: {
       tag,
       summary: "Make a parent key one's own",
       description: 'What the automatic key owns goes over to it; agent keys go on working.',
-    },
-    wire: {
-      ...user,
       failures: {
         400: 'Not a whole parent key (`invalid_parent_key`), or the request is malformed.',
         404: 'Unknown or revoked (`parent_key_not_found`).',
@@ -162,13 +156,14 @@ export const managerOperations = {
     output: KeyClaimed,
     run: async ({ context, input }) => {
       const { deps, caller } = context
-      return renderClaim(await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key))
+      const claim = await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key)
+      return { claimed: true as const, ...renderClaim(claim) }
     },
   }),
 }
 
-/** The user whom an operation needs. */
+/** The user of an operation with `needs`. */
 function userOf({ user }: ParentCaller): ConsoleUser {
-  if (user === undefined) throw new Error('an operation asked for a user without needing one')
+  if (user === undefined) throw new Error('an operation reads the user but its auth policy does not need one')
   return user
 }

@@ -1,12 +1,10 @@
-/** The wire shapes of the console's own calls. */
-
+/** The JSON shapes of the console's own operations. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
 import { reference } from '../lib/schema-bounds.ts'
-import type { Overview } from './overview.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
 const publicKey = z.string().meta({ description: "A parent key's public part, never its secret." })
@@ -37,7 +35,6 @@ const ConsoleKey = z
   })
   .meta({ id: 'ConsoleKey' })
 
-/** Decision: 10 (`GET /v1/manager/me`). */
 export const Me = z
   .strictObject({
     user: ConsoleUserObject.nullable().meta({ description: 'Null for whoever presents a key.' }),
@@ -50,8 +47,8 @@ export const Me = z
     agents: z.int().meta({ description: 'How many agents the active key owns.' }),
   })
   .meta({ id: 'Me' })
+export type Me = z.output<typeof Me>
 
-/** Decision: 10 (the one-time link). */
 export const SignIn = z
   .strictObject({ link: z.string().max(200).meta({ description: 'What stands behind `#` in the link.' }) })
   .meta({ id: 'SignIn' })
@@ -60,12 +57,10 @@ export const SignedIn = z.strictObject({ signed_in: z.literal(true) }).meta({ id
 
 export const SignedOut = z.strictObject({ signed_out: z.literal(true) }).meta({ id: 'SignedOut' })
 
-/** Decision: 10 (a user with several keys switches between them). */
 export const KeyChoice = z
   .strictObject({ parent_key_id: reference().meta({ description: "The `id` of one of the user's keys." }) })
   .meta({ id: 'KeyChoice' })
 
-/** Names are shown in lists: one line of 1 to 200 characters. Security: 2.5. */
 export const KeyCreation = z
   .strictObject({
     name: z
@@ -90,26 +85,36 @@ export const OwnKeyRotation = KeyRotation.extend(KeyChoice.shape)
 
 export const OwnKeyRevoked = z.strictObject({ id: z.string(), revoked: z.literal(true) })
 
-/** Decision: 10 (`POST /v1/manager/claim-key`). */
 export const KeyClaim = z
   .strictObject({ parent_key: reference().meta({ description: 'The whole parent key, secret and all.' }) })
   .meta({ id: 'KeyClaim' })
 
 const count = z.int().nonnegative()
 
+const Moved = z
+  .strictObject({ agents: count, files: count, artifacts: count, usage_days: count, usage_calls: count })
+  .meta({ description: 'What the automatic key owned; nothing when the key was theirs before.' })
+/** What moved from the automatic key to the claimed one. */
+export type Moved = z.output<typeof Moved>
+
 export const KeyClaimed = z
-  .strictObject({
-    claimed: z.literal(true),
-    parent_key: publicKey,
-    moved: z
-      .strictObject({ agents: count, files: count, artifacts: count, usage_days: count, usage_calls: count })
-      .meta({ description: 'What the automatic key owned; nothing when the key was theirs before.' }),
-  })
+  .strictObject({ claimed: z.literal(true), parent_key: publicKey, moved: Moved })
   .meta({ id: 'KeyClaimed' })
 
 export const ClaimPreview = KeyClaimed.omit({ claimed: true })
 
-export function renderMe(overview: Overview): z.output<typeof Me> {
+/** The parts of `Me` as rows. */
+interface Overview {
+  /** Undefined for a caller with a key. */
+  readonly user: UserRow | undefined
+  readonly isAdministrator: boolean
+  readonly signedInBy: Me['signed_in_by']
+  readonly keys: readonly ParentKeyRow[]
+  readonly activeKeyId: string
+  readonly agentCount: number
+}
+
+export function renderMe(overview: Overview): Me {
   const { user, isAdministrator, signedInBy, keys, activeKeyId, agentCount } = overview
   return {
     user: user === undefined ? null : renderUser(user),
@@ -121,17 +126,14 @@ export function renderMe(overview: Overview): z.output<typeof Me> {
   }
 }
 
-export function renderClaim({ parentKeyId, moved }: Claim): z.output<typeof KeyClaimed> {
-  return {
-    claimed: true,
-    parent_key: renderParentKey(parentKeyId),
-    moved: renderMoved(moved),
-  }
+/** A claimed key, by its public id. */
+export interface Claim {
+  readonly parentKeyId: string
+  readonly moved: Moved
 }
 
-/** Also how a claim is written down. */
-export function renderMoved({ agents, files, artifacts, usageDays, usageCalls }: MovedThings) {
-  return { agents, files, artifacts, usage_days: usageDays, usage_calls: usageCalls }
+export function renderClaim({ parentKeyId, moved }: Claim): z.output<typeof ClaimPreview> {
+  return { parent_key: renderParentKey(parentKeyId), moved }
 }
 
 function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
@@ -140,28 +142,14 @@ function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
 }
 
 function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<typeof ConsoleKey> {
+  const { id, hint, name, is_automatic, created_at, last_used_at } = row
   return {
-    id: row.id,
-    key_hint: row.hint,
-    name: row.name,
-    is_automatic: row.is_automatic === 1,
-    is_active: row.id === activeKeyId,
-    created_at: row.created_at,
-    last_used_at: row.last_used_at,
+    id,
+    key_hint: hint,
+    name,
+    is_automatic: is_automatic === 1,
+    is_active: id === activeKeyId,
+    created_at,
+    last_used_at,
   }
-}
-
-/** What went from the automatic key to the claimed one. */
-export interface MovedThings {
-  readonly agents: number
-  readonly files: number
-  readonly artifacts: number
-  readonly usageDays: number
-  readonly usageCalls: number
-}
-
-/** A claimed key, by its public id. */
-export interface Claim {
-  readonly parentKeyId: string
-  readonly moved: MovedThings
 }

@@ -24,7 +24,7 @@ export async function createEmbeddings(
   const route = deps.models.route(request.model ?? getDefaultModel(deps))
   const usage = await deps.usage.begin({
     operation: 'embeddings',
-    requestId: context.arrival.requestId,
+    requestId: context.metadata.requestId,
     tenantId: context.caller.tenantId,
     agentId: undefined,
     provider: route.backend.name,
@@ -32,7 +32,7 @@ export async function createEmbeddings(
     isStreamed: false,
     request: { input: request.input },
   })
-  const { span } = context.arrival.watch
+  const { span } = context.metadata.instrumentation
   const attempts = new Attempts(deps, [route], beginEmbeddingCalls(span, request.dimensions))
   try {
     const { pieces, tokens } = await embed(deps, attempts, request, client)

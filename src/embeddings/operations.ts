@@ -9,17 +9,12 @@ const define = operationsOf<Dependencies>()
 export const embeddingsOperations = {
   create: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/embeddings',
+    http: { method: 'POST', path: '/v1/embeddings' },
+    auth: { callers: ['parent'] },
+    request: { maxBodyBytes: ({ limits }) => limits.maxBodyBytes, maxJsonValues: MAX_EMBEDDINGS_VALUES },
+    docs: {
       tag: 'Embeddings',
       summary: 'Turn texts into vectors',
-    },
-    wire: {
-      errors: 'openai',
-      callers: ['parent'],
-      maxBodyBytes: ({ limits }) => limits.maxBodyBytes,
-      maxJsonValues: MAX_EMBEDDINGS_VALUES,
       failures: {
         404: 'There is no such model.',
         502: 'The backend refused.',

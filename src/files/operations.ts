@@ -17,7 +17,7 @@ import {
 } from './schema.ts'
 
 const tag = 'Files'
-const owner = { errors: 'openai', callers: ['parent'] } as const
+const owner = { callers: ['parent'] } as const
 const notFound = { 404: 'There is no such file.' }
 
 const define = operationsOf<Dependencies>()
@@ -25,20 +25,23 @@ const define = operationsOf<Dependencies>()
 export const filesOperations = {
   create: define({
     kind: 'mutation',
-    http: { method: 'POST', path: '/v1/files', tag, summary: 'Upload a file' },
+    http: { method: 'POST', path: '/v1/files' },
     rpc: false,
-    wire: {
-      ...owner,
-      body: 'upload',
+    auth: owner,
+    request: {
+      upload: async ({ deps, caller }) => ({
+        files: deps.fileBlobs,
+        limit: await findSizeLimit(deps, caller.tenantId, deps.config.limits.maxFileBytes),
+      }),
+    },
+    docs: {
+      tag,
+      summary: 'Upload a file',
       failures: {
         413: 'The file is too large, or the key may not keep so much (`storage_quota_exceeded`).',
         507: 'There is no room for more bytes.',
       },
     },
-    upload: async ({ deps, caller }) => ({
-      files: deps.fileBlobs,
-      limit: await findSizeLimit(deps, caller.tenantId, deps.config.limits.maxFileBytes),
-    }),
     input: FileUpload,
     output: FileObject,
     run: async ({ context: { deps, caller }, input }) =>
@@ -47,8 +50,9 @@ export const filesOperations = {
 
   list: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/files', tag, summary: "List the calling key's files" },
-    wire: { ...owner, integers: ['limit'] },
+    http: { method: 'GET', path: '/v1/files' },
+    auth: owner,
+    docs: { tag, summary: "List the calling key's files" },
     input: FileListQuery,
     output: FileList,
     run: async ({ context: { deps, caller }, input }) =>
@@ -57,8 +61,9 @@ export const filesOperations = {
 
   get: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/files/{file_id}', tag, summary: 'Read what is known of a file' },
-    wire: { ...owner, failures: notFound },
+    http: { method: 'GET', path: '/v1/files/{file_id}' },
+    auth: owner,
+    docs: { tag, summary: 'Read what is known of a file', failures: notFound },
     input: FileReference,
     output: FileObject,
     run: async ({ context: { deps, caller }, input }) =>
@@ -67,11 +72,13 @@ export const filesOperations = {
 
   content: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/files/{file_id}/content', tag, summary: "Download a file's bytes" },
+    http: { method: 'GET', path: '/v1/files/{file_id}/content' },
     rpc: false,
-    wire: {
-      ...owner,
-      download: true,
+    auth: owner,
+    response: { download: true },
+    docs: {
+      tag,
+      summary: "Download a file's bytes",
       failures: { ...notFound, 416: 'The range lies behind the last byte.' },
     },
     input: FileReference,
@@ -81,8 +88,9 @@ export const filesOperations = {
 
   delete: define({
     kind: 'mutation',
-    http: { method: 'DELETE', path: '/v1/files/{file_id}', tag, summary: 'Delete a file' },
-    wire: { ...owner, failures: notFound },
+    http: { method: 'DELETE', path: '/v1/files/{file_id}' },
+    auth: owner,
+    docs: { tag, summary: 'Delete a file', failures: notFound },
     input: FileReference,
     output: FileDeleted,
     run: async ({ context, input }) => {

@@ -1,4 +1,4 @@
-/** Sends bytes that somebody uploaded, so that no browser runs them as a page of ours. */
+/** Sends uploaded bytes so that no browser runs them as a page of this service. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -7,7 +7,7 @@ import { passing } from '../lib/external-memory.ts'
 import { type ByteRange, choosePortion, type Portion } from './ranges.ts'
 import { STALL_MS, securityHeaders } from './response.ts'
 
-/** What a browser may show; everything else is only ever saved. Security: 2.7. */
+/** The media types that a browser may show; it saves everything else. */
 const inlineTypes: readonly string[] = [
   'video/mp4',
   'video/webm',
@@ -17,62 +17,56 @@ const inlineTypes: readonly string[] = [
   'text/vtt',
 ]
 
-/** As for every answer, but a page made of these bytes is sandboxed on top. Security: 2.7. */
-const userBytesHeaders: readonly string[] = securityHeaders.with(
+/** Sandboxes a page made of these bytes. */
+const sandboxHeaders: readonly string[] = securityHeaders.with(
   securityHeaders.indexOf('Content-Security-Policy') + 1,
   "default-src 'none'; sandbox; frame-ancestors 'none'",
 )
 
-/** What collects the headers of an answer. */
-interface Headed {
-  setHeader(name: string, value: string): void
-}
-
-/** One download on its way out. */
-export interface DownloadWriting {
+/** The request of a download and its response. */
+interface DownloadCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly context: Headed
-  /** Aborted when the caller leaves or the service does. */
+  readonly context: { setHeader(name: string, value: string): void }
+  /** Aborted when the client disconnects or the service shuts down. */
   readonly signal: AbortSignal
-  /** Sends the status line with these headers in the place of the usual security headers. */
   writeHead(status: number, headers: readonly string[], security: readonly string[]): void
 }
 
 /**
- * Sends the bytes, or the part of them that was asked for.
- * @throws ServiceError `range_not_satisfiable`; whatever the bytes cannot be read for; the signal's reason.
+ * Sends the bytes, or the requested part of them.
+ * @throws ServiceError `range_not_satisfiable`; a failure to read the bytes; the signal's reason.
  */
-export async function writeDownload(content: DownloadContent, writing: DownloadWriting): Promise<void> {
-  const { request, response, context, signal } = writing
-  const portion = choosePortionOrTell(request, content, context)
+export async function writeDownload(content: DownloadContent, call: DownloadCall): Promise<void> {
+  const { request, response, context, signal } = call
+  const portion = choosePortionOfRequest(request, content, context)
   const headers = listHeaders(content, portion)
   if (portion.status === 304 || request.method === 'HEAD') {
-    writing.writeHead(portion.status, headers, userBytesHeaders)
+    call.writeHead(portion.status, headers, sandboxHeaders)
     response.end()
     return
   }
-  // Before the head, so that a failure keeps its status.
+  // Opens before the head is sent, so that a failure keeps its status.
   const bytes = await content.open(portion.status === 206 ? portion : undefined)
-  writing.writeHead(portion.status, headers, userBytesHeaders)
+  call.writeHead(portion.status, headers, sandboxHeaders)
   response.setTimeout(STALL_MS, () => response.destroy())
   try {
     await pipeline(bytes, passing, response, { signal })
   } catch (error) {
-    throw isLeaving(error) && signal.aborted ? signal.reason : error
+    throw isDisconnect(error) && signal.aborted ? signal.reason : error
   }
 }
 
-function isLeaving(error: unknown): boolean {
+function isDisconnect(error: unknown): boolean {
   const codes: readonly unknown[] = ['ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED', 'ABORT_ERR']
   return error instanceof Error && 'code' in error && codes.includes(error.code)
 }
 
 /** "A server generating a 416 response to a byte-range request SHOULD send a Content-Range header field". */
-function choosePortionOrTell(
+function choosePortionOfRequest(
   { method = '', headers }: IncomingMessage,
   content: DownloadContent,
-  context: Headed,
+  context: DownloadCall['context'],
 ): Portion {
   try {
     return choosePortion(method, headers, content)
@@ -93,16 +87,13 @@ function listHeaders(content: DownloadContent, portion: Portion): string[] {
   return [...headers, 'Content-Length', String(end - start + 1), 'Content-Range', contentRange]
 }
 
-/** Protocol: RFC 6266, with the name in both its forms where it is not plain. */
+/** RFC 6266, with both forms of a name that is not ASCII. */
 function dispositionOf({ mediaType, filename, isAttachment }: DownloadContent): string {
   const type = inlineTypes.includes(mediaType) && !isAttachment ? 'inline' : 'attachment'
   return createDisposition(toSafeName(filename), { type })
 }
 
-/**
- * A name one can save a file under: without folders, without what turns text around or breaks its line, never empty and never
- * a folder itself. Security: R10.
- */
+/** A file name without folders, control characters and characters that change the direction of text; never empty, `.` or `..`. */
 export function toSafeName(filename: string): string {
   const name = filename
     .toWellFormed()
@@ -114,14 +105,14 @@ export function toSafeName(filename: string): string {
 
 export interface DownloadContent {
   readonly sizeBytes: number
-  /** Changes whenever the bytes do; a strong tag, with its quotes. */
+  /** A strong tag, with its quotes. */
   readonly entityTag: string
-  /** What the bytes were found to be, not what somebody said they are. */
+  /** Detected from the bytes. */
   readonly mediaType: string
-  /** What to save them as, unchecked. */
+  /** As the client sent it, unchecked. */
   readonly filename: string
-  /** Never shown in the browser's own window, however harmless they look. */
+  /** The browser saves the file even if it could show it. */
   readonly isAttachment?: boolean
-  /** The bytes in the range; all of them without one. */
+  /** Reads the bytes of a range; all of them without one. */
   open(range?: ByteRange): Promise<Readable>
 }

@@ -1,21 +1,20 @@
-/** Moves the body of a form through its parser into storage, and notices when it does not get any further. */
+/** Feeds the body of a form through its parser into storage, and detects bodies that stall. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
 
-/** A file whose bytes have arrived; unless somebody keeps it, it is thrown away. */
+/** A received file; discarding it has no effect once it is committed. */
 export interface StagedFile {
   discard(): Promise<void>
 }
 
-/** Where files go. */
 export interface FileSink {
   stage(bytes: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<StagedFile>
 }
 
-/** A file that has arrived, and the name it came with. */
+/** A received file and the name that the client sent. */
 export interface FilePart {
   readonly blob: StagedFile
   readonly filename: string
@@ -24,27 +23,27 @@ export interface FilePart {
 interface StoringOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
-  /** Aborted when anything of the form fails. */
+  /** Aborted when any part of the form fails. */
   readonly signal: AbortSignal
 }
 
 interface FeedOptions {
   readonly signal: AbortSignal
-  /** The longest silence of the client's. */
+  /** The timeout between two chunks. */
   readonly idleMs: number
   readonly limit: SizeLimit
-  /** The largest body around the file. */
+  /** The maximum size of the whole body. */
   readonly maxBodyBytes: number
 }
 
-/** The one file of a form, on its way into storage. */
+/** The one file of a form while it is stored. */
 export class Storing {
   /** The file once it is stored; undefined while there is none. */
   file: Promise<FilePart | undefined> = Promise.resolve(undefined)
   isPending = false
   /** Whether storage waits for more bytes. */
   isHungry = false
-  /** Called whenever either has changed. */
+  /** Called when either changes. */
   onChange = () => {}
   private readonly options: StoringOptions
 
@@ -159,7 +158,7 @@ export function feed(
   })
 }
 
-/** Tells of a body that is too large, falls silent, breaks off or gets stuck; the function returned ends that. */
+/** Fails when the body is too large, idle, incomplete or stuck; the returned function stops the checks. */
 function watchBody(
   request: IncomingMessage,
   storing: Storing,
@@ -193,16 +192,15 @@ export function notAForm(): ServiceError {
   return badPart('The body is not a whole multipart form.')
 }
 
-/** The largest file that is taken in. */
 export interface SizeLimit {
   readonly maxBytes: number
-  /** Says why a larger one is not. */
+  /** The error for a larger file. */
   refuse(): ServiceError
 }
 
 /**
- * The fields by name: `expires_after[seconds]` is the field `seconds` of `expires_after`, and a value that is a JSON object is
- * that object; `whole` are fields that are values already. Decision: 8 (as the third-party API has it).
+ * The fields by name: `expires_after[seconds]` is the field `seconds` of `expires_after`, and a JSON object is parsed; `whole` are
+ * fields that are values already.
  * @throws ServiceError `invalid_value` when a field comes twice.
  */
 export function toFields(
@@ -244,7 +242,7 @@ export function toFilename(sent: string | undefined): string {
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name
 }
 
-/** The failure for a form that is not as it should be, naming the part at fault. */
+/** The error for a malformed form, naming the part. */
 export function badPart(what: string, part?: string): ServiceError {
   if (part === undefined) return new ServiceError('invalid_value', what)
   return new ServiceError('invalid_value', `${part}: ${what}`, { param: part })

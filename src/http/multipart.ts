@@ -1,4 +1,4 @@
-/** Takes in a form with a file: the file goes to storage as it arrives, the fields beside it are few and short. */
+/** Receives a form with a file: the file is streamed to storage; the other fields are few and short. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Dicer } from '@fastify/busboy'
@@ -22,47 +22,54 @@ import {
 } from './part-head.ts'
 import { mediaTypeOf } from './request.ts'
 
-/** The part that holds the file. */
 const FILE_PART = 'file'
-/** Most fields beside the file, and most bytes in one. */
+/** The limits of the other fields. */
 const MAX_FIELDS = 8
 const MAX_FIELD_BYTES = 4_096
 const MAX_HEADER_BYTES = 8_192
 const MAX_HEADERS = 16
 const MAX_BOUNDARY_LENGTH = 250
-/** What a body may hold beside the file: every other part at its largest. */
+/** The maximum size of everything but the file. */
 const MAX_BYTES_BESIDE = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
 export interface UploadOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
-  /** The longest silence while it arrives; there is no limit on the whole. Security: 2.4. */
+  /** The timeout between two chunks; the whole form has none. */
   readonly idleMs: number
-  /** Aborted when the caller leaves or the service does. */
+  /** Aborted when the client disconnects or the service shuts down. */
   readonly signal: AbortSignal
 }
 
+/** A received form. */
+export interface ReceivedUpload {
+  /** The fields by name, the file among them. */
+  readonly fields: Record<string, unknown>
+  /** Deletes the file unless it was committed. */
+  discard(): Promise<void>
+}
+
 /**
- * Takes in a form that is acceptable and hands its fields, the file among them, to `use`; a file that was not kept by then is
- * thrown away.
- * @throws ServiceError `invalid_value`, `too_large`, `request_timeout`, `storage_full`, the signal's reason, or what `use` throws.
+ * Receives a form that `assertAcceptable` accepts; the caller discards it after use.
+ * @throws ServiceError `invalid_value`, `too_large`, `request_timeout`, `storage_full`, or the signal's reason.
  */
-export async function receiveUpload<T>(
+export async function receiveUpload(
   request: IncomingMessage,
   options: UploadOptions,
-  use: (fields: Record<string, unknown>) => Promise<T>,
-): Promise<T> {
+): Promise<ReceivedUpload> {
   const parser = await createParser(request)
   const { file, entries } = await readParts(request, parser, options)
+  const discard = async () => file?.blob.discard()
   try {
-    return await use(toFields(entries, file === undefined ? [] : [[FILE_PART, file]]))
-  } finally {
-    await file?.blob.discard()
+    return { fields: toFields(entries, file === undefined ? [] : [[FILE_PART, file]]), discard }
+  } catch (failure) {
+    await discard()
+    throw failure
   }
 }
 
 /**
- * Refuses a form by its head alone.
+ * Rejects a form by its head.
  * @throws ServiceError `unsupported_media_type`, `too_large`
  */
 export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
@@ -85,7 +92,7 @@ async function createParser(request: IncomingMessage): Promise<Dicer> {
   return new Dicer(config)
 }
 
-/** The fields in the order they came, and the file, staged; when anything fails the file is gone. */
+/** The fields in order, and the staged file; a failure discards the file. */
 async function readParts(
   request: IncomingMessage,
   parser: Dicer,

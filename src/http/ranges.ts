@@ -1,19 +1,20 @@
-/** Which part of a representation a request asks for, after its conditions. Protocol: RFC 9110, 13 and 14. */
+/**
+ * Which part of a representation a request asks for, after its conditions (RFC 9110, 13 and 14). The package `range-parser` cannot
+ * replace this: it rejects a suffix longer than the representation, and does not tell an invalid range from an unsatisfiable one.
+ */
 import { ServiceError } from '../lib/errors.ts'
 
-/** What is sent: nothing (304), everything (200), or the bytes from `start` to `end`, both included (206). */
+/** What is sent: nothing (304), everything (200), or the bytes from `start` to `end`, inclusive (206). */
 export type Portion =
   | { readonly status: 200 | 304 }
   | { readonly status: 206; readonly start: number; readonly end: number }
 
-/** The headers of a request that decide; Node's own type does not know all of them. */
 export interface PortionHeaders {
   readonly 'if-none-match'?: string | undefined
   readonly 'if-range'?: string | undefined
   readonly range?: string | undefined
 }
 
-/** What there is to be sent. */
 export interface Representation {
   readonly sizeBytes: number
   /** A strong tag, with its quotes. */
@@ -22,7 +23,7 @@ export interface Representation {
 
 /**
  * Evaluates `If-None-Match`, then `Range` with its `If-Range`, in this order.
- * @throws ServiceError `range_not_satisfiable` when the range lies behind the last byte.
+ * @throws ServiceError `range_not_satisfiable` when the range starts after the last byte.
  */
 export function choosePortion(
   method: string,
@@ -34,19 +35,19 @@ export function choosePortion(
   // "A server MUST ignore a Range header field received with a request method that is unrecognized or for which range
   // handling is not defined. For this specification, GET is the only method for which range handling is defined."
   if (method !== 'GET' || headers.range === undefined) return { status: 200 }
-  // Compared strongly; we send no date, so that a date is none of ours.
+  // The comparison is strong. A date never matches, because we send none.
   const base = headers['if-range']
   if (base !== undefined && base !== entityTag) return { status: 200 }
   return chooseRange(headers.range, sizeBytes)
 }
 
 /** "A recipient MUST use the weak comparison function when comparing entity tags for If-None-Match". */
-function matchesTag(header: string, entityTag: string): boolean {
+export function matchesTag(header: string, entityTag: string): boolean {
   const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
   return tags.includes('*') || tags.includes(entityTag)
 }
 
-/** A range that is malformed, in another unit, or one of several is ignored, as a server may. */
+/** Ignores a range that is malformed, in another unit, or one of several, as a server may. */
 function chooseRange(header: string, sizeBytes: number): Portion {
   const [, first, last] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header) ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return { status: 200 }
@@ -60,7 +61,7 @@ function chooseRange(header: string, sizeBytes: number): Portion {
   return { status: 206, start, end }
 }
 
-/** Bytes from `start` to `end`, both included, counted from 0. */
+/** Bytes from `start` to `end`, inclusive, counted from 0. */
 export interface ByteRange {
   readonly start: number
   readonly end: number

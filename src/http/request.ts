@@ -1,5 +1,4 @@
-/** Reads requests: who they say they come from, and their bodies. */
-
+/** Reads requests: their ids, addresses, credentials and bodies. */
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
@@ -9,43 +8,45 @@ import { ServiceError } from '../lib/errors.ts'
 import { outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin } from '../lib/net.ts'
 
-/** What a request without a key can be known by. */
-export interface Ambient {
+/** What identifies the user of a request without a key: a cookie, or the headers of a proxy. */
+export interface ImplicitCredentials {
   readonly method: string
-  /** Of the socket, whoever its headers say is behind it. */
+  /** The address of the socket, not one of the headers. */
   readonly peerAddress: string
   readonly headers: IncomingHttpHeaders
-  /** Names and values in turn, as they came. */
+  /** Names and values in turn, as received. */
   readonly rawHeaders: readonly string[]
 }
 
-/** The caller's own request id when it is a sane one, else a new one. Decision: 3. */
+/** Makes an absolute target relative; its host then replaces `Host` (RFC 9112, 3.2.2). */
+export function toOriginForm(request: IncomingMessage): void {
+  const [, authority, target] = /^[a-z][\w+.-]*:\/\/([^/?#]*)(.*)$/i.exec(request.url ?? '') ?? []
+  if (authority === undefined) return
+  request.headers.host = authority
+  request.url = target?.startsWith('/') ? target : `/${target}`
+}
+
+/** The client's request id when it is well-formed, else a new one. */
 export function requestIdOf(request: IncomingMessage): string {
   const sent = request.headers['x-request-id']
   return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : randomUUID()
 }
 
-/** The token of `Authorization: Bearer`, the only place a credential is read from. Decision: 3 (Credentials). */
+/** The token of `Authorization: Bearer`, the only place a key is read from. */
 export function bearerOf(request: IncomingMessage): string | undefined {
   const header = request.headers.authorization
   if (header === undefined || !/^bearer /i.test(header)) return undefined
   return header.slice(7).trim()
 }
 
-/**
- * The token in the address of an artifact: where a header cannot be set, such as in a page's `<video>`. Only what is read can be asked
- * for so. Decision: 9.
- */
+/** The token in the query of an artifact's URL, for reads where a client cannot set a header, such as `<video>`. */
 export function tokenOf({ method, url = '' }: IncomingMessage): string | undefined {
   if (method !== 'GET' && method !== 'HEAD') return undefined
   if (!/^\/artifacts\/[^?]*\?/.test(url)) return undefined
   return new URLSearchParams(url.slice(url.indexOf('?'))).get('token') ?? undefined
 }
 
-/**
- * The client's address: the peer's, or, as long as that is a trusted proxy, the one it saw itself, read from the right end of
- * `X-Forwarded-For`. Decision: 3.
- */
+/** The client's address: the peer's, or the last untrusted address of `X-Forwarded-For` while the peer is a trusted proxy. */
 export function clientAddressOf(request: IncomingMessage, trusted: readonly AddressBlock[]): string {
   let client = plainAddress(request.socket.remoteAddress ?? '')
   if (trusted.length === 0) return client
@@ -58,26 +59,34 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
   return client
 }
 
-/** IPv4 as IPv4, also where the socket is a dual-stack one. */
+/** An IPv4 address without the prefix of dual-stack sockets. */
 export function plainAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address
 }
 
-/** A client that waits to be asked for its body is asked once it is known who it is. */
+/** Sends `100 Continue` to a client that waits for it; called once the caller is authenticated. */
 export function askForBody({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {
   if (headers.expect?.toLowerCase() === '100-continue' && httpVersion === '1.1') response.writeContinue()
 }
 
-/** What a request can be known by; undefined where only a key counts. Decision: 10. */
-export function ambientOf(request: IncomingMessage): Ambient | undefined {
+/** The implicit credentials of a request; undefined where only a key is accepted. */
+export function implicitCredentialsOf(request: IncomingMessage): ImplicitCredentials | undefined {
   const { method = '', url = '', headers, rawHeaders, socket } = request
   if (!/^\/(v1\/manager|trpc|artifacts|upload)(\/|\?|$)/.test(url)) return undefined
-  // Somebody who sends a token, even an empty one, wants to be known by that.
+  // A client that sends a bearer token, even an empty one, does not authenticate implicitly.
   if (/^bearer\b/i.test(headers.authorization ?? '')) return undefined
   return { method, headers, rawHeaders, peerAddress: socket.remoteAddress ?? '' }
 }
 
-/** Deepest nesting of a JSON body: what comes after may recurse. Security: 2.5. */
+const MAX_TARGET_LENGTH = 8_192
+
+/** @throws ServiceError `too_large` */
+export function assertShortTarget({ url = '' }: IncomingMessage): void {
+  if (url.length > MAX_TARGET_LENGTH)
+    throw new ServiceError('too_large', `The address is longer than ${MAX_TARGET_LENGTH} characters.`)
+}
+
+/** The maximum nesting of a JSON body: code that handles it may recurse. */
 const MAX_JSON_DEPTH = 64
 
 /** The most values of a JSON body: parsing and validating that many costs at most about 100 ms. */
@@ -87,9 +96,9 @@ const EMPTY = Buffer.alloc(0)
 
 export interface BodyLimits {
   readonly maxBytes: number
-  /** The whole body must have arrived after that long. */
+  /** The timeout of the whole body. */
   readonly totalMs: number
-  /** The longest silence while it arrives. */
+  /** The timeout between two chunks. */
   readonly idleMs: number
 }
 
@@ -110,7 +119,7 @@ export function readBody(
   }
   if (Number(request.headers['content-length'] ?? 0) > limits.maxBytes)
     return Promise.reject(tooLarge(limits))
-  // Most bodies come with their head, and are here by the time the caller is known: those need no clock.
+  // Most bodies arrive with their head, before the caller is authenticated: those need no timers.
   if (request.complete) return Promise.resolve((request.read() as Buffer | null) ?? EMPTY)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -122,7 +131,7 @@ export function readBody(
       request.off('data', onData).off('end', onEnd)
       reject(error)
     }
-    // A client that leaves halfway is an error to Node, but no fault of ours.
+    // Node reports a client that disconnects as an error.
     function onClose(): void {
       if (!request.complete) fail(new ServiceError('invalid_value', 'The request body ended early.'))
     }
@@ -141,12 +150,12 @@ export function readBody(
   })
 }
 
-/** The media type of a body without its parameters, in lower case. */
+/** Without its parameters, in lower case. */
 export function mediaTypeOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }
 
-/** Whether a request says that nothing follows its head. */
+/** Whether the head of a request announces no body. */
 export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }

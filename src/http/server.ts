@@ -1,18 +1,15 @@
-/** The HTTP server under the app: its limits, where it listens, and how it goes away without cutting anybody off early. */
+/** The HTTP server of the app: its limits, where it listens, and how it shuts down gracefully. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { StartupError } from '../lib/errors.ts'
 
-/** After streams were told to end, so long until their connections are cut. */
-const LAST_WORDS_MS = 2_000
-/** How often connections that wait for a request are looked for while the server closes. */
-const CLOSE_WAITING_EVERY_MS = 50
+/** How long aborted calls have to end their responses. */
+const ABORTED_CALLS_MS = 2_000
+/** How often idle connections are closed during the shutdown. */
+const CLOSE_IDLE_EVERY_MS = 50
 
-/**
- * A server that answers with `listener`. There is no limit on a whole request, because uploads and streams may last; the doors
- * time bodies themselves. Security: 2.4.
- */
+/** A whole request has no timeout, because uploads and streams may take long; readers of bodies have their own. */
 function createHttpServer(listener: RequestListener): Server {
   const server = createServer(
     {
@@ -25,15 +22,12 @@ function createHttpServer(listener: RequestListener): Server {
     listener,
   )
   server.maxConnections = 10_000
-  // The body is asked for once the caller is known, not before; an expectation nobody knows is not one to fail for.
+  // `100 Continue` is sent once the caller is authenticated; unknown expectations are ignored.
   server.on('checkContinue', listener).on('checkExpectation', listener)
   return server
 }
 
-/**
- * Listens, and resolves when requests are accepted.
- * @throws StartupError when the address or port cannot be used.
- */
+/** @throws StartupError when the address or port cannot be used. */
 export async function listen(listener: RequestListener, host: string, port: number): Promise<Server> {
   const server = createHttpServer(listener)
   try {
@@ -48,41 +42,39 @@ export async function listen(listener: RequestListener, host: string, port: numb
   return server
 }
 
-/** Where a listening server can be reached on this machine. */
 export function urlOf(server: Server): string {
   const { address, port, family } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 /**
- * Watches a server's connections from now on. The function returned stops accepting, waits up to `graceMs` for answers under way,
- * then has them ended (`endStreams`) and cuts what is left. Decision: 2 (`serve`).
+ * Tracks a server's connections. The returned function stops accepting, waits up to `graceMs` for active responses, then aborts them
+ * (`abortCalls`) and closes what is left.
  */
-export function createDrain(server: Server): (graceMs: number, endStreams: () => void) => Promise<void> {
+export function createDrain(server: Server): (graceMs: number, abortCalls: () => void) => Promise<void> {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     open.add(socket)
     socket.once('close', () => open.delete(socket))
   })
 
-  /** Connections without a request must not hold the exit: once `close` was called Node looks after neither kind any more. */
-  function closeWaiting(): void {
-    // Kept by a client after the answer it waited for.
+  /** Idle connections would delay the exit: after `close` Node no longer checks them. */
+  function closeIdle(): void {
     server.closeIdleConnections()
-    // Made by a browser ahead of its requests: to Node such a connection is not idle.
+    // Node does not count a connection without a first request as idle; browsers open those in advance.
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
   }
 
-  return async (graceMs, endStreams) => {
+  return async (graceMs, abortCalls) => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-    const closing = setInterval(closeWaiting, CLOSE_WAITING_EVERY_MS)
+    const closing = setInterval(closeIdle, CLOSE_IDLE_EVERY_MS)
     const isClosed = closed.then(() => true)
     const stopWaiting = new AbortController()
     const { signal } = stopWaiting
     const after = (ms: number) => wait(ms, false, { signal }).catch(() => false)
     if (!(await Promise.race([isClosed, after(graceMs)]))) {
-      endStreams()
-      if (!(await Promise.race([isClosed, after(LAST_WORDS_MS)]))) server.closeAllConnections()
+      abortCalls()
+      if (!(await Promise.race([isClosed, after(ABORTED_CALLS_MS)]))) server.closeAllConnections()
     }
     stopWaiting.abort()
     await closed

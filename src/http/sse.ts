@@ -1,9 +1,8 @@
-/** Writes server-sent events to a response: the head, a heartbeat in silence, back-pressure, and the end. */
+/** Writes server-sent events to a response: the head, a heartbeat while idle, back-pressure, and the end. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { STALL_MS, writeChunk } from './response.ts'
 
-/** What a stream's head carries beside the headers of every answer. Security: 2.7 (SSE). */
 export const eventStreamHeaders: readonly string[] = [
   'Content-Type',
   'text/event-stream; charset=utf-8',
@@ -19,20 +18,17 @@ const HEARTBEAT = ': keep-alive\n\n'
 
 export interface EventWriting {
   readonly events: AsyncIterator<Uint8Array, void, void>
-  /** Sends the status line and headers; called once, as late as possible. */
+  /** Called once, before the first event or heartbeat. */
   writeHead(): void
-  /** What is sent after the last event. */
+  /** Sent after the last event. */
   readonly end: string
-  /** The events a failure after the head is told in. */
+  /** Renders a failure after the head. */
   renderFailure(thrown: unknown): Uint8Array
-  /** Silence after which a comment is sent, and the head with it. */
+  /** The idle time after which a comment is sent. */
   readonly heartbeatMs: number
 }
 
-/**
- * Writes every event as it arrives, then the end. A failure before the head is thrown, so that it keeps its status; a later one is
- * told in the stream, which then lacks its end. Decision: 7 (Streams).
- */
+/** Throws a failure before the head, so that it keeps its status; writes a later one as events, without `end` after them. */
 export async function writeEvents(response: ServerResponse, writing: EventWriting): Promise<void> {
   const { events } = writing
   let isHeadSent = false
@@ -65,7 +61,7 @@ export async function writeEvents(response: ServerResponse, writing: EventWritin
   }
 }
 
-/** Waits until the client has read what was written, or is gone: a vanished one must not park the loop for ever. */
+/** Waits until the client has read the buffer or has disconnected; a client that reads nothing is disconnected. */
 async function drained(response: ServerResponse): Promise<void> {
   const waiting = new AbortController()
   const stalled = setTimeout(() => response.destroy(), STALL_MS)

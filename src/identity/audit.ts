@@ -6,7 +6,7 @@ import type { AuditEventTable } from '../db/tables.ts'
 import { withoutKeys } from '../lib/api-key.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type Page, type PageQuery, toPage } from '../lib/page.ts'
-import type { Arrival, CallContext, ParentCaller, TokenCaller } from '../operations/operation.ts'
+import type { CallContext, ParentCaller, RequestMetadata, TokenCaller } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 
 /** Everything that is written down. */
@@ -126,16 +126,16 @@ export const serviceActor: Actor = { kind: 'service', name: 'service', requestId
 /** Whoever makes the call: a user who works in the console, or else the key or token that was presented. */
 export function actorOf({
   caller,
-  arrival,
-}: Pick<CallContext<ParentCaller | TokenCaller>, 'caller' | 'arrival'>): Actor {
-  const { requestId, clientAddress } = arrival
+  metadata,
+}: Pick<CallContext<ParentCaller | TokenCaller>, 'caller' | 'metadata'>): Actor {
+  const { requestId, clientAddress } = metadata
   if (caller.kind === 'token') return { kind: 'token', name: caller.artifactId, requestId, clientAddress }
-  if (caller.user !== undefined) return userActor(caller.user.email, arrival)
+  if (caller.user !== undefined) return userActor(caller.user.email, metadata)
   return { kind: 'parent_key', name: caller.tenantId, requestId, clientAddress }
 }
 
 /** What an act can be traced to. */
-export type Trace = Pick<Arrival, 'requestId' | 'clientAddress'>
+export type Trace = Pick<RequestMetadata, 'requestId' | 'clientAddress'>
 
 /** A user, also one whose first call is not let in yet. */
 export function userActor(email: string, { requestId, clientAddress }: Trace): Actor {

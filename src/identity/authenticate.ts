@@ -2,26 +2,34 @@
 
 import { timingSafeEqual } from 'node:crypto'
 import type { Database } from '../db/database.ts'
-import type { Ambient } from '../http/request.ts'
+import type { ImplicitCredentials } from '../http/request.ts'
 import { digestOf, parseKey } from '../lib/api-key.ts'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { createRemembered } from '../lib/ttl-cache.ts'
-import type { Arrival, Authenticator, Caller, ParentCaller, TokenCaller } from '../operations/operation.ts'
+import type {
+  Authenticator,
+  Caller,
+  ParentCaller,
+  RequestMetadata,
+  TokenCaller,
+} from '../operations/operation.ts'
 import { type FoundCredential, findCredential, findParentKey, markUsed } from './key-store.ts'
 
 export interface CredentialStores {
   readonly keys: KeyDirectory
   readonly tokens: { find(text: string): Promise<TokenCaller | undefined> }
-  readonly users: { find(credentials: Ambient, trace: Arrival): Promise<ParentCaller | undefined> }
+  readonly users: {
+    find(credentials: ImplicitCredentials, trace: RequestMetadata): Promise<ParentCaller | undefined>
+  }
 }
 
 export function createAuthenticator({ keys, tokens, users }: CredentialStores): Authenticator {
   return {
-    find(arrival) {
-      const text = arrival.bearer ?? arrival.token
+    find(metadata) {
+      const text = metadata.bearer ?? metadata.token
       if (text !== undefined && isToken(text)) return tokens.find(text)
-      if (arrival.bearer !== undefined) return keys.find(arrival.bearer)
-      return arrival.ambient === undefined ? undefined : users.find(arrival.ambient, arrival)
+      if (metadata.bearer !== undefined) return keys.find(metadata.bearer)
+      return metadata.implicit === undefined ? undefined : users.find(metadata.implicit, metadata)
     },
   }
 }

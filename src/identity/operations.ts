@@ -14,8 +14,9 @@ const define = operationsOf<Dependencies & { readonly keys: KeyDirectory }>()
 export const keysOperations = {
   validate: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/keys/validate', tag, summary: 'Check the presented key' },
-    wire: { errors: 'openai', callers: ['parent', 'agent'] },
+    http: { method: 'GET', path: '/v1/keys/validate' },
+    auth: { callers: ['parent', 'agent'] },
+    docs: { tag, summary: 'Check the presented key' },
     input: z.object({}),
     output: KeyValidity,
     run: ({ context }) => ({ valid: true as const, kind: context.caller.kind }),
@@ -23,13 +24,9 @@ export const keysOperations = {
 
   rotate: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/keys/rotate',
-      tag,
-      summary: 'Give the presented parent key a new secret',
-    },
-    wire: { errors: 'openai', callers: ['parent'] },
+    http: { method: 'POST', path: '/v1/keys/rotate' },
+    auth: { callers: ['parent'] },
+    docs: { tag, summary: 'Give the presented parent key a new secret' },
     input: KeyRotation,
     output: ParentKeyRotated,
     run: async ({ context, input }) => {

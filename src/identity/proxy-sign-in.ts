@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Config, ForwardedAuthConfig, ForwardedField } from '../config/config.ts'
-import type { Ambient } from '../http/request.ts'
+import type { ImplicitCredentials } from '../http/request.ts'
 import { LONGEST_EMAIL, parseEmail } from '../lib/email.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { isWithin } from '../lib/net.ts'
@@ -25,22 +25,22 @@ type Fields = Partial<Record<ForwardedField, string>>
  * @throws ServiceError `invalid_value` for headers of a trusted proxy that could mean two things, or nothing.
  */
 export function readIdentity(
-  ambient: Ambient,
+  implicit: ImplicitCredentials,
   { forwardedAuth, server }: Pick<Config, 'forwardedAuth' | 'server'>,
 ): Identity | undefined {
   if (forwardedAuth === undefined) return undefined
   const { proxySecret, headers } = forwardedAuth
-  if (server.trustedProxies.length > 0 && !isWithin(ambient.peerAddress, server.trustedProxies))
+  if (server.trustedProxies.length > 0 && !isWithin(implicit.peerAddress, server.trustedProxies))
     return undefined
-  if (proxySecret !== undefined && !hasSecret(ambient, proxySecret)) return undefined
-  const fields = readFields(ambient.rawHeaders, headers)
+  if (proxySecret !== undefined && !hasSecret(implicit, proxySecret)) return undefined
+  const fields = readFields(implicit.rawHeaders, headers)
   if (fields.email === undefined) return undefined
   const email = parseEmail(fields.email)
   if (email === undefined) throw refused(headers.email, 'is not an e-mail address')
   return toIdentity(email, fields)
 }
 
-function hasSecret({ headers }: Ambient, secret: string): boolean {
+function hasSecret({ headers }: ImplicitCredentials, secret: string): boolean {
   const sent = headers['x-proxy-secret']
   if (typeof sent !== 'string') return false
   const digestOf = (bytes: Buffer) => hash('sha256', bytes, 'buffer')

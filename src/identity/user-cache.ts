@@ -1,6 +1,6 @@
 /** Finds the user behind a request without a key, from memory where it can. */
 
-import type { Ambient } from '../http/request.ts'
+import type { ImplicitCredentials } from '../http/request.ts'
 import { createRemembered } from '../lib/ttl-cache.ts'
 import type { ParentCaller } from '../operations/operation.ts'
 import type { Trace } from './audit.ts'
@@ -18,7 +18,7 @@ export interface UserDirectory {
    * The user, at home with a key of their own; undefined when the request tells of none.
    * @throws ServiceError `invalid_value` when what it tells could mean two things.
    */
-  find(ambient: Ambient, trace: Trace): Promise<ParentCaller | undefined>
+  find(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined>
   /** Forgets everything remembered: called after every change to users; a change to keys does it by itself. */
   forget(): void
 }
@@ -34,8 +34,11 @@ export function createUserDirectory(
   keys.onForget(remembered.forget)
 
   /** Whom a proxy says is calling. */
-  async function findForwarded(ambient: Ambient, trace: Trace): Promise<ParentCaller | undefined> {
-    const identity = readIdentity(ambient, config)
+  async function findForwarded(
+    implicit: ImplicitCredentials,
+    trace: Trace,
+  ): Promise<ParentCaller | undefined> {
+    const identity = readIdentity(implicit, config)
     if (identity === undefined) return undefined
     return remembered.get(identity.email, () =>
       letIn(identity, config.adminEmails.includes(identity.email), trace),
@@ -55,9 +58,9 @@ export function createUserDirectory(
   }
 
   return {
-    async find(ambient, trace) {
-      const digest = readSessionDigest(ambient.headers, config)
-      const found = await (digest === undefined ? findForwarded(ambient, trace) : findLocal(digest, trace))
+    async find(implicit, trace) {
+      const digest = readSessionDigest(implicit.headers, config)
+      const found = await (digest === undefined ? findForwarded(implicit, trace) : findLocal(digest, trace))
       if (found !== undefined) keys.noteUse(found.tenantId)
       return found
     },

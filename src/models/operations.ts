@@ -8,15 +8,16 @@ import { listAllowed, openPolicy } from './policy.ts'
 import { Model, ModelChoices, ModelList, ModelReference, renderChoice } from './schema.ts'
 
 const tag = 'Models'
-const everybody = { errors: 'openai', callers: ['parent', 'agent'] } as const
+const everybody = { callers: ['parent', 'agent'] } as const
 
 const define = operationsOf<ModelDeps>()
 
 export const modelsOperations = {
   list: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/models', tag, summary: 'List the models a key may use' },
-    wire: everybody,
+    http: { method: 'GET', path: '/v1/models' },
+    auth: everybody,
+    docs: { tag, summary: 'List the models a key may use' },
     input: z.object({}),
     output: ModelList,
     run: ({ context: { deps, caller } }) => listModels(deps, caller),
@@ -24,7 +25,7 @@ export const modelsOperations = {
 
   choices: define({
     kind: 'query',
-    wire: { errors: 'openai', callers: ['parent'] },
+    auth: { callers: ['parent'] },
     input: z.object({}),
     output: ModelChoices,
     run: ({ context: { deps } }) => listAllowed(deps.models, openPolicy).map(renderChoice),
@@ -32,8 +33,10 @@ export const modelsOperations = {
 
   get: define({
     kind: 'query',
-    http: { method: 'GET', path: '/v1/models/{model_id}', tag, summary: 'Read a model' },
-    wire: { ...everybody, takesRest: true, failures: { 404: 'There is no such model.' } },
+    http: { method: 'GET', path: '/v1/models/{model_id}' },
+    auth: everybody,
+    request: { takesRest: true },
+    docs: { tag, summary: 'Read a model', failures: { 404: 'There is no such model.' } },
     input: ModelReference,
     output: Model,
     run: ({ context: { deps, caller }, input }) => getModel(deps, caller, input.model_id),

@@ -1,7 +1,7 @@
-/** What the document says of more than one operation: tags, errors, headers. */
+/** The parts of the OpenAPI document that operations share: tags, errors, headers, security. */
 import { z } from 'zod'
 import { isOpenToOrigins } from '../http/response.ts'
-import { type ErrorShape, isAboutArtifacts } from './http-call.ts'
+import { type ErrorShape, errorShapeOf, isAboutArtifacts } from './errors.ts'
 import type { CallerKind } from './operation.ts'
 import type { RestOperation } from './routes.ts'
 
@@ -33,7 +33,6 @@ export const errorSchemas: Readonly<Record<ErrorShape, z.ZodType>> = {
 
 const wholeNumber = { type: 'integer' } as const
 
-/** Contract: Limits. */
 export const limitHeaders = {
   'X-RateLimit-Limit': { description: 'Requests a minute.', schema: wholeNumber },
   'X-RateLimit-Remaining': { description: 'Requests left in this minute.', schema: wholeNumber },
@@ -41,7 +40,6 @@ export const limitHeaders = {
 }
 export const retryAfter = { 'Retry-After': { description: 'Seconds to wait.', schema: wholeNumber } }
 
-/** Decision: 9 (`Protocol-Version`). */
 export const protocolHeaders = {
   'Protocol-Version': { description: 'Of uploads and artifacts: 2.', schema: wholeNumber },
 }
@@ -104,25 +102,26 @@ export const securitySchemes = {
   },
 } as const
 
-/** Where somebody who is signed in needs no key. */
+/** Whether console users can call a path without a key. */
 function isForUsers(path: string): boolean {
   return isAboutArtifacts(path) || !isOpenToOrigins(path)
 }
 
-/** Any one of these is enough. */
-export function renderSecurity({ http, wire }: RestOperation): Record<string, string[]>[] {
-  const keys = wire.needs === undefined ? wire.callers.map((caller) => securityOf[caller]) : []
-  const inAddress = wire.callers.includes('token') && http.method === 'GET' ? ['artifactTokenInAddress'] : []
-  const users = isForUsers(http.path) && wire.callers.length > 0 ? ['forwardedIdentity', 'session'] : []
+/** The accepted credentials, any one of which is enough. */
+export function renderSecurity({ http, auth }: RestOperation): Record<string, string[]>[] {
+  const keys = auth.needs === undefined ? auth.callers.map((caller) => securityOf[caller]) : []
+  const inAddress = auth.callers.includes('token') && http.method === 'GET' ? ['artifactTokenInAddress'] : []
+  const users = isForUsers(http.path) && auth.callers.length > 0 ? ['forwardedIdentity', 'session'] : []
   return [...keys, ...inAddress, ...users].map((scheme) => ({ [scheme]: [] }))
 }
 
-/** What a 403 means there; nothing where there is none. */
-export function renderPermission({ http, wire }: RestOperation): Record<number, string> {
-  if (wire.needs === 'user') return { 403: 'A key was sent, or another site makes the call.' }
-  if (wire.needs === 'administrator') return { 403: 'The caller is no administrator.' }
-  if (wire.callers.includes('token'))
+/** What a 403 of the operation means, if it has one. */
+export function renderPermission({ http, auth }: RestOperation): Record<number, string> {
+  if (auth.needs === 'user') return { 403: 'A key was sent, or another site makes the call.' }
+  if (auth.needs === 'administrator') return { 403: 'The caller is no administrator.' }
+  if (auth.callers.includes('token'))
     return { 403: 'The token is for something else, or the key of the wrong kind.' }
-  if (wire.errors === 'openai' && wire.callers.length === 1) return { 403: 'The key is of the wrong kind.' }
+  if (errorShapeOf(http.path) === 'openai' && auth.callers.length === 1)
+    return { 403: 'The key is of the wrong kind.' }
   return isOpenToOrigins(http.path) || http.method === 'GET' ? {} : { 403: 'Another site makes the call.' }
 }

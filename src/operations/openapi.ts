@@ -1,8 +1,8 @@
-/** Generates the OpenAPI document from the operations' own records. */
-
+/** Generates the OpenAPI document from the operation records. */
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
 import packageJson from '../../package.json' with { type: 'json' }
+import { errorShapeOf } from './errors.ts'
 import {
   errorSchemas,
   limitHeaders,
@@ -13,10 +13,10 @@ import {
   securitySchemes,
   tags,
 } from './openapi-parts.ts'
+import type { RequestOptions } from './operation.ts'
 import { definitionFormats } from './rest.ts'
 import type { RestOperation } from './routes.ts'
 
-/** The failures every operation shares, by status. */
 const commonFailures: Readonly<Record<number, string>> = {
   400: 'The request is malformed or a value is not allowed.',
   500: 'Something went wrong on our side.',
@@ -31,7 +31,6 @@ const bodyFailures: Readonly<Record<number, string>> = {
   415: 'The media type is not accepted.',
 }
 
-/** The document, ready to be serialised; the same for the same code. Contract: Versioning. */
 export function renderOpenapi(
   operations: readonly RestOperation[],
   otherPaths: ZodOpenApiPathsObject,
@@ -58,45 +57,51 @@ export function renderOpenapi(
 }
 
 function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
-  const { id, http, wire } = operation
+  const { id, auth, docs, response = {} } = operation
   const answer = renderAnswer(operation)
-  if (wire.sse !== undefined) {
-    const contentSchema = { $ref: `#/components/schemas/${idOf(wire.sse)}` }
+  if (response.events !== undefined) {
+    const contentSchema = { $ref: `#/components/schemas/${idOf(response.events)}` }
     const schema = { type: 'string', contentMediaType: 'application/json', contentSchema } as const
     answer['text/event-stream'] = { schema }
   }
   return {
     operationId: id,
-    tags: [http.tag],
-    summary: http.summary,
-    ...(http.description === undefined ? {} : { description: http.description }),
+    tags: [docs.tag],
+    summary: docs.summary,
+    ...(docs.description === undefined ? {} : { description: docs.description }),
     security: renderSecurity(operation),
     ...renderInput(operation),
     responses: {
-      [String(wire.status ?? 200)]: {
+      [String(response.status ?? 200)]: {
         description: 'Success',
-        headers: wire.isUncounted ? protocolHeaders : limitHeaders,
+        headers: auth.isUncounted ? protocolHeaders : limitHeaders,
         content: answer,
       },
-      ...(wire.download ? downloadAnswers : {}),
+      ...(response.download ? downloadAnswers : {}),
       ...renderFailures(operation),
     },
   } as ZodOpenApiOperationObject
 }
 
-function renderAnswer({ wire, output }: RestOperation): Record<string, object> {
-  if (wire.page !== undefined) return page
-  return wire.download
+function renderAnswer({ response = {}, output }: RestOperation): Record<string, object> {
+  if (response.page !== undefined) return page
+  return response.download
     ? { 'application/octet-stream': { schema: binary } }
     : { 'application/json': { schema: output } }
 }
 
 /** Splits the input's fields into path, query, headers and body. */
-function renderInput({ http, wire, input }: RestOperation): Partial<ZodOpenApiOperationObject> {
+function renderInput({
+  http,
+  request = {},
+  response,
+  input,
+}: RestOperation): Partial<ZodOpenApiOperationObject> {
   const { shape } = input as z.ZodObject
-  const headers = Object.entries(wire.headers ?? {})
+  const headers = Object.entries(request.headers ?? {})
   const isInPath = (field: string) => http.path.includes(`{${field}}`)
-  const isElsewhere = (field: string) => isInPath(field) || Object.values(wire.headers ?? {}).includes(field)
+  const isElsewhere = (field: string) =>
+    isInPath(field) || Object.values(request.headers ?? {}).includes(field)
   const others = Object.keys(shape).filter((field) => !isElsewhere(field))
   const takesBody = http.method === 'POST' || http.method === 'PUT'
   const fields = (names: readonly (readonly [string, string])[]) =>
@@ -107,19 +112,20 @@ function renderInput({ http, wire, input }: RestOperation): Partial<ZodOpenApiOp
     requestParams: {
       ...(inPath.length > 0 ? { path: same(inPath) } : {}),
       ...(headers.length > 0 ? { header: fields(headers) } : {}),
-      ...(wire.download ? { header: downloadConditions } : {}),
+      ...(response?.download ? { header: downloadConditions } : {}),
       ...(!takesBody && others.length > 0 ? { query: same(others) } : {}),
     },
-    ...(takesBody && others.length > 0 ? { requestBody: renderBody(wire, wire.bodySchema ?? input) } : {}),
+    ...(takesBody && others.length > 0
+      ? { requestBody: renderBody(request, request.bodySchema ?? input) }
+      : {}),
   }
 }
 
-function renderBody(wire: RestOperation['wire'], schema: z.ZodType) {
-  if (wire.body === 'upload')
+function renderBody(request: RequestOptions, schema: z.ZodType) {
+  if (request.upload !== undefined)
     return { required: true, content: { 'multipart/form-data': { schema, encoding } } }
-  const raw = wire.body === 'definition' ? Object.keys(definitionFormats) : []
+  const raw = request.body === 'definition' ? Object.keys(definitionFormats) : []
   return {
-    // What may be left out altogether need not be sent.
     required: !schema.safeParse({}).success,
     content: {
       'application/json': { schema },
@@ -129,18 +135,18 @@ function renderBody(wire: RestOperation['wire'], schema: z.ZodType) {
 }
 
 function renderFailures(operation: RestOperation): Record<string, object> {
-  const { http, wire } = operation
+  const { http, auth, docs, response } = operation
   const takesBody = http.method === 'POST' || http.method === 'PUT'
   const failures = {
     ...commonFailures,
-    ...(wire.callers.length > 0 ? accessFailures : {}),
+    ...(auth.callers.length > 0 ? accessFailures : {}),
     ...(takesBody ? bodyFailures : {}),
     ...renderPermission(operation),
-    ...wire.failures,
+    ...docs.failures,
   }
-  const schema = errorSchemas[wire.errors]
-  const content = wire.page === undefined ? { 'application/json': { schema } } : page
-  const limits = wire.isUncounted ? {} : limitHeaders
+  const schema = errorSchemas[errorShapeOf(http.path)]
+  const content = response?.page === undefined ? { 'application/json': { schema } } : page
+  const limits = auth.isUncounted ? {} : limitHeaders
   return Object.fromEntries(
     Object.entries(failures).map(([status, description]) => [
       status,
@@ -153,13 +159,13 @@ function renderFailures(operation: RestOperation): Record<string, object> {
   )
 }
 
-/** Objects in a form are written field by field: `expires_after[seconds]`. */
+/** A form sends objects field by field: `expires_after[seconds]`. */
 const encoding = { expires_after: { style: 'deepObject', explode: true } } as const
 
 const page = { 'text/html': { schema: { type: 'string' } } } as const
 const binary = { type: 'string', format: 'binary' } as const
 
-/** Protocol: RFC 9110, 13 and 14. */
+/** RFC 9110, 13 and 14. */
 const downloadConditions = z.object({
   Range: z.string().optional().meta({ description: 'One range of bytes, such as `bytes=0-1023`.' }),
   'If-Range': z.string().optional().meta({ description: 'The ETag the range belongs to.' }),
@@ -175,9 +181,9 @@ const downloadAnswers = {
   304: { description: 'The bytes are those named in `If-None-Match`.' },
 } as const
 
-/** Events are referred to from inside a string schema, where the generator does not look. */
+/** The generator does not find events by itself, because only a string schema refers to them. */
 function eventSchemas(operations: readonly RestOperation[]): Record<string, z.ZodType> {
-  const events = operations.flatMap(({ wire }) => wire.sse ?? [])
+  const events = operations.flatMap(({ response }) => response?.events ?? [])
   return Object.fromEntries(events.map((schema) => [idOf(schema), schema]))
 }
 

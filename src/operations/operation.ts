@@ -1,74 +1,86 @@
-/** One record per operation: what it takes, what it gives, what it does; both doors and the document read it. */
+/** The operation record: what an operation takes, returns and does. REST, tRPC and the OpenAPI document read it. */
 
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import type { DownloadContent } from '../http/download.ts'
 import type { FileSink, SizeLimit } from '../http/form-body.ts'
-import type { Ambient } from '../http/request.ts'
+import type { ImplicitCredentials } from '../http/request.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import type { RequestWatch } from '../telemetry/request-instrumentation.ts'
 
-/** Where the operation lies in the REST door; the full path, so that a search for a URL finds it. */
+/** Where the operation is in the REST API; the full path, so that a search for a URL finds it. */
 export interface Http {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** `{name}` is a path parameter, an input field of that name. */
+  /** `{name}` is a path parameter: the input field of that name. */
   readonly path: `/${string}`
+}
+
+/** Who may call, and how calls are counted. */
+export interface AuthPolicy<K extends CallerKind = CallerKind> {
+  /** The accepted credentials; a public operation has none. */
+  readonly callers: readonly K[]
+  /** Accepts signed-in users only, whatever key is sent. */
+  readonly needs?: 'user' | 'administrator'
+  /** The error for a valid key of another kind; `insufficient_permissions` unless given. */
+  readonly wrongKind?: 'invalid_api_key'
+  /** Calls do not count against the rate limits of their key. */
+  readonly isUncounted?: true
+  /** The media type of a body sent with implicit credentials; JSON unless given. */
+  readonly implicitBodyType?: string
+}
+
+/** How the input is read from a request. */
+export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
+  /** What the path's parameters must be, checked before the caller is authenticated. */
+  readonly path?: z.ZodType
+  /** The body is an agent definition in one of its five media types. */
+  readonly body?: 'definition'
+  /** The body is a form with a `file` in it: where the file goes, and how large it may be. */
+  readonly upload?: (context: CallContext<C, D>) => Promise<UploadTarget>
+  /** The body alone, where the input also has path or header fields. */
+  readonly bodySchema?: z.ZodType
+  /** Fields of a body that are dropped: those of a response that is sent back changed. */
+  readonly ignoredFields?: readonly string[]
+  /** The maximum size of a JSON body; 1 MiB unless given. */
+  readonly maxBodyBytes?: (config: Config) => number
+  /** The maximum number of values in a JSON body, where the usual limit is too low. */
+  readonly maxJsonValues?: number
+  /** Request headers that are input fields. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** The last path parameter takes the rest of the path, slashes included. */
+  readonly takesRest?: true
+}
+
+/** What the response is, where it is not JSON with status 200. */
+export interface ResponseOptions {
+  readonly status?: 201
+  /** The response is bytes that a client uploaded. */
+  readonly download?: true
+  /** The response is a page, and so is a failure. */
+  readonly page?: (failure: ServiceError) => Page
+  /** The response can be a stream of these events. */
+  readonly events?: z.ZodType
+}
+
+/** What only the OpenAPI document needs. */
+export interface OperationDocs {
   readonly tag: string
   readonly summary: string
   readonly description?: string
-}
-
-/** What REST and the document need to know and zod cannot say. */
-export interface Wire<K extends CallerKind = CallerKind> {
-  readonly errors: 'agent' | 'openai' | 'artifact'
-  /** Which credentials are good for it; none at all are asked for where this is empty. */
-  readonly callers: readonly K[]
-  /** Calls do not count against the limits of their key: outside `/v1` there are none. Decision: 3 (Rate limits). */
-  readonly isUncounted?: true
-  /** What the path's parameters must be, looked at before anybody is asked who they are. */
-  readonly pathFirst?: z.ZodType
-  /** Only somebody whom a proxy has signed in may call, whatever key is sent. */
-  readonly needs?: 'user' | 'administrator'
-  /** Success status, 200 unless given. */
-  readonly status?: 201
-  /** The body is an agent definition in one of its five media types, or a form with a `file` in it. */
-  readonly body?: 'definition' | 'upload'
-  /** The body alone, where the input has path or header fields beside it. */
-  readonly bodySchema?: z.ZodType
-  /** Fields of a body that are left out: those of an answer that is sent back changed. */
-  readonly ignoredFields?: readonly string[]
-  /** The most a body, or the file in it, may hold; 1 MiB unless given. */
-  readonly maxBodyBytes?: (config: Config) => number
-  /** The most values its JSON may hold, where the usual limit is too low. */
-  readonly maxJsonValues?: number
-  /** Query parameters that are whole numbers. */
-  readonly integers?: readonly string[]
-  /** Request headers that are input fields. */
-  readonly headers?: Readonly<Record<string, string>>
-  /** The last path parameter takes the rest of the path, slashes and all. */
-  readonly takesRest?: true
-  /** The answer is bytes that somebody uploaded. */
-  readonly download?: true
-  /** The answer is a page, and so is this one that tells of a failure. */
-  readonly page?: (failure: ServiceError) => Page
-  /** The answer can be a stream of these events. */
-  readonly sse?: z.ZodType
-  /** Statuses this operation can fail with beside those of every operation, with what they mean here. */
+  /** The statuses that only this operation fails with, and what they mean here. */
   readonly failures?: Readonly<Record<number, string>>
 }
 
-/** A call of an operation, as `run` receives it. */
 export interface Call<D, C extends AnyCaller, I> {
   readonly context: CallContext<C, D>
   readonly input: I
-  /** Aborted when the caller leaves. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
-  /** A stream of events is asked for (`Accept: text/event-stream`). */
+  /** The client accepts a stream of events (`Accept: text/event-stream`). */
   readonly wantsEvents: boolean
 }
 
-/** Where the file of an upload goes. */
 export interface UploadTarget {
   readonly files: FileSink
   readonly limit: SizeLimit
@@ -82,28 +94,20 @@ interface OperationDefinition<
   K extends CallerKind,
   I extends z.ZodType,
   O extends z.ZodType,
-> {
-  readonly kind: Kind
-  /** Absent: the operation is on the typed door only. */
-  readonly http?: Http
-  /** False: the operation is on the REST door only. */
-  readonly rpc?: false
-  readonly wire: Wire<K>
-  /** With `body: 'upload'`: where the file goes, and how large it may be. */
-  readonly upload?: (context: CallContext<Extract<AnyCaller, { kind: K }>, D>) => Promise<UploadTarget>
-  readonly input: I
-  readonly output: O
+> extends Omit<Operation<D, Kind, I, O>, 'auth' | 'request' | 'run'> {
+  readonly auth: AuthPolicy<K>
+  readonly request?: RequestOptions<D, Extract<AnyCaller, { kind: K }>>
   readonly run: (
     call: Call<D, Extract<AnyCaller, { kind: K }>, z.output<I>>,
   ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
 }
 
-/** What `run` may return: the output, the same as bytes or events where nothing needs decoding, a download or a page. */
+/** What `run` may return: the output, its encoded bytes, events, a download or a page. */
 type Answer<O> = O | JsonBytes | EventStream | Download | Page
 
 /**
- * An operation, whoever may call it. `D` is what it needs of the service: an operation that needs less can stand where one that needs
- * more is expected, so that the list of all operations says what the service must provide.
+ * An operation without its caller's type. `D` is what it needs of the service; the list of all operations therefore requires
+ * everything that any of them needs.
  */
 export interface Operation<
   D = never,
@@ -112,10 +116,15 @@ export interface Operation<
   O extends z.ZodType = z.ZodType,
 > {
   readonly kind: Kind
+  /** Absent: the operation is in the tRPC API only. */
   readonly http?: Http
+  /** False: the operation is in the REST API only. */
   readonly rpc?: false
-  readonly wire: Wire
-  readonly upload?: (context: CallContext<AnyCaller, D>) => Promise<UploadTarget>
+  readonly auth: AuthPolicy
+  readonly request?: RequestOptions<D>
+  readonly response?: ResponseOptions
+  /** Present with `http`. */
+  readonly docs?: OperationDocs
   readonly input: I
   readonly output: O
   readonly run: (call: Call<D, AnyCaller, unknown>) => unknown
@@ -134,36 +143,33 @@ export function operationsOf<D>() {
   ): Operation<D, Kind, I, O> => definition as unknown as Operation<D, Kind, I, O>
 }
 
-/** Somebody whom a proxy has signed in. Contract: Authentication 3. */
+/** A user who is signed in to the console. */
 export interface ConsoleUser {
   readonly id: string
   readonly email: string
   readonly isAdministrator: boolean
 }
 
-/**
- * A server that presented a parent key, or a user who works in the console without one; the tenant is the key's record. Contract:
- * Authentication 1, 3.
- */
+/** A server that presented a parent key, or a console user, who works with one of their parent keys. */
 export interface ParentCaller {
   readonly kind: 'parent'
-  /** The parent key's public id: the owner of everything it may see. */
+  /** The public id of the parent key: the owner of everything the caller may see. */
   readonly tenantId: string
-  /** Who it is, where no key was presented; the tenant is then the user's active key. */
+  /** Set without a key; the tenant is then the user's active key. */
   readonly user?: ConsoleUser
 }
 
-/** A widget or embed that presented an agent key. Contract: Authentication 2. */
+/** A widget or embed that presented an agent key. */
 export interface AgentCaller {
   readonly kind: 'agent'
   readonly tenantId: string
   readonly agentId: string
 }
 
-/** Whoever presented a token for one artifact, and for those that belong to it. Decision: 9. */
+/** A client that presented a token for one artifact and those related to it. */
 export interface TokenCaller {
   readonly kind: 'token'
-  /** Whose parent key the token was made with. */
+  /** The tenant that created the token. */
   readonly tenantId: string
   readonly artifactId: string
   readonly use: 'upload' | 'view'
@@ -171,51 +177,48 @@ export interface TokenCaller {
   readonly expiresAt: number
 }
 
-/** Who is calling, once the credential is known to be good. */
 export type Caller = ParentCaller | AgentCaller
 
-/** The same, where tokens count too. */
 export type AnyCaller = Caller | TokenCaller
 
 export type CallerKind = AnyCaller['kind']
 
-/** What a door knows of a call before anybody is authenticated. */
-export interface Arrival {
-  readonly watch: RequestWatch
+/** What is known of a request before its caller is authenticated. */
+export interface RequestMetadata {
+  readonly instrumentation: RequestWatch
   readonly requestId: string
-  /** The client's address, read from the proxy's header only when the peer is trusted. */
+  /** The client's address; read from the proxy's header only when the proxy is trusted. */
   readonly clientAddress: string
   /** The bearer token, as sent; undefined without one. */
   readonly bearer: string | undefined
-  /** The token in the address of something that is only read; undefined without one, and where none counts. Decision: 9. */
+  /** The artifact token in the query of a read; undefined without one, and where tokens are not accepted there. */
   readonly token?: string | undefined
-  /** What else tells who is calling; undefined with a token, and where only a token counts. */
-  readonly ambient: Ambient | undefined
+  /** A cookie or proxy headers; undefined with a bearer token, and where only a key is accepted. */
+  readonly implicit: ImplicitCredentials | undefined
 }
 
-/** The context of one call; `caller` is set by `authorize`. A class, because accessor literals cost on this path. */
+/** The context of one call. A class, because accessors of object literals are slow on this path. */
 export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   /** What the operation's module needs of the service. */
   readonly deps: D
-  readonly arrival: Arrival
-  /** Response headers as a flat list of names and values; the door writes them on success and on failure. */
+  readonly metadata: RequestMetadata
+  /** Response headers as a flat list of names and values, written on success and on failure. */
   readonly headers: string[] = []
-  private authorized: C | undefined
+  private authenticated: C | undefined
 
-  constructor(deps: D, arrival: Arrival) {
+  constructor(deps: D, metadata: RequestMetadata) {
     this.deps = deps
-    this.arrival = arrival
+    this.metadata = metadata
   }
 
-  /** Who is calling. */
   get caller(): C {
-    if (this.authorized === undefined) throw new Error('the caller was asked for before it was authorized')
-    return this.authorized
+    if (this.authenticated === undefined) throw new Error('the caller was read before it was authenticated')
+    return this.authenticated
   }
 
   set caller(caller: C) {
-    this.authorized = caller
-    this.arrival.watch.caller = caller
+    this.authenticated = caller
+    this.metadata.instrumentation.caller = caller
   }
 
   setHeader(name: string, value: string): void {
@@ -226,21 +229,20 @@ export class CallContext<C extends AnyCaller = Caller, D = unknown> {
 /** The same dependencies with a log that names the request in every line. */
 export function withRequestLog<D extends { readonly log: Logger }>({
   deps,
-  arrival,
-}: Pick<CallContext<AnyCaller, D>, 'deps' | 'arrival'>): D {
-  return { ...deps, log: deps.log.child(arrival.watch.line) }
+  metadata,
+}: Pick<CallContext<AnyCaller, D>, 'deps' | 'metadata'>): D {
+  return { ...deps, log: deps.log.child(metadata.instrumentation.line) }
 }
 
-/** Finds the caller behind the credentials of a request. */
 export interface Authenticator {
   /**
-   * Whose key or token was presented, or else whom a proxy or a session says is calling; undefined without either.
-   * @throws ServiceError `invalid_value` when what the proxy says could mean two things.
+   * Looks up a key or token, or else the user of a session or a trusted proxy; undefined without valid credentials.
+   * @throws ServiceError `invalid_value` when the proxy's headers are ambiguous.
    */
-  find(arrival: Arrival): Promise<AnyCaller | undefined> | undefined
+  find(metadata: RequestMetadata): Promise<AnyCaller | undefined> | undefined
 }
 
-/** A JSON answer that is encoded already, in one piece or in several that were cut anywhere. */
+/** A JSON answer that is already encoded, in pieces of any size. */
 export class JsonBytes {
   readonly pieces: readonly Uint8Array[]
 
@@ -253,25 +255,25 @@ export class JsonBytes {
   }
 }
 
-/** Server-sent events, complete ones in each item; the door adds the head, the heartbeat and the end. */
+/** Server-sent events, complete ones in each item; the REST API adds the head, the heartbeat and the end. */
 export class EventStream {
   readonly events: AsyncIterator<Uint8Array, void, void>
   /**
-   * The events a failure is told in, once others have been sent. A stream that has such events tells its end by one too; without them
-   * the door ends it as the chat API does.
+   * Renders a failure after the first event. A stream that has this also ends with an event of its own; without it, the stream fails
+   * and ends as the chat API does.
    */
-  readonly tellFailure: ((failure: ServiceError) => Uint8Array) | undefined
+  readonly renderFailure: ((failure: ServiceError) => Uint8Array) | undefined
 
   constructor(
     events: AsyncIterator<Uint8Array, void, void>,
-    tellFailure?: (failure: ServiceError) => Uint8Array,
+    renderFailure?: (failure: ServiceError) => Uint8Array,
   ) {
     this.events = events
-    this.tellFailure = tellFailure
+    this.renderFailure = renderFailure
   }
 }
 
-/** Bytes that somebody uploaded, sent as they are; the door adds ranges, conditions and the headers that keep them harmless. */
+/** Uploaded bytes, sent as they are; the REST API adds ranges, conditions and safe headers. */
 export class Download {
   readonly content: DownloadContent
 
@@ -280,7 +282,7 @@ export class Download {
   }
 }
 
-/** A page for people; the door adds the headers that keep it, and the token in its address, to itself. */
+/** A page; the REST API adds headers that keep the page, and the token in its address, private. */
 export class Page {
   readonly html: string
 

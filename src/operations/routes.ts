@@ -1,67 +1,78 @@
-/** Finds the operation a method and a path stand for. */
+/** The REST routes: which operation a method and a path stand for. */
 import { ServiceError } from '../lib/errors.ts'
-import type { Http, NamedOperation, Operation } from './operation.ts'
+import type { Http, NamedOperation, Operation, OperationDocs } from './operation.ts'
 
-/** An operation that has a place in the REST door. */
+/** An operation that is in the REST API. */
 export type RestOperation<D = never> = Operation<D> & {
   readonly http: Http
-  /** As the table of operations calls it, at whatever place. */
+  readonly docs: OperationDocs
+  /** Its name in the list of operations, also at a second path. */
   readonly name: string
-  /** Its name in the document; the same operation at two places has two. */
+  /** Its name in the OpenAPI document; an operation at two paths has two. */
   readonly id: string
 }
 
-/** Every operation that has a place in the REST door, once for each. */
+/** Every operation of the REST API, once for each of its paths. */
 export function listRestOperations<D>(named: readonly NamedOperation<D>[]): RestOperation<D>[] {
-  const operations = named.flatMap(({ name, operation }) =>
-    operation.http === undefined
-      ? []
-      : [{ ...operation, http: operation.http, name, id: name.replaceAll('.', '-') }],
-  )
-  return [...operations, ...operations.filter(isForOwners).map(toManagerOperation)]
+  const operations = named.flatMap(({ name, operation }) => {
+    const { http, docs } = operation
+    if (http === undefined) return []
+    if (docs === undefined) throw new Error(`${name} has a path but no docs`)
+    return [{ ...operation, http, docs, name, id: name.replaceAll('.', '-') }]
+  })
+  return [...operations, ...operations.filter(isForConsole).map(toManagerOperation)]
 }
 
-/** What a parent key may do with agents and files, a user may do in the console; forms only come with a key. Decision: 10. */
-function isForOwners({ http, wire }: RestOperation): boolean {
-  const isTheirs = /^\/v1\/(agents|files)(\/|$)/.test(http.path) && wire.callers.includes('parent')
-  return isTheirs && wire.body !== 'upload'
+/** What a parent key may do with agents and files, a console user may do too; but uploading a form needs a key. */
+function isForConsole({ http, auth, request }: RestOperation): boolean {
+  const isTheirs = /^\/v1\/(agents|files)(\/|$)/.test(http.path) && auth.callers.includes('parent')
+  return isTheirs && request?.upload === undefined
 }
 
 function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
   const { path, method } = operation.http
-  const http: Http = {
-    ...operation.http,
-    path: `/v1/manager${path.slice('/v1'.length)}` as const,
-    tag: 'Manager',
-    description: `The same as \`${method} ${path}\`, also for users of the console.`,
+  return {
+    ...operation,
+    http: { method, path: `/v1/manager${path.slice('/v1'.length)}` as const },
+    docs: {
+      ...operation.docs,
+      tag: 'Manager',
+      description: `The same as \`${method} ${path}\`, also for users of the console.`,
+    },
+    id: `manager-${operation.id}`,
   }
-  return { ...operation, http, id: `manager-${operation.id}` }
+}
+
+/** What a table needs to know of an operation. */
+interface Routable {
+  readonly http: Http
+  readonly request?: { readonly takesRest?: true } | undefined
 }
 
 /** An operation found, with its path parameters decoded. */
-export interface Match<D = never> {
-  readonly operation: RestOperation<D>
+export interface Match<O> {
+  readonly operation: O
   readonly params: Readonly<Record<string, string>>
 }
 
-interface Pattern<D> {
+interface Pattern<O> {
   readonly segments: readonly string[]
   readonly takesRest: boolean
-  readonly byMethod: Map<string, RestOperation<D>>
+  readonly byMethod: Map<string, O>
 }
 
-export interface RouteTable<D> {
+export interface RouteTable<O> {
   /**
-   * The operation behind a request; HEAD is answered by GET's.
-   * @throws ServiceError `not_found`, `method_not_allowed` (with the methods that are), `invalid_value` (bad percent-encoding).
+   * The operation of a request; HEAD is answered by GET's.
+   * @throws ServiceError `not_found`, `method_not_allowed` (with the allowed methods), `invalid_value` (bad percent-encoding).
    */
-  match(method: string, path: string): Match<D>
+  match(method: string, path: string): Match<O>
 }
 
-/** The table of all operations: fixed paths in a map, patterns in a short list, more fixed segments first. */
-export function createRouteTable<D>(operations: readonly RestOperation<D>[]): RouteTable<D> {
-  const fixed = new Map<string, Map<string, RestOperation<D>>>()
-  const patterns = new Map<string, Pattern<D>>()
+/** Fixed paths in a map, patterns in a short list, those with more fixed segments first. */
+export function createRouteTable<O extends Routable>(operations: readonly O[]): RouteTable<O> {
+  const fixed = new Map<string, Map<string, O>>()
+  const patterns = new Map<string, Pattern<O>>()
   for (const operation of operations) {
     const { path, method } = operation.http
     if (!path.includes('{')) {
@@ -69,12 +80,12 @@ export function createRouteTable<D>(operations: readonly RestOperation<D>[]): Ro
       fixed.set(path, byMethod.set(method, operation))
       continue
     }
-    const takesRest = operation.wire.takesRest === true
+    const takesRest = operation.request?.takesRest === true
     const pattern = patterns.get(path) ?? { segments: path.split('/'), takesRest, byMethod: new Map() }
     pattern.byMethod.set(method, operation)
     patterns.set(path, pattern)
   }
-  const ordered = [...patterns.values()].sort((a, b) => countParams(a) - countParams(b))
+  const ordered = [...patterns.values()].sort((a, b) => countParams(a.segments) - countParams(b.segments))
 
   return {
     match(method, path) {
@@ -91,17 +102,19 @@ export function createRouteTable<D>(operations: readonly RestOperation<D>[]): Ro
   }
 }
 
-function countParams(pattern: Pattern<never>): number {
-  return pattern.segments.filter(isParam).length
+function countParams(segments: readonly string[]): number {
+  return segments.filter(isParam).length
 }
 
 function isParam(segment: string): boolean {
   return segment.startsWith('{')
 }
 
-/** The raw values by name, or undefined when the path is another one. */
-function matchSegments(pattern: Pattern<never>, segments: readonly string[]): [string, string][] | undefined {
-  const { segments: expected, takesRest } = pattern
+/** The raw values by name; undefined when the path does not match. */
+function matchSegments(
+  { segments: expected, takesRest }: Pattern<unknown>,
+  segments: readonly string[],
+): [string, string][] | undefined {
   if (takesRest ? segments.length < expected.length : segments.length !== expected.length) return undefined
   const values: [string, string][] = []
   for (const [index, segment] of expected.entries()) {
@@ -123,7 +136,7 @@ function decodeParams(values: readonly [string, string][]): Record<string, strin
   }
 }
 
-function choose<D>(byMethod: Map<string, RestOperation<D>>, method: string): RestOperation<D> {
+function choose<O>(byMethod: Map<string, O>, method: string): O {
   const operation = byMethod.get(method === 'HEAD' ? 'GET' : method)
   if (operation !== undefined) return operation
   const allow = [...byMethod.keys()]

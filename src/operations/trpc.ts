@@ -1,6 +1,5 @@
-/** The typed door's procedures: how an operation record runs under tRPC, and how its failures look there. */
+/** The tRPC API: how an operation runs as a procedure, and how its failures look there. */
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   type AnyTRPCRouter,
   initTRPC,
@@ -8,71 +7,64 @@ import {
   type TRPCMutationProcedure,
   type TRPCQueryProcedure,
 } from '@trpc/server'
-import { createExpressMiddleware } from '@trpc/server/adapters/express'
-import type { RequestHandler } from 'express'
+import { nodeHTTPRequestHandler } from '@trpc/server/adapters/node-http'
 import { ZodError, z } from 'zod'
 import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '../http/request.ts'
-import { toPairs } from '../http/response.ts'
+import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/model-metrics.ts'
-import { assertOwnPage, authorize, findCaller } from './authorize.ts'
+import { type AccessStep, findCaller } from './authorize.ts'
+import { limitBodyBytes } from './body-limit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { fromEnvelope, toEnvelope } from './envelope.ts'
-import { errorHeaders, logFailure, toInvalidValue } from './http-call.ts'
-import { largestBodyOf } from './largest-body.ts'
+import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'
 import {
   type AnyCaller,
-  type Arrival,
-  CallContext,
+  type CallContext,
   JsonBytes,
   type NamedOperation,
   type Operation,
   type OperationKind,
 } from './operation.ts'
+import type { Endpoint, HttpCall, Route } from './pipeline.ts'
+import { assertSameOrigin } from './same-origin.ts'
 import { readTypedInput } from './typed-input.ts'
 
-/** tRPC copies the fields of its context about, so the call travels in one. */
+/** tRPC copies the fields of its context, so the call is one field. */
 export interface RpcContext {
   readonly call: CallContext<AnyCaller, Dependencies>
-  /** Why the request's body could not be used; told to callers that may call. */
+  /** Why the request's body cannot be used; reported to callers that may call. */
   readonly badBody: ServiceError | undefined
+  readonly accessSteps: readonly AccessStep[]
 }
 
-const t = initTRPC
-  .context<RpcContext>()
-  .meta<OperationMeta>()
-  .create({
-    transformer: {
-      input: { serialize: toEnvelope, deserialize: readTypedInput },
-      output: { serialize: toEnvelope, deserialize: fromEnvelope },
-    },
-    isDev: false,
-    // A quiet stream is kept open through proxies that close silent connections.
-    jsonl: { pingMs: 15_000 },
-    errorFormatter({ shape, error }) {
-      const failure = toRpcFailure(error)
-      return {
-        ...shape,
-        message: failure.message,
-        data: {
-          ...shape.data,
-          httpStatus: failure.status,
-          reason: failure.reason,
-          code: failure.code,
-          param: failure.details.param ?? null,
-          // A stream's head is sent before it fails: it cannot carry `Retry-After`.
-          retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
-        },
-      }
-    },
-  })
+const t = initTRPC.context<RpcContext>().create({
+  transformer: {
+    input: { serialize: toEnvelope, deserialize: readTypedInput },
+    output: { serialize: toEnvelope, deserialize: fromEnvelope },
+  },
+  isDev: false,
+  // Keeps an idle stream open through proxies that close silent connections.
+  jsonl: { pingMs: 15_000 },
+  errorFormatter({ shape, error }) {
+    const failure = toRpcFailure(error)
+    return {
+      ...shape,
+      message: failure.message,
+      data: {
+        ...shape.data,
+        httpStatus: failure.status,
+        reason: failure.reason,
+        code: failure.code,
+        param: failure.details.param ?? null,
+        // A stream's head is sent before it fails: it cannot carry `Retry-After`.
+        retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
+      },
+    }
+  },
+})
 
-/** The record, as a procedure carries it. */
-export interface OperationMeta {
-  readonly operation: Operation
-}
-
-/** Where no field is required the whole may be left out. */
+/** The input is optional where no field is required. */
 type InputOf<I extends z.ZodType> =
   Record<never, never> extends z.input<I> ? z.input<I> | undefined : z.input<I>
 
@@ -82,40 +74,41 @@ type ProcedureOf<O> = O extends {
   output: infer Out extends z.ZodType
 }
   ? Kind extends 'query'
-    ? TRPCQueryProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: OperationMeta }>
-    : TRPCMutationProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: OperationMeta }>
+    ? TRPCQueryProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: unknown }>
+    : TRPCMutationProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: unknown }>
   : never
 
-/** Operations by module and name. */
 export type Operations<D = never> = Readonly<Record<string, Readonly<Record<string, Operation<D>>>>>
 
 type Procedures<T extends Operations> = { [M in keyof T]: { [V in keyof T[M]]: ProcedureOf<T[M][V]> } }
 
-/** The operations as a tRPC router. */
 export function createRouter<T extends Operations>(operations: T) {
   const procedures = Object.entries(operations).map(([module, named]) => [
     module,
-    Object.fromEntries(Object.entries(named).map(([name, one]) => [name, operationProcedure(one)])),
+    Object.fromEntries(Object.entries(named).map(([name, one]) => [name, createProcedure(one)])),
   ])
   return t.router(Object.fromEntries(procedures) as unknown as Procedures<T>)
 }
 
-/** The record as a procedure: admit, validate, run, in that order. */
-function operationProcedure(operation: Operation) {
+/** The operation as a procedure: checks access, validates and runs it. */
+function createProcedure(operation: Operation) {
   const procedure = t.procedure
-    .meta({ operation })
     .use(async ({ ctx, next }) => {
       if (operation.rpc === false) throw new TRPCError({ code: 'NOT_FOUND' })
-      await authorize(ctx.call, operation.wire).catch(rethrowForRpc)
+      try {
+        for (const step of ctx.accessSteps) await step({ context: ctx.call, auth: operation.auth })
+      } catch (thrown) {
+        rethrowForRpc(thrown)
+      }
       if (ctx.badBody !== undefined) rethrowForRpc(ctx.badBody)
       return next()
     })
-    .input(z.preprocess(toFields, operation.input))
+    // A call without an input is one without fields, as in REST.
+    .input(z.preprocess((input) => (input === undefined ? {} : input), operation.input))
     .output(operation.output)
   const resolve = async ({ ctx, input, signal }: ResolverCall) => {
     try {
       const call = { context: ctx.call, input, signal: signal ?? neverAborted, wantsEvents: false }
-      // The list of operations is checked against what the service provides.
       const answer = await operation.run(call as never)
       return answer instanceof JsonBytes ? JSON.parse(answer.toString()) : answer
     } catch (thrown) {
@@ -123,11 +116,6 @@ function operationProcedure(operation: Operation) {
     }
   }
   return operation.kind === 'query' ? procedure.query(resolve) : procedure.mutation(resolve)
-}
-
-/** Whoever needs to say nothing may say nothing: a call without an input is one without fields, as over REST. */
-function toFields(input: unknown): unknown {
-  return input === undefined ? {} : input
 }
 
 interface ResolverCall {
@@ -138,13 +126,13 @@ interface ResolverCall {
 
 const neverAborted = new AbortController().signal
 
-/** A failure of a room as tRPC's own error, so that its status and batch handling apply. */
+/** Throws a failure as tRPC's own error, so that tRPC's status and batch handling apply. */
 function rethrowForRpc(thrown: unknown): never {
   const failure = toServiceError(thrown)
   throw new TRPCError({ code: reasons[failure.reason].rpc, message: failure.message, cause: failure })
 }
 
-/** What the caller may know of a failure under tRPC; tRPC's own refusals (bad input, unknown path) become ours. */
+/** A tRPC error as our own; tRPC throws its own for bad input and unknown paths. */
 export function toRpcFailure(error: TRPCError): ServiceError {
   if (error.cause instanceof ServiceError) return error.cause
   if (error.code === 'BAD_REQUEST' && error.cause instanceof ZodError) return toInvalidValue(error.cause)
@@ -162,129 +150,116 @@ export function toRpcFailure(error: TRPCError): ServiceError {
   }
 }
 
-/** What is called, as a tRPC router and as the list it was made from. */
+/** All operations, as a tRPC router and as the list it is made from. */
 export interface Api {
   readonly router: AnyTRPCRouter
   readonly operations: readonly NamedOperation[]
 }
 
-/** The names that calls can have. */
-interface Names {
-  readonly all: ReadonlySet<string>
-  /** The most values of the JSON of those that take more than usual. */
-  readonly maxJsonValues: ReadonlyMap<string, number>
-  /** Of operations that ask nobody who they are. */
-  readonly forEverybody: ReadonlySet<string>
-}
+const MAX_CALLS_OF_BATCH = 10
 
-function namesOf(operations: readonly NamedOperation[]): Names {
-  const open = operations.filter(({ operation }) => operation.wire.callers.length === 0)
-  return {
-    all: new Set(operations.map(({ name }) => name)),
-    maxJsonValues: new Map(
-      operations.map(({ name, operation }) => [name, operation.wire.maxJsonValues ?? MAX_JSON_VALUES]),
-    ),
-    forEverybody: new Set(open.map(({ name }) => name)),
-  }
-}
+/** Bodies up to this size are accepted even if the operator allows less for a chat. */
+const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
-/** The most calls in one batch. */
-const MAX_BATCH = 10
-
-/** The least that a body may hold, however small the operator makes a chat's. */
-const MAX_BYTES_AT_LEAST = 1024 * 1024
-
-/** The door, to be mounted before any body parser; `arrivalOf` tells what is known of a request. */
-export function createTypedDoor(
-  deps: Dependencies,
+/** Everything under `/trpc`; each procedure of a batch passes the access steps itself. */
+export function createTrpcEndpoint(
   { router, operations }: Api,
-  arrivalOf: (request: IncomingMessage) => Arrival,
-): RequestHandler {
-  const names = namesOf(operations)
-  const contexts = new WeakMap<IncomingMessage, RpcContext>()
-  const answer = createExpressMiddleware({
+  accessSteps: readonly AccessStep[],
+): Endpoint {
+  const maxValues = new Map(
+    operations.map(({ name, operation }) => [name, operation.request?.maxJsonValues ?? MAX_JSON_VALUES]),
+  )
+  const publicNames = new Set(
+    operations.filter(({ operation }) => operation.auth.callers.length === 0).map(({ name }) => name),
+  )
+
+  const route: Route = {
+    auth: undefined,
+    check({ path, context }) {
+      const [first = '', ...others] = listNames(path)
+      const name = others.length > 0 ? 'batch' : maxValues.has(first) ? first : OTHER
+      context.metadata.instrumentation.found(name, `/trpc/${name}`)
+    },
+    async parse(call) {
+      const names = listNames(call.path)
+      const isPublic = names.every((name) => publicNames.has(name))
+      const maxJsonValues = Math.max(...names.map((name) => maxValues.get(name) ?? MAX_JSON_VALUES))
+      const body = await readCallBody(call, isPublic, maxJsonValues).catch(toServiceError)
+      Object.assign(call.request, { body: body instanceof ServiceError ? '' : body })
+      const badBody = body instanceof ServiceError ? body : undefined
+      return { call: call.context, badBody, accessSteps } satisfies RpcContext
+    },
+    run(call) {
+      void handleCall(router, call)
+    },
+  }
+  return { find: ({ path }) => (/^\/trpc(\/|$)/.test(path) ? route : undefined) }
+}
+
+/** Lets tRPC write the response. */
+function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
+  const { request, response, context, path, deps } = call
+  for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
+  call.handOver()
+  return nodeHTTPRequestHandler({
     router,
-    maxBatchSize: MAX_BATCH,
-    createContext: ({ req }) => contexts.get(req) as RpcContext,
-    responseMeta: ({ ctx, errors: [error] }) => ({
-      // Of a header that several calls of a batch have set, the last one stands.
+    req: request,
+    res: response,
+    path: path.slice(path.lastIndexOf('/') + 1),
+    maxBatchSize: MAX_CALLS_OF_BATCH,
+    createContext: async () => call.input as RpcContext,
+    responseMeta: ({ errors: [error] }) => ({
+      // When several calls of a batch set a header, the last one wins.
       headers: Object.fromEntries(
         toPairs([
           'Vary',
           'Authorization, Origin, trpc-accept, accept',
-          ...(ctx?.call.headers ?? []),
-          // tRPC forgets to say so of what it refuses before it knows the procedure.
+          ...context.headers,
+          // tRPC sets no content type where it fails before it knows the procedure.
           ...(error === undefined
             ? []
             : ['Content-Type', 'application/json', ...errorHeaders(toRpcFailure(error))]),
         ]),
       ),
     }),
-    onError({ error, path, ctx }) {
-      logFailure(deps, { ...ctx?.call.arrival.watch.line, path: `/trpc/${path ?? ''}` }, toRpcFailure(error))
-    },
+    onError: ({ error, path: name = '' }) =>
+      logFailure(
+        deps,
+        { ...context.metadata.instrumentation.line, path: `/trpc/${name}` },
+        toRpcFailure(error),
+      ),
   })
-
-  return async (request, response, next) => {
-    const call = new CallContext<AnyCaller, Dependencies>(deps, arrivalOf(request))
-    const name = nameOf(request, names)
-    call.arrival.watch.found(name, `/trpc/${name}`)
-    const body = await readCallBody(call, request, response, names).catch(toServiceError)
-    contexts.set(request, { call, badBody: body instanceof ServiceError ? body : undefined })
-    request.body = body instanceof ServiceError ? '' : body
-    return answer(request, response, next)
-  }
 }
 
-/** What a request asks for, in a word of the table: several calls in one are a batch. */
-function nameOf(request: IncomingMessage, { all }: Names): string {
-  const [name = '', ...others] = listNames(request)
-  if (others.length > 0) return 'batch'
-  return all.has(name) ? name : OTHER
-}
-
-function listNames({ url = '' }: IncomingMessage): string[] {
-  const [path = ''] = url.split('?')
-  return path.slice(1).split(',')
-}
-
-/** Whether the call, or each of a batch of calls, asks nobody who they are. */
-function isForEverybody(request: IncomingMessage, { forEverybody }: Names): boolean {
-  return listNames(request).every((name) => forEverybody.has(name))
-}
-
-/** The most values of a call, or of a batch that holds such a call. */
-function maxJsonValuesOf(request: IncomingMessage, { maxJsonValues }: Names): number {
-  return Math.max(...listNames(request).map((name) => maxJsonValues.get(name) ?? MAX_JSON_VALUES))
+function listNames(path: string): string[] {
+  return path.slice('/trpc/'.length).split(',')
 }
 
 /**
- * The body as the text tRPC parses; empty for an unknown caller, whom the procedures refuse without it.
- * @throws ServiceError as the REST door does for a body that is too large, too slow or no JSON.
+ * The body as the text tRPC parses; empty for an unknown caller, whom the procedures reject without it.
+ * @throws ServiceError as the REST API does for a body that is too large, too slow or not JSON.
  */
 async function readCallBody(
-  call: CallContext<AnyCaller, Dependencies>,
-  request: IncomingMessage,
-  response: ServerResponse,
-  names: Names,
+  { context, request, response, deps }: HttpCall,
+  isPublic: boolean,
+  maxJsonValues: number,
 ): Promise<string> {
   if (request.method !== 'POST') return ''
-  const isOpen = isForEverybody(request, names)
-  const caller = isOpen ? undefined : await findCaller(call)
-  if (caller === undefined && !isOpen) return ''
-  assertOwnPage(call.arrival, call.deps.config)
+  const caller = isPublic ? undefined : await findCaller(context)
+  if (caller === undefined && !isPublic) return ''
+  const { clock, config } = deps
+  assertSameOrigin(context.metadata, config)
   if (mediaTypeOf(request) !== 'application/json') {
     throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
   }
   askForBody(request, response)
-  const { clock, config } = call.deps
   const { limits, timings } = config
-  const maxBytes = largestBodyOf(config, caller, Math.max(limits.maxBodyBytes, MAX_BYTES_AT_LEAST))
+  const maxBytes = limitBodyBytes(config, caller, Math.max(limits.maxBodyBytes, MIN_BODY_LIMIT_BYTES))
   const bytes = await readBody(
     request,
     { maxBytes, totalMs: timings.bodyMs, idleMs: timings.bodyIdleMs },
     clock,
   )
-  if (bytes.length > 0) parseJson(bytes, maxJsonValuesOf(request, names))
+  if (bytes.length > 0) parseJson(bytes, maxJsonValues)
   return bytes.toString()
 }

@@ -1,7 +1,7 @@
 /** The Responses operation: REST only, in one call that answers or streams. */
 
 import type { Dependencies } from '../chat/dependencies.ts'
-import { chatWire } from '../chat/operations.ts'
+import { chatAuth, chatFailures, chatRequest } from '../chat/operations.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { ResponseEvent, ResponseObject } from './answer-schema.ts'
 import { respond } from './responses.ts'
@@ -12,15 +12,17 @@ const define = operationsOf<Dependencies>()
 export const responsesOperations = {
   create: define({
     kind: 'mutation',
-    http: {
-      method: 'POST',
-      path: '/v1/responses',
+    http: { method: 'POST', path: '/v1/responses' },
+    auth: chatAuth,
+    request: chatRequest,
+    response: { events: ResponseEvent },
+    docs: {
       tag: 'Chat',
       summary: 'Answer an input of the Responses API, as one object or as a stream',
       description:
         'The same turn as a chat, in the shapes of the Responses API. Nothing is kept: every request holds its whole conversation.',
+      failures: chatFailures,
     },
-    wire: { ...chatWire, sse: ResponseEvent },
     rpc: false,
     input: ResponsesRequest,
     output: ResponseObject,

@@ -1,5 +1,4 @@
-/** The table of contents: every operation of the service, by room and verb. */
-
+/** The one list of operations, as a tRPC router, as REST routes and as the OpenAPI document. */
 import { agentsOperations } from '../agents/operations.ts'
 import { artifactsOperations } from '../artifacts/operations.ts'
 import { uploadPaths } from '../artifacts/tus.ts'
@@ -34,19 +33,18 @@ const api = {
 
 export const appRouter = createRouter(api)
 
-/** What a typed client is made from. */
+/** The type of a tRPC client. */
 export type AppRouter = typeof appRouter
 
-/** Every operation with its name (`agents.create`), in the order of the table. */
+/** Every operation with its name (`agents.create`). */
 export function listOperations(): NamedOperation<Deps>[] {
   return Object.entries<Readonly<Record<string, Operation<Deps>>>>(api).flatMap(([module, operations]) =>
-    Object.entries(operations).map(([verb, operation]) => ({ name: `${module}.${verb}`, operation })),
+    Object.entries(operations).map(([name, operation]) => ({ name: `${module}.${name}`, operation })),
   )
 }
 
 export const restOperations = listRestOperations(listOperations())
 
-/** The document of the API; the same for the same code. */
 export function renderApiDocument(): ReturnType<typeof renderOpenapi> {
   return renderOpenapi(restOperations, uploadPaths)
 }

@@ -1,5 +1,4 @@
-/** Opens and starts what a service is made of: its stores, backends, shared state, directories and tools. */
-
+/** The composition root: opens and starts everything a service consists of. */
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -36,17 +35,14 @@ import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 import { countStreams } from './metrics.ts'
 
-/** What the host brings in its module and in its options. Decision: 9 (Host hooks). */
+/** The hooks of the options and of `PARLEY_HOOKS`. */
 export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
   const given = readHooks({ tools, onUploadComplete }, 'createService')
   if (config.hooks === undefined) return given
   return joinHooks(given, await loadHostModule(config.hooks))
 }
 
-/**
- * Opens and starts what a service is made of, over its database.
- * @throws StartupError when the secret, a store or a backend cannot be used.
- */
+/** @throws StartupError when the secret, a store or a provider cannot be used. */
 export async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
   { db, postgres, isOnlyServer }: OpenedDatabase,
@@ -59,10 +55,10 @@ export async function createDeps(
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
-  // Before anything that goes on by itself: it may refuse to.
+  // Before everything that runs in the background, because this may throw.
   const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
-  // Last of what can fail: whoever has no deps yet cannot close them.
+  // Last of what can fail, because the caller can close nothing without `Deps`.
   const backends = await createBackends(config, { clock, random })
   const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
@@ -114,7 +110,7 @@ function listOwnStores({ fileBlobs, artifactStore }: ServiceOptions): StoreName[
   return storeNames.filter((name) => brought[name] === undefined)
 }
 
-/** Opens every place that bytes are kept in, or none. */
+/** Opens all stores; closes those already open when one fails. */
 async function openStores(options: ServiceOptions, deps: StoreDeps) {
   const { config } = options
   const opened: { close(): Promise<void> }[] = []
@@ -131,14 +127,13 @@ async function openStores(options: ServiceOptions, deps: StoreDeps) {
   }
 }
 
-/** The library that traces is loaded only where the settings name somebody to send traces to. */
+/** Loads OpenTelemetry only if a trace collector is configured. */
 async function startTracing({ tracing }: Config, log: Logger): Promise<Tracing | undefined> {
   if (tracing === undefined) return undefined
   const { openTracing } = await import('../telemetry/otel.ts')
   return openTracing(tracing, { version: packageJson.version, log })
 }
 
-/** Decision: 7 (Tools). */
 function startMcp(
   { mcp, timings }: Config,
   deps: Pick<Deps, 'clock' | 'random' | 'log'>,
@@ -146,20 +141,20 @@ function startMcp(
   return mcp.length === 0 ? undefined : startMcpServers(mcp, { ...deps, callMs: timings.toolMs })
 }
 
-/** What a host may bring along; everything but the configuration has a default. */
+/** Only the configuration is required. */
 export interface ServiceOptions {
   readonly config: Config
   readonly clock?: Clock
   readonly random?: Random
   readonly log?: Logger
-  /** Where the bytes of files are kept; closed with the service. */
+  /** Stores the bytes of files; closed with the service. */
   readonly fileBlobs?: Blobs
-  /** Tools that run here when a model calls them; they win over those of the same name in the module of `PARLEY_HOOKS`. */
+  /** Tools that run in this process; they replace those of the same name in `PARLEY_HOOKS`. */
   readonly tools?: HostTools
-  /** Told of each complete upload, instead of the module's. */
+  /** Called for each complete upload, instead of the callback in `PARLEY_HOOKS`. */
   readonly onUploadComplete?: OnUploadComplete
-  /** Where the bytes of artifacts are kept; closed with the service. */
+  /** Stores the bytes of artifacts; closed with the service. */
   readonly artifactStore?: GrowingStore
-  /** Asks all processes of this service what they have counted, where there are several: `/metrics` tells their sums. */
+  /** Collects the metrics of all processes of this service, if there are several. */
   readonly gatherReadings?: GatherReadings
 }

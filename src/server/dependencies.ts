@@ -1,4 +1,4 @@
-/** What the service's parts are handed at start: nothing in a room reaches for a global clock, chance or connection. */
+/** Everything the modules of a service depend on; `build.ts` creates it. */
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
@@ -23,7 +23,6 @@ import type { Tracing } from '../telemetry/tracing.ts'
 import type { Toolbox } from '../tools/tools.ts'
 import type { UsageBooks } from '../usage/tracker.ts'
 
-/** Everything a verb may ask for; each takes the part it needs with `Pick<Deps, …>`. */
 export interface Deps {
   readonly config: Config
   readonly db: Database
@@ -32,7 +31,7 @@ export interface Deps {
   readonly nextPosition: () => number
   readonly log: Logger
   readonly metrics: Metrics
-  /** Undefined where nobody traces. */
+  /** Undefined without a trace collector. */
   readonly tracing: Tracing | undefined
   readonly sealer: Sealer
   readonly keys: KeyDirectory
@@ -41,19 +40,16 @@ export interface Deps {
   readonly backends: readonly ChatBackend[]
   readonly models: ModelCatalogue
   readonly breakers: Breakers
-  /** What all replicas count together and tell each other. */
+  /** The limits, messages and membership that replicas share. */
   readonly shared: SharedState
-  /** The bytes of files. */
   readonly fileBlobs: Blobs
-  /** Makes uploaded files fit for the web. */
+  /** Converts uploads to formats that browsers show. */
   readonly converter: Converter
-  /** What runs on the server when a model calls it. */
+  /** The tools that run on the server. */
   readonly tools: Toolbox
-  /** What the host does with each complete upload; without it nobody is told. */
   readonly onUploadComplete: OnUploadComplete | undefined
   readonly artifacts: ArtifactDesk
   readonly tokens: ArtifactTokens
-  /** Finds out who is calling. */
   readonly authenticator: Authenticator
   readonly usage: UsageBooks
 }

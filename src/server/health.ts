@@ -1,21 +1,20 @@
-/** What `/readyz` tells of the service's parts. */
+/** The health check behind `/readyz`. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { hasParentKey } from '../identity/keys.ts'
-import type { Health } from './app.ts'
 import type { Deps } from './dependencies.ts'
+import type { Health } from './pages.ts'
 
-/** Security: 2.12 (`/readyz`). */
-const READY_WITHIN_MS = 500
-/** Storage is looked at by writing to it, so not for every probe. */
-const STORAGE_KNOWN_FOR_MS = 5_000
-/** A store across a network may take longer than a probe waits; what it said last is believed for so long. */
-const STORAGE_BELIEVED_FOR_MS = 20_000
+const CHECK_TIMEOUT_MS = 500
+/** The check writes to storage, so its result is cached. */
+const STORAGE_CACHED_MS = 5_000
+/** How long the last result is used while a slow store has not answered the next check. */
+const STORAGE_STALE_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'
 
 /**
- * Reads the health of a service. A database or a storage that is down ends it; a storage without room for more files degrades it, and
- * so does a backend, an MCP server or what replicas share when it is down. Decision: 3.
+ * The service is unavailable while the database or the storage is down. It is degraded while the storage is full, or a provider, an MCP
+ * server or the coordination store is down.
  */
 export function createHealth(
   deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools'>,
@@ -39,12 +38,12 @@ export function createHealth(
     const isReady = isDatabaseUp && storage !== 'down' && !isDraining
     const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
     const database = isDatabaseUp ? 'up' : 'down'
-    const ofMcp = Object.keys(mcp).length === 0 ? {} : { mcp }
-    return { isReady, report: { status, checks: { database, ...shares, storage, backends, ...ofMcp } } }
+    const checks = { database, ...shares, storage, backends, ...(Object.keys(mcp).length > 0 && { mcp }) }
+    return { isReady, report: { status, checks } }
   }
 }
 
-/** Never asks twice at once: what hangs in the file system holds one of the few threads there are for it. */
+/** Runs one check at a time, because a file system that hangs occupies one of Node's few threads. */
 function createStorageReader({
   fileBlobs,
   clock,
@@ -61,16 +60,16 @@ function createStorageReader({
 
   return async () => {
     const ageMs = known === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - known.sinceMs
-    if (known !== undefined && ageMs < STORAGE_KNOWN_FOR_MS) return known.state
+    if (known !== undefined && ageMs < STORAGE_CACHED_MS) return known.state
     asking ??= ask()
-    return inTime(asking, known !== undefined && ageMs < STORAGE_BELIEVED_FOR_MS ? known.state : 'down')
+    return inTime(asking, known !== undefined && ageMs < STORAGE_STALE_MS ? known.state : 'down')
   }
 }
 
-/** What it comes to, or `late` when that takes too long. */
+/** The result, or `late` after the timeout. */
 async function inTime<T>(answer: Promise<T>, late: T): Promise<T> {
   const tooLate = new AbortController()
-  const overdue = wait(READY_WITHIN_MS, late, { signal: tooLate.signal, ref: false }).catch(() => late)
+  const overdue = wait(CHECK_TIMEOUT_MS, late, { signal: tooLate.signal, ref: false }).catch(() => late)
   const first = await Promise.race([answer, overdue])
   tooLate.abort()
   return first

@@ -1,5 +1,4 @@
-/** What a host brings along: its tools, and what it does when an upload is complete. */
-
+/** The hooks of a program that embeds the service, or of `PARLEY_HOOKS`: tools, and a callback for complete uploads. */
 import { stat } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
@@ -7,20 +6,19 @@ import { StartupError } from '../lib/errors.ts'
 import { type HostTools, listGiven, readTool, rejectTool } from '../tools/host-tools.ts'
 import type { ServerTool } from '../tools/tools.ts'
 
-/** What the module of `PARLEY_HOOKS` exports, and what `createService` takes beside the configuration. */
 export interface HostHooks {
   readonly tools?: HostTools
   readonly onUploadComplete?: OnUploadComplete
 }
 
-/** The same, read. */
+/** Validated hooks. */
 export interface ReadHooks {
   readonly tools: readonly ServerTool[]
   readonly onUploadComplete: OnUploadComplete | undefined
 }
 
 /**
- * Reads what a host brings; `source` names it in errors.
+ * Validates hooks; `source` names their origin in errors.
  * @throws StartupError naming the export, or the tool in it, that cannot be used.
  */
 export function readHooks({ tools, onUploadComplete }: HostHooks, source: string): ReadHooks {
@@ -36,7 +34,7 @@ export function readHooks({ tools, onUploadComplete }: HostHooks, source: string
   return { tools: [...read.values()], onUploadComplete }
 }
 
-/** Both together; where both have a tool of a name, or say what to do with uploads, the first wins. */
+/** Merges hooks; of two tools with the same name, or two callbacks, the first wins. */
 export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
   const names = new Set(first.tools.map(({ name }) => name))
   return {
@@ -46,8 +44,8 @@ export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
 }
 
 /**
- * What the ES module at an absolute path exports as `tools` and `onUploadComplete`. Decision: 9 (Host hooks).
- * @throws StartupError naming the file, and the export if one is wrong.
+ * Loads the hooks that an ES module exports.
+ * @throws StartupError naming the file, and the export that is wrong.
  */
 export async function loadHostModule(path: string): Promise<ReadHooks> {
   const source = `PARLEY_HOOKS (${path})`

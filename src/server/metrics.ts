@@ -1,8 +1,14 @@
-/** Everything a service can tell of what it counts, for whoever scrapes. */
+/** `/metrics`: what it contains, and who may read it. */
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import ipaddr from 'ipaddr.js'
 import { countArtifactWork } from '../artifacts/maintenance.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
+import { createRemembered } from '../lib/ttl-cache.ts'
+import { rejectCredentials } from '../operations/authorize.ts'
+import type { HttpCall } from '../operations/pipeline.ts'
 import type { StreamSlots } from '../replicas/stream-limiter.ts'
 import { type Looked, lookUp, type Meter, type Reading } from '../telemetry/counters.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -56,7 +62,6 @@ export function createCounting(deps: Dependencies, options: CountingOptions): Co
   }
 }
 
-/** How many connections a pool has, and how many wait for one. */
 export interface PoolState {
   readonly busy: number
   readonly idle: number
@@ -126,42 +131,31 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Looked[] {
   return [...open.values()].map(({ provider, model, count }) => [{ provider, model }, count])
 }
 
-/** Security: 2.12: as long as `/readyz` waits. */
-const ANSWER_WITHIN_MS = 500
+/** As long as `/readyz` waits. */
+const COUNT_TIMEOUT_MS = 500
+const COUNTS_CACHED_MS = 5_000
 
-/** Several who scrape ask the database once. */
-const KNOWN_FOR_MS = 5_000
-
-/** What there is of something, in all processes together. */
+/** What the installation stores, for all processes together. */
 export interface StoredCounts {
   readonly openUploads: number
   readonly waitingJobs: Readonly<Record<string, number>>
 }
 
-/** Meters over what `count` says; what it does not say in time is left out. */
+/** Metrics of what `count` finds; omitted when it does not answer in time. */
 export function createStoredMeters(
   count: () => Promise<StoredCounts>,
   clock: Pick<Clock, 'monotonic'>,
 ): Meter[] {
-  let known: { readonly counts: StoredCounts; readonly sinceMs: number } | undefined
-  let asking: Promise<StoredCounts> | undefined
+  const cache = createRemembered<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
+  let loading: Promise<StoredCounts> | undefined
 
-  async function ask(): Promise<StoredCounts> {
-    try {
-      const counts = await count()
-      known = { counts, sinceMs: clock.monotonic() }
-      return counts
-    } finally {
-      asking = undefined
-    }
+  function load(): Promise<StoredCounts> {
+    loading ??= count().finally(() => {
+      loading = undefined
+    })
+    return loading
   }
-
-  function read(): Promise<StoredCounts> {
-    if (known !== undefined && clock.monotonic() - known.sinceMs < KNOWN_FOR_MS)
-      return Promise.resolve(known.counts)
-    asking ??= ask()
-    return within(ANSWER_WITHIN_MS, asking)
-  }
+  const read = () => within(COUNT_TIMEOUT_MS, cache.get('counts', load))
 
   return [
     lookUp(
@@ -177,7 +171,7 @@ export function createStoredMeters(
   ]
 }
 
-/** The same slots, counted. */
+/** A stream limiter that counts open streams. */
 export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots {
   return {
     async take(owners) {
@@ -196,4 +190,39 @@ export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots 
       }
     },
   }
+}
+
+/** The headers that proxies add. */
+const forwardingHeader =
+  /^(forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-forwarded-.+)$/
+
+const metricsMessages = {
+  missing:
+    'The metrics are for programs on this machine, and for `Authorization: Bearer <PARLEY_METRICS_TOKEN>`.',
+  invalid: 'This is not the token of the metrics.',
+}
+
+/**
+ * Accepts the operator's token, and programs on this machine that send no token. A wrong token is rejected wherever it comes from.
+ * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`
+ */
+export async function assertMayReadMetrics({ request, context }: HttpCall): Promise<void> {
+  const { metricsToken } = context.deps.config
+  const { bearer } = context.metadata
+  const isAllowed =
+    bearer === undefined
+      ? isFromThisMachine(request)
+      : metricsToken !== undefined && isSame(bearer, metricsToken)
+  if (!isAllowed) await rejectCredentials(context, metricsMessages)
+}
+
+function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
+  const address = socket.remoteAddress ?? ''
+  if (!ipaddr.isValid(address) || ipaddr.process(address).range() !== 'loopback') return false
+  return !Object.keys(headers).some((name) => forwardingHeader.test(name))
+}
+
+/** Compares digests, which have the same length, so that the comparison takes the same time for every token. */
+function isSame(one: string, other: string): boolean {
+  return timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'))
 }

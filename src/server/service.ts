@@ -1,4 +1,4 @@
-/** Puts the service together for whoever runs it: the `serve` command, a test, or a host that embeds it. */
+/** Starts and stops a service, for the `serve` command, a test, or a program that embeds it. */
 
 import packageJson from '../../package.json' with { type: 'json' }
 import { completeLeftOver, createArtifactSweeper, recoverUploads } from '../artifacts/maintenance.ts'
@@ -14,8 +14,8 @@ import type { Reading } from '../telemetry/counters.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { GatherReadings } from '../telemetry/prometheus.ts'
 import { startTending } from '../usage/retention.ts'
-import { loadConsole } from '../web/console-assets.ts'
-import { loadWidget } from '../web/widget-assets.ts'
+import { loadConsole } from '../web/console.ts'
+import { loadWidget } from '../web/widget.ts'
 import { renderApiDocument } from './api.ts'
 import { type AppOptions, createApp } from './app.ts'
 import { createDeps, gatherHooks, type ServiceOptions } from './build.ts'
@@ -29,14 +29,14 @@ export type { HostHooks } from './hooks.ts'
 
 /** A running service. */
 export interface Service {
-  /** Where it answers, such as `http://127.0.0.1:3000`. */
+  /** Such as `http://127.0.0.1:3000`. */
   readonly url: string
-  /** The first parent key, when this start created it: shown this once. */
+  /** The first parent key, if this start created it; it is not shown again. */
   readonly firstParentKey: string | undefined
   readonly deps: Deps
-  /** What this process has counted so far. */
+  /** The metrics of this process. */
   readReadings(): Promise<Reading[]>
-  /** Stops accepting, lets running answers end, then ends them. Safe to call twice. */
+  /** Stops accepting, waits for active calls, then aborts them. Safe to call twice. */
   close(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     deps = await createDeps({ ...options, log }, opened, hooks)
     return await startService(deps, opened, options.gatherReadings)
   } catch (error) {
-    // Whatever goes on would keep the process from its end.
+    // Releases everything already started, or the process will not exit.
     if (deps !== undefined) {
       await Promise.all([closeSources(deps), deps.fileBlobs.close(), deps.artifacts.close()])
       await deps.shared.close()
@@ -68,7 +68,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
 
 let pages: Promise<Pick<AppOptions, 'widget' | 'console'>> | undefined
 
-/** What browsers load, read once however many services this process starts. */
+/** The built files of the widget and the console, read once per process. */
 function loadPages(): NonNullable<typeof pages> {
   pages ??= Promise.all([loadWidget(), loadConsole()])
     .then(([widget, console]) => ({ widget, console }))
@@ -96,7 +96,7 @@ async function startService(
   const app = createApp({
     deps,
     ...(await loadPages()),
-    // Rendered for whoever asks first: a start has no use for it.
+    // Rendered with the first request, to start faster.
     get openapi() {
       openapi ??= Buffer.from(JSON.stringify(renderApiDocument()))
       return openapi
@@ -105,13 +105,13 @@ async function startService(
     scrape: counting.scrape,
     isDraining: () => isDraining,
   })
-  // Beside other servers, what one leaves behind becomes free when its leases run out.
+  // With other servers running, the leases of a stopped one expire instead.
   if (opened.isOnlyServer) await recoverUploads(deps)
   const server = await listen(app.listener, address.host, address.port)
   const drain = createDrain(server)
-  sayWhatIsMissing(deps)
+  warnWithoutFfmpeg(deps)
   await deps.models.ready()
-  // Last, with the port ours and nothing left to wait for: a key that was never shown would be lost.
+  // Last, because a key that is created but never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
     server.close().closeAllConnections()
     throw error
@@ -128,7 +128,7 @@ async function startService(
   async function stop(): Promise<void> {
     isDraining = true
     const stopped = processing.close()
-    await drain(timings.shutdownMs, app.endStreams)
+    await drain(timings.shutdownMs, app.abortCalls)
     clearInterval(recordUse)
     counting.close()
     await closeSources(deps)
@@ -154,25 +154,24 @@ async function startService(
   }
 }
 
-/** Decision: 9 (Conversion). */
-function sayWhatIsMissing({ converter: { programs }, log }: Deps): void {
+function warnWithoutFfmpeg({ converter: { programs }, log }: Deps): void {
   if (programs.ffmpeg !== undefined && programs.ffprobe !== undefined) return
   log.warn('there is no ffmpeg here: videos are served as they were uploaded (see docs/conversion.md)')
 }
 
-/** Lets go of everything that answers from elsewhere. */
+/** Closes the connections to providers and tools. */
 async function closeSources({ models, backends, tools }: Deps): Promise<void> {
   models.close()
   await Promise.all([...backends.map((backend) => backend.close()), tools.close()])
 }
 
-/** Registers the operator's key, or makes the first one. Decision: 2 (First start). */
+/** Registers the operator's key, or creates the first one. */
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
   if (await hasParentKey(deps.db)) return undefined
   await getInstallationId(deps)
   const key = await deps.db.transaction().execute(async (trx) => {
-    // Of servers that start at the same time one makes it.
+    // Only one of several servers that start at the same time creates it.
     await lockInstallation(trx)
     return (await hasParentKey(trx)) ? undefined : insertFirstKey({ ...deps, db: trx }, serviceActor)
   })

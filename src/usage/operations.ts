@@ -11,7 +11,7 @@ const define = operationsOf<Dependencies & { readonly usage: UsageBooks }>()
 export const usageOperations = {
   lastDays: define({
     kind: 'query',
-    wire: { errors: 'openai', callers: ['parent'] },
+    auth: { callers: ['parent'] },
     input: z.object({}),
     output: AgentLastDays,
     run: ({ context: { deps, caller } }) => readLastDays(deps, caller.tenantId),
@@ -19,14 +19,13 @@ export const usageOperations = {
 
   list: define({
     kind: 'query',
-    http: {
-      method: 'GET',
-      path: '/v1/usage',
+    http: { method: 'GET', path: '/v1/usage' },
+    auth: { callers: ['parent'] },
+    docs: {
       tag: 'Usage',
       summary: 'Sum up calls by day, agent or model',
       description: 'Calls count for the day (UTC) they began on.',
     },
-    wire: { errors: 'openai', callers: ['parent'], integers: ['from', 'to'] },
     input: UsageQuery,
     output: UsageList,
     run: ({ context: { deps, caller }, input }) => readUsage(deps, [caller.tenantId], input),

@@ -1,56 +1,157 @@
-/** What is served under `/console`: the console's files, and one document for every address of its pages. Security: 2.7. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+/** The console under `/console`: its built files, and one document for all of its pages. */
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { IMMUTABLE } from '../http/response.ts'
+import { StartupError } from '../lib/errors.ts'
 import type { Random } from '../lib/ids.ts'
-import { type ConsoleAssets, type ConsoleFile, renderConsole, renderConsolePolicy } from './console-assets.ts'
-import type { Page } from './widget.ts'
+import { commonHeaders, filePolicy, type Page, writePage } from './page.ts'
+
+const FileName = z.string().regex(/^[\w.-]+\.(js|css)$/)
+
+/** What `scripts/build-console.ts` writes. */
+const Manifest = z.object({
+  main: FileName,
+  first: FileName,
+  files: z.array(z.object({ file: FileName, needs: z.array(FileName) })),
+})
+
+interface ConsoleFile {
+  /** Contains a digest, so that its content never changes. */
+  readonly path: string
+  readonly body: Buffer
+  readonly brotli: Buffer
+}
+
+export interface ConsoleAssets {
+  readonly files: readonly ConsoleFile[]
+  /** The path of the script that chooses light or dark before the first paint. */
+  readonly firstScript: string
+  readonly mainScript: string
+  /** The paths of the scripts that the main script imports. */
+  readonly preloads: readonly string[]
+  readonly styles: readonly string[]
+}
+
+const builtFolder = new URL('../../dist/console/', import.meta.url)
+
+/**
+ * Reads the built console.
+ * @throws StartupError when it was not built.
+ */
+export async function loadConsole(folder: URL = builtFolder): Promise<ConsoleAssets> {
+  try {
+    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
+    const files = manifest.files.map(async ({ file }) => ({
+      path: pathOf(file),
+      body: await readFile(new URL(file, folder)),
+      brotli: await readFile(new URL(`${file}.br`, folder)),
+    }))
+    const needed = listNeeded(manifest.files, manifest.main).map(pathOf)
+    return {
+      files: await Promise.all(files),
+      firstScript: pathOf(manifest.first),
+      mainScript: pathOf(manifest.main),
+      preloads: needed.filter((path) => path.endsWith('.js')),
+      styles: needed.filter((path) => path.endsWith('.css')),
+    }
+  } catch (cause) {
+    const path = fileURLToPath(folder)
+    throw new StartupError(`The console is not built in ${path}; \`npm run build\` builds it.`, { cause })
+  }
+}
+
+/** The files that a file needs, directly or indirectly. */
+function listNeeded(files: z.infer<typeof Manifest>['files'], start: string): string[] {
+  const found = new Set([start])
+  for (const name of found) {
+    for (const needed of files.find(({ file }) => file === name)?.needs ?? []) found.add(needed)
+  }
+  found.delete(start)
+  return [...found]
+}
+
+function pathOf(file: string): string {
+  return `/console/assets/${file}`
+}
+
+/** The UI library and the editor add style elements, which carry the nonce of the page. */
+function renderConsolePolicy(nonce: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data: blob:",
+    "font-src 'self'",
+    "media-src 'self' blob:",
+    "connect-src 'self'",
+    "frame-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "object-src 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ].join('; ')
+}
+
+function renderConsole(assets: ConsoleAssets, nonce: string): string {
+  const styles = assets.styles.map((path) => `<link rel="stylesheet" href="${path}">\n`)
+  const preloads = assets.preloads.map((path) => `<link rel="modulepreload" href="${path}">\n`)
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Parley</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta property="csp-nonce" nonce="${nonce}">
+<link rel="icon" href="data:,">
+<script src="${assets.firstScript}"></script>
+${styles.join('')}${preloads.join('')}<script type="module" src="${assets.mainScript}"></script>
+</head>
+<body>
+<div id="root"></div>
+<noscript>The console needs JavaScript. Everything it does can be done over the API, described under <a href="/docs">/docs</a>.</noscript>
+</body>
+</html>
+`
+}
 
 const NONCE_BYTES = 16
 
-const common = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' } as const
-
-/** Every file of the console with what answers there. */
+/** The files of the console by path. */
 export function createConsoleFiles({ files }: ConsoleAssets): ReadonlyMap<string, Page> {
   return new Map(files.map((file) => [file.path, filePage(file)]))
 }
 
 function filePage({ path, body, brotli }: ConsoleFile): Page {
   const headers = {
-    ...common,
+    ...commonHeaders,
     'Content-Type': `${path.endsWith('.css') ? 'text/css' : 'text/javascript'}; charset=utf-8`,
-    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+    'Content-Security-Policy': filePolicy,
     'Cross-Origin-Resource-Policy': 'same-origin',
-    'Cache-Control': 'public, max-age=31536000, immutable',
+    'Cache-Control': IMMUTABLE,
     Vary: 'Accept-Encoding',
   }
   return (request, response) => {
     const isSmall = /\bbr\b/.test(String(request.headers['accept-encoding'] ?? ''))
     const sent = isSmall ? brotli : body
     const encoding: Record<string, string> = isSmall ? { 'Content-Encoding': 'br' } : {}
-    write(request, response, { ...headers, ...encoding }, sent)
+    writePage(request, response, { ...headers, ...encoding }, sent)
   }
 }
 
-/** The document, with a nonce of its own each time. */
+/** The document, with a new nonce for each request. */
 export function createConsolePage({ random }: { readonly random: Random }, assets: ConsoleAssets): Page {
   return (request, response) => {
     const nonce = Buffer.from(random(NONCE_BYTES)).toString('base64')
     const headers = {
-      ...common,
+      ...commonHeaders,
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Security-Policy': renderConsolePolicy(nonce),
       'Cross-Origin-Opener-Policy': 'same-origin',
       'Cache-Control': 'no-store',
     }
-    write(request, response, headers, Buffer.from(renderConsole(assets, nonce)))
+    writePage(request, response, headers, Buffer.from(renderConsole(assets, nonce)))
   }
-}
-
-function write(
-  { method }: IncomingMessage,
-  response: ServerResponse,
-  headers: Readonly<Record<string, string>>,
-  body: Buffer,
-): void {
-  response.writeHead(200, { ...headers, 'Content-Length': String(body.length) })
-  response.end(method === 'HEAD' ? undefined : body)
 }

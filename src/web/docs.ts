@@ -1,15 +1,16 @@
-/** The API reference page under `/docs`: Swagger UI from its npm package, without a request to anywhere else. */
+/** The API reference under `/docs`: Swagger UI from its npm package, without requests to other hosts. */
 
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import swaggerPackage from 'swagger-ui-dist/package.json' with { type: 'json' }
 import { IMMUTABLE, type PageFile } from '../http/response.ts'
+import { commonHeaders, type Headers } from './page.ts'
 
 const swaggerFolder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 const stylePath = `/docs/swagger-ui-${swaggerPackage.version}.css`
 const scriptPath = `/docs/swagger-ui-${swaggerPackage.version}.js`
 
-/** Only this origin; `data:` for the icons inside Swagger UI's style sheet. Security: 2.7. */
+/** `data:` is for the icons inside Swagger UI's style sheet. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -41,12 +42,12 @@ const html = `<!doctype html>
 </html>
 `
 
-/** Our document describes no links between operations, so their column would only say so on every answer. */
+/** Hides the column of links between operations, because the document describes none. */
 const style = `body { margin: 0 }
 .swagger-ui .response-col_links { display: none }
 `
 
-/** Runs in the page's head, so that the theme stands before the first paint. */
+/** Runs in the page's head, so that the theme is set before the first paint. */
 const script = `const prefersDark = matchMedia('(prefers-color-scheme: dark)')
 const applyTheme = () => document.documentElement.classList.toggle('dark-mode', prefersDark.matches)
 prefersDark.addEventListener('change', applyTheme)
@@ -57,36 +58,29 @@ document.addEventListener('DOMContentLoaded', () => {
 })
 `
 
-/**
- * Every path of the reference with what it answers to GET and HEAD. The page reads the document from `/openapi.json`. Keys
- * typed into it stay in the page's memory. Decision: 3 (`/docs` has a content security policy of its own), ADR 0006.
- */
+/** The files of the reference by path; the page reads `/openapi.json` and keeps keys in its memory only (ADR 0006). */
 export const docsPages: ReadonlyMap<string, PageFile> = new Map([
-  ['/docs', textPage(html, 'text/html')],
-  ['/docs/page.css', textPage(style, 'text/css')],
-  ['/docs/page.js', textPage(script, 'text/javascript')],
-  [stylePath, packagePage('swagger-ui.css', 'text/css')],
-  [scriptPath, packagePage('swagger-ui-bundle.js', 'text/javascript')],
+  ['/docs', textFile(html, 'text/html')],
+  ['/docs/page.css', textFile(style, 'text/css')],
+  ['/docs/page.js', textFile(script, 'text/javascript')],
+  [stylePath, packageFile('swagger-ui.css', 'text/css')],
+  [scriptPath, packageFile('swagger-ui-bundle.js', 'text/javascript')],
 ])
 
-function textPage(text: string, mediaType: string): PageFile {
-  return { body: { text }, headers: pageHeaders(mediaType, 'no-cache') }
+function textFile(text: string, mediaType: string): PageFile {
+  return { body: { text }, headers: headersOf(mediaType, 'no-cache') }
 }
 
-/** A file whose path carries the package's version: it never changes under that path. */
-function packagePage(name: string, mediaType: string): PageFile {
-  return {
-    body: { folder: swaggerFolder, name },
-    headers: pageHeaders(mediaType, IMMUTABLE),
-  }
+/** Its path contains the package's version, so that its content never changes. */
+function packageFile(name: string, mediaType: string): PageFile {
+  return { body: { folder: swaggerFolder, name }, headers: headersOf(mediaType, IMMUTABLE) }
 }
 
-function pageHeaders(mediaType: string, cacheControl: string): Readonly<Record<string, string>> {
+function headersOf(mediaType: string, cacheControl: string): Headers {
   return {
+    ...commonHeaders,
     'Content-Type': `${mediaType}; charset=utf-8`,
     'Content-Security-Policy': contentSecurityPolicy,
-    'X-Content-Type-Options': 'nosniff',
-    'Referrer-Policy': 'no-referrer',
     'Cache-Control': cacheControl,
   }
 }

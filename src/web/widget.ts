@@ -1,37 +1,164 @@
-/** What is served under `/embed` and at `/demo`: the widget's files and the two documents around them. Security: 2.7. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+/** The widget under `/embed` and its demo page: the built files, the frame and the documents. */
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import type { Config } from '../config/config.ts'
+import { matchesTag } from '../http/ranges.ts'
+import { IMMUTABLE } from '../http/response.ts'
+import { parsePublicKey } from '../lib/api-key.ts'
+import { StartupError } from '../lib/errors.ts'
+import { escapeAttribute } from '../lib/html.ts'
 import type { Dependencies } from './dependencies.ts'
-import { demoPolicy, renderDemo, type WidgetAssets, type WidgetPart } from './widget-assets.ts'
-import { listFrameAncestors, renderFrame, renderFramePolicy } from './widget-frame.ts'
+import { commonHeaders, filePolicy, type Headers, type Page, writePage } from './page.ts'
 
-/** Answers a GET or a HEAD. */
-export type Page = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void
+const Part = z.object({
+  file: z.string().regex(/^[a-z]+-[0-9a-f]{12}\.(js|css)$/),
+  integrity: z.string().startsWith('sha384-'),
+})
 
-type Headers = Readonly<Record<string, string>>
+/** What `scripts/build-widget.ts` writes. */
+const Manifest = z.object({
+  loader: Part,
+  frameScript: Part,
+  frameStyle: Part,
+  demoScript: Part,
+  demoStyle: Part,
+})
+type PartName = keyof z.infer<typeof Manifest>
 
-const mediaTypes = { html: 'text/html', js: 'text/javascript', css: 'text/css' } as const
+interface WidgetPart {
+  /** Contains a digest, so that its content never changes. */
+  readonly path: string
+  readonly integrity: string
+  readonly body: Buffer
+}
 
-/** Longest a browser shows an old loader, in seconds. */
+export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
+
+const builtFolder = new URL('../../dist/widget/', import.meta.url)
+
+/**
+ * Reads the built widget.
+ * @throws StartupError when it was not built.
+ */
+export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
+  try {
+    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
+    const parts = Object.entries(manifest).map(async ([name, { file, integrity }]) => {
+      const body = await readFile(new URL(file, folder))
+      return [name, { path: `/embed/${file}`, integrity, body }] as const
+    })
+    return Object.fromEntries(await Promise.all(parts)) as WidgetAssets
+  } catch (cause) {
+    const path = fileURLToPath(folder)
+    throw new StartupError(`The chat widget is not built in ${path}; \`npm run build\` builds it.`, { cause })
+  }
+}
+
+/** The strictest policy under which a page can embed the widget. */
+const demoPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  'img-src data:',
+  "frame-src 'self'",
+  "form-action 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ')
+
+function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
+  return `<!doctype html>
+<html lang="en" data-loader="${loader.path}" data-integrity="${loader.integrity}">
+<head>
+<meta charset="utf-8">
+<title>Parley: the chat widget</title>
+<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${demoStyle.path}">
+<script defer src="${loader.path}" integrity="${loader.integrity}" data-auto-mount="false"></script>
+<script type="module" src="${demoScript.path}"></script>
+</head>
+<body>
+<noscript>This page needs JavaScript.</noscript>
+</body>
+</html>
+`
+}
+
+/**
+ * The origins that may embed the frame of an agent, for `frame-ancestors`: `*` if the agent names none, and for an unknown key, which
+ * the frame itself reports.
+ */
+async function listFrameAncestors(
+  deps: Pick<Dependencies, 'agents' | 'keys'>,
+  publicKey: string,
+): Promise<string> {
+  const publicId = parsePublicKey(publicKey)
+  const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
+  const isLive = agent !== undefined && (await deps.keys.isLive(agent.row.parent_key_id))
+  const origins = isLive ? (agent.definition.embed?.origins ?? []) : []
+  return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
+}
+
+function renderFramePolicy(connectOrigins: readonly string[], ancestors: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    "font-src 'self'",
+    `connect-src ${["'self'", ...connectOrigins].join(' ')}`,
+    "form-action 'none'",
+    "base-uri 'none'",
+    "object-src 'none'",
+    `frame-ancestors ${ancestors}`,
+    "require-trusted-types-for 'script'",
+  ].join('; ')
+}
+
+/** The settings of the operator are attributes of the root element. */
+function renderFrame(
+  widget: WidgetAssets,
+  { connectOrigins, isProviderKeyAllowed }: Config['widget'],
+): string {
+  return `<!doctype html>
+<html lang="en" data-connect-origins="${escapeAttribute(connectOrigins.join(' '))}" data-allow-provider-key="${isProviderKeyAllowed}">
+<head>
+<meta charset="utf-8">
+<title>Chat</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${widget.frameStyle.path}">
+<script type="module" src="${widget.frameScript.path}"></script>
+</head>
+<body></body>
+</html>
+`
+}
+
+/** How long a browser may use an old loader. */
 const LOADER_AGE_SECONDS = 300
 
-const common: Headers = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
-
 /** Files that pages of any origin load, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
-const forEverybody: Headers = {
-  ...common,
-  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+const crossOriginHeaders: Headers = {
+  ...commonHeaders,
+  'Content-Security-Policy': filePolicy,
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Access-Control-Allow-Origin': '*',
 }
 
-/** Every path of the widget with what answers there. Contract: Embeddable widget script; Decision: 11. */
+/** The pages and files of the widget by path. */
 export function createEmbedPages(
   deps: Pick<Dependencies, 'agents' | 'keys' | 'config'>,
   widget: WidgetAssets,
 ): ReadonlyMap<string, Page> {
   const parts = Object.values(widget)
   return new Map<string, Page>([
-    ...parts.map((part) => [part.path, filePage(part, 'public, max-age=31536000, immutable')] as const),
+    ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
     ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
     ['/embed/frame', framePage(deps, renderFrame(widget, deps.config.widget))],
     ['/demo', documentPage(renderDemo(widget), demoPolicy)],
@@ -39,13 +166,18 @@ export function createEmbedPages(
 }
 
 function filePage({ path, body, integrity }: WidgetPart, cacheControl: string): Page {
-  const extension = path.endsWith('.css') ? 'css' : 'js'
-  const headers = { ...forEverybody, ...contentHeaders(extension, body), ETag: `"${integrity}"` }
+  const mediaType = path.endsWith('.css') ? 'text/css' : 'text/javascript'
+  const entityTag = `"${integrity}"`
+  const headers = {
+    ...crossOriginHeaders,
+    'Content-Type': `${mediaType}; charset=utf-8`,
+    'Cache-Control': cacheControl,
+    ETag: entityTag,
+  }
   return (request, response) => {
-    const head = { ...headers, 'Cache-Control': cacheControl }
-    if (isKnown(request, head.ETag))
-      return void response.writeHead(304, without(head, 'Content-Length')).end()
-    write(request, response, head, body)
+    const known = request.headers['if-none-match']
+    if (known !== undefined && matchesTag(known, entityTag)) response.writeHead(304, headers).end()
+    else writePage(request, response, headers, body)
   }
 }
 
@@ -56,39 +188,21 @@ function framePage(deps: Pick<Dependencies, 'agents' | 'keys' | 'config'>, html:
     const ancestors = await listFrameAncestors(deps, key)
     const policy = renderFramePolicy(deps.config.widget.connectOrigins, ancestors)
     const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
-    write(request, response, { ...documentHeaders(body, policy), ...permissions }, body)
+    writePage(request, response, { ...documentHeaders(policy), ...permissions }, body)
   }
 }
 
 function documentPage(html: string, policy: string): Page {
+  const headers = documentHeaders(policy)
   const body = Buffer.from(html)
-  return (request, response) => write(request, response, documentHeaders(body, policy), body)
+  return (request, response) => writePage(request, response, headers, body)
 }
 
-function documentHeaders(body: Buffer, policy: string): Headers {
+function documentHeaders(policy: string): Headers {
   return {
-    ...common,
-    ...contentHeaders('html', body),
+    ...commonHeaders,
+    'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': policy,
     'Cache-Control': 'no-store',
   }
-}
-
-function contentHeaders(extension: keyof typeof mediaTypes, body: Buffer): Headers {
-  return { 'Content-Type': `${mediaTypes[extension]}; charset=utf-8`, 'Content-Length': String(body.length) }
-}
-
-function write(request: IncomingMessage, response: ServerResponse, headers: Headers, body: Buffer): void {
-  response.writeHead(200, headers)
-  response.end(request.method === 'HEAD' ? undefined : body)
-}
-
-/** Protocol: RFC 9110, 13.1.2; tags of any strength are compared by what they say. */
-function isKnown({ headers }: IncomingMessage, tag: string): boolean {
-  const sent = headers['if-none-match']
-  return sent === '*' || (sent?.split(',').some((one) => one.trim().replace(/^W\//, '') === tag) ?? false)
-}
-
-function without(headers: Headers, name: string): Headers {
-  return Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name))
 }

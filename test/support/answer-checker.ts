@@ -1,5 +1,5 @@
 /** Holds every answer of the suite against the schema its operation promises. */
-import { errorShapeOf, isAboutArtifacts } from '../../src/operations/http-call.ts'
+import { errorShapeOf, isAboutArtifacts } from '../../src/operations/errors.ts'
 import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi-parts.ts'
 import { createRouteTable } from '../../src/operations/routes.ts'
 import { restOperations } from '../../src/server/api.ts'
@@ -32,8 +32,9 @@ async function checkAnswer(method: string, path: string, response: Response): Pr
   // Files of pages are no operations, and pages tell their failures themselves.
   if (/^\/artifacts\/watch-/.test(path)) return
   if (mediaType.startsWith('text/html')) {
-    const { wire } = routes.match(method, path).operation
-    if (wire.page === undefined && !wire.download) throw new Error(`${path} was answered with a page`)
+    const { response: promised } = routes.match(method, path).operation
+    if (promised?.page === undefined && !promised?.download)
+      throw new Error(`${path} was answered with a page`)
     return
   }
   if (response.status >= 400) {
@@ -41,9 +42,10 @@ async function checkAnswer(method: string, path: string, response: Response): Pr
     return
   }
   const { operation } = routes.match(method, path)
-  if (operation.wire.download) return
+  if (operation.response?.download) return
   if (mediaType.startsWith('text/event-stream')) {
     const failure = isAboutArtifacts(path) ? ArtifactError : ChatError
-    for (const event of readEvents(text).events) (event.error ? failure : operation.wire.sse)?.parse(event)
+    for (const event of readEvents(text).events)
+      (event.error ? failure : operation.response?.events)?.parse(event)
   } else operation.output.parse(JSON.parse(text))
 }

@@ -69,8 +69,8 @@ function isBounded(schema: z.core.$ZodType): boolean {
 
 const inputs = [
   ...listOperations().map(({ name, operation }) => [name, operation.input] as const),
-  ...restOperations.flatMap(({ id, wire }) =>
-    [wire.bodySchema, wire.pathFirst].flatMap((schema) =>
+  ...restOperations.flatMap(({ id, request }) =>
+    [request?.bodySchema, request?.path].flatMap((schema) =>
       schema === undefined ? [] : [[id, schema] as const],
     ),
   ),

@@ -9,14 +9,14 @@ const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
 const operations = restOperations
 const originals = operations.filter(
-  ({ id, wire }) => id.startsWith('agents-') && wire.callers.includes('parent'),
+  ({ id, auth }) => id.startsWith('agents-') && auth.callers.includes('parent'),
 )
 
 /** Where an operation on that agent lies, and what it is sent. */
-function toRequest({ http, wire }: (typeof operations)[number], agentId: string) {
+function toRequest({ http, request }: (typeof operations)[number], agentId: string) {
   const path = http.path.replace('{agent_id}', agentId).replace('{version}', '1')
   const takesBody = http.method === 'POST' || http.method === 'PUT'
-  const options: CallOptions = takesBody ? { body: wire.body === 'definition' ? { yaml } : {} } : {}
+  const options: CallOptions = takesBody ? { body: request?.body === 'definition' ? { yaml } : {} } : {}
   return { method: http.method, path, mirrored: path.replace('/v1/', '/v1/manager/'), options }
 }
 

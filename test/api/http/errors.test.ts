@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Reason, reasons, ServiceError } from '../../../src/lib/errors.ts'
-import { renderError } from '../../../src/operations/http-call.ts'
+import { renderError } from '../../../src/operations/errors.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { callProcedure } from '../../support/rpc.ts'

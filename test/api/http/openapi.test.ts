@@ -1,6 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { uploadPaths } from '../../../src/artifacts/tus/openapi.ts'
+import { errorShapeOf } from '../../../src/operations/errors.ts'
 import { definitionFormats } from '../../../src/operations/rest.ts'
 import { listOperations, renderApiDocument, restOperations } from '../../../src/server/api.ts'
 import { type Answer, startApp } from '../../support/app.ts'
@@ -67,8 +68,8 @@ describe('the document', () => {
   })
 
   test('refers to every schema that has a name', () => {
-    const named = operations.flatMap(({ output, input, wire }) =>
-      [output, wire.bodySchema ?? input, wire.sse].flatMap((schema) => schema?.meta()?.id ?? []),
+    const named = operations.flatMap(({ output, input, request, response }) =>
+      [output, request?.bodySchema ?? input, response?.events].flatMap((schema) => schema?.meta()?.id ?? []),
     )
     expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(named))
     for (const { value, way } of walk(document.paths)) {
@@ -77,7 +78,7 @@ describe('the document', () => {
   })
 
   test('uses every tag it explains, and explains every one it uses', () => {
-    const used = new Set(operations.map(({ http }) => http.tag))
+    const used = new Set(operations.map(({ docs }) => docs.tag))
     expect(new Set(document.tags.map(({ name }: Json) => name))).toEqual(used.add('Uploads'))
   })
 })
@@ -92,17 +93,17 @@ test('operation ids are the names of the procedures, or of their mirrors', () =>
   for (const id of ids.slice(names.length)) expect(names).toContain(id.replace(/^manager-/, ''))
 })
 
-describe.each(operations)('$id', ({ http, wire }) => {
+describe.each(operations)('$id', ({ http, auth, request, response }) => {
   const described = find(http.path, http.method)
 
   test('asks for the keys that may call it, and for users in the console', () => {
     const names = { parent: ['parentKey'], agent: ['agentKey'], token: ['artifactToken'] }
-    const keys = wire.callers.flatMap((caller) => names[caller])
-    const isForTokens = wire.callers.includes('token')
+    const keys = auth.callers.flatMap((caller) => names[caller])
+    const isForTokens = auth.callers.includes('token')
     const inAddress = isForTokens && http.method === 'GET' ? ['artifactTokenInAddress'] : []
-    const isForUsers = wire.callers.length > 0 && (http.path.startsWith('/v1/manager/') || isForTokens)
+    const isForUsers = auth.callers.length > 0 && (http.path.startsWith('/v1/manager/') || isForTokens)
     const users = isForUsers ? ['forwardedIdentity', 'session'] : []
-    const schemes = [...(wire.needs === undefined ? keys : []), ...inAddress, ...users].map((name) => ({
+    const schemes = [...(auth.needs === undefined ? keys : []), ...inAddress, ...users].map((name) => ({
       [name]: [],
     }))
     expect(described.security).toEqual(schemes)
@@ -112,22 +113,22 @@ describe.each(operations)('$id', ({ http, wire }) => {
   })
 
   test('tells its success, its limits and its failures in their own shape', () => {
-    const success = described.responses[wire.status ?? 200]
+    const success = described.responses[response?.status ?? 200]
     const failures = Object.fromEntries(
       Object.entries<Json>(described.responses).filter(([status]) => Number(status) >= 400),
     )
     expect(Object.keys(success.headers)).toEqual(
-      wire.isUncounted
+      auth.isUncounted
         ? ['Protocol-Version']
         : ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
     )
-    const isPublic = wire.callers.length === 0
+    const isPublic = auth.callers.length === 0
     expect(Object.keys(failures)).toEqual(
       expect.arrayContaining(['400', '500', ...(isPublic ? [] : ['401', '429'])]),
     )
-    const shape = { agent: 'AgentError', openai: 'Error', artifact: 'ArtifactError' }[wire.errors]
+    const shape = { agent: 'AgentError', openai: 'Error', artifact: 'ArtifactError' }[errorShapeOf(http.path)]
     for (const { content } of Object.values(failures)) {
-      if (wire.page) expect(Object.keys(content)).toEqual(['text/html'])
+      if (response?.page) expect(Object.keys(content)).toEqual(['text/html'])
       else expect(content['application/json'].schema.$ref).toBe(`#/components/schemas/${shape}`)
     }
     if (!isPublic) expect(described.responses['429'].headers).toHaveProperty('Retry-After')
@@ -141,14 +142,14 @@ describe.each(operations)('$id', ({ http, wire }) => {
     const names = parameters.map((parameter) => `${parameter.in} ${parameter.name}`)
     expect(new Set(names).size).toBe(names.length)
     if (http.method === 'GET' || http.method === 'DELETE') expect(described).not.toHaveProperty('requestBody')
-    if (wire.body === 'definition') {
+    if (request?.body === 'definition') {
       const mediaTypes = ['application/json', ...Object.keys(definitionFormats)]
       expect(Object.keys(described.requestBody.content)).toEqual(mediaTypes)
     }
-    if (wire.body === 'upload') {
+    if (request?.upload !== undefined) {
       expect(Object.keys(described.requestBody.content)).toEqual(['multipart/form-data'])
     }
-    if (wire.download) {
+    if (response?.download) {
       for (const status of [200, 206]) {
         expect(Object.keys(described.responses[status].content)).toEqual(['application/octet-stream'])
       }
@@ -156,7 +157,7 @@ describe.each(operations)('$id', ({ http, wire }) => {
         expect.arrayContaining(['header Range', 'header If-Range', 'header If-None-Match']),
       )
     }
-    if (wire.sse !== undefined) {
+    if (response?.events !== undefined) {
       expect(Object.keys(described.responses[200].content)).toEqual(['application/json', 'text/event-stream'])
     }
   })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { errorShapeOf } from '../../../src/operations/http-call.ts'
+import { errorShapeOf } from '../../../src/operations/errors.ts'
 import { restOperations } from '../../../src/server/api.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { exchange, readAnswer, toRequest } from '../../support/raw-connection.ts'

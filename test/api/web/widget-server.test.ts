@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
-import { loadWidget } from '../../../src/web/widget-assets.ts'
+import { loadWidget } from '../../../src/web/widget.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 

@@ -1,9 +1,9 @@
-/** Limits a request body by who sends it: anybody can read an agent key in a page. */
+/** Limits request bodies by caller: agent keys are public, so their bodies are smaller. */
 import type { Config } from '../config/config.ts'
 import type { AnyCaller } from './operation.ts'
 
-/** The most bytes of a body that this caller may send to an operation that takes `maxBytes`. */
-export function largestBodyOf(
+/** The maximum body size in bytes for this caller, where the operation allows `maxBytes`. */
+export function limitBodyBytes(
   { limits }: Pick<Config, 'limits'>,
   caller: Pick<AnyCaller, 'kind'> | undefined,
   maxBytes: number,

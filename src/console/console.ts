@@ -1,25 +1,36 @@
-/** What users can do with parent keys: see theirs, choose the one they work with, claim one they know. */
+/** What console users can do with their parent keys: list them, select the active one, claim one they know. */
 import { moveAgents } from '../agents/agents.ts'
 import { moveArtifacts } from '../artifacts/artifacts.ts'
 import { moveFiles } from '../files/files.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertParentKey, claimParentKey, retireParentKey } from '../identity/key-claims.ts'
-import { listKeysOfUser, lockTenant } from '../identity/keys.ts'
-import type { UserDirectory } from '../identity/user-cache.ts'
-import { lockUser, updateUser } from '../identity/users.ts'
+import { getParentKey, listKeysOfUser, lockTenant } from '../identity/keys.ts'
+import { localAdministrator } from '../identity/sessions.ts'
+import { findUserByEmail, lockUser, updateUser } from '../identity/users.ts'
 import { ServiceError } from '../lib/errors.ts'
+import type { ParentCaller } from '../operations/operation.ts'
 import { moveUsage } from '../usage/usage.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type Claim, type MovedThings, renderMoved } from './schema.ts'
+import { type Claim, type Me, type Moved, renderMe } from './schema.ts'
 
-const nothing: MovedThings = { agents: 0, files: 0, artifacts: 0, usageDays: 0, usageCalls: 0 }
+/** What the console shows of the caller: the user and all their keys, or the key that was presented. */
+export async function readMe(
+  deps: Pick<Dependencies, 'db' | 'agents'>,
+  { tenantId, user }: ParentCaller,
+): Promise<Me> {
+  return renderMe({
+    user: user === undefined ? undefined : await findUserByEmail(deps.db, user.email),
+    isAdministrator: user?.isAdministrator ?? false,
+    signedInBy: user === undefined ? 'key' : user.email === localAdministrator.email ? 'link' : 'proxy',
+    keys: user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id),
+    activeKeyId: tenantId,
+    agentCount: (await deps.agents.list(tenantId)).length,
+  })
+}
 
-/**
- * Lets the user work with another of their keys.
- * @throws ServiceError `not_found` when it is none of theirs, or was revoked.
- */
+/** @throws ServiceError `not_found` when the key belongs to another user or was revoked. */
 export async function chooseKey(
-  deps: Pick<Dependencies, 'db'> & { readonly users: UserDirectory },
+  deps: Pick<Dependencies, 'db' | 'users'>,
   userId: string,
   parentKeyId: string,
 ): Promise<void> {
@@ -31,21 +42,21 @@ export async function chooseKey(
   deps.users.forget()
 }
 
+type ClaimDeps = AuditDeps & Pick<Dependencies, 'clock' | 'usage'>
+
 /**
- * Makes a parent key whose secret the user knows theirs, and the one they work with. Everything their automatic key owns goes over to
- * it, and that one ends. A key that is theirs already changes nothing. Decision: 10.
+ * Assigns a parent key to a user who knows its secret and makes it their active key. Moves everything that their automatic key owns to
+ * it, and ends the automatic key. Changes nothing if the user already owns the key.
  * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict`
  * (`parent_key_already_claimed`).
  */
 export async function claimKey(
-  deps: AuditDeps & Pick<Dependencies, 'clock' | 'keys' | 'agents' | 'usage'>,
+  deps: ClaimDeps & Pick<Dependencies, 'keys' | 'agents'>,
   actor: Actor,
   userId: string,
   secret: string,
 ): Promise<Claim> {
-  const text = secret.trim()
-  assertParentKey(text)
-  await deps.usage.flush()
+  const text = await prepareClaim(deps, secret)
   const claim = await deps.db
     .transaction()
     .execute((trx) => claimWithin({ ...deps, db: trx }, actor, userId, text))
@@ -55,22 +66,27 @@ export async function claimKey(
   return claim
 }
 
-/** What `claimKey` would answer, to whoever wants to know before; it is done, and undone. @throws ServiceError as `claimKey` does. */
+/** The result `claimKey` would have: runs the claim and rolls it back. @throws ServiceError as `claimKey` does. */
 export async function previewClaim(
-  deps: AuditDeps & Pick<Dependencies, 'clock' | 'usage'>,
+  deps: ClaimDeps,
   actor: Actor,
   userId: string,
   secret: string,
 ): Promise<Claim> {
-  const text = secret.trim()
-  assertParentKey(text)
-  await deps.usage.flush()
+  const text = await prepareClaim(deps, secret)
   const trx = await deps.db.startTransaction().execute()
   try {
     return await claimWithin({ ...deps, db: trx }, actor, userId, text)
   } finally {
     await trx.rollback().execute()
   }
+}
+
+async function prepareClaim({ usage }: ClaimDeps, secret: string): Promise<string> {
+  const text = secret.trim()
+  assertParentKey(text)
+  await usage.flush()
+  return text
 }
 
 async function claimWithin(
@@ -85,12 +101,11 @@ async function claimWithin(
   const { moved, retired } = await moveAutomatic(deps, userId, id)
   await updateUser(deps.db, userId, { active_key_id: id })
   const target = { kind: 'key', id } as const
-  const details = { retired, moved: renderMoved(moved) }
-  await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id, details })
+  await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id, details: { retired, moved } })
   return { parentKeyId: id, moved }
 }
 
-/** @throws ServiceError `not_found` when the key is none of the user's, or was revoked. */
+/** @throws ServiceError `not_found` when the key belongs to another user or was revoked. */
 export async function assertOwnKey(
   deps: Pick<Dependencies, 'db'>,
   userId: string,
@@ -101,27 +116,28 @@ export async function assertOwnKey(
   throw new ServiceError('not_found', 'None of your keys has this id.', { param: 'parent_key_id' })
 }
 
-/** At most one of a user's keys was made for them. */
+const nothing: Moved = { agents: 0, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 }
+
+/** A user has at most one automatic key. */
 async function moveAutomatic(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   userId: string,
   toTenantId: string,
-): Promise<{ moved: MovedThings; retired: string | null }> {
+): Promise<{ moved: Moved; retired: string | null }> {
   const keys = await listKeysOfUser(deps, userId)
   const automatic = keys.find((key) => key.is_automatic === 1)
   if (automatic === undefined) return { moved: nothing, retired: null }
-  // What is being added to it at the moment goes along.
+  // Waits for concurrent inserts, so that those rows move too.
   await lockTenant(deps, automatic.id)
   const moved = await moveEverything(deps.db, automatic.id, toTenantId)
   await retireParentKey(deps, automatic.id)
   return { moved, retired: automatic.id }
 }
 
-/** Every room hands over what it keeps of a tenant. */
-async function moveEverything(trx: Dependencies['db'], from: string, to: string): Promise<MovedThings> {
+async function moveEverything(trx: Dependencies['db'], from: string, to: string): Promise<Moved> {
   const agents = await moveAgents(trx, from, to)
   const files = await moveFiles(trx, from, to)
   const artifacts = await moveArtifacts(trx, from, to)
-  const { days: usageDays, calls: usageCalls } = await moveUsage(trx, from, to)
-  return { agents, files, artifacts, usageDays, usageCalls }
+  const { days: usage_days, calls: usage_calls } = await moveUsage(trx, from, to)
+  return { agents, files, artifacts, usage_days, usage_calls }
 }

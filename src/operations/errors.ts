@@ -1,0 +1,107 @@
+/** How failures look to clients of the REST API and in the log. */
+import type { z } from 'zod'
+import { withoutKeys } from '../lib/api-key.ts'
+import { reasons, ServiceError } from '../lib/errors.ts'
+import type { Dependencies } from './dependencies.ts'
+
+export type ErrorShape = 'agent' | 'openai' | 'artifact'
+
+/** The shape of the errors under a path, also where no operation matches. */
+export function errorShapeOf(path: string): ErrorShape {
+  if (isAboutArtifacts(path)) return 'artifact'
+  return /^\/v1\/(manager\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
+}
+
+/** Whether a path is one of uploads and artifacts, which have their own protocol outside `/v1`. */
+export function isAboutArtifacts(path: string): boolean {
+  return /^\/(artifacts|upload|capabilities)(\/|$)/.test(path)
+}
+
+export function renderError(error: ServiceError, shape: ErrorShape): object {
+  if (shape === 'artifact') return { ok: false, error: error.message }
+  if (shape === 'agent') return { error: error.message, code: error.code }
+  return {
+    error: {
+      message: error.message,
+      type: reasons[error.reason].type,
+      param: error.details.param ?? null,
+      code: error.code,
+    },
+  }
+}
+
+export function errorHeaders({ details, status }: ServiceError): string[] {
+  const headers: string[] = []
+  if (details.retryAfterSeconds !== undefined) headers.push('Retry-After', String(details.retryAfterSeconds))
+  if (details.allow !== undefined) headers.push('Allow', details.allow.join(', '))
+  if (status === 401) headers.push('WWW-Authenticate', 'Bearer')
+  return headers
+}
+
+/** @throws ServiceError `invalid_value` with the first problem as `path: problem`; `param` is the path. */
+export function validate(schema: z.ZodType, input: unknown): unknown {
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return parsed.data
+  throw toInvalidValue(parsed.error)
+}
+
+export function toInvalidValue(error: z.ZodError): ServiceError {
+  const issue = mostSpecific(error.issues)
+  const param = renderPath(issue.path)
+  const problem = renderProblem(issue)
+  const message = param === '' ? problem : `${param}: ${problem}`
+  return new ServiceError('invalid_value', message, param === '' ? {} : { param })
+}
+
+function renderProblem({ message }: Issue): string {
+  if (message.endsWith(', received undefined')) return 'is required'
+  return message.replace(/^Invalid input: /, '')
+}
+
+type Issue = z.core.$ZodIssue
+
+/** In a union, the branch that matched deepest names the field that the caller has to fix. */
+function mostSpecific(issues: readonly Issue[]): Issue {
+  const first = issues[0] as Issue
+  if (first.code !== 'invalid_union' || first.errors.length === 0) return first
+  const branches = first.errors.map((branch) => mostSpecific(branch))
+  const deepest = branches.reduce((best, issue) => (issue.path.length > best.path.length ? issue : best))
+  if (deepest.path.length > 0) return { ...deepest, path: [...first.path, ...deepest.path] }
+  // A value that is too long has the type that its branch accepts.
+  const tooLong = branches.find(isTooLong)
+  return tooLong === undefined ? first : { ...tooLong, path: first.path }
+}
+
+function isTooLong(issue: Issue): boolean {
+  return issue.code === 'too_big' && ['array', 'string'].includes(issue.origin)
+}
+
+/** `messages[2].tool_call_id` */
+function renderPath(path: readonly PropertyKey[]): string {
+  return path
+    .map((step, index) =>
+      typeof step === 'number' ? `[${step}]` : index === 0 ? String(step) : `.${String(step)}`,
+    )
+    .join('')
+}
+
+interface FailedCall {
+  readonly requestId?: string | undefined
+  readonly traceId?: string | undefined
+  readonly path: string
+}
+
+/** Counts and logs a failure, without the keys that a client may have put in the address. */
+export function logFailure(
+  { log, metrics }: Pick<Dependencies, 'log' | 'metrics'>,
+  { requestId, traceId, path }: FailedCall,
+  failure: ServiceError,
+): void {
+  metrics.callFailed(failure.reason)
+  const line = { requestId, traceId, path: withoutKeys(path), reason: failure.reason }
+  const text = failure.details.isQuoted ? 'refused in the words of a backend' : withoutKeys(failure.message)
+  const causedBy = { ...line, err: failure.details.cause }
+  if (failure.reason === 'internal_error') log.error(causedBy, 'request failed')
+  else if (failure.status >= 500) log.warn(causedBy, text)
+  else log.debug(line, text)
+}

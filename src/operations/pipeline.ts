@@ -1,0 +1,245 @@
+/** The pipeline of a request: the call, its route, and the steps that every request passes; `server/app.ts` lists them. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { z } from 'zod'
+import {
+  boundUnreadBody,
+  crossOriginHeaders,
+  endAfterBody,
+  endWith,
+  isOpenToOrigins,
+  isStillSending,
+  noStore,
+  preflightHeaders,
+  securityHeaders,
+} from '../http/response.ts'
+import { ServiceError, toServiceError } from '../lib/errors.ts'
+import type { Dependencies } from './dependencies.ts'
+import { errorHeaders, errorShapeOf, isAboutArtifacts, logFailure, renderError, validate } from './errors.ts'
+import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } from './operation.ts'
+
+/** One step; throws to end the request with a failure. */
+export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
+
+/** What answers a request; built at start-up. */
+export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
+  /** The operation in metrics and traces. */
+  readonly name?: string
+  /** The path with names for its parameters, for traces. */
+  readonly pattern?: string
+  /** Undefined for a preflight, and for a tRPC batch, where each procedure has its own policy. */
+  readonly auth: AuthPolicy | undefined
+  readonly schema?: z.ZodType
+  /** Checks the head of a request before its caller is authenticated. */
+  check?(call: HttpCall<C, D>): void
+  parse?(call: HttpCall<C, D>): unknown
+  run(call: HttpCall<C, D>): unknown
+  /** Writes the result of `run`, unless `run` has written the response itself. */
+  write?(call: HttpCall<C, D>, result: unknown): Promise<void> | void
+  /** Writes a failure; JSON in the shape of the path unless given. */
+  writeFailure?(call: HttpCall<C, D>, failure: ServiceError): void
+}
+
+/** The routes of some paths. */
+export interface Endpoint<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
+  /**
+   * The route of a request; undefined when the path belongs to another endpoint.
+   * @throws ServiceError `not_found`, `method_not_allowed`, `too_large`
+   */
+  find(call: HttpCall<C, D>): Route<C, D> | Promise<never> | undefined
+}
+
+type CallDeps = Pick<Dependencies, 'clock' | 'log' | 'metrics'>
+
+/** Runs the steps in order; a failure ends the request. */
+export async function runSteps<D extends CallDeps>(
+  call: HttpCall<AnyCaller, D>,
+  steps: readonly Step<D>[],
+): Promise<void> {
+  try {
+    await runInOrder(call, steps)
+  } catch (thrown) {
+    const failure = toServiceError(thrown)
+    const { route } = call
+    if (route.writeFailure === undefined || call.response.headersSent) call.writeFailure(failure)
+    else route.writeFailure(call, call.logged(failure))
+  }
+}
+
+async function runInOrder<D extends CallDeps>(
+  call: HttpCall<AnyCaller, D>,
+  steps: readonly Step<D>[],
+): Promise<void> {
+  try {
+    for (const step of steps) {
+      const pending = step(call)
+      if (pending !== undefined) await pending
+    }
+  } finally {
+    if (call.cleanUp !== undefined) await call.cleanUp()
+  }
+}
+
+/** Step: finds the route of the request in the first endpoint that has its path. */
+export function routeTo<D extends CallDeps>(endpoints: readonly Endpoint<AnyCaller, D>[]): Step<D> {
+  return (call) => {
+    for (const endpoint of endpoints) {
+      const route = endpoint.find(call)
+      if (route instanceof Promise) return route
+      if (route !== undefined) return follow(call, route)
+    }
+    throw new ServiceError('not_found', `There is nothing at ${call.path}.`)
+  }
+}
+
+function follow<D extends CallDeps>(call: HttpCall<AnyCaller, D>, route: Route<AnyCaller, D>): void {
+  call.route = route
+  const { name, pattern = '' } = route
+  if (name !== undefined) call.context.metadata.instrumentation.found(name, pattern)
+  route.check?.(call)
+}
+
+/** Step: reads the input from the path, the query, the headers and the body. */
+export async function parseInput(call: HttpCall): Promise<void> {
+  if (call.route.parse !== undefined) call.input = await call.route.parse(call)
+}
+
+/** Step: validates the input. @throws ServiceError `invalid_value` */
+export function validateInput(call: HttpCall): void {
+  const { schema } = call.route
+  if (schema !== undefined) call.input = validate(schema, call.input)
+}
+
+/** Step: runs the operation, or answers with the page. */
+export async function runRoute(call: HttpCall): Promise<void> {
+  call.result = await call.route.run(call)
+}
+
+export function writeResult(call: HttpCall): Promise<void> | void {
+  return call.route.write?.(call, call.result)
+}
+
+const unrouted: Route<AnyCaller, CallDeps> = { auth: undefined, run: () => undefined }
+
+/** One request with what the steps find out about it, and the ways to write its response. */
+export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
+  readonly deps: D
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Without the query. */
+  readonly path: string
+  readonly context: CallContext<C, D>
+  route: Route<C, D> = unrouted
+  /** The decoded parameters of the path. */
+  params: Readonly<Record<string, string>> = {}
+  input: unknown
+  result: unknown
+  /** Runs after the response, whether it succeeded or failed. */
+  cleanUp: (() => Promise<void>) | undefined
+  private readonly startedAtMs: number
+  private readonly active: Set<AbortController>
+  private controller: AbortController | undefined
+
+  constructor(
+    deps: D,
+    request: IncomingMessage,
+    response: ServerResponse,
+    metadata: RequestMetadata,
+    active: Set<AbortController>,
+  ) {
+    this.deps = deps
+    this.request = request
+    this.response = response
+    this.path = (request.url ?? '/').split('?', 1)[0] as string
+    this.active = active
+    this.context = new CallContext<C, D>(deps, metadata)
+    this.startedAtMs = deps.clock.monotonic()
+  }
+
+  get auth(): AuthPolicy | undefined {
+    return this.route.auth
+  }
+
+  /** Aborted when the client disconnects before its response is complete, or at shutdown; created on first use. */
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      const controller = new AbortController()
+      const { response, active } = this
+      const onClose = () => {
+        active.delete(controller)
+        if (!response.writableFinished)
+          controller.abort(new ServiceError('invalid_value', 'The caller left.'))
+      }
+      active.add(controller)
+      if (response.closed) onClose()
+      else response.once('close', onClose)
+      this.controller = controller
+    }
+    return this.controller.signal
+  }
+
+  /** Whether the client accepts a stream of events; a HEAD request would get nothing of it but its head. */
+  get wantsEvents(): boolean {
+    const { method, headers } = this.request
+    return method !== 'HEAD' && headers.accept?.includes('text/event-stream') === true
+  }
+
+  writeHead(status: number, headers: readonly string[], security = securityHeaders): ServerResponse {
+    const { context, request, path } = this
+    const all = [...security, 'X-Request-Id', context.metadata.requestId, ...headers, ...context.headers]
+    if (request.headers.origin !== undefined && isOpenToOrigins(path)) all.push(...crossOriginHeaders)
+    // The rest of the request's body is not worth reading.
+    if (isStillSending(request)) all.push('Connection', 'close')
+    if (/^\/v1(\/|$)/.test(path))
+      all.push('openai-processing-ms', String(Math.round(this.deps.clock.monotonic() - this.startedAtMs)))
+    else if (isAboutArtifacts(path)) all.push('Protocol-Version', '2')
+    return this.response.writeHead(status, all)
+  }
+
+  writePreflight(headers: readonly string[] = []): void {
+    this.writeHead(204, [...preflightHeaders(this.request), ...headers]).end()
+  }
+
+  writeEmpty(status: number, headers: readonly string[]): void {
+    this.writeBody(status, [], [...headers, ...noStore])
+  }
+
+  writeJson(status: number, body: readonly Uint8Array[], headers: readonly string[] = []): void {
+    this.writeBody(status, body, [...jsonHeaders, ...headers])
+  }
+
+  writeBody(
+    status: number,
+    body: readonly Uint8Array[],
+    headers: readonly string[],
+    security = securityHeaders,
+  ): void {
+    const { request, response } = this
+    if (response.destroyed) return
+    const isCutShort = isStillSending(request)
+    const sizeBytes = body.reduce((total, piece) => total + piece.length, 0)
+    const length = status === 204 ? [] : ['Content-Length', String(sizeBytes)]
+    this.writeHead(status, [...headers, ...length], security)
+    if (isCutShort) endAfterBody(request, response, body)
+    else endWith(response, body)
+  }
+
+  writeFailure(failure: ServiceError): void {
+    this.logged(failure)
+    if (this.response.headersSent || this.response.destroyed) return void this.response.destroy()
+    const body = Buffer.from(JSON.stringify(renderError(failure, errorShapeOf(this.path))))
+    this.writeJson(failure.status, [body], errorHeaders(failure))
+  }
+
+  /** Prepares a response that is not written by this class. */
+  handOver(): void {
+    this.response.setHeader('X-Request-Id', this.context.metadata.requestId)
+    boundUnreadBody(this.request, this.response)
+  }
+
+  logged(failure: ServiceError): ServiceError {
+    logFailure(this.deps, { ...this.context.metadata.instrumentation.line, path: this.path }, failure)
+    return failure
+  }
+}
+
+const jsonHeaders: readonly string[] = ['Content-Type', 'application/json', ...noStore]

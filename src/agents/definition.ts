@@ -1,7 +1,7 @@
 /** What an agent definition is: its rules, how its text is read, and how it is rendered as Markdown. */
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
-import { isRecord, type Path } from '../lib/formats/json.ts'
+import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import {
   findSchemaFault,
   findSizeProblem,
@@ -37,7 +37,7 @@ export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
 
 /** A record without those of its keys that hold null; anything else as it is. */
 export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
-  if (!isRecord(value)) return value
+  if (!isJsonObject(value)) return value
   return Object.fromEntries(
     Object.entries(value).filter(([key, held]) => held !== null || !keys.includes(key)),
   )
@@ -95,7 +95,7 @@ const PageToolNames = listOf(
 export const PageTools = z.preprocess(
   (value, ctx) => {
     const given = withoutNulls(value, ['restricted', 'blocked'])
-    const hasBoth = isRecord(given) && 'restricted' in given && 'blocked' in given
+    const hasBoth = isJsonObject(given) && 'restricted' in given && 'blocked' in given
     if (hasBoth) ctx.addIssue({ code: 'custom', message: 'must have only one of restricted and blocked' })
     return given
   },

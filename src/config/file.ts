@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { closest } from 'fastest-levenshtein'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
-import { isRecord, type Path } from '../lib/formats/json.ts'
+import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import { keyOffsetOf, readYaml, renderFault, type YamlMapping } from '../lib/formats/yaml.ts'
 import type { McpServerConfig, ProviderConfig } from './config.ts'
 import type { Variables } from './settings.ts'
@@ -94,7 +94,7 @@ function resolveReferences(value: unknown, path: Path, references: References): 
   if (typeof value === 'string') return resolveText(value, path, references)
   if (Array.isArray(value))
     return value.map((item, index) => resolveReferences(item, [...path, index], references))
-  if (!isRecord(value)) return value
+  if (!isJsonObject(value)) return value
   const entries = Object.entries(value)
   return Object.fromEntries(
     entries.map(([key, held]) => [key, resolveReferences(held, [...path, key], references)]),
@@ -116,7 +116,7 @@ function resolveText(text: string, path: Path, { variables, faults, names }: Ref
 }
 
 function listNameFaults(section: string, value: unknown, findProblem: (name: string) => string | undefined) {
-  return Object.keys(isRecord(value) ? value : {}).flatMap((name): Fault[] => {
+  return Object.keys(isJsonObject(value) ? value : {}).flatMap((name): Fault[] => {
     const problem = findNameProblem(name) ?? findProblem(name)
     return problem === undefined ? [] : [{ path: [section, name], problem }]
   })
@@ -189,7 +189,7 @@ const Local = mappingOf({
 })
 
 const Provider = z.preprocess(
-  (given) => (isRecord(given) && !('kind' in given) ? { ...given, kind: 'gateway' } : given),
+  (given) => (isJsonObject(given) && !('kind' in given) ? { ...given, kind: 'gateway' } : given),
   z.discriminatedUnion('kind', [Gateway, Local, Mock], {
     error: ({ code }) => (code === 'invalid_union' ? 'must be gateway, local or mock' : 'must be a mapping'),
   }),
@@ -226,7 +226,7 @@ const McpStdio = mappingOf({
 /** The key `url` or `command` decides which kind of server it is. */
 const McpServer = z.preprocess(
   (given, context) => {
-    if (!isRecord(given)) return given
+    if (!isJsonObject(given)) return given
     const hasUrl = 'url' in given
     if (hasUrl === 'command' in given) context.addIssue('must have either a url or a command')
     return { ...given, kind: hasUrl ? 'http' : 'stdio' }

@@ -1,4 +1,5 @@
 /** Checks that a backend's embedding list is what was asked for, and mends one that is not. */
+import { isJsonObject, type JsonObject } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { type Encoding, readOutline } from './outline.ts'
 import type { EmbeddingsUsage } from './schema.ts'
@@ -19,8 +20,6 @@ export interface EmbeddedList {
   readonly tokens: number | undefined
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
 /**
  * The list as it was asked for; the same bytes where the backend sent it so. Contract: Embedding (response). Decision: 12.
  * @throws BackendFailure `protocol` when it is none, or has not a vector for each input.
@@ -30,7 +29,7 @@ export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList):
   if (isWhole(outline, wanted)) return { pieces, tokens: outline.usage.prompt_tokens }
   const sent = parseList(Buffer.concat(pieces))
   const mended = Buffer.from(JSON.stringify(mendList(sent, wanted)))
-  const usage = isFields(sent.usage) ? sent.usage : {}
+  const usage = isJsonObject(sent.usage) ? sent.usage : {}
   return { pieces: [mended], tokens: countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') }
 }
 
@@ -40,17 +39,17 @@ interface WholeList {
 }
 
 function isWhole(outline: unknown, { count, encoding }: WantedList): outline is WholeList {
-  if (!isFields(outline) || outline.object !== 'list' || typeof outline.model !== 'string') return false
+  if (!isJsonObject(outline) || outline.object !== 'list' || typeof outline.model !== 'string') return false
   const { data, usage } = outline
   return (
-    isFields(usage) &&
+    isJsonObject(usage) &&
     Number.isInteger(usage.prompt_tokens) &&
     Number.isInteger(usage.total_tokens) &&
     Array.isArray(data) &&
     data.length === count &&
     data.every(
       (item, index) =>
-        isFields(item) &&
+        isJsonObject(item) &&
         item.object === 'embedding' &&
         item.index === index &&
         (encoding === 'float' ? Array.isArray(item.embedding) : typeof item.embedding === 'string'),
@@ -58,9 +57,9 @@ function isWhole(outline: unknown, { count, encoding }: WantedList): outline is 
   )
 }
 
-function mendList(sent: Fields, { count, encoding, model }: WantedList): Fields {
+function mendList(sent: JsonObject, { count, encoding, model }: WantedList): JsonObject {
   const { data } = sent
-  if (!Array.isArray(data) || !data.every(isFields)) throw nonsense('data is not a list of objects')
+  if (!Array.isArray(data) || !data.every(isJsonObject)) throw nonsense('data is not a list of objects')
   if (data.length !== count) throw nonsense(`${data.length} vectors for ${count} inputs`)
   const isNumbered = data.every(({ index }) => Number.isInteger(index))
   const ordered = isNumbered ? data.toSorted((a, b) => Number(a.index) - Number(b.index)) : data
@@ -74,17 +73,17 @@ function mendList(sent: Fields, { count, encoding, model }: WantedList): Fields 
       embedding: toEncoding(item.embedding, encoding),
     })),
     model: typeof sent.model === 'string' ? sent.model : model,
-    usage: toUsage(isFields(sent.usage) ? sent.usage : {}),
+    usage: toUsage(isJsonObject(sent.usage) ? sent.usage : {}),
   }
 }
 
 /** A backend's count, whatever it left out. */
-function toUsage(sent: Fields): EmbeddingsUsage {
+function toUsage(sent: JsonObject): EmbeddingsUsage {
   const prompt_tokens = countIn(sent, 'prompt_tokens') ?? 0
   return { ...sent, prompt_tokens, total_tokens: countIn(sent, 'total_tokens') || prompt_tokens }
 }
 
-function countIn(usage: Fields, field: string): number | undefined {
+function countIn(usage: JsonObject, field: string): number | undefined {
   return Number.isSafeInteger(usage[field]) ? (usage[field] as number) : undefined
 }
 
@@ -105,19 +104,15 @@ function decodeVector(text: string): number[] | undefined {
   return Array.from({ length: encoded.length / 4 }, (_, place) => encoded.readFloatLE(4 * place))
 }
 
-function parseList(bytes: Buffer): Fields {
+function parseList(bytes: Buffer): JsonObject {
   let value: unknown
   try {
     value = JSON.parse(bytes.toString('utf8'))
   } catch (cause) {
     throw nonsense('the answer is not JSON', cause)
   }
-  if (!isFields(value)) throw nonsense('the answer is not an object')
+  if (!isJsonObject(value)) throw nonsense('the answer is not an object')
   return value
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function nonsense(message: string, cause?: unknown): BackendFailure {

@@ -1,8 +1,8 @@
 /** The HTTP server under the app: its limits, where it listens, and how it goes away without cutting anybody off early. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { StartupError } from '../lib/errors.ts'
+import { within } from '../lib/timeout.ts'
 
 /** After streams were told to end, so long until their connections are cut. */
 const LAST_WORDS_MS = 2_000
@@ -77,14 +77,11 @@ export function createDrain(server: Server): (graceMs: number, endStreams: () =>
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     const closing = setInterval(closeWaiting, CLOSE_WAITING_EVERY_MS)
     const isClosed = closed.then(() => true)
-    const stopWaiting = new AbortController()
-    const { signal } = stopWaiting
-    const after = (ms: number) => wait(ms, false, { signal }).catch(() => false)
-    if (!(await Promise.race([isClosed, after(graceMs)]))) {
+    const isLate = () => false
+    if (!(await within(graceMs, isClosed, isLate))) {
       endStreams()
-      if (!(await Promise.race([isClosed, after(LAST_WORDS_MS)]))) server.closeAllConnections()
+      if (!(await within(LAST_WORDS_MS, isClosed, isLate))) server.closeAllConnections()
     }
-    stopWaiting.abort()
     await closed
     clearInterval(closing)
   }

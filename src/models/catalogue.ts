@@ -1,6 +1,7 @@
 /** Knows which models the backends offer, refreshed in the background and never on the request path. */
 
 import { ServiceError } from '../lib/errors.ts'
+import { within } from '../lib/timeout.ts'
 import type { BackendModel, ChatBackend, ModelRoute } from '../providers/provider.ts'
 import type { Dependencies } from './dependencies.ts'
 
@@ -109,12 +110,7 @@ export function createModelCatalogue(
     },
     health: () => Object.fromEntries(backends.map(({ name }) => [name, isUp(name) ? 'up' : 'down'])),
     async ready() {
-      let timer: NodeJS.Timeout | undefined
-      const waited = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, timings.firstListMs)
-      })
-      await Promise.race([firstLists, waited])
-      clearTimeout(timer)
+      await within(timings.firstListMs, firstLists, () => {})
     },
     close() {
       closing.abort()

@@ -3,6 +3,7 @@
 import { lookup as lookupName } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { Pool } from 'undici'
+import { isJsonObject } from '../lib/formats/json.ts'
 import { createGuardedConnector } from '../lib/net.ts'
 import { isCallersMistake } from './failures.ts'
 import {
@@ -134,10 +135,10 @@ function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undef
  */
 function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['said'] {
   const whole = parseJson(body)
-  if (!isRecord(whole)) return undefined
-  const error = isRecord(whole.error) ? whole.error : whole
+  if (!isJsonObject(whole)) return undefined
+  const error = isJsonObject(whole.error) ? whole.error : whole
   const [detail] = Array.isArray(whole.detail) ? whole.detail : []
-  const texts = [error.message, whole.error, whole.detail, isRecord(detail) ? detail.msg : undefined]
+  const texts = [error.message, whole.error, whole.detail, isJsonObject(detail) ? detail.msg : undefined]
   const message = texts.find((text) => typeof text === 'string' && text !== '')
   if (typeof message !== 'string') return undefined
   const clean = (text: string) => redact(text, apiKey).slice(0, 500).toWellFormed()
@@ -166,7 +167,7 @@ function redact(text: string, apiKey: string | undefined): string {
 function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   const list = parseJson(body)
   // Ollama writes the list of no models as null.
-  const data = isRecord(list) && list.data === null ? [] : isRecord(list) && list.data
+  const data = isJsonObject(list) && list.data === null ? [] : isJsonObject(list) && list.data
   if (!Array.isArray(data)) {
     throw new BackendFailure('protocol', 'The backend did not answer with a model list.')
   }
@@ -178,14 +179,14 @@ interface ListedModel extends Readonly<Record<string, unknown>> {
 }
 
 function isListedModel(entry: unknown): entry is ListedModel {
-  return isRecord(entry) && typeof entry.id === 'string' && entry.id !== ''
+  return isJsonObject(entry) && typeof entry.id === 'string' && entry.id !== ''
 }
 
 function toModel(listed: ListedModel, provider: string): BackendModel {
   const { id, created, owned_by: ownedBy, meta } = listed
   // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server (what it was started with, what the model was trained with).
   const lengths = [listed.context_length, listed.max_model_len, listed.context_window]
-  const own = isRecord(meta) ? [meta.n_ctx, meta.n_ctx_train] : []
+  const own = isJsonObject(meta) ? [meta.n_ctx, meta.n_ctx_train] : []
   const contextLength = [...lengths, ...own].find(isCount)
   return {
     id,
@@ -205,10 +206,6 @@ const embeddingNames = /embed|(^|\/)(all-minilm|bge-|gte-|e5-|paraphrase-multili
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The value of a JSON text, or undefined where it is none. */

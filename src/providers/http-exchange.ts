@@ -1,6 +1,6 @@
 /** One HTTP call in flight: what undici reports of it becomes a JSON body, a stream of events, or a failure. */
 import type { Dispatcher } from 'undici'
-import { countPassed } from '../lib/external-memory.ts'
+import { countExternalBytes } from '../lib/external-memory.ts'
 import { BackendFailure } from './provider.ts'
 
 type Header = string | string[] | undefined
@@ -204,7 +204,7 @@ export class JsonExchange<Answer> extends Exchange<Answer> {
 
   protected onRead(read: Buffer): void {
     this.reads.add(read)
-    countPassed(read.length)
+    countExternalBytes(read.length)
     if (this.reads.sizeBytes <= this.maxBytes) return
     this.abort(new BackendFailure('protocol', `The backend's answer is larger than ${this.maxBytes} bytes.`))
   }

@@ -1,6 +1,6 @@
 /** What `/readyz` tells of the service's parts. */
-import { setTimeout as wait } from 'node:timers/promises'
 import { hasParentKey } from '../identity/keys.ts'
+import { within } from '../lib/timeout.ts'
 import type { Health } from './app.ts'
 import type { Deps } from './dependencies.ts'
 
@@ -25,10 +25,7 @@ export function createHealth(
   return async (isDraining) => {
     const isFound = hasParentKey(db).then(() => true)
     const [isDatabaseUp, storage] = await Promise.all([
-      inTime(
-        isFound.catch(() => false),
-        false,
-      ),
+      within(READY_WITHIN_MS, isFound, () => false).catch(() => false),
       readStorage(),
     ])
     const backends = models.health()
@@ -63,15 +60,7 @@ function createStorageReader({
     const ageMs = known === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - known.sinceMs
     if (known !== undefined && ageMs < STORAGE_KNOWN_FOR_MS) return known.state
     asking ??= ask()
-    return inTime(asking, known !== undefined && ageMs < STORAGE_BELIEVED_FOR_MS ? known.state : 'down')
+    const lastState = known !== undefined && ageMs < STORAGE_BELIEVED_FOR_MS ? known.state : 'down'
+    return within(READY_WITHIN_MS, asking, () => lastState)
   }
-}
-
-/** What it comes to, or `late` when that takes too long. */
-async function inTime<T>(answer: Promise<T>, late: T): Promise<T> {
-  const tooLate = new AbortController()
-  const overdue = wait(READY_WITHIN_MS, late, { signal: tooLate.signal, ref: false }).catch(() => late)
-  const first = await Promise.race([answer, overdue])
-  tooLate.abort()
-  return first
 }

@@ -2,7 +2,7 @@
 import { createContext, Script } from 'node:vm'
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { isRecord, renderPath } from '../lib/formats/json.ts'
+import { isJsonObject, renderPath } from '../lib/formats/json.ts'
 import {
   dialectOf,
   type JsonSchema,
@@ -40,7 +40,7 @@ export function readArguments(text: string, rules: readonly Rule[]): ReadArgumen
   } catch {
     return { problem: 'they are not valid JSON' }
   }
-  if (!isRecord(value)) return { problem: 'they must be a JSON object' }
+  if (!isJsonObject(value)) return { problem: 'they must be a JSON object' }
   const problem = findShapeProblem(value) ?? findRuleProblem(value, rules)
   return problem === undefined ? { args: value } : { problem }
 }

@@ -1,7 +1,7 @@
 /** Tools that the host program brings: read, checked, and called. */
 import { z } from 'zod'
 import { StartupError } from '../lib/errors.ts'
-import { isRecord, type Path, renderPath } from '../lib/formats/json.ts'
+import { isJsonObject, type Path, renderPath } from '../lib/formats/json.ts'
 import { findSchemaFault, type JsonSchema, Text } from '../lib/formats/json-schema.ts'
 import { compileSchema } from './arguments.ts'
 import { toAnswer } from './run.ts'
@@ -49,7 +49,7 @@ export function listGiven(tools: unknown, source: string): GivenTool[] {
       return { name: tool?.name, tool, path, namePath: [...path, 'name'] }
     })
   }
-  if (!isRecord(tools)) refuse(source, ['tools'], 'must be an object of tools by name, or a list of them')
+  if (!isJsonObject(tools)) refuse(source, ['tools'], 'must be an object of tools by name, or a list of them')
   return Object.entries(tools).map(([name, tool]) => {
     const path = ['tools', name]
     return { name, tool, path, namePath: path }

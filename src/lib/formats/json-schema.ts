@@ -3,7 +3,7 @@
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
-import { isRecord, type Path } from './json.ts'
+import { isJsonObject, type Path } from './json.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
@@ -58,7 +58,7 @@ export function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
     if (typeof node.pattern === 'string' && !isPattern(node.pattern)) {
       return { path: [...path, 'pattern'], problem: 'must be a regular expression' }
     }
-    const names = isRecord(node.patternProperties) ? Object.keys(node.patternProperties) : []
+    const names = isJsonObject(node.patternProperties) ? Object.keys(node.patternProperties) : []
     const wrong = names.find((name) => !isPattern(name))
     if (wrong !== undefined) {
       return {
@@ -107,7 +107,7 @@ function listPlaces(schema: JsonSchema): Place[] {
     if (Array.isArray(value)) {
       for (const [index, child] of value.entries()) enter(child, [...path, index], resource, false)
     }
-    if (!isRecord(value)) return
+    if (!isJsonObject(value)) return
     const inner = typeof value.$id === 'string' && !isAnchorId(value.$id) ? value : resource
     if (!hasNames) places.push({ node: value, path, resource: inner })
     for (const [key, child] of Object.entries(value)) {
@@ -138,7 +138,7 @@ function isSchemaAt(resource: JsonSchema, reference: string): boolean {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, segment)) return false
     value = Reflect.get(value, segment)
   }
-  return isRecord(value) || typeof value === 'boolean'
+  return isJsonObject(value) || typeof value === 'boolean'
 }
 
 function decodeFragment(reference: string): string {

@@ -1,22 +1,27 @@
-/** Looks into JSON values of unknown shape. */
+/** Reads JSON values of unknown shape. */
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
+/** A JSON object of unknown fields. */
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Whether a JSON value is an object: not null, not an array. */
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The way from the root of a definition to one of its values: keys of mappings and indexes of lists. */
+/** The path from the root of a document to one of its values: keys and indexes. */
 export type Path = readonly PropertyKey[]
 
-export const longestSegment = 64
+const longestSegment = 64
 
+/** Everything that would break a message into lines. */
 export const lineBreaks = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 
-/** Writes a path as a person would: `tools[0].inputSchema["a key"]`. */
+/** Renders a path as in code: `tools[0].inputSchema["a key"]`. */
 export function renderPath(path: Path): string {
   return path.map(renderSegment).join('').replace(/^\./, '')
 }
 
-export function renderSegment(segment: PropertyKey): string {
+function renderSegment(segment: PropertyKey): string {
   if (typeof segment === 'number') return `[${segment}]`
   const key = shorten(String(segment), longestSegment)
   return /^[\w$-]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key).replaceAll(lineBreaks, ' ')}]`
@@ -46,14 +51,6 @@ export function depthOf(bytes: Uint8Array): number {
     else if ((byte | 0x20) === 0x7d) depth -= 1
   }
   return deepest
-}
-
-/** A JSON object of unknown fields. */
-export type JsonObject = Readonly<Record<string, unknown>>
-
-/** Tells whether a JSON value is an object (not null, not an array). */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The objects of a JSON array; nothing when the value is no array. */

@@ -1,6 +1,5 @@
 /** Speaks MCP with one server: the only file that loads the protocol's library, which takes a third of a second. */
 
-import { setTimeout as wait } from 'node:timers/promises'
 import {
   Client,
   type JsonSchemaValidator,
@@ -14,6 +13,7 @@ import type { Logger } from 'pino'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { McpServerConfig } from '../../config/config.ts'
 import type { JsonSchema } from '../../lib/formats/json-schema.ts'
+import { within } from '../../lib/timeout.ts'
 import type { ToolAnswer } from '../tools.ts'
 import { createMcpHttp, isForgotten } from './http.ts'
 import { CONNECT_MS, describeMessageTrouble, GRACE_MS, renderResult } from './messages.ts'
@@ -136,8 +136,7 @@ function createHttpLink(
   return {
     transport,
     call: http.call,
-    leave: () =>
-      Promise.race([transport.terminateSession(), wait(GRACE_MS, undefined, { ref: false })]).catch(() => {}),
+    leave: () => within(GRACE_MS, transport.terminateSession()).catch(() => {}),
     close: () => http.close(),
   }
 }

@@ -35,7 +35,7 @@ const QUOTE = 0x22
 
 const BACKSLASH = 0x5c
 
-/** The depth of the deepest object or array in JSON as UTF-8, in one pass; of other bytes it says nothing. */
+/** The nesting depth of JSON in UTF-8, in one pass; meaningless for other bytes. */
 export function depthOf(bytes: Uint8Array): number {
   let depth = 0
   let deepest = 0
@@ -53,23 +53,23 @@ export function depthOf(bytes: Uint8Array): number {
   return deepest
 }
 
-/** The objects of a JSON array; nothing when the value is no array. */
+/** The objects in a JSON array; empty when the value is not an array. */
 export function listObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
 
-/** The strings of a value that may be one string, an array holding some, or neither. */
+/** The strings in a value that is a string, an array or anything else. */
 export function listStrings(value: unknown): readonly string[] {
   const values = Array.isArray(value) ? value : [value]
   return values.filter((item) => typeof item === 'string')
 }
 
-/** The value when it is an integer of at least `smallest`; undefined for null, text and everything else. */
+/** The value if it is an integer of at least `smallest`. */
 export function toCount(value: unknown, smallest: number): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= smallest ? value : undefined
 }
 
-/** The text of a message's content: the string itself, or its text parts with a space between them. */
+/** The text of a message's content: the string itself, or its text parts joined by spaces. */
 export function toText(content: unknown): string {
   if (typeof content === 'string') return content
   return listObjects(content)

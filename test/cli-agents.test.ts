@@ -107,7 +107,7 @@ describe('the parent key', () => {
     for (const name of [id, `svc_${id}`, second]) expect(await listAgents(folder, '--key', name)).toEqual([])
     await parley(folder, 'keys', 'revoke', id)
     expect(await listAgents(folder)).toHaveLength(1)
-    expect(await complaint(folder, 'list', '--key', id)).toContain(`no parent key '${id}' that could be used`)
+    expect(await complaint(folder, 'list', '--key', id)).toContain(`no active parent key '${id}'`)
     const wrong = `${second}x`
     expect(await complaint(folder, 'list', '--key', wrong)).not.toContain(wrong)
   })
@@ -124,7 +124,9 @@ describe('agents apply', () => {
   test('shows what it would do and changes nothing without --yes', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'notes.txt': 'no definition' })
     const plan = await agents(folder, 'apply', 'agents')
-    expect(plan).toBe('+ create  agents/a.yaml  "Greeter"\nNothing was changed; add --yes to make these changes.\n')
+    expect(plan).toBe(
+      '+ create  agents/a.yaml  "Greeter"\nNothing was changed; add --yes to make these changes.\n',
+    )
     expect(await listAgents(folder)).toEqual([])
     const json = JSON.parse(await agents(folder, 'apply', 'agents', '--json'))
     const file = { file: 'agents/a.yaml', action: 'create', id: null, name: 'Greeter' }

@@ -198,7 +198,7 @@ describe('agents apply', () => {
       'parley: Nothing was changed, because of errors in these files:',
       '  agents/b.yaml: temperature: must be between 0 and 2 (line 3, column 14)',
       expect.stringMatching(/^ {2}agents\/c\.md: .* \(line 1, column 1\)$/),
-      '  agents/d.yaml: The file is not written in UTF-8.',
+      '  agents/d.yaml: The file must be encoded in UTF-8.',
       '',
     ])
     expect(await listAgents(folder)).toEqual([])

@@ -136,7 +136,7 @@ describe('keys rotate and revoke', () => {
     expect(await listKeys(folder)).toMatchObject([{ revoked_at: null }])
     expect(await keys(folder, 'revoke', id)).toBe(`revoked ${id}\n`)
     for (const verb of ['revoke', 'rotate']) {
-      expect(await complaint({ folder }, verb, id)).toContain(`no active parent key '${id}'`)
+      expect(await complaint({ folder }, verb, id)).toContain(`no parent key '${id}' that could be used`)
     }
   })
 })
@@ -153,7 +153,7 @@ describe('where there is no database', () => {
 
   test('such as in memory, no key is created that nobody could use', async () => {
     const options = { folder: await makeFolder(), env: { PARLEY_DATA_DIR: ':memory:' } }
-    expect(await complaint(options, 'create', '--name', 'ci')).toContain('PARLEY_DATA_DIR is :memory:')
+    expect(await complaint(options, 'create', '--name', 'ci')).toContain('PARLEY_DATA_DIR=:memory:')
   })
 })
 

@@ -4,7 +4,7 @@
 #
 # The base image is pinned by version, the same three times. To pin its content too, put the digest behind it that
 # `docker buildx imagetools inspect node:24.19.0-bookworm-slim` prints, as in node:24.19.0-bookworm-slim@sha256:…
-# test/dockerfile.test.ts runs these commands without Docker, in clean folders.
+# test/programs/dockerfile.test.ts runs these commands without Docker, in clean folders.
 
 # What the server loads. The packages that bring Node itself stay out, for the base image has it, and TypeScript, whose types alone are asked for.
 FROM node:24.19.0-bookworm-slim AS packages

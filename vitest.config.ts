@@ -1,8 +1,37 @@
-/** How the tests run: every `.test.ts` file below test/, by three processes, the slow ones first. */
+/** How the tests run: one project per tier, and a tier is a folder below test/. */
 import { defineConfig } from 'vitest/config'
-import { onBothDatabases, onPostgres } from './test/support/databases.ts'
+import { apiOnPostgres, programsOnPostgres } from './test/support/databases.ts'
 import { CountReporter } from './test/support/reporter.ts'
 import { SlowFirst } from './test/support/slow-first.ts'
+
+const buildWeb = 'test/support/build-web.ts'
+const startPostgres = 'test/support/start-postgres.ts'
+
+/** A project whose services keep their rows in SQLite unless a test says otherwise. */
+function onSqlite(name: string, globalSetup: readonly string[] = [buildWeb]) {
+  return {
+    extends: true as const,
+    test: {
+      name,
+      include: [`test/${name}/**/*.test.ts`],
+      globalSetup: [...globalSetup],
+      provide: { database: 'sqlite' as const },
+    },
+  }
+}
+
+/** A project whose services keep their rows in PostgreSQL. */
+function onPostgres(name: string, include: readonly string[]) {
+  return {
+    extends: true as const,
+    test: {
+      name,
+      include: [...include],
+      globalSetup: [buildWeb, startPostgres],
+      provide: { database: 'postgres' as const },
+    },
+  }
+}
 
 // biome-ignore lint/style/noDefaultExport: vitest reads its configuration from there.
 export default defineConfig({
@@ -11,34 +40,23 @@ export default defineConfig({
     reporters: ['default', new CountReporter()],
     sequence: { sequencer: SlowFirst },
     pool: 'forks',
-    // The same services again and again: to load them once a worker saves minutes. No file changes what others see.
+    // Each worker loads the service once. No file changes what others see.
     isolate: false,
-    // They wait more than they compute: on two cores two of them leave a third of the processor idle.
+    // The tests wait more than they compute: on two cores, two workers leave a third of the processor idle.
     maxWorkers: 3,
     testTimeout: 20_000,
     hookTimeout: 30_000,
-    // A condition is waited for, however busy the machine is.
+    // On a busy machine a condition may take long to become true.
     expect: { poll: { timeout: 15_000 } },
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'sqlite',
-          include: ['test/**/*.test.ts'],
-          exclude: [...onPostgres],
-          globalSetup: ['test/support/build-web.ts'],
-          provide: { database: 'sqlite' },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'postgres',
-          include: [...onPostgres, ...onBothDatabases],
-          globalSetup: ['test/support/build-web.ts', 'test/support/start-postgres.ts'],
-          provide: { database: 'postgres' },
-        },
-      },
+      onSqlite('unit'),
+      onSqlite('api'),
+      onSqlite('process'),
+      onSqlite('browser'),
+      onSqlite('programs'),
+      onPostgres('cluster', ['test/cluster/**/*.test.ts']),
+      onPostgres('api-postgres', apiOnPostgres),
+      onPostgres('programs-postgres', programsOnPostgres),
     ],
   },
 })

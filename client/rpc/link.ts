@@ -1,7 +1,7 @@
 /** How the typed door is spoken to: several calls in one request, each chat as a stream of its own. Measured in measurements.md 4. */
 
 import { httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@trpc/client'
-import superjson from 'superjson'
+import { clientTransformer } from '../../src/operations/envelope.ts'
 import type { AppRouter } from '../../src/server/api.ts'
 
 /** Longer addresses are refused by some proxies. */
@@ -22,7 +22,7 @@ export interface DoorOptions {
 export function createDoorLink({ url, headers, fetch: ownFetch }: DoorOptions): TRPCLink<AppRouter> {
   const options = {
     url,
-    transformer: superjson,
+    transformer: clientTransformer,
     headers,
     ...(ownFetch !== undefined && {
       fetch: ownFetch as (...request: Parameters<typeof fetch>) => Promise<Response>,

@@ -1,5 +1,6 @@
 /** The wire shapes of agents, and how an agent is rendered into them. */
 import { z } from 'zod'
+import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { type AgentPage, openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
@@ -7,16 +8,18 @@ import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './d
 import type { Dependencies } from './dependencies.ts'
 import type { AgentVersionRow } from './store.ts'
 
-const agentId = z.string().meta({ description: 'The agent, `agent-` and 20 characters.' })
+const agentId = reference().meta({ description: 'The agent, `agent-` and 20 characters.' })
 const agentKey = z.string().meta({ description: 'The agent key, safe to put into a web page.' })
 const parentKey = z.string().meta({ description: "The owning key's public part, never its secret." })
 const createdAt = z.int().meta({ description: 'Unix seconds.' })
 const tools = z.array(AgentTool)
+/** More than an HTTP header can hold. */
+const MAX_HEADER_LENGTH = 65_536
 
 /** The definition as it is posted. Decision: 6 (five body types). */
 export const DefinitionBody = z
   .strictObject({
-    yaml: z.string().meta({ description: 'The agent definition, as YAML (or Markdown with front matter).' }),
+    yaml: longText().meta({ description: 'The agent definition, as YAML (or Markdown with front matter).' }),
     format: z.enum(['yaml', 'markdown']).default('yaml').meta({ description: 'How `yaml` is written.' }),
   })
   .meta({ id: 'AgentDefinitionBody' })
@@ -24,7 +27,11 @@ export const DefinitionBody = z
 /** What a PUT takes beside the definition. */
 export const DefinitionReplacement = DefinitionBody.extend({
   agent_id: agentId,
-  if_match: z.string().optional().meta({ description: 'The ETag of the version this one is based on.' }),
+  if_match: z
+    .string()
+    .max(MAX_HEADER_LENGTH)
+    .optional()
+    .meta({ description: 'The ETag of the version this one is based on.' }),
 })
 
 export const AgentReference = z.object({ agent_id: agentId })
@@ -32,8 +39,8 @@ export const AgentReference = z.object({ agent_id: agentId })
 /** Decision: 6 (List): paging only when asked for. */
 export const AgentListQuery = z.object({
   limit: z.int().min(1).max(100).optional().meta({ description: 'At most so many; all of them without it.' }),
-  after: z.string().optional().meta({ description: 'Only agents after this one.' }),
-  before: z.string().optional().meta({ description: 'Only agents before this one.' }),
+  after: reference().optional().meta({ description: 'Only agents after this one.' }),
+  before: reference().optional().meta({ description: 'Only agents before this one.' }),
   order: z
     .enum(['asc', 'desc'])
     .optional()
@@ -50,6 +57,7 @@ export const AgentVersionReference = z.strictObject({
         z.int().min(1, wrongVersion),
         z
           .string()
+          .max(9, wrongVersion)
           .regex(/^[1-9]\d{0,8}$/)
           .transform(Number),
       ],

@@ -42,6 +42,10 @@ const reasons = { 'taken-over': takenOver, removed: artifactNotFound } satisfies
 
 export type StopReason = keyof typeof reasons
 
+function isStopReason(reason: string): reason is StopReason {
+  return Object.hasOwn(reasons, reason)
+}
+
 /** What somebody who writes has; `stopped` aborts when they are to stop. */
 export interface Hold {
   readonly stopped: AbortSignal
@@ -67,7 +71,9 @@ export function createUploadsUnderWay(bus: Bus): UploadsUnderWay {
   bus.subscribe('upload-stopping', (id) => stopsElsewhere.emit(id))
   bus.subscribe('upload-ended', (id) => endsElsewhere.emit(id))
   bus.subscribe('stop-upload', (text) => {
-    const [reason, id = ''] = text.split(' ') as [StopReason, string?]
+    const [reason = '', id = ''] = text.split(' ')
+    // A later version may know more reasons; the bus logs what is thrown here.
+    if (!isStopReason(reason)) throw new Error('this version does not know that reason to stop an upload')
     const holder = holders.get(id)
     if (holder === undefined) return
     bus.publish('upload-stopping', id)

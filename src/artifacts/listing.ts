@@ -6,6 +6,7 @@ import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { type Page, type PageQuery, readPage } from '../lib/page.ts'
+import { reference } from '../lib/schema-bounds.ts'
 import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ArtifactStatus, renderStatus } from './schema.ts'
@@ -13,7 +14,7 @@ import { findArtifact, isUpload } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' }),
-  after: z.string().optional().meta({ description: 'The id of an entry: only older ones.' }),
+  after: reference().optional().meta({ description: 'The id of an entry: only older ones.' }),
 })
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })

@@ -1,8 +1,16 @@
 /** Puts uploads in order that a process left behind, however it ended. Security: 2.8. */
 
+import type { Database } from '../db/database.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeper.ts'
+import type { GrowingStore } from '../storage/blobs.ts'
+import {
+  type BlobPlace,
+  createSweeper,
+  deleteInBatches,
+  deleteOrphans,
+  type Sweeper,
+} from '../storage/sweeper.ts'
 import type { Dependencies } from './dependencies.ts'
 import { clearTakenJobs, countWaitingJobs } from './jobs/store.ts'
 import {
@@ -67,10 +75,28 @@ async function completeOne(deps: CompletionDeps, upload: { id: string; blob: str
   }
 }
 
+/** Where the bytes of artifacts are stored, and which of them belong to one. */
+export function listArtifactPlaces(db: Database, { blobs, growing }: GrowingStore): BlobPlace[] {
+  return [
+    {
+      list: () => blobs.list(),
+      listOwned: (names) => listOwnedBlobs(db, names),
+      remove: (name) => blobs.delete(name),
+    },
+    // A complete upload has no resumable bytes: a late call of a writer that lost its lease may have left some.
+    {
+      list: () => growing.list(),
+      listOwned: (names) => listGrowingBlobs(db, names),
+      remove: (name) => growing.delete(name),
+    },
+  ]
+}
+
 /** A sweeper over all artifacts. It also ends uploads that have all their bytes, but could not be completed at the time. */
 export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
-  const { db, clock, metrics } = deps
+  const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
+  const places = listArtifactPlaces(db, store)
 
   async function deleteExpired(limit: number): Promise<number> {
     const rows = await deleteExpiredArtifacts(db, unixSeconds(clock), limit)
@@ -88,16 +114,7 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
       await completeLeftOver(deps)
     },
     async sweepOrphans(keptBeforeMs) {
-      const places = [
-        [store.blobs, listOwnedBlobs],
-        // What is whole does not grow any more: a late call of a writer that was fenced out may have left something there.
-        [store.growing, listGrowingBlobs],
-      ] as const
-      for (const [place, listOf] of places) {
-        const remove = (name: string) => place.delete(name)
-        const listOwned = (names: readonly string[]) => listOf(db, names)
-        await deleteOrphans(place.list(), { keptBeforeMs, remove, listOwned })
-      }
+      await deleteOrphans(places, { what: 'artifacts', keptBeforeMs, log })
       await store.blobs.discardAbandoned()
     },
   })

@@ -1,6 +1,7 @@
 /** The wire shapes of artifacts, and how one is rendered into them. */
 
 import { z } from 'zod'
+import { label } from '../lib/schema-bounds.ts'
 import type { ArtifactViewRow } from './store.ts'
 
 export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as const
@@ -22,7 +23,7 @@ export const ArtifactReference = z.object({
 
 /** Decision: 9 (Beyond polling). */
 export const ArtifactStatusQuery = ArtifactReference.extend({
-  prefer: z.string().optional().meta({
+  prefer: label().optional().meta({
     description: 'With `wait=N` (seconds, 30 at most) the answer is held back until it is another.',
   }),
 })

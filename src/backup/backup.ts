@@ -10,6 +10,7 @@ import { countRows, examineCopy, openSnapshotSource, type SnapshotSource } from 
 import { unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, makeFolder } from '../storage/folder.ts'
+import { checkMarks } from '../storage/mark.ts'
 import { type Collected, collect } from './collect.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
@@ -30,6 +31,9 @@ import { type Entry, renderTar, toEntry } from './tar-writer.ts'
 
 /** The folder, inside the data directory, of the copy of the database while it is written into the archive. */
 export const BACKUP_FOLDER = '.backup'
+
+/** The migration that gave a database an id. */
+const FIRST_WITH_INSTALLATION = '0009_create_installation'
 
 /** What a backup came to. */
 export type BackupReport = Omit<Manifest, 'entries' | 'format'> & {
@@ -61,6 +65,8 @@ export async function createBackup(
   assertSqlite(config)
   const database = await openSnapshotSource(config.dataDir)
   try {
+    // Of files that belong to another database none would be in the archive.
+    if (database.schema >= FIRST_WITH_INSTALLATION) await checkMarks(config, database.db)
     const lock = await lockFolder(config.dataDir)
     try {
       const source = await openByteSource({ ...deps, db: database.db })

@@ -103,6 +103,7 @@ export function toConfig(
         address: settings.PARLEY_MAX_STREAMS_ADDRESS,
       },
       maxBodyBytes: settings.PARLEY_MAX_BODY_BYTES,
+      maxAgentBodyBytes: Math.min(settings.PARLEY_MAX_BODY_BYTES_AGENT, settings.PARLEY_MAX_BODY_BYTES),
       maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,
       maxUploadBytes: settings.PARLEY_MAX_UPLOAD_BYTES,
       storageQuotaBytes: settings.PARLEY_STORAGE_QUOTA_BYTES,

@@ -255,6 +255,11 @@ const limits = {
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456)
     .prefault('20971520')
     .describe('Largest body of a chat or embeddings request, in bytes; cannot be turned off.'),
+  PARLEY_MAX_BODY_BYTES_AGENT: integer(1024, 268_435_456)
+    .prefault('2097152')
+    .describe(
+      'Largest body of a request with an agent key, in bytes, and never more than PARLEY_MAX_BODY_BYTES; raise it for large attachments.',
+    ),
   PARLEY_MAX_FILE_BYTES: integer(1, TEBIBYTE)
     .prefault('2147483648')
     .describe('Largest file, in bytes; cannot be turned off.'),

@@ -1,16 +1,18 @@
 /** The wire shapes of what administrators see and do. */
+
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
 import type { Page } from '../lib/page.ts'
+import { label, reference } from '../lib/schema-bounds.ts'
 import type { BudgetState } from '../usage/budgets.ts'
 import { Moment, UsageEntry, UsageList, UsageQuery } from '../usage/schema.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
 const count = z.int().nonnegative()
-const keyId = z.string().meta({ description: "A parent key's 12 public characters." })
+const keyId = reference().meta({ description: "A parent key's 12 public characters." })
 const limit = z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' })
 const hasMore = z.boolean().meta({ description: 'Older ones follow.' })
 const list = <T extends z.ZodType>(item: T) =>
@@ -19,7 +21,7 @@ const list = <T extends z.ZodType>(item: T) =>
 /** Which part of a list, newest first. */
 export const AdminListQuery = z.strictObject({
   limit,
-  after: z.string().optional().meta({ description: 'The `id` of an entry: only older ones.' }),
+  after: reference().optional().meta({ description: 'The `id` of an entry: only older ones.' }),
 })
 export type AdminListQuery = z.output<typeof AdminListQuery>
 
@@ -108,12 +110,10 @@ export const AdminUsageList = UsageList.extend({ data: z.array(AdminUsageEntry) 
 /** Decision: 10 (`GET /v1/manager/admin/audit`). */
 export const AuditListQuery = AdminListQuery.extend({
   action: z.enum(auditActions).optional().meta({ description: 'Only this action.' }),
-  actor: z
-    .string()
+  actor: label()
     .optional()
     .meta({ description: "Only this actor: a key's 12 public characters, an e-mail address, a user name." }),
-  target: z
-    .string()
+  target: label()
     .optional()
     .meta({ description: 'Only what was done to the key, agent, file or artifact of this id.' }),
   from: Moment.optional().meta({ description: 'Nothing before: a day (UTC) or a second.' }),

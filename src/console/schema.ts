@@ -1,9 +1,11 @@
 /** The wire shapes of the console's own calls. */
+
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
 import { KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
+import { reference } from '../lib/schema-bounds.ts'
 import type { Overview } from './overview.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
@@ -60,7 +62,7 @@ export const SignedOut = z.strictObject({ signed_out: z.literal(true) }).meta({ 
 
 /** Decision: 10 (a user with several keys switches between them). */
 export const KeyChoice = z
-  .strictObject({ parent_key_id: z.string().meta({ description: "The `id` of one of the user's keys." }) })
+  .strictObject({ parent_key_id: reference().meta({ description: "The `id` of one of the user's keys." }) })
   .meta({ id: 'KeyChoice' })
 
 /** Names are shown in lists: one line of 1 to 200 characters. Security: 2.5. */
@@ -70,7 +72,7 @@ export const KeyCreation = z
       .string()
       .trim()
       .min(1, 'must not be empty')
-      .refine((name) => [...name].length <= 200, 'must have at most 200 characters')
+      .max(200, 'must have at most 200 characters')
       .refine((name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name), 'must stand on one line'),
   })
   .meta({ id: 'KeyCreation' })
@@ -90,7 +92,7 @@ export const OwnKeyRevoked = z.strictObject({ id: z.string(), revoked: z.literal
 
 /** Decision: 10 (`POST /v1/manager/claim-key`). */
 export const KeyClaim = z
-  .strictObject({ parent_key: z.string().meta({ description: 'The whole parent key, secret and all.' }) })
+  .strictObject({ parent_key: reference().meta({ description: 'The whole parent key, secret and all.' }) })
   .meta({ id: 'KeyClaim' })
 
 const count = z.int().nonnegative()

@@ -1,8 +1,8 @@
 /** The folder everything is kept in: made, checked, and home of the installation's secret. */
 import { closeSync, openSync } from 'node:fs'
-import { access, constants, link, mkdir, open, readdir, readFile, unlink } from 'node:fs/promises'
+import { access, constants, link, mkdir, open, readdir, readFile, stat, unlink } from 'node:fs/promises'
 import { userInfo } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { StartupError } from '../lib/errors.ts'
 import type { Random } from '../lib/ids.ts'
 
@@ -14,18 +14,50 @@ const SHORTEST_SECRET_BYTES = 32
 /** What may lie in a directory that has no database yet: our own first files, and what a fresh disk holds. Security: 2.12. */
 const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)$/
 
+/** The database and its logs. */
+const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
+
 /**
  * Makes sure a server can keep its data there: creates the directory, for its user alone, or checks the one that is there.
  * @throws StartupError when it cannot be written, or holds something else than Parley's data.
  */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
-  const entries = await readdir(dataDir)
-  const foreign = entries.find(isForeign)
-  if (foreign !== undefined && !entries.includes(databaseName)) {
-    throw new StartupError(
-      `The data directory ${dataDir} holds other files (such as ${foreign}) but no Parley database, so none is created there; set PARLEY_DATA_DIR to an empty directory, or put ${databaseName} back.`,
-    )
+  const sizeBytes = await findDatabaseSize(dataDir)
+  if (sizeBytes === undefined) {
+    const [foreign] = await listForeign(dataDir)
+    if (foreign !== undefined) throw noDatabase(dataDir, foreign, 'no Parley database')
+  }
+  // SQLite deletes the log of an empty file, so such a file is never opened next to other files.
+  if (sizeBytes === 0) await assertNoFilesBesideEmptyDatabase(dataDir)
+}
+
+/**
+ * Keeps a database without tables away from files that are already there: the sweeper would delete them as orphans. See docs/adr/0040.
+ * @throws StartupError
+ */
+export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
+  const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))
+  const what = `a ${databaseName} without tables`
+  if (foreign !== undefined) throw noDatabase(dataDir, foreign, what)
+  const log = await stat(join(dataDir, `${databaseName}-wal`)).catch(() => undefined)
+  if ((await findDatabaseSize(dataDir)) === 0 && log !== undefined && log.size > 0)
+    throw noDatabase(dataDir, `${databaseName}-wal`, what)
+}
+
+function noDatabase(dataDir: string, foreign: string, instead: string): StartupError {
+  return new StartupError(
+    `The data directory ${dataDir} holds other files (such as ${foreign}) but ${instead}, so none is created there; set PARLEY_DATA_DIR to an empty directory, or put ${databaseName} back.`,
+  )
+}
+
+/** In bytes; undefined when there is no database. */
+async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
+  try {
+    return (await stat(join(dataDir, databaseName))).size
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw cannotUse('data directory', dataDir, error)
   }
 }
 
@@ -87,15 +119,11 @@ export async function hasSecret(dataDir: string): Promise<boolean> {
  * @throws StartupError when there is none, or this user may not use it.
  */
 export async function assertDatabaseExists(dataDir: string): Promise<void> {
-  try {
-    await access(join(dataDir, databaseName))
-  } catch (cause) {
-    if (!isMissing(cause)) throw cannotUse('data directory', dataDir, cause)
-    throw new StartupError(
-      `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory it uses.`,
-      { cause },
-    )
-  }
+  // An empty file is what a first start makes first, or what a lost database leaves.
+  if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return
+  throw new StartupError(
+    `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory it uses.`,
+  )
 }
 
 /**
@@ -122,21 +150,38 @@ async function readSecret(path: string): Promise<string | undefined> {
   }
 }
 
-/** A whole file appears under the name at once, and only the first one stays: a link never replaces. */
 async function createSecret(dataDir: string, path: string, random: Random): Promise<string> {
-  const draft = join(dataDir, `.secret-${Buffer.from(random(8)).toString('hex')}`)
   try {
-    await writeDurably(draft, `${newSecret(random)}\n`)
-    await link(draft, path).catch((error: unknown) => {
-      if (!hasCode(error, 'EEXIST')) throw error
-    })
-    await unlink(draft)
-    await syncDirectory(dataDir)
-    return (await readFile(path, 'utf8')).trim()
+    const suffix = Buffer.from(random(8)).toString('hex')
+    return await createFileOnce(path, `${newSecret(random)}\n`, join(dataDir, `.${SECRET_NAME}-${suffix}`))
   } catch (cause) {
     throw cannotUse('file', path, cause)
   }
 }
+
+/**
+ * Writes a file unless there is one, and answers what it holds then. Readers see a whole file or none, and of several writers one wins:
+ * a link never replaces. `draft` is a path in the same folder.
+ */
+export async function createFileOnce(path: string, text: string, draft: string): Promise<string> {
+  try {
+    await writeDurably(draft, text)
+    await link(draft, path).catch(async (error: unknown) => {
+      if (hasCode(error, 'EEXIST')) return
+      if (!linkless.some((code) => hasCode(error, code))) throw error
+      await writeDurably(path, text).catch((second: unknown) => {
+        if (!hasCode(second, 'EEXIST')) throw second
+      })
+    })
+  } finally {
+    await unlink(draft).catch(() => {})
+  }
+  await syncDirectory(dirname(path))
+  return (await readFile(path, 'utf8')).trim()
+}
+
+/** How file systems without hard links answer. */
+const linkless = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
 
 function newSecret(random: Random): string {
   return Buffer.from(random(SECRET_BYTES)).toString('base64')

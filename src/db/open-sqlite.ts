@@ -1,12 +1,13 @@
 /** Opens the SQLite database of a data directory: for the server, which owns its directory, or for a command beside it. */
 
 import { accessSync, constants } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
 import {
   assertDatabaseExists,
+  assertNoFilesBesideEmptyDatabase,
   cannotUse,
   createPrivateFile,
   databaseName,
@@ -42,7 +43,7 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
     connection = openSqlite(path)
     if (wasLeftOpen) assertSound(connection, path)
     const db = toKysely(connection)
-    await bringUpToDate(connection, db, role)
+    await bringUpToDate({ connection, db, path }, role)
     return { db, isOnlyServer: true, postgres: undefined, close: closeOnce(connection, db, release) }
   } catch (error) {
     connection?.close()
@@ -61,10 +62,18 @@ function assertUsable(path: string, role: Role): void {
   }
 }
 
-async function bringUpToDate(connection: SqliteDatabase, db: Kysely<Tables>, role: Role): Promise<void> {
+interface OpenedFile {
+  readonly connection: SqliteDatabase
+  readonly db: Kysely<Tables>
+  readonly path: string
+}
+
+async function bringUpToDate({ connection, db, path }: OpenedFile, role: Role): Promise<void> {
   const pending = await listPendingMigrations(db, migrations)
   if (pending.length === 0) return
   if (role === 'command') assertNonePending(pending)
+  const isNew = pending.length === Object.keys(migrations).length
+  if (isNew && path !== ':memory:') await assertNoFilesBesideEmptyDatabase(dirname(path))
   return applyMigrations(connection, db, migrations)
 }
 

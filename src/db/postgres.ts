@@ -1,7 +1,9 @@
 /** Connections to PostgreSQL with the settings every one of ours has, and Kysely over them. */
+
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
+import { GuardedSocket } from './guarded-socket.ts'
 import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
@@ -64,6 +66,7 @@ export function toClientConfig(
     fallback_application_name: 'parley',
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     keepAlive: true,
+    stream: () => new GuardedSocket(),
     types: { getTypeParser },
   }
 }

@@ -349,3 +349,27 @@ export interface Tables {
   stream_slots: StreamSlotTable
   replicas: ReplicaTable
 }
+
+/** The module that alone reads and writes each table; `scripts/check-structure.ts` enforces it. */
+export const tableOwners = {
+  parent_keys: 'identity',
+  credentials: 'identity',
+  users: 'identity',
+  sign_in_links: 'identity',
+  sessions: 'identity',
+  audit_events: 'identity',
+  agents: 'agents',
+  agent_versions: 'agents',
+  usage_calls: 'usage',
+  usage_days: 'usage',
+  budgets: 'usage',
+  budget_counters: 'usage',
+  budget_reservations: 'usage',
+  files: 'files',
+  artifacts: 'artifacts',
+  jobs: 'artifacts',
+  installation: 'db',
+  rate_windows: 'replicas',
+  stream_slots: 'replicas',
+  replicas: 'replicas',
+} as const satisfies Record<keyof Tables, string>

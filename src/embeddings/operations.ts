@@ -2,7 +2,7 @@
 import { operationsOf } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 import { createEmbeddings } from './embeddings.ts'
-import { EmbeddingList, EmbeddingsRequest } from './schema.ts'
+import { EmbeddingList, EmbeddingsRequest, MAX_EMBEDDINGS_VALUES } from './schema.ts'
 
 const define = operationsOf<Dependencies>()
 
@@ -19,6 +19,7 @@ export const embeddingsOperations = {
       errors: 'openai',
       callers: ['parent'],
       maxBodyBytes: ({ limits }) => limits.maxBodyBytes,
+      maxJsonValues: MAX_EMBEDDINGS_VALUES,
       failures: {
         404: 'There is no such model.',
         502: 'The backend refused.',

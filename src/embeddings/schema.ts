@@ -1,5 +1,6 @@
 /** The wire shapes of embeddings: what is checked of a request, and what the list of vectors looks like. */
 import { z } from 'zod'
+import { label, longText, modelId } from '../lib/schema-bounds.ts'
 
 /** Security: 2.5. */
 const MAX_INPUTS = 2048
@@ -7,11 +8,15 @@ const MAX_INPUT_BYTES = 2 * 1024 * 1024
 /** What a token counts against the limit: it stands for about so many bytes of text. */
 const BYTES_PER_TOKEN = 4
 
-const text = z.string().min(1)
-const tokens = z.array(z.int().min(0)).min(1)
+const MAX_TOKENS = MAX_INPUT_BYTES / BYTES_PER_TOKEN
+/** All tokens that there may be, in their arrays, and the rest of a request. */
+export const MAX_EMBEDDINGS_VALUES = 600_000
+
+const text = longText().min(1)
+const tokens = z.array(z.int().min(0)).min(1).max(MAX_TOKENS)
 
 const input = z
-  .union([text, z.array(text).min(1), tokens, z.array(tokens).min(1)], {
+  .union([text, z.array(text).min(1).max(MAX_INPUTS), tokens, z.array(tokens).min(1).max(MAX_INPUTS)], {
     error: 'must be a text or an array of texts, tokens or token arrays, none of them empty',
   })
   .meta({ description: 'One text or token array, or up to 2048 of them; 2 MiB in all.' })
@@ -22,17 +27,20 @@ const input = z
  */
 export const EmbeddingsRequest = z
   .looseObject({
-    model: z.string().min(1).nullish(),
-    // The limits come first: of a list that is too long no item is looked at.
+    model: modelId().nullish(),
+    // The union would make an issue of each wrong token, in each of its branches.
     input: z.preprocess((value, context) => {
       const message = findExcess(value)
-      if (message === undefined) return value
-      context.addIssue(message)
+      const wrongToken = message === undefined ? findWrongToken(value) : undefined
+      if (message !== undefined) context.addIssue(message)
+      else if (wrongToken !== undefined)
+        context.addIssue({ code: 'custom', path: wrongToken, message: 'must be a whole number, 0 or more' })
+      else return value
       return z.NEVER
     }, input),
     dimensions: z.int().positive().nullish(),
     encoding_format: z.enum(['float', 'base64']).nullish(),
-    user: z.string().nullish(),
+    user: label().nullish(),
   })
   .meta({ id: 'EmbeddingsRequest' })
 export type EmbeddingsRequest = z.infer<typeof EmbeddingsRequest>
@@ -47,6 +55,17 @@ function findExcess(value: unknown): string | undefined {
     else sizeBytes += BYTES_PER_TOKEN * (Array.isArray(item) ? item.length : 1)
   }
   return sizeBytes > MAX_INPUT_BYTES ? `is larger than ${MAX_INPUT_BYTES} bytes` : undefined
+}
+
+/** Where the first wrong token of a list of token arrays is, if any. */
+function findWrongToken(value: unknown): [item: number, token: number] | undefined {
+  if (!Array.isArray(value)) return undefined
+  for (const [index, item] of value.entries()) {
+    if (!Array.isArray(item)) continue
+    const at = item.findIndex((token) => !Number.isSafeInteger(token) || token < 0)
+    if (at !== -1) return [index, at]
+  }
+  return undefined
 }
 
 /** How many vectors an input asks for; an array of numbers is one text in tokens. */

@@ -1,12 +1,20 @@
 /** What an owner can do with files: take one in, list, read, download, delete. */
+import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { Download } from '../operations/operation.ts'
+import type { Blobs } from '../storage/blobs.ts'
 import { sniff, wholeOf } from '../storage/blobs.ts'
-import { createSweeper, deleteInBatches, deleteOrphans, type Sweeper } from '../storage/sweeper.ts'
+import {
+  type BlobPlace,
+  createSweeper,
+  deleteInBatches,
+  deleteOrphans,
+  type Sweeper,
+} from '../storage/sweeper.ts'
 import type { Dependencies } from './dependencies.ts'
 import { assertWithinQuota } from './quota.ts'
 import type { FileListQuery, FilePage, FileUpload } from './schema.ts'
@@ -168,25 +176,31 @@ function positionOf(id: string): number {
   return Number.parseInt(digits, 36)
 }
 
+/** Where the bytes of files are stored, and which of them belong to a file. */
+export function listFilePlaces(db: Database, blobs: Blobs): BlobPlace[] {
+  const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
+  return [{ list: () => blobs.list(), listOwned, remove: (name) => blobs.delete(name) }]
+}
+
 /** A sweeper over the files of one store. */
 export function createFileSweeper({
   db,
   clock,
   fileBlobs,
-}: Pick<Dependencies, 'db' | 'clock' | 'fileBlobs'>): Sweeper {
-  const remove = (blob: string) => fileBlobs.delete(blob)
+  log,
+}: Pick<Dependencies, 'db' | 'clock' | 'fileBlobs' | 'log'>): Sweeper {
+  const places = listFilePlaces(db, fileBlobs)
 
   async function deleteExpired(limit: number): Promise<number> {
     const blobs = await deleteExpiredRows(db, unixSeconds(clock), limit)
-    for (const blob of blobs) await remove(blob)
+    for (const blob of blobs) await fileBlobs.delete(blob)
     return blobs.length
   }
 
   return createSweeper(clock, {
     sweepExpired: () => deleteInBatches(deleteExpired),
     async sweepOrphans(keptBeforeMs) {
-      const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
-      await deleteOrphans(fileBlobs.list(), { keptBeforeMs, remove, listOwned })
+      await deleteOrphans(places, { what: 'files', keptBeforeMs, log })
       await fileBlobs.discardAbandoned()
     },
   })

@@ -1,9 +1,10 @@
 /** The wire shapes of files, and how a file is rendered into them. */
 import { z } from 'zod'
+import { label, reference } from '../lib/schema-bounds.ts'
 import type { StagedBlob } from '../storage/blobs.ts'
 import type { FileRow } from './store.ts'
 
-const fileId = z.string().meta({ description: 'The file, `file-` and 27 characters.' })
+const fileId = reference().meta({ description: 'The file, `file-` and 27 characters.' })
 const unixTime = z.int().meta({ description: 'Unix seconds.' })
 const order = z.enum(['asc', 'desc'])
 
@@ -16,7 +17,7 @@ function name(what: string) {
     .string({ error: (issue) => (issue.input === undefined ? `${what} is missing` : `${what} must be text`) })
     .refine((text) => text.isWellFormed(), `${what} is not well-formed Unicode`)
     .refine((text) => !/\p{Cc}/u.test(text), `${what} holds control characters`)
-    .refine((text) => [...text].length <= MAX_NAME, `${what} is longer than ${MAX_NAME} characters`)
+    .max(MAX_NAME, `${what} is longer than ${MAX_NAME} characters`)
 }
 
 /** A file on its way in: its bytes have arrived, and whoever takes the upload keeps them. */
@@ -61,9 +62,9 @@ export const FileReference = z.object({ file_id: fileId })
 /** Decision: 8 (Files). */
 export const FileListQuery = z.object({
   limit: z.int().min(1).max(10_000).default(10_000).meta({ description: 'At most so many.' }),
-  after: z.string().optional().meta({ description: 'Only files after this one, which may be gone by now.' }),
+  after: reference().optional().meta({ description: 'Only files after this one, which may be gone by now.' }),
   order: order.default('desc').meta({ description: 'By creation; `desc` is newest first.' }),
-  purpose: z.string().optional().meta({ description: 'Only files for this purpose.' }),
+  purpose: label().optional().meta({ description: 'Only files for this purpose.' }),
 })
 export type FileListQuery = z.output<typeof FileListQuery>
 

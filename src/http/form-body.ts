@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { BusboyInstance } from '@fastify/busboy'
+import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
 
 /** A file whose bytes have arrived; unless somebody keeps it, it is thrown away. */
@@ -23,6 +23,7 @@ export interface FilePart {
 
 interface StoringOptions {
   readonly files: FileSink
+  readonly limit: SizeLimit
   /** Aborted when anything of the form fails. */
   readonly signal: AbortSignal
 }
@@ -54,8 +55,6 @@ export class Storing {
   start(bytes: Readable, filename: string | undefined, { headers }: IncomingMessage): Promise<unknown> {
     const { files, signal } = this.options
     this.isPending = true
-    // Also once nobody reads it any more: the parser still tells it of a form that breaks off.
-    bytes.on('error', () => {})
     signal.addEventListener('abort', () => bytes.destroy(signal.reason))
     const staging = files.stage(this.watch(bytes), Number(headers['content-length'] ?? 0))
     this.file = staging
@@ -68,9 +67,13 @@ export class Storing {
   }
 
   private async *watch(bytes: Readable): AsyncIterable<Uint8Array> {
+    const { limit } = this.options
+    let sizeBytes = 0
     this.setHungry(true)
     for await (const chunk of bytes) {
       this.setHungry(false)
+      sizeBytes += chunk.length
+      if (sizeBytes > limit.maxBytes) throw limit.refuse()
       yield chunk
       this.setHungry(true)
     }
@@ -83,10 +86,16 @@ export class Storing {
   }
 }
 
-/** Runs the body through the parser to its end; rejects at the first thing wrong, and takes no more of the body then. */
+/**
+ * Runs the body through the parser to its end; rejects at the first thing wrong, and takes no more of the body then.
+ *
+ * The parser reports errors on streams of its own making, some of them a turn later, and an error without a listener ends the
+ * process. So it gets one chunk at a time, which makes all its work part of a call from here; it is destroyed as soon as the
+ * outcome is known; and it is never told of the end of the body, which it answers with such errors in the middle of a part.
+ */
 export function feed(
   request: IncomingMessage,
-  parser: BusboyInstance,
+  parser: Dicer,
   storing: Storing,
   options: FeedOptions,
 ): Promise<void> {
@@ -95,22 +104,41 @@ export function feed(
     const stopWatching = watchBody(request, storing, options, fail)
     const onAbort = () => fail(signal.reason)
     let isParsed = false
+    let isParsing = false
+    let isSettled = false
     function fail(failure: unknown): void {
       settle()
       reject(failure)
     }
     function settle(): void {
+      if (isSettled) return
+      isSettled = true
       stopWatching()
       signal.removeEventListener('abort', onAbort)
       request.off('data', onData).resume()
+      parser.destroy()
     }
     // Not a pipe: that stops at the last boundary, where the parser is done, and the body may go on behind it.
     function onData(chunk: Buffer): void {
-      if (!parser.write(chunk)) request.pause()
+      // Another listener may have settled it during the same event; what follows the last boundary means nothing.
+      if (isSettled || isParsed) return
+      isParsing = true
+      request.pause()
+      try {
+        parser.write(chunk, onParsed)
+      } catch {
+        fail(notAForm())
+      }
     }
-    // The parser says nothing of some malformed parts. Once the body has ended it needs one turn for what it has in hand.
+    function onParsed(): void {
+      if (isSettled) return
+      isParsing = false
+      request.resume()
+      look()
+    }
+    // The parser does not report an incomplete form. Once it has the whole body, parts and storage need one turn to finish.
     async function look(): Promise<void> {
-      if (!request.readableEnded) return
+      if (!request.readableEnded || isParsing) return
       await nextTurn()
       if (storing.isHungry || !(storing.isPending || isParsed)) fail(notAForm())
       else if (!storing.isPending) {
@@ -119,16 +147,15 @@ export function feed(
       }
     }
     storing.onChange = look
-    parser.on('drain', () => request.resume()).on('error', () => fail(notAForm()))
+    parser.on('error', () => fail(notAForm()))
+    // Of the chunk with the last boundary the parser does not always report the end.
     parser.once('finish', () => {
       isParsed = true
+      onParsed()
     })
     if (signal.aborted) return onAbort()
     signal.addEventListener('abort', onAbort)
-    request
-      .on('data', onData)
-      .once('end', () => parser.end())
-      .once('end', look)
+    request.on('data', onData).once('end', look)
   })
 }
 
@@ -162,7 +189,7 @@ function watchBody(
   }
 }
 
-function notAForm(): ServiceError {
+export function notAForm(): ServiceError {
   return badPart('The body is not a whole multipart form.')
 }
 
@@ -209,12 +236,12 @@ function toValue(text: string): unknown {
 }
 
 /**
- * The name as it was sent. Browsers and the official clients write a quote as `%22`, which the parser leaves so; what they
- * write for line breaks stays as it is, for a name has none. The parser has taken off the folders before it, as RFC 7578, 4.2
- * asks for.
+ * The name as it was sent, without the folders before it (RFC 7578, 4.2). Browsers and the official clients write a quote as
+ * `%22`; their escapes for line breaks stay as they are, because a name has none.
  */
 export function toFilename(sent: string | undefined): string {
-  return sent?.replaceAll('%22', '"') || 'unnamed'
+  const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
+  return name === '' || name === '.' || name === '..' ? 'unnamed' : name
 }
 
 /** The failure for a form that is not as it should be, naming the part at fault. */

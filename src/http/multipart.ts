@@ -1,16 +1,25 @@
 /** Takes in a form with a file: the file goes to storage as it arrives, the fields beside it are few and short. */
 import type { IncomingMessage } from 'node:http'
-import type { BusboyInstance } from '@fastify/busboy'
+import type { Readable } from 'node:stream'
+import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
 import {
   badPart,
   type FilePart,
   type FileSink,
   feed,
+  notAForm,
   type SizeLimit,
   Storing,
   toFields,
 } from './form-body.ts'
+import {
+  decodeStrictly,
+  type PartHead,
+  type PartHeader,
+  parseHeaderValue,
+  readPartHead,
+} from './part-head.ts'
 import { mediaTypeOf } from './request.ts'
 
 /** The part that holds the file. */
@@ -20,6 +29,7 @@ const MAX_FIELDS = 8
 const MAX_FIELD_BYTES = 4_096
 const MAX_HEADER_BYTES = 8_192
 const MAX_HEADERS = 16
+const MAX_BOUNDARY_LENGTH = 250
 /** What a body may hold beside the file: every other part at its largest. */
 const MAX_BYTES_BESIDE = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
@@ -42,7 +52,7 @@ export async function receiveUpload<T>(
   options: UploadOptions,
   use: (fields: Record<string, unknown>) => Promise<T>,
 ): Promise<T> {
-  const parser = await createParser(request, options)
+  const parser = await createParser(request)
   const { file, entries } = await readParts(request, parser, options)
   try {
     return await use(toFields(entries, file === undefined ? [] : [[FILE_PART, file]]))
@@ -65,62 +75,119 @@ export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): vo
   if (Number(length) > limit.maxBytes + MAX_BYTES_BESIDE) throw limit.refuse()
 }
 
-async function createParser(request: IncomingMessage, { limit }: UploadOptions): Promise<BusboyInstance> {
-  // Loaded with the first upload: a start has no use for it.
-  const { Busboy } = await import('@fastify/busboy')
-  try {
-    return new Busboy({
-      headers: { 'content-type': request.headers['content-type'] ?? '' },
-      // Whatever else a part looks like: its name says what it is.
-      isPartAFile: (name) => name === FILE_PART,
-      limits: {
-        fileSize: limit.maxBytes,
-        files: 1,
-        fields: MAX_FIELDS,
-        parts: MAX_FIELDS + 1,
-        fieldSize: MAX_FIELD_BYTES,
-        fieldNameSize: MAX_HEADER_BYTES,
-        headerPairs: MAX_HEADERS,
-        headerSize: MAX_HEADER_BYTES,
-      },
-    })
-  } catch {
+async function createParser(request: IncomingMessage): Promise<Dicer> {
+  const boundary = parseHeaderValue(request.headers['content-type'] ?? '').parameters.get('boundary') ?? ''
+  if (boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH)
     throw new ServiceError('invalid_value', 'The Content-Type names no usable boundary.')
-  }
+  // Loaded with the first upload: a start has no use for it.
+  const { Dicer } = await import('@fastify/busboy')
+  const config = { boundary, maxHeaderPairs: MAX_HEADERS, maxHeaderSize: MAX_HEADER_BYTES }
+  return new Dicer(config)
 }
 
 /** The fields in the order they came, and the file, staged; when anything fails the file is gone. */
 async function readParts(
   request: IncomingMessage,
-  parser: BusboyInstance,
+  parser: Dicer,
   options: UploadOptions,
 ): Promise<{ file: FilePart | undefined; entries: [string, string][] }> {
-  const entries: [string, string][] = []
   const stopping = new AbortController()
-  const stop = (failure: unknown) => stopping.abort(failure)
   const storing = new Storing({ ...options, signal: stopping.signal })
-  parser.on('file', (_name, bytes, filename) => {
-    // What was in the parser's hands when something else failed.
-    if (stopping.signal.aborted) return void bytes.resume()
-    bytes.once('limit', () => stop(options.limit.refuse()))
-    storing.start(bytes, filename, request).catch(stop)
-  })
-  parser.on('field', (name, value, _isNameCut, isCut) => {
-    if (isCut) stop(badPart(`the field is longer than ${MAX_FIELD_BYTES} bytes`, name))
-    else entries.push([name ?? '', value])
-  })
-  parser.once('filesLimit', () => stop(badPart('there is more than one', FILE_PART)))
-  for (const event of ['fieldsLimit', 'partsLimit'])
-    parser.once(event, () => stop(badPart(`The form has more than ${MAX_FIELDS} fields.`)))
+  const parts = new FormParts(request, storing, stopping)
+  parser.on('part', (part) => parts.add(part))
   try {
     const signal = AbortSignal.any([options.signal, stopping.signal])
     const maxBodyBytes = options.limit.maxBytes + MAX_BYTES_BESIDE
     await feed(request, parser, storing, { ...options, maxBodyBytes, signal })
-    return { file: await storing.file, entries }
+    if (parts.headlessCount > 0) throw notAForm()
+    return { file: await storing.file, entries: parts.entries }
   } catch (failure) {
-    stop(failure)
+    stopping.abort(failure)
     const file = await storing.file.catch(() => undefined)
     await file?.blob.discard()
     throw failure
   }
+}
+
+/** The parts of one form as the parser finds them: collects the fields, stores the file, and stops at the first bad part. */
+class FormParts {
+  readonly entries: [string, string][] = []
+  private readonly request: IncomingMessage
+  private readonly storing: Storing
+  private readonly stopping: AbortController
+  /** Parts without an end to their headers. */
+  headlessCount = 0
+  private partCount = 0
+  private fieldCount = 0
+  private file: Readable | undefined
+
+  constructor(request: IncomingMessage, storing: Storing, stopping: AbortController) {
+    this.request = request
+    this.storing = storing
+    this.stopping = stopping
+  }
+
+  add(part: Readable): void {
+    // Every part has this listener for its whole life: the parser reports errors on parts that the form no longer needs, too.
+    part.on('error', () => {
+      // An error of the file reaches its storage, which knows the reason.
+      if (part !== this.file) this.stop(notAForm())
+    })
+    this.partCount += 1
+    if (this.partCount > MAX_FIELDS + 1) this.stop(tooManyFields())
+    // The parser goes on only once every part of its chunk has been read, one without an end to its headers as well.
+    part.resume()
+    this.headlessCount += 1
+    part.once('header', (header: PartHeader) => {
+      this.headlessCount -= 1
+      this.open(part, header)
+    })
+  }
+
+  private open(part: Readable, header: PartHeader): void {
+    // The parser is still busy with its chunk after the form was refused.
+    if (this.stopping.signal.aborted) return
+    try {
+      const head = readPartHead(header)
+      if (head === undefined) return
+      if (head.name === FILE_PART) this.openFile(part, head)
+      else this.openField(part, head)
+    } catch (failure) {
+      this.stop(failure)
+    }
+  }
+
+  private openFile(part: Readable, { filename }: PartHead): void {
+    if (this.file !== undefined) throw badPart('there is more than one', FILE_PART)
+    this.file = part.pause()
+    this.storing.start(part, filename, this.request).catch((failure) => this.stop(failure))
+  }
+
+  private openField(part: Readable, { name, charset }: PartHead): void {
+    this.fieldCount += 1
+    if (this.fieldCount > MAX_FIELDS) throw tooManyFields()
+    const chunks: Uint8Array[] = []
+    let sizeBytes = 0
+    part.on('data', (chunk: Uint8Array) => {
+      sizeBytes += chunk.length
+      if (sizeBytes <= MAX_FIELD_BYTES) chunks.push(chunk)
+      else this.stop(badPart(`the field is longer than ${MAX_FIELD_BYTES} bytes`, name))
+    })
+    part.once('end', () => {
+      try {
+        this.entries.push([name, decodeStrictly(Buffer.concat(chunks), charset)])
+      } catch {
+        this.stop(badPart(`the value is not valid text in the charset ${charset}`, name))
+      }
+    })
+  }
+
+  /** The first failure counts. */
+  private stop(failure: unknown): void {
+    this.stopping.abort(failure)
+  }
+}
+
+function tooManyFields(): ServiceError {
+  return badPart(`The form has more than ${MAX_FIELDS} fields.`)
 }

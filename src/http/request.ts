@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import ipaddr from 'ipaddr.js'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { depthOf } from '../lib/formats/json.ts'
+import { outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin } from '../lib/net.ts'
 
 /** What a request without a key can be known by. */
@@ -80,6 +80,9 @@ export function ambientOf(request: IncomingMessage): Ambient | undefined {
 /** Deepest nesting of a JSON body: what comes after may recurse. Security: 2.5. */
 const MAX_JSON_DEPTH = 64
 
+/** The most values of a JSON body: parsing and validating that many costs at most about 100 ms. */
+export const MAX_JSON_VALUES = 50_000
+
 const EMPTY = Buffer.alloc(0)
 
 export interface BodyLimits {
@@ -150,12 +153,13 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
 
 /**
  * Parses a JSON body.
- * @throws ServiceError `invalid_value` for anything but well-formed JSON in UTF-8 of moderate depth.
+ * @throws ServiceError `invalid_value` for anything but well-formed JSON in UTF-8 of moderate depth and with at most `mostValues`
+ * values.
  */
-export function parseJson(bytes: Buffer): unknown {
-  const text = decodeUtf8(bytes)
-  if (isTooDeep(bytes))
-    throw new ServiceError('invalid_value', `The JSON is nested deeper than ${MAX_JSON_DEPTH}.`)
+export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown {
+  assertUtf8(bytes)
+  assertOutline(bytes, mostValues)
+  const text = bytes.toString('utf8')
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -172,17 +176,32 @@ export function parseJson(bytes: Buffer): unknown {
 
 /** @throws ServiceError `invalid_value` when the bytes are not UTF-8. */
 export function decodeUtf8(bytes: Buffer): string {
-  if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
+  assertUtf8(bytes)
   return bytes.toString('utf8')
 }
 
-/** A body with few brackets cannot be deep, and counting them is much cheaper than walking it. */
-function isTooDeep(bytes: Buffer): boolean {
+function assertUtf8(bytes: Buffer): void {
+  if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
+}
+
+/** @throws ServiceError `invalid_value` before anything parses JSON that is too deep or holds too many values. */
+function assertOutline(bytes: Buffer, mostValues: number): void {
+  // A body with few brackets is not deep, and a short body does not hold many values.
+  if (bytes.length <= mostValues && !hasManyBrackets(bytes)) return
+  const { depth, values } = outlineOf(bytes, mostValues)
+  if (depth > MAX_JSON_DEPTH)
+    throw new ServiceError('invalid_value', `The JSON is nested deeper than ${MAX_JSON_DEPTH}.`)
+  if (values > mostValues)
+    throw new ServiceError('invalid_value', `The JSON holds more than ${mostValues} values.`)
+}
+
+/** Searching a short body for brackets is much cheaper than walking it. */
+function hasManyBrackets(bytes: Buffer): boolean {
   let openers = 0
   for (const opener of ['{', '[']) {
     for (let at = bytes.indexOf(opener); at !== -1; at = bytes.indexOf(opener, at + 1)) {
       openers += 1
-      if (openers > MAX_JSON_DEPTH) return depthOf(bytes) > MAX_JSON_DEPTH
+      if (openers > MAX_JSON_DEPTH) return true
     }
   }
   return false

@@ -1,5 +1,6 @@
 /** The wire shapes of models, and how models and agents are rendered into them. */
 import { z } from 'zod'
+import { reference } from '../lib/schema-bounds.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
 /** Contract: Model; `provider` and `context_length` are ours. Decision: 8. */
@@ -30,7 +31,7 @@ export const ModelChoices = z.array(
 )
 
 export const ModelReference = z.object({
-  model_id: z.string().meta({ description: 'May hold `/` and `:`, raw or encoded.' }),
+  model_id: reference().meta({ description: 'May hold `/` and `:`, raw or encoded.' }),
 })
 
 export function renderChoice({

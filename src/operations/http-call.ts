@@ -208,7 +208,14 @@ function mostSpecific(issues: readonly Issue[]): Issue {
   if (first.code !== 'invalid_union' || first.errors.length === 0) return first
   const branches = first.errors.map((branch) => mostSpecific(branch))
   const deepest = branches.reduce((best, issue) => (issue.path.length > best.path.length ? issue : best))
-  return deepest.path.length === 0 ? first : { ...deepest, path: [...first.path, ...deepest.path] }
+  if (deepest.path.length > 0) return { ...deepest, path: [...first.path, ...deepest.path] }
+  // A value that is too long is of the kind that its branch takes.
+  const tooLong = branches.find(isTooLong)
+  return tooLong === undefined ? first : { ...tooLong, path: first.path }
+}
+
+function isTooLong(issue: Issue): boolean {
+  return issue.code === 'too_big' && ['array', 'string'].includes(issue.origin)
 }
 
 /** `messages[2].tool_call_id` */

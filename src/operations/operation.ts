@@ -40,6 +40,8 @@ export interface Wire<K extends CallerKind = CallerKind> {
   readonly ignoredFields?: readonly string[]
   /** The most a body, or the file in it, may hold; 1 MiB unless given. */
   readonly maxBodyBytes?: (config: Config) => number
+  /** The most values its JSON may hold, where the usual limit is too low. */
+  readonly maxJsonValues?: number
   /** Query parameters that are whole numbers. */
   readonly integers?: readonly string[]
   /** Request headers that are input fields. */

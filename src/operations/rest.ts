@@ -10,6 +10,8 @@ import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { authorize, countStray } from './authorize.ts'
 import type { Dependencies } from './dependencies.ts'
 import { CallsUnderWay, errorHeaders, HttpCall, renderError, toInvalidValue } from './http-call.ts'
+import { largestBodyOf } from './largest-body.ts'
+import type { AnyCaller } from './operation.ts'
 import { type Arrival, type Call, type Caller, Download, EventStream, JsonBytes, Page } from './operation.ts'
 import { createRouteTable, type Match, type RestOperation } from './routes.ts'
 
@@ -50,7 +52,8 @@ export function createRestDoor<D extends Dependencies>(
     await authorize(context, operation.wire)
     if (operation.wire.body === 'upload') return answerUpload(call, operation)
     askForBody(request, call.response)
-    return run(call, operation, await gatherInput(request, operation, params, deps))
+    const caller = operation.wire.callers.length === 0 ? undefined : context.caller
+    return run(call, operation, await gatherInput(request, operation, params, deps, caller))
   }
 
   /** The file lasts as long as the call, unless the operation keeps it. */
@@ -163,13 +166,14 @@ export async function gatherInput(
   operation: RestOperation,
   params: Readonly<Record<string, string>>,
   deps: Pick<Dependencies, 'config' | 'clock'>,
+  caller: AnyCaller | undefined,
 ): Promise<unknown> {
   const { http, wire } = operation
   const fields: Record<string, unknown> = { ...headerFields(request, wire.headers), ...params }
   if (http.method === 'GET' || http.method === 'DELETE') {
     return { ...queryFields(request, wire.integers), ...fields }
   }
-  const body = await readInputBody(request, operation, deps)
+  const body = await readInputBody(request, operation, deps, caller)
   if (!isRecord(body)) return body
   for (const field of wire.ignoredFields ?? []) delete body[field]
   for (const param of [...Object.keys(params), ...Object.values(wire.headers ?? {})]) {
@@ -183,6 +187,7 @@ async function readInputBody(
   request: IncomingMessage,
   operation: RestOperation,
   { config, clock }: Pick<Dependencies, 'config' | 'clock'>,
+  caller: AnyCaller | undefined,
 ): Promise<unknown> {
   const mediaType = mediaTypeOf(request)
   const format = operation.wire.body === 'definition' ? definitionFormats[mediaType] : undefined
@@ -193,14 +198,14 @@ async function readInputBody(
   const bytes = await readBody(
     request,
     {
-      maxBytes: operation.wire.maxBodyBytes?.(config) ?? MAX_JSON_BYTES,
+      maxBytes: largestBodyOf(config, caller, operation.wire.maxBodyBytes?.(config) ?? MAX_JSON_BYTES),
       totalMs: config.timings.bodyMs,
       idleMs: config.timings.bodyIdleMs,
     },
     clock,
   )
   if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
-  return bytes.length === 0 ? {} : parseJson(bytes)
+  return bytes.length === 0 ? {} : parseJson(bytes, operation.wire.maxJsonValues)
 }
 
 function isRecord(body: unknown): body is Record<string, unknown> {

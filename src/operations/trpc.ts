@@ -10,15 +10,16 @@ import {
 } from '@trpc/server'
 import { createExpressMiddleware } from '@trpc/server/adapters/express'
 import type { RequestHandler } from 'express'
-import superjson, { type SuperJSONResult } from 'superjson'
 import { ZodError, z } from 'zod'
-import { askForBody, mediaTypeOf, parseJson, readBody } from '../http/request.ts'
+import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '../http/request.ts'
 import { toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/model-metrics.ts'
 import { assertOwnPage, authorize, findCaller } from './authorize.ts'
 import type { Dependencies } from './dependencies.ts'
+import { fromEnvelope, toEnvelope } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './http-call.ts'
+import { largestBodyOf } from './largest-body.ts'
 import {
   type AnyCaller,
   type Arrival,
@@ -28,6 +29,7 @@ import {
   type Operation,
   type OperationKind,
 } from './operation.ts'
+import { readTypedInput } from './typed-input.ts'
 
 /** tRPC copies the fields of its context about, so the call travels in one. */
 export interface RpcContext {
@@ -41,8 +43,8 @@ const t = initTRPC
   .meta<OperationMeta>()
   .create({
     transformer: {
-      input: { serialize: superjson.serialize, deserialize: deserializeInput },
-      output: superjson,
+      input: { serialize: toEnvelope, deserialize: readTypedInput },
+      output: { serialize: toEnvelope, deserialize: fromEnvelope },
     },
     isDev: false,
     // A quiet stream is kept open through proxies that close silent connections.
@@ -160,16 +162,6 @@ export function toRpcFailure(error: TRPCError): ServiceError {
   }
 }
 
-/**
- * An input as its sender's superjson meant it, with nothing in it that JSON could not hold: the REST door takes no more, and
- * what goes on to a backend is JSON. What came without its envelope is null, which no operation takes.
- */
-function deserializeInput(sent: SuperJSONResult | null): unknown {
-  if (typeof sent !== 'object' || sent === null || !('json' in sent)) return null
-  const input = superjson.deserialize(sent)
-  return sent.meta === undefined || input === undefined ? input : JSON.parse(JSON.stringify(input))
-}
-
 /** What is called, as a tRPC router and as the list it was made from. */
 export interface Api {
   readonly router: AnyTRPCRouter
@@ -179,6 +171,8 @@ export interface Api {
 /** The names that calls can have. */
 interface Names {
   readonly all: ReadonlySet<string>
+  /** The most values of the JSON of those that take more than usual. */
+  readonly maxJsonValues: ReadonlyMap<string, number>
   /** Of operations that ask nobody who they are. */
   readonly forEverybody: ReadonlySet<string>
 }
@@ -187,6 +181,9 @@ function namesOf(operations: readonly NamedOperation[]): Names {
   const open = operations.filter(({ operation }) => operation.wire.callers.length === 0)
   return {
     all: new Set(operations.map(({ name }) => name)),
+    maxJsonValues: new Map(
+      operations.map(({ name, operation }) => [name, operation.wire.maxJsonValues ?? MAX_JSON_VALUES]),
+    ),
     forEverybody: new Set(open.map(({ name }) => name)),
   }
 }
@@ -256,6 +253,11 @@ function isForEverybody(request: IncomingMessage, { forEverybody }: Names): bool
   return listNames(request).every((name) => forEverybody.has(name))
 }
 
+/** The most values of a call, or of a batch that holds such a call. */
+function maxJsonValuesOf(request: IncomingMessage, { maxJsonValues }: Names): number {
+  return Math.max(...listNames(request).map((name) => maxJsonValues.get(name) ?? MAX_JSON_VALUES))
+}
+
 /**
  * The body as the text tRPC parses; empty for an unknown caller, whom the procedures refuse without it.
  * @throws ServiceError as the REST door does for a body that is too large, too slow or no JSON.
@@ -267,7 +269,9 @@ async function readCallBody(
   names: Names,
 ): Promise<string> {
   if (request.method !== 'POST') return ''
-  if (!isForEverybody(request, names) && (await findCaller(call)) === undefined) return ''
+  const isOpen = isForEverybody(request, names)
+  const caller = isOpen ? undefined : await findCaller(call)
+  if (caller === undefined && !isOpen) return ''
   assertOwnPage(call.arrival, call.deps.config)
   if (mediaTypeOf(request) !== 'application/json') {
     throw new ServiceError('unsupported_media_type', 'A call is sent as application/json.')
@@ -275,12 +279,12 @@ async function readCallBody(
   askForBody(request, response)
   const { clock, config } = call.deps
   const { limits, timings } = config
-  const maxBytes = Math.max(limits.maxBodyBytes, MAX_BYTES_AT_LEAST)
+  const maxBytes = largestBodyOf(config, caller, Math.max(limits.maxBodyBytes, MAX_BYTES_AT_LEAST))
   const bytes = await readBody(
     request,
     { maxBytes, totalMs: timings.bodyMs, idleMs: timings.bodyIdleMs },
     clock,
   )
-  if (bytes.length > 0) parseJson(bytes)
+  if (bytes.length > 0) parseJson(bytes, maxJsonValuesOf(request, names))
   return bytes.toString()
 }

@@ -1,10 +1,14 @@
 /** The wire shapes of chat: what is checked of a request, and what completions and chunks look like. */
 import { z } from 'zod'
+import { foreignId, jsonObject, label, modelId } from '../lib/schema-bounds.ts'
 
 /** Security: 2.5. */
 export const MAX_MESSAGES = 2048
 const MAX_TEXT_LENGTH = 2 * 1024 * 1024
 export const MAX_TOOLS = 128
+/** The most parts of a message, calls of tools in it, or tools to choose from. */
+export const MAX_PARTS = 2048
+const MAX_STOPS = 64
 
 /** Text of a message. */
 export const text = z.string().max(MAX_TEXT_LENGTH)
@@ -13,19 +17,19 @@ export const toolArguments = z.string().max(256 * 1024)
 
 /** One part of a message's content; kinds this service does not know pass through. */
 const ContentPart = z
-  .looseObject({ type: z.string(), text: text.optional() })
+  .looseObject({ type: label(), text: text.optional() })
   .refine((part) => part.type !== 'text' || part.text !== undefined, {
     path: ['text'],
     message: 'is required in a text part',
   })
 
-const content = z.union([text, z.array(ContentPart)])
+const content = z.union([text, z.array(ContentPart).max(MAX_PARTS)])
 
 const ToolCall = z
   .looseObject({
-    id: z.string(),
-    type: z.string(),
-    function: z.looseObject({ name: z.string(), arguments: toolArguments }).optional(),
+    id: foreignId(),
+    type: label(),
+    function: z.looseObject({ name: label(), arguments: toolArguments }).optional(),
   })
   .meta({ id: 'ToolCall' })
 
@@ -38,27 +42,29 @@ export const ChatMessage = z
     z.looseObject({
       role: z.literal('assistant'),
       content: content.nullish(),
-      tool_calls: z.array(ToolCall).nullish(),
+      tool_calls: z.array(ToolCall).max(MAX_PARTS).nullish(),
     }),
-    z.looseObject({ role: z.literal('tool'), content, tool_call_id: z.string() }),
-    z.looseObject({ role: z.literal('function'), content: content.nullable(), name: z.string() }),
+    z.looseObject({ role: z.literal('tool'), content, tool_call_id: foreignId() }),
+    z.looseObject({ role: z.literal('function'), content: content.nullable(), name: label() }),
   ])
   .meta({ id: 'ChatMessage' })
 export type ChatMessage = z.infer<typeof ChatMessage>
 
+const wrongToolName = 'must be 1 to 128 letters, digits, _, - or .'
 export const toolName = z
   .string()
-  .regex(/^[A-Za-z0-9_.-]{1,128}$/, 'must be 1 to 128 letters, digits, _, - or .')
+  .max(128, wrongToolName)
+  .regex(/^[A-Za-z0-9_.-]{1,128}$/, wrongToolName)
 
 /** Contract: Chat completions (`tools`); schemas and `strict` pass through as they are. */
 export const ChatTool = z
   .looseObject({
-    type: z.string(),
+    type: label(),
     function: z
       .looseObject({
         name: toolName,
-        description: z.string().nullish(),
-        parameters: z.record(z.string(), z.unknown()).nullish(),
+        description: text.nullish(),
+        parameters: jsonObject().nullish(),
       })
       .optional(),
   })
@@ -69,17 +75,17 @@ export const ChatTool = z
   .meta({ id: 'ChatTool' })
 export type ChatTool = z.infer<typeof ChatTool>
 
-const named = z.looseObject({ name: z.string() }).optional()
+const named = z.looseObject({ name: label() }).optional()
 
 /** The four forms of `tool_choice`, and those other providers add. */
 const ToolChoice = z.union([
-  z.string(),
+  label(),
   z.looseObject({
-    type: z.string(),
+    type: label(),
     function: named,
     custom: named,
     allowed_tools: z
-      .looseObject({ tools: z.array(z.looseObject({ function: named, custom: named })) })
+      .looseObject({ tools: z.array(z.looseObject({ function: named, custom: named })).max(MAX_PARTS) })
       .optional(),
   }),
 ])
@@ -93,7 +99,7 @@ const flag = z.boolean().nullish()
  */
 export const ChatRequest = z
   .looseObject({
-    model: z.string().min(1).nullish(),
+    model: modelId().nullish(),
     messages: z.array(ChatMessage).min(1).max(MAX_MESSAGES),
     temperature: z.number().min(0).max(2).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
@@ -105,14 +111,14 @@ export const ChatRequest = z
     seed: z.int().nullish(),
     stream: flag,
     stream_options: z.looseObject({ include_usage: flag }).nullish(),
-    stop: z.union([z.string(), z.array(z.string())]).nullish(),
+    stop: z.union([label(), z.array(label()).max(MAX_STOPS)]).nullish(),
     tools: z.array(ChatTool).max(MAX_TOOLS).nullish(),
     tool_choice: ToolChoice.nullish(),
     parallel_tool_calls: flag,
-    response_format: z.looseObject({ type: z.string() }).nullish(),
+    response_format: z.looseObject({ type: label() }).nullish(),
     logprobs: flag,
     top_logprobs: z.int().min(0).max(20).nullish(),
-    user: z.string().nullish(),
+    user: label().nullish(),
   })
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>

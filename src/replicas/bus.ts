@@ -1,4 +1,5 @@
 /** Tells the other replicas what has happened here. */
+import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { Hearing } from './coordination-store.ts'
 
@@ -7,14 +8,22 @@ import type { Hearing } from './coordination-store.ts'
  * whoever writes into one is to stop (why, and its id), that they heard it (its id), that somebody does no longer (its id), and that there
  * are jobs to be done.
  */
-export type Topic = 'forget' | 'artifact' | 'stop-upload' | 'upload-stopping' | 'upload-ended' | 'jobs'
+export const topics = [
+  'forget',
+  'artifact',
+  'stop-upload',
+  'upload-stopping',
+  'upload-ended',
+  'jobs',
+] as const
+export type Topic = (typeof topics)[number]
 
 export interface Bus {
   /** Whether there can be anybody who hears it. */
   readonly reachesOthers: boolean
   /** Tells all others soon, as long as they can be reached; it never throws and nobody waits for it. */
   publish(topic: Topic, text?: string): void
-  /** Calls the listener with what the others tell; one's own words are not among that. */
+  /** Calls the listener with what the others tell; one's own words are not among that. What it throws is logged, and the message dropped. */
   subscribe(topic: Topic, listener: (text: string) => void): void
   /** Calls the listener whenever something may have been missed. */
   onGap(listener: () => void): void
@@ -49,6 +58,10 @@ const LOST = 'lost'
 /** PostgreSQL takes no longer message than 8,000 bytes. */
 const MESSAGE_BYTES = 7_000
 
+/** Reasons to drop a message that are logged, and characters of its topic. */
+const MAX_LOGGED = 50
+const MAX_LOGGED_TOPIC = 40
+
 /** Who speaks, and each topic with its text. */
 const Message = z.tuple([z.string(), z.array(z.tuple([z.string(), z.string()]))])
 
@@ -60,7 +73,12 @@ export interface StoreBus extends Bus {
 }
 
 /** `speaker` is nobody else's name; `send` resolves with whether a text is on its way: else it is lost. */
-export function createStoreBus(speaker: string, send: (text: string) => Promise<boolean>): StoreBus {
+export function createStoreBus(
+  speaker: string,
+  send: (text: string) => Promise<boolean>,
+  log: Logger,
+): StoreBus {
+  const drop = createDropLog(log)
   const listeners = new Map<string, ((text: string) => void)[]>()
   const gapListeners: (() => void)[] = []
   /** The same twice is told once. */
@@ -84,7 +102,16 @@ export function createStoreBus(speaker: string, send: (text: string) => Promise<
   }
 
   function missed(): void {
-    for (const listener of gapListeners) listener()
+    for (const listener of gapListeners) call(LOST, listener, '')
+  }
+
+  /** The caller is an event of a connection, where an error that is thrown would end the process. */
+  function call(topic: string, listener: (text: string) => void, text: string): void {
+    try {
+      listener(text)
+    } catch (error) {
+      drop(topic, error instanceof Error ? error.message : String(error))
+    }
   }
 
   return {
@@ -102,14 +129,31 @@ export function createStoreBus(speaker: string, send: (text: string) => Promise<
     hearing: {
       onMessage(text) {
         const message = parseMessage(text)
-        if (message === undefined || message[0] === speaker) return
+        if (message === undefined) return drop('', 'it is not a message of Parley')
+        if (message[0] === speaker) return
         for (const [topic, content] of message[1]) {
           if (topic === LOST) missed()
-          for (const listener of listeners.get(topic) ?? []) listener(content)
+          else if (!isKnown(topic)) drop(topic, 'this version does not know its topic')
+          for (const listener of listeners.get(topic) ?? []) call(topic, listener, content)
         }
       },
       onGap: missed,
     },
+  }
+}
+
+function isKnown(topic: string): boolean {
+  return topics.some((known) => known === topic)
+}
+
+/** Logs why a message was dropped, once for each reason: a replica of another version may send it every second. */
+function createDropLog(log: Logger): (topic: string, reason: string) => void {
+  const logged = new Set<string>()
+  return (topic, reason) => {
+    const name = `${topic.slice(0, MAX_LOGGED_TOPIC)}: ${reason}`
+    if (logged.has(name) || logged.size >= MAX_LOGGED) return
+    logged.add(name)
+    log.warn({ topic: topic.slice(0, MAX_LOGGED_TOPIC), reason }, 'dropped a message from another replica')
   }
 }
 
@@ -126,7 +170,6 @@ function takeSome(untold: Set<string>): string[] {
   return some
 }
 
-/** Whatever else somebody says there is not for us. */
 function parseMessage(text: string): z.infer<typeof Message> | undefined {
   try {
     return Message.safeParse(JSON.parse(text)).data

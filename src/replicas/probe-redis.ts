@@ -13,11 +13,13 @@ export async function examineRedis(url: string): Promise<ExaminedRedis> {
   const connection = new RedisConnection(url)
   try {
     await connection.open()
-    const [info, [seconds, micros]] = await connection.ask((redis) =>
-      Promise.all([redis.info('server'), redis.time() as Promise<(number | string)[]>]),
+    return await connection.ask(
+      (redis) => Promise.all([redis.info('server'), redis.time() as Promise<(number | string)[]>]),
+      ([info, [seconds, micros]]) => {
+        const version = /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of an unknown version'
+        return { version, now: Number(seconds) * 1_000 + Number(micros) / 1_000 }
+      },
     )
-    const version = /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of an unknown version'
-    return { version, now: Number(seconds) * 1_000 + Number(micros) / 1_000 }
   } finally {
     connection.close()
   }

@@ -58,9 +58,8 @@ export async function openSharedState(
 
 async function shareThrough(store: CommonStore, deps: ShareDeps): Promise<SharedState> {
   const presence = new Presence(store, deps)
-  const bus = createStoreBus(newId('', NAME_LENGTH, deps.random), async (text) => {
-    return (await presence.ask(() => store.send(text))) !== undefined
-  })
+  const send = async (text: string) => (await presence.ask(() => store.send(text))) !== undefined
+  const bus = createStoreBus(newId('', NAME_LENGTH, deps.random), send, deps.log)
   await Promise.all([presence.start(bus.makeUpForLost), store.listen(bus.hearing)])
   return {
     bus,

@@ -1,24 +1,34 @@
 /** The wire shape of a request of the Responses API: what is checked of it. Protocol: Responses API. */
 import { z } from 'zod'
-import { ChatRequest, MAX_MESSAGES, MAX_TOOLS, text, toolArguments, toolName } from '../providers/chat-api.ts'
+import { foreignId, jsonObject, label, longText, recordOf } from '../lib/schema-bounds.ts'
+import {
+  ChatRequest,
+  MAX_MESSAGES,
+  MAX_PARTS,
+  MAX_TOOLS,
+  text,
+  toolArguments,
+  toolName,
+} from '../providers/chat-api.ts'
 
 const MAX_METADATA = 16
+const MAX_INCLUDED = 64
 
 const TextPart = z.looseObject({ type: z.enum(['input_text', 'output_text']), text })
 
 const ImagePart = z.looseObject({
   type: z.literal('input_image'),
-  image_url: z.string(),
-  detail: z.string().nullish(),
+  image_url: longText(),
+  detail: label().nullish(),
 })
 
 const FilePart = z
   .looseObject({
     type: z.literal('input_file'),
-    file_data: z.string().nullish(),
-    file_id: z.string().nullish(),
+    file_data: longText().nullish(),
+    file_id: label().nullish(),
     file_url: z.null({ error: 'nothing is fetched here; send file_data' }).optional(),
-    filename: z.string().nullish(),
+    filename: label().nullish(),
   })
   .refine((part) => part.file_data != null || part.file_id != null, {
     path: ['file_data'],
@@ -27,7 +37,7 @@ const FilePart = z
 
 const AudioPart = z.looseObject({
   type: z.literal('input_audio'),
-  input_audio: z.looseObject({ data: z.string(), format: z.string() }),
+  input_audio: z.looseObject({ data: longText(), format: label() }),
 })
 
 const neitherForm = { error: 'must be a text or a list of parts' }
@@ -43,7 +53,7 @@ const SaidPart = z.discriminatedUnion('type', [
 ])
 export type SaidPart = z.infer<typeof SaidPart>
 
-const given = z.union([text, z.array(InputPart)], neitherForm)
+const given = z.union([text, z.array(InputPart).max(MAX_PARTS)], neitherForm)
 const message = z.literal('message').nullish()
 
 const Message = z.discriminatedUnion('role', [
@@ -51,13 +61,13 @@ const Message = z.discriminatedUnion('role', [
   z.looseObject({
     type: message,
     role: z.literal('assistant'),
-    content: z.union([text, z.array(SaidPart)], neitherForm),
+    content: z.union([text, z.array(SaidPart).max(MAX_PARTS)], neitherForm),
   }),
 ])
 
 const FunctionCall = z.looseObject({
   type: z.literal('function_call'),
-  call_id: z.string().min(1),
+  call_id: foreignId().min(1),
   name: toolName,
   arguments: toolArguments,
 })
@@ -70,7 +80,7 @@ const InputItem = z
     [
       Message,
       FunctionCall,
-      z.looseObject({ type: z.literal('function_call_output'), call_id: z.string(), output: given }),
+      z.looseObject({ type: z.literal('function_call_output'), call_id: foreignId(), output: given }),
       z.looseObject({ type: z.literal('reasoning') }),
     ],
     { error: ({ code, input }) => (code === 'invalid_union' ? refuseItem(input) : undefined) },
@@ -89,13 +99,13 @@ function refuseItem(item: unknown): string {
 const FunctionTool = z.looseObject({
   type: z.literal('function', { error: "must be 'function': there are no other tools here" }),
   name: toolName,
-  description: z.string().nullish(),
-  parameters: z.record(z.string(), z.unknown()).nullish(),
+  description: text.nullish(),
+  parameters: jsonObject().nullish(),
   strict: z.boolean().nullish(),
 })
 export type FunctionTool = z.infer<typeof FunctionTool>
 
-const NamedFunction = z.looseObject({ type: z.literal('function'), name: z.string() })
+const NamedFunction = z.looseObject({ type: z.literal('function'), name: label() })
 
 const ToolChoice = z.union(
   [
@@ -118,17 +128,15 @@ const TextFormat = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('json_object') }),
   z.looseObject({
     type: z.literal('json_schema'),
-    name: z.string(),
-    schema: z.record(z.string(), z.unknown()),
-    description: z.string().nullish(),
+    name: label(),
+    schema: jsonObject(),
+    description: text.nullish(),
     strict: z.boolean().nullish(),
   }),
 ])
 export type TextFormat = z.infer<typeof TextFormat>
 
-const Metadata = z
-  .record(z.string().max(64), z.string().max(512))
-  .refine((metadata) => Object.keys(metadata).length <= MAX_METADATA, `has more than ${MAX_METADATA} keys`)
+const Metadata = recordOf(z.string().max(64), z.string().max(512), MAX_METADATA)
 
 /** A field that refers to something kept by the server: null and nothing else. */
 function kept(what: string) {
@@ -136,7 +144,7 @@ function kept(what: string) {
 }
 
 const { temperature, top_p, stream, parallel_tool_calls, top_logprobs, user, model } = ChatRequest.shape
-const word = z.string().nullish()
+const word = label().nullish()
 const positiveInteger = z.int().positive().nullish()
 
 /**
@@ -160,7 +168,7 @@ export const ResponsesRequest = z
     text: z.looseObject({ format: TextFormat.nullish(), verbosity: word }).nullish(),
     reasoning: z.looseObject({ effort: word, summary: word }).nullish(),
     top_logprobs,
-    include: z.array(z.string()).nullish(),
+    include: z.array(label()).max(MAX_INCLUDED).nullish(),
     metadata: Metadata.nullish(),
     user,
     safety_identifier: word,

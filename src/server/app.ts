@@ -68,6 +68,9 @@ export function createApp(options: AppOptions): App {
 
   function listener(request: IncomingMessage, response: ServerResponse): void {
     if (options.isDraining()) response.shouldKeepAlive = false
+    // Before and after an operation listens, too, an error of a request's own streams ends this request and not the process.
+    request.on('error', () => {})
+    response.on('error', () => response.destroy())
     toOriginForm(request)
     const bearer = bearerOf(request)
     const requestId = requestIdOf(request)

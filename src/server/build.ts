@@ -23,6 +23,7 @@ import { shareForgetting } from '../replicas/bus.ts'
 import { openSharedState } from '../replicas/replicas.ts'
 import type { Blobs, GrowingStore } from '../storage/blobs.ts'
 import { openStoreFolder } from '../storage/folder.ts'
+import { claimFolders, type StoreName, storeNames } from '../storage/mark.ts'
 import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from '../storage/open.ts'
 import { Metrics } from '../telemetry/metrics.ts'
 import type { GatherReadings } from '../telemetry/prometheus.ts'
@@ -52,6 +53,8 @@ export async function createDeps(
   hooks: ReadHooks,
 ): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log } = options
+  // First: a server that has the wrong database must not change anything.
+  await claimFolders(config, listOwnStores(options), { db, clock, log })
   const sealer = await loadSealer(config, { db, random })
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
@@ -103,6 +106,12 @@ export async function createDeps(
       onUploadComplete: hooks.onUploadComplete,
     }),
   }
+}
+
+/** The stores that the host does not bring along. */
+function listOwnStores({ fileBlobs, artifactStore }: ServiceOptions): StoreName[] {
+  const brought = { files: fileBlobs, artifacts: artifactStore }
+  return storeNames.filter((name) => brought[name] === undefined)
 }
 
 /** Opens every place that bytes are kept in, or none. */

@@ -47,3 +47,5 @@ async function canListUnfinished(bucket: Bucket, prefix: string, signal: AbortSi
     throw error
   }
 }
+
+export { adoptPlaces } from './s3/prefix.ts'

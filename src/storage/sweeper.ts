@@ -7,6 +7,9 @@ import type { Dependencies } from './dependencies.ts'
 const BATCH = 200
 /** Most deletions of each kind in one run; the rest waits for the next. */
 const MOST_PER_RUN = 1_000
+/** A run that finds more orphans than both of these deletes none of them. */
+const MOST_ORPHANS = 100
+const MOST_ORPHANS_SHARE = 0.05
 /** Bytes without a row may belong to something whose row is about to be written; after so long they do not. */
 const ORPHAN_AFTER_MS = 3_600_000
 const LOOK_FOR_ORPHANS_EVERY_MS = 3_600_000
@@ -45,7 +48,7 @@ export function createSweeper(clock: Clock, { sweepExpired, sweepOrphans }: Swee
     await sweepExpired()
     if (clock.monotonic() < nextOrphansAtMs) return
     nextOrphansAtMs = clock.monotonic() + LOOK_FOR_ORPHANS_EVERY_MS
-    await sweepOrphans(clock.now() - ORPHAN_AFTER_MS)
+    await sweepOrphans(orphansKeptBefore(clock))
   }
 
   return { run }
@@ -75,35 +78,102 @@ export async function deleteInBatches(deleteSome: (limit: number) => Promise<num
   }
 }
 
-/** What tells orphans from the others, and removes them. */
-export interface Orphanage {
-  readonly keptBeforeMs: number
+/** A place of blobs, with what tells orphans from the others. */
+export interface BlobPlace {
+  list(): AsyncIterable<BlobEntry>
   /** Those of the names that something is made of. */
   listOwned(names: readonly string[]): Promise<ReadonlySet<string>>
   remove(name: string): Promise<void>
 }
 
-/** Removes the blobs that nothing is made of, as many as a run may. */
-export async function deleteOrphans(blobs: AsyncIterable<BlobEntry>, orphanage: Orphanage): Promise<void> {
-  let deleted = 0
-  for await (const batch of inBatches(listOld(blobs, orphanage.keptBeforeMs))) {
-    const owned = await orphanage.listOwned(batch)
-    for (const name of batch) {
-      if (owned.has(name)) continue
-      if (deleted++ === MOST_PER_RUN) return
-      await orphanage.remove(name)
+/** What a look at all places of a store found. */
+export interface OrphanReport {
+  readonly objects: number
+  readonly orphans: number
+  readonly deleted: number
+}
+
+/** What a sweep of orphans needs besides the places. */
+interface OrphanSweep extends Pick<Dependencies, 'log'> {
+  readonly what: string
+  readonly keptBeforeMs: number
+}
+
+/** Before this time (Unix milliseconds) a blob was stored if it has no row yet and will not get one. */
+export function orphansKeptBefore(clock: Clock): number {
+  return clock.now() - ORPHAN_AFTER_MS
+}
+
+/**
+ * Removes the blobs that nothing is made of, as many as a run may. It removes none where they are more than crashes leave: then the
+ * database is likely the wrong one, or an old one. See docs/adr/0040.
+ */
+export async function deleteOrphans(
+  places: readonly BlobPlace[],
+  { what, keptBeforeMs, log }: OrphanSweep,
+): Promise<OrphanReport> {
+  const found: [BlobPlace, string[]][] = []
+  let collected = 0
+  const counts = await countOrphans(places, keptBeforeMs, async (place, names) => {
+    const some = names.slice(0, MOST_PER_RUN - collected)
+    collected += some.length
+    if (some.length > 0) found.push([place, some])
+  })
+  const limit = Math.max(MOST_ORPHANS, Math.floor(counts.objects * MOST_ORPHANS_SHARE))
+  if (counts.orphans > limit) {
+    log.warn(
+      { what, ...counts, limit },
+      'too many stored objects belong to no row, so none was deleted; check that the database and the storage belong together, then delete them with `parley store orphans --delete`',
+    )
+    return { ...counts, deleted: 0 }
+  }
+  for (const [place, names] of found) await removeUnowned(place, names)
+  return { ...counts, deleted: collected }
+}
+
+/** Removes every orphan, because an operator has confirmed it. */
+export async function deleteAllOrphans(
+  places: readonly BlobPlace[],
+  keptBeforeMs: number,
+): Promise<OrphanReport> {
+  const counts = await countOrphans(places, keptBeforeMs, removeUnowned)
+  return { ...counts, deleted: counts.orphans }
+}
+
+/** Looks at every blob; `onOrphans` gets the orphans of each batch. */
+export async function countOrphans(
+  places: readonly BlobPlace[],
+  keptBeforeMs: number,
+  onOrphans: (place: BlobPlace, names: readonly string[]) => Promise<void> = async () => {},
+): Promise<Omit<OrphanReport, 'deleted'>> {
+  let [objects, orphans] = [0, 0]
+  for (const place of places) {
+    for await (const batch of inBatches(place.list())) {
+      objects += batch.length
+      const old = batch.filter(({ keptAtMs }) => keptAtMs < keptBeforeMs).map(({ name }) => name)
+      const names = await listUnowned(place, old)
+      orphans += names.length
+      if (names.length > 0) await onOrphans(place, names)
     }
   }
+  return { objects, orphans }
 }
 
-async function* listOld(blobs: AsyncIterable<BlobEntry>, keptBeforeMs: number): AsyncIterable<string> {
-  for await (const { name, keptAtMs } of blobs) if (keptAtMs < keptBeforeMs) yield name
+async function listUnowned(place: BlobPlace, names: readonly string[]): Promise<string[]> {
+  if (names.length === 0) return []
+  const owned = await place.listOwned(names)
+  return names.filter((name) => !owned.has(name))
 }
 
-async function* inBatches(names: AsyncIterable<string>): AsyncIterable<string[]> {
-  let batch: string[] = []
-  for await (const name of names) {
-    batch.push(name)
+/** Asks for the rows again: to look at a large store takes a while. */
+async function removeUnowned(place: BlobPlace, names: readonly string[]): Promise<void> {
+  for (const name of await listUnowned(place, names)) await place.remove(name)
+}
+
+async function* inBatches<T>(items: AsyncIterable<T>): AsyncIterable<T[]> {
+  let batch: T[] = []
+  for await (const item of items) {
+    batch.push(item)
     if (batch.length < BATCH) continue
     yield batch
     batch = []

@@ -1,8 +1,10 @@
 /** Forms with files in them, byte by byte, and what lies in a store's folder. */
+
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { createParentKey } from '../../src/identity/keys.ts'
+import { MARK } from '../../src/storage/mark.ts'
 import type { TestApp } from './app.ts'
 
 /** One part of a form; `disposition` stands after `form-data`, as it is sent. */
@@ -115,7 +117,7 @@ export async function createOtherKey(app: TestApp): Promise<string> {
 export async function listStored(dataDir: string): Promise<{ kept: string[]; incoming: string[] }> {
   const entries = await readdir(join(dataDir, 'files'), { withFileTypes: true })
   return {
-    kept: entries.filter((entry) => entry.isFile()).map(({ name }) => name),
+    kept: entries.filter((entry) => entry.isFile() && entry.name !== MARK).map(({ name }) => name),
     incoming: await readdir(join(dataDir, 'files', 'incoming')),
   }
 }

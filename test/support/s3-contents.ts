@@ -57,6 +57,8 @@ export class S3Contents {
       case 'HeadObject':
         return this.read(call)
       case 'PutObject':
+        if (call.headers['if-none-match'] === '*' && this.objects.has(call.key))
+          throw new S3Error(412, 'PreconditionFailed')
         this.objects.set(call.key, { bytes: call.body, modifiedMs: this.now() })
         return { status: 200, headers: { etag: '"put"' } }
       case 'DeleteObject':

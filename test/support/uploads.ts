@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { MARK } from '../../src/storage/mark.ts'
 import type { Answer, TestApp } from './app.ts'
 import { eventually } from './process.ts'
 
@@ -128,7 +129,7 @@ export async function listArtifactBytes(dataDir: string): Promise<{ kept: string
   const entries = await readdir(root, { withFileTypes: true })
   const isGrowing = entries.some(({ name }) => name === 'growing')
   return {
-    kept: entries.filter((entry) => entry.isFile()).map(({ name }) => name),
+    kept: entries.filter((entry) => entry.isFile() && entry.name !== MARK).map(({ name }) => name),
     growing: isGrowing ? await readdir(join(root, 'growing')) : [],
   }
 }

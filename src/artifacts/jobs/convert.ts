@@ -96,7 +96,9 @@ async function keepResult(deps: ConversionDeps, conversion: Conversion, result: 
   await using unkept = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
     const { size } = await stat(path)
-    const staged = await blobs.stage(createReadStream(path, { signal }), size)
+    // The store reports a read error; this listener covers an abort before it reads, which would otherwise end the process.
+    const bytes = createReadStream(path, { signal }).on('error', () => {})
+    const staged = await blobs.stage(bytes, size)
     return unkept.adopt(staged, () => staged.discard())
   }
   const made = await stage(file)

@@ -12,7 +12,7 @@ import {
   checkNode,
   checkPort,
 } from '../doctor/environment.ts'
-import { checkBucket, checkPostgres, checkRedisAndClock } from '../doctor/remote.ts'
+import { checkBucket, checkFolders, checkPostgres, checkRedisAndClock } from '../doctor/remote.ts'
 import { print, renderTable } from '../output.ts'
 
 /** Prints one line per check; the exit code is 1 when one of them fails. */
@@ -73,6 +73,7 @@ async function checkData(config: Config): Promise<Diagnostic[]> {
     directory,
     await checkFreeSpace(config),
     ...(databaseUrl === undefined ? [...(await checkDatabase(config)), await checkLock(dataDir)] : rows),
+    ...(await checkFolders(config)),
     ...(await checkBucket(config)),
   ]
 }

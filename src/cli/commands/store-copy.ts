@@ -10,6 +10,7 @@ import { openDatabase } from '../../db/open.ts'
 import { systemClock, unixSeconds } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { ignoreMissing } from '../../storage/folder.ts'
+import { findUnmarkedFolders } from '../../storage/mark.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { readConfig } from '../installation.ts'
 import { printNotice, printResult, renderTable } from '../output.ts'
@@ -23,6 +24,7 @@ export async function storeCopy(isJson: boolean): Promise<void> {
   await assertDatabaseExists(config.dataDir)
   const { db, close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
   try {
+    await findUnmarkedFolders({ dataDir: config.dataDir, databaseUrl: undefined, s3: undefined }, db)
     // Files first: every row that is readable afterwards must have its bytes.
     const bucket = config.s3 && (await copyBytes(config, db))
     const tables = await copyToPostgres(db, databaseUrl, createProgress())

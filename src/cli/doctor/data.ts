@@ -3,7 +3,13 @@ import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { loadSealer } from '../../agents/sealed-keys.ts'
 import type { Config } from '../../config/config.ts'
-import { databaseName, hasSecret, makeDataDirectory, prepareDataDirectory } from '../../db/data-directory.ts'
+import {
+  assertNoFilesBesideEmptyDatabase,
+  databaseName,
+  hasSecret,
+  makeDataDirectory,
+  prepareDataDirectory,
+} from '../../db/data-directory.ts'
 import type { Database } from '../../db/database.ts'
 import { acquireLock, isLockTaken, lockName } from '../../db/lock.ts'
 import { listPendingMigrations, migrations } from '../../db/migrate.ts'
@@ -93,6 +99,8 @@ async function checkOpenedDatabase(config: Config, path: string): Promise<Diagno
     assertSound(connection, path)
     const db = toKysely(connection)
     const pending = await listPendingMigrations(db, migrations)
+    if (pending.length === Object.keys(migrations).length)
+      await assertNoFilesBesideEmptyDatabase(config.dataDir)
     if (pending.length > 0) {
       const message = `SQLite ${version}, sound; the next start brings it up to date (${pending.join(', ')})`
       return [warn('database', message)]

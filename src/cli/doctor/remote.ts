@@ -5,6 +5,7 @@ import { findInstallation } from '../../db/installation.ts'
 import { openDatabase } from '../../db/open.ts'
 import { examinePostgres } from '../../db/open-postgres.ts'
 import { systemClock } from '../../lib/clock.ts'
+import { findUnmarkedFolders } from '../../storage/mark.ts'
 import { assertNothingLeft } from '../../storage/open.ts'
 import { checkSecret } from './data.ts'
 import { type Diagnostic, failOnStartupError, ok, reasonOf, warn } from './diagnostic.ts'
@@ -94,6 +95,22 @@ export async function checkBucket(config: BucketConfig): Promise<Diagnostic[]> {
     const message = `${where} can be read and written, but unfinished uploads cannot be listed; have the bucket abort them after a day, or allow s3:ListBucketMultipartUploads`
     return [warn(check, message)]
   })
+}
+
+/** Checks that the stored files belong to this database, if they are in folders and the database can be opened. */
+export async function checkFolders(config: BucketConfig): Promise<Diagnostic[]> {
+  if (config.s3 !== undefined || config.dataDir === ':memory:') return []
+  const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
+  if (opened === undefined) return []
+  const check = 'stored files'
+  try {
+    return await failOnStartupError(check, async () => {
+      await findUnmarkedFolders(config, opened.db)
+      return [ok(check, 'they belong to this database')]
+    })
+  } finally {
+    await opened.close()
+  }
 }
 
 /** Undefined before the first start, and when the database is down, which another check reports. */

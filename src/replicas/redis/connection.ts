@@ -1,6 +1,8 @@
 /** A connection to Redis that comes back by itself, and is dropped when an answer does not come. Security: 2.12. */
+
 import { Redis } from 'ioredis'
 import { TimeoutError, within } from '../../lib/timeout.ts'
+import { treatAsLost } from './protocol-errors.ts'
 
 /** The longest that anybody waits for an answer. */
 const ANSWER_WITHIN_MS = 100
@@ -29,8 +31,11 @@ export class RedisConnection {
       autoResubscribe: false,
       retryStrategy: (tries) => Math.min(tries * 50, LONGEST_PAUSE_MS),
     })
+    treatAsLost(this.redis)
     this.redis.on('error', (error: Error) => {
       this.trouble = error
+      // After a reply that belongs to no command, the next ones would be taken for answers to the wrong commands.
+      if (this.redis.status === 'ready') this.drop()
     })
     this.redis.on('ready', () => {
       this.trouble = undefined
@@ -43,14 +48,24 @@ export class RedisConnection {
     await within(CONNECT_WITHIN_MS, this.redis.connect()).catch(() => {})
   }
 
-  /** What Redis answers. @throws Error when it is away, or does not answer in time; the connection is dropped then. */
-  async ask<T>(question: (redis: Redis) => Promise<T>): Promise<T> {
+  /**
+   * What Redis answers, as `read` understands it.
+   * @throws Error when it is away, does not answer in time or answers something else; the connection is dropped then.
+   */
+  async ask<A, T>(question: (redis: Redis) => Promise<A>, read: (answer: A) => T): Promise<T> {
+    let answer: A
     try {
-      return await within(ANSWER_WITHIN_MS, question(this.redis))
+      answer = await within(ANSWER_WITHIN_MS, question(this.redis))
     } catch (error) {
       // An answer that comes late must not be taken for the next one's.
       if (error instanceof TimeoutError) this.drop()
       throw this.trouble ?? error
+    }
+    try {
+      return read(answer)
+    } catch (error) {
+      this.drop()
+      throw error
     }
   }
 

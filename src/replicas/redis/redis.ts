@@ -13,19 +13,21 @@ export async function openRedisStore(url: string, slotsKeptMs: number): Promise<
   await connection.open()
 
   /** Runs a script over these keys. */
-  function run(
+  function run<T>(
     script: string,
     keys: readonly string[],
     words: readonly (string | number)[],
-  ): Promise<unknown> {
-    return connection.ask((redis) => redis.eval(script, keys.length, ...keys, ...words))
+    read: (answer: unknown) => T,
+  ): Promise<T> {
+    return connection.ask((redis) => redis.eval(script, keys.length, ...keys, ...words), read)
   }
 
   return {
     name: 'redis',
     async hit(quotas) {
       const keys = quotas.map(({ key }) => `parley:window:${key}`)
-      const numbers = (await run(HIT, keys, [WINDOW_MS, ...quotas.map(({ limit }) => limit)])) as number[]
+      const words = [WINDOW_MS, ...quotas.map(({ limit }) => limit)]
+      const numbers = await run(HIT, keys, words, (answer) => toNumbers(answer, 2 * quotas.length))
       return quotas.map((_quota, at): WindowCount => {
         const [count = 0, leftMs = 0] = numbers.slice(2 * at)
         return { count, leftMs }
@@ -34,27 +36,27 @@ export async function openRedisStore(url: string, slotsKeptMs: number): Promise<
     async takeSlots(replica, owners) {
       const limits = owners.map(({ limit }) => limit)
       const keys = [REPLICAS, ...owners.map(({ key }) => slotsOf(key))]
-      const full = (await run(TAKE_SLOTS, keys, [replica, LIVE_FOR_MS, slotsKeptMs, ...limits])) as number
+      const full = await run(TAKE_SLOTS, keys, [replica, LIVE_FOR_MS, slotsKeptMs, ...limits], toNumber)
       return owners[full - 1]
     },
     async addSlots(replica, key, by) {
-      await run(ADD_SLOTS, [slotsOf(key)], [replica, slotsKeptMs, by])
+      await run(ADD_SLOTS, [slotsOf(key)], [replica, slotsKeptMs, by], ignore)
     },
     async register({ replica, former, open }) {
       const keys = [REPLICAS, ...[...open.keys()].map(slotsOf)]
       const words = [replica, former, LIVE_FOR_MS, slotsKeptMs, ...open.values()]
-      return (await run(REGISTER, keys, words)) as number
+      return run(REGISTER, keys, words, toNumber)
     },
     async beat(replica) {
       ear.check()
-      const replicas = (await run(BEAT, [REPLICAS], [replica, LIVE_FOR_MS])) as number
+      const replicas = await run(BEAT, [REPLICAS], [replica, LIVE_FOR_MS], toNumber)
       return replicas === 0 ? undefined : replicas
     },
     async leave(replica) {
-      await connection.ask((redis) => redis.zrem(REPLICAS, replica))
+      await connection.ask((redis) => redis.zrem(REPLICAS, replica), ignore)
     },
     async send(text) {
-      await connection.ask((redis) => redis.publish(channel, text))
+      await connection.ask((redis) => redis.publish(channel, text), ignore)
     },
     listen: (hearing) => ear.open(hearing),
     isListening: () => ear.isOpen,
@@ -71,6 +73,20 @@ function slotsOf(key: string): string {
   return `parley:slots:${key}`
 }
 
+/** @throws Error unless it is a whole number from 0 on, as every script of ours answers. */
+function toNumber(answer: unknown): number {
+  if (!Number.isSafeInteger(answer) || (answer as number) < 0) throw new Error('Redis sent an invalid answer')
+  return answer as number
+}
+
+/** @throws Error unless it is a list of so many numbers. */
+function toNumbers(answer: unknown, count: number): number[] {
+  if (!Array.isArray(answer) || answer.length !== count) throw new Error('Redis sent an invalid answer')
+  return answer.map(toNumber)
+}
+
+function ignore(): void {}
+
 /** A connection that only listens. */
 class Ear {
   isOpen = false
@@ -86,7 +102,7 @@ class Ear {
     const { connection, channel } = this
     const { redis } = connection
     const subscribe = async () => {
-      await connection.ask(() => redis.subscribe(channel))
+      await connection.ask(() => redis.subscribe(channel), toNumber)
       this.isOpen = true
       onGap()
     }
@@ -100,7 +116,7 @@ class Ear {
 
   /** A server that hangs says nothing of it: the connection is dropped when it does not answer. */
   check(): void {
-    if (this.isOpen) this.connection.ask((redis) => redis.ping()).catch(() => {})
+    if (this.isOpen) this.connection.ask((redis) => redis.ping(), ignore).catch(() => {})
   }
 
   close(): void {

@@ -7,7 +7,7 @@ import type {
   S3,
 } from '@aws-sdk/client-s3'
 import type { ByteRange } from '../../http/ranges.ts'
-import { isMissing, toS3Failure } from './failure.ts'
+import { isMissing, S3Failure, toS3Failure } from './failure.ts'
 
 const NAMES_PER_PAGE = 1_000
 
@@ -91,6 +91,18 @@ export class Bucket {
   async put(key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     const input = { ...this.at(key), Body: bytes, ContentLength: bytes.length }
     await this.call(signal, (options) => this.s3.putObject(input, options))
+  }
+
+  /** As `put`, unless there is such an object; some servers do not know the condition and replace it. */
+  async putNew(key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    const input = { ...this.at(key), Body: bytes, ContentLength: bytes.length }
+    try {
+      await this.call(signal, (options) => this.s3.putObject({ ...input, IfNoneMatch: '*' }, options))
+    } catch (error) {
+      if (!(error instanceof S3Failure)) throw error
+      if (error.status === 501) return this.put(key, bytes, signal)
+      if (error.status !== 409 && error.status !== 412) throw error
+    }
   }
 
   /** Does nothing when it is not there. */

@@ -3,11 +3,11 @@ import { text } from 'node:stream/consumers'
 import type { S3Config } from '../../config/config.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { isBlobName } from '../blobs.ts'
+import { MARK, type StoreName, storeNames } from '../mark.ts'
 import type { Bucket } from './bucket.ts'
+import { createBucket } from './client.ts'
 import { S3Failure, toS3Failure } from './failure.ts'
 
-/** The object that says whose place it is. */
-const MARK = 'installation'
 /** When nobody has marked a place, so many names there are looked at. */
 const MOST_LOOKED_AT = 1_000
 
@@ -28,25 +28,61 @@ export async function isOwnPlace(
   installationId: string | undefined,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { bucket, prefix } = place
-  const mark = await bucket.find(prefix + MARK, undefined, signal)
+  const { prefix } = place
+  const mark = await readMark(place, signal)
   if (mark === undefined) {
     if (!(await holdsBlobs(place, signal))) return false
     const id = installationId ?? 'the id that a start will name here'
     throw new StartupError(
-      `The bucket holds files under ${prefix} already, and nothing says whose they are; set S3_PREFIX to a place of its own, or, if they are this installation's, put an object ${prefix}${MARK} there that holds ${id}.`,
+      `The bucket holds files under ${prefix} already, and nothing says whose they are; set S3_PREFIX to a place of its own, or, if they are this installation's, run \`parley store adopt\` or put an object ${prefix}${MARK} there that holds ${id}.`,
     )
   }
-  if ((await text(mark.body)).trim() === installationId) return true
-  throw new StartupError(
-    `What lies under ${prefix} in the bucket belongs to another installation, or to this one with another database; set S3_PREFIX to a place of its own, put the right database back, or, if nobody needs those files, delete the object ${prefix}${MARK} and all others there.`,
+  if (mark === installationId) return true
+  throw otherInstallation(prefix, mark, installationId)
+}
+
+/** Undefined when nobody has marked the place. */
+export async function readMark({ bucket, prefix }: Place, signal: AbortSignal): Promise<string | undefined> {
+  const mark = await bucket.find(prefix + MARK, undefined, signal)
+  return mark && (await text(mark.body)).trim()
+}
+
+function otherInstallation(prefix: string, mark: string, id: string | undefined): StartupError {
+  const whose = id === undefined ? 'the database has none yet' : `the id of the database is ${id}`
+  return new StartupError(
+    `What is stored under ${prefix} in the bucket belongs to another installation, or to this one with another database: its object ${prefix}${MARK} holds ${mark}, and ${whose}. Set S3_PREFIX to a place of its own, or put the right database back. If these files do belong to this database, run \`parley store adopt\`; the server deletes files that no row names.`,
   )
 }
 
 /** Takes a place for the installation. @throws StartupError as `isOwnPlace`; S3Failure. */
 export async function claimPlace(place: Place, installationId: string, signal: AbortSignal): Promise<void> {
   if (await isOwnPlace(place, installationId, signal)) return
-  await place.bucket.put(place.prefix + MARK, Buffer.from(`${installationId}\n`), signal)
+  await place.bucket.putNew(place.prefix + MARK, Buffer.from(`${installationId}\n`), signal)
+  // Another installation may have been faster.
+  await isOwnPlace(place, installationId, signal)
+}
+
+/** Marks places as this installation's whatever they hold; answers the ids that they were marked with before. */
+export async function adoptPlaces(
+  config: S3Config,
+  id: string,
+  signal: AbortSignal,
+): Promise<Record<StoreName, string | null>> {
+  const former: Record<StoreName, string | null> = { files: null, artifacts: null }
+  let bucket: Bucket | undefined
+  try {
+    bucket = await createBucket(config)
+    for (const name of storeNames) {
+      const prefix = `${config.prefix}${name}/`
+      former[name] = (await readMark({ bucket, prefix }, signal)) ?? null
+      if (former[name] !== id) await bucket.put(prefix + MARK, Buffer.from(`${id}\n`), signal)
+    }
+    return former
+  } catch (error) {
+    throw toPlaceError(error, config)
+  } finally {
+    bucket?.close()
+  }
 }
 
 async function holdsBlobs({ bucket, prefix }: Place, signal: AbortSignal): Promise<boolean> {

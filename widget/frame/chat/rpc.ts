@@ -1,7 +1,7 @@
 /** The typed door of the frame's own server. Decision: 11; measurements.md 4. */
 
 import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
-import superjson from 'superjson'
+import { clientTransformer } from '../../../src/operations/envelope.ts'
 import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
 import type { AppRouter } from '../../../src/server/api.ts'
 import { ChatFailure } from '../failure.ts'
@@ -15,7 +15,7 @@ export function createRpcTransport(apiKey: string): Transport {
     links: [
       httpBatchStreamLink({
         url: '/trpc',
-        transformer: superjson,
+        transformer: clientTransformer,
         headers: { Authorization: `Bearer ${apiKey}` },
         maxItems: 1,
         fetch: pacedFetch as typeof fetch,

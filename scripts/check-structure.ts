@@ -1,0 +1,222 @@
+/**
+ * Fails when `src/` breaks a rule of docs/architecture.md: the order of layers, import cycles, private files, sizes, where packages and
+ * globals may be used, and which module owns a table. Run by `npm run verify`; the argument is another source folder to check.
+ */
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { tableOwners } from '../src/db/tables.ts'
+import { type Import, listImports, listSourceFiles, readSource } from './source-imports.ts'
+
+/** The layers from the bottom up: a module may import its own files and those of the modules before it. */
+const layers = [
+  'lib',
+  'config',
+  'telemetry',
+  'http',
+  'db',
+  'replicas',
+  'storage',
+  'operations',
+  'identity',
+  'conversion',
+  'backup',
+  'providers',
+  'usage',
+  'models',
+  'tools',
+  'agents',
+  'chat',
+  'embeddings',
+  'responses',
+  'files',
+  'artifacts',
+  'console',
+  'web',
+  'server',
+  'cli',
+]
+
+/** The largest number of files in `src` itself, of files in a folder, and of lines in a file. */
+const limits = { topFiles: 5, folderFiles: 16, fileLines: 400 }
+
+/** Migrations are a sequence that grows; nobody reads them as a folder. */
+const unboundedFolders = ['db/migrations']
+
+/** Where a package may be imported: a file, or every file of a folder. */
+const packageHomes: Readonly<Record<string, readonly string[]>> = {
+  'better-sqlite3': ['db/'],
+  pg: ['db/'],
+  '@trpc/server': ['operations/'],
+  '@trpc/client': [],
+  superjson: ['operations/'],
+  express: ['operations/', 'server/'],
+  commander: ['cli/'],
+  sharp: ['conversion/'],
+  yauzl: ['conversion/'],
+  '@aws-sdk/client-s3': ['storage/'],
+  tar: ['backup/'],
+  ioredis: ['replicas/'],
+  'prom-client': ['telemetry/'],
+  '@opentelemetry/': ['telemetry/'],
+  '@modelcontextprotocol/client': ['tools/'],
+  yaml: ['lib/', 'config/', 'agents/'],
+  'zod-openapi': ['operations/', 'server/', 'artifacts/tus/'],
+}
+
+/** The one file that reads each global, so that tests can replace it. */
+const globalHomes: readonly { name: string; pattern: RegExp; home: string }[] = [
+  { name: 'the environment', pattern: /\bprocess\.(env\b|loadEnvFile)/, home: 'config/parse.ts' },
+  {
+    name: 'the clock',
+    pattern: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/,
+    home: 'lib/clock.ts',
+  },
+  { name: 'Math.random', pattern: /\bMath\.random\(/, home: '' },
+]
+
+/** Files that read untrusted uploads: only the confined worker process may load them. */
+const confinedFiles = ['conversion/pictures.ts', 'conversion/captions.ts', 'conversion/archive.ts']
+const confinedUsers = ['conversion/worker.ts', 'conversion/worker-run.ts']
+
+/** Files that read tables of several modules: they copy or examine an installation as a whole. */
+const tableReaders = ['backup/store.ts', 'cli/doctor/', 'db/', 'files/quota.ts']
+
+const source = resolve(process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url)))
+const files = listSourceFiles(source)
+const imports = listImports(source)
+const own = imports.filter(({ isOwn }) => isOwn)
+const moduleOf = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')
+const folderOf = (path: string) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')
+
+const violations = [
+  ...checkLayers(),
+  ...checkPrivateFiles(),
+  ...checkCycles(),
+  ...checkSizes(),
+  ...checkPackages(),
+  ...checkGlobals(),
+  ...checkConfinement(),
+  ...checkTables(),
+]
+for (const line of violations) process.stderr.write(`${line}\n`)
+process.exitCode = violations.length > 0 ? 1 : 0
+
+function checkLayers(): string[] {
+  const modules = [...new Set(files.map(moduleOf))].filter((name) => name !== '')
+  const unknown = modules.filter((name) => !layers.includes(name))
+  const upward = own.filter(({ from, to }) => {
+    const [importer, imported] = [layers.indexOf(moduleOf(from)), layers.indexOf(moduleOf(to))]
+    return importer >= 0 && imported > importer
+  })
+  return [
+    ...unknown.map((name) => `src/${name}: is not in the list of layers`),
+    ...upward.map(({ from, to }) => `src/${from}: imports ${to} from a higher layer`),
+  ]
+}
+
+function checkPrivateFiles(): string[] {
+  const isForeign = ({ from, to }: Import) => moduleOf(to) !== '' && moduleOf(from) !== moduleOf(to)
+  const isPrivate = ({ to }: Import) => /\/store\.ts$/.test(to) || to.split('/').length > 2
+  // The formats of `lib` are a group of small functions for everybody.
+  return own
+    .filter((one) => isForeign(one) && isPrivate(one) && !one.to.startsWith('lib/'))
+    .map(({ from, to }) => `src/${from}: imports ${to}, which is private to its module`)
+}
+
+/** Cycles of files and of modules, types included: neither can be understood, tested or moved alone. */
+function checkCycles(): string[] {
+  const byFile = own.filter(({ from, to }) => from !== to).map(({ from, to }): [string, string] => [from, to])
+  const byModule = byFile
+    .map(([from, to]): [string, string] => [moduleOf(from), moduleOf(to)])
+    .filter(([from, to]) => from !== '' && to !== '' && from !== to)
+  return [...findCycles(byFile), ...findCycles(byModule)].map(
+    (cycle) => `import cycle: ${cycle.join(' -> ')}`,
+  )
+}
+
+function findCycles(edges: readonly [string, string][]): string[][] {
+  const targets = new Map<string, Set<string>>()
+  for (const [from, to] of edges) targets.set(from, (targets.get(from) ?? new Set()).add(to))
+  const cycles: string[][] = []
+  const finished = new Set<string>()
+  function visit(node: string, path: readonly string[]): void {
+    if (finished.has(node)) return
+    const start = path.indexOf(node)
+    if (start >= 0) {
+      cycles.push([...path.slice(start), node])
+      return
+    }
+    for (const next of targets.get(node) ?? []) visit(next, [...path, node])
+    finished.add(node)
+  }
+  for (const node of targets.keys()) visit(node, [])
+  return cycles
+}
+
+function checkSizes(): string[] {
+  const counts = new Map<string, number>()
+  for (const file of files) counts.set(folderOf(file), (counts.get(folderOf(file)) ?? 0) + 1)
+  const folders = [...counts].filter(
+    ([folder, count]) =>
+      !unboundedFolders.includes(folder) && count > (folder === '' ? limits.topFiles : limits.folderFiles),
+  )
+  const long = files
+    .map((file) => ({ file, lines: readSource(source, file).split('\n').length - 1 }))
+    .filter(({ lines }) => lines > limits.fileLines)
+  return [
+    ...folders.map(([folder, count]) => `src/${folder}: holds ${count} files`),
+    ...long.map(({ file, lines }) => `src/${file}: has ${lines} lines, at most ${limits.fileLines}`),
+  ]
+}
+
+function checkPackages(): string[] {
+  return Object.entries(packageHomes).flatMap(([name, homes]) =>
+    imports
+      .filter(
+        ({ isOwn, to }) => !isOwn && (to === name || to.startsWith(name.endsWith('/') ? name : `${name}/`)),
+      )
+      .filter(({ from }) => !homes.some((home) => from.startsWith(home)))
+      .map(
+        ({ from }) => `src/${from}: imports ${name}, which belongs in ${homes.join(', ') || 'the clients'}`,
+      ),
+  )
+}
+
+function checkGlobals(): string[] {
+  const code = (file: string) => readSource(source, file).replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+  return globalHomes.flatMap(({ name, pattern, home }) =>
+    files
+      .filter((file) => file !== home && pattern.test(code(file)))
+      .map(
+        (file) => `src/${file}: reads ${name}, which ${home === '' ? 'no file may do' : `src/${home} does`}`,
+      ),
+  )
+}
+
+function checkConfinement(): string[] {
+  return own
+    .filter(({ to, isTypeOnly }) => confinedFiles.includes(to) && !isTypeOnly)
+    .filter(({ from }) => !confinedUsers.includes(from))
+    .map(({ from, to }) => `src/${from}: loads ${to} outside the confined worker`)
+}
+
+/** Statements on a table outside the module that owns it. */
+function checkTables(): string[] {
+  const statements =
+    /(?:selectFrom|insertInto|updateTable|deleteFrom|innerJoin|leftJoin)\(\s*\[?((?:'[a-z_ ]+',?\s*)+)/g
+  return files
+    .filter((file) => !tableReaders.some((reader) => file.startsWith(reader)))
+    .flatMap((file) => {
+      const used = [...readSource(source, file).matchAll(statements)].flatMap(([, names = '']) =>
+        [...names.matchAll(/'([a-z_]+)/g)].map(([, name = '']) => name),
+      )
+      return [...new Set(used)]
+        .filter(isTable)
+        .filter((name) => tableOwners[name] !== moduleOf(file))
+        .map((name) => `src/${file}: uses the table ${name}, which src/${tableOwners[name]} owns`)
+    })
+}
+
+function isTable(name: string): name is keyof typeof tableOwners {
+  return name in tableOwners
+}

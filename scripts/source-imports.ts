@@ -1,0 +1,52 @@
+/** Lists the TypeScript files of a folder and what each of them imports. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+
+/** One import in one file; paths are relative to the source folder. */
+export interface Import {
+  readonly from: string
+  /** A file of the folder, or a package with its path. */
+  readonly to: string
+  readonly isOwn: boolean
+  /** True for an import that is erased before the program runs. */
+  readonly isTypeOnly: boolean
+}
+
+const statement = /^(?:import|export)\s+(type\s+)?(?:([^'";]*?)\s+from\s+)?'([^']+)'/gm
+const dynamic = /\bimport\(\s*'([^']+)'/g
+
+export function listSourceFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => path.endsWith('.ts'))
+    .sort()
+}
+
+export function readSource(folder: string, path: string): string {
+  return readFileSync(join(folder, path), 'utf8')
+}
+
+/** Every import in the folder: static, re-exporting, dynamic and in types (`import('./x.ts').Y`). */
+export function listImports(folder: string): Import[] {
+  return listSourceFiles(folder).flatMap((from) => {
+    const text = readSource(folder, from)
+    const statements = [...text.matchAll(statement)].map(([, type, names = '', target = '']) => ({
+      target,
+      isTypeOnly: type !== undefined || namesTypesOnly(names),
+    }))
+    const calls = [...text.matchAll(dynamic)].map(([, target = '']) => ({ target, isTypeOnly: false }))
+    return [...statements, ...calls].map(({ target, isTypeOnly }) => {
+      const isOwn = target.startsWith('.')
+      return { from, to: isOwn ? posix.join(dirname(from), target) : target, isOwn, isTypeOnly }
+    })
+  })
+}
+
+/** Whether every name in `{ type A, type B }` is a type. */
+function namesTypesOnly(names: string): boolean {
+  const listed = (/^\{([^}]*)\}$/.exec(names.trim())?.[1] ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  return listed.length > 0 && listed.every((name) => name.startsWith('type '))
+}

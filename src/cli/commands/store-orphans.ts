@@ -1,0 +1,69 @@
+/** The `store orphans` command: counts stored objects that no row names, and deletes them when told to. */
+import { listArtifactPlaces } from '../../artifacts/maintenance.ts'
+import { openBucketStores } from '../../backup/copy-to-bucket.ts'
+import type { Config } from '../../config/config.ts'
+import type { Database } from '../../db/database.ts'
+import { listFilePlaces } from '../../files/files.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { StartupError } from '../../lib/errors.ts'
+import type { GrowingStore } from '../../storage/blobs.ts'
+import { openGrowingStore } from '../../storage/local.ts'
+import { findUnmarkedFolders, type StoreName } from '../../storage/mark.ts'
+import { abandonedBefore } from '../../storage/open.ts'
+import {
+  countOrphans,
+  deleteAllOrphans,
+  type OrphanReport,
+  orphansKeptBefore,
+} from '../../storage/sweeper.ts'
+import { createLog } from '../../telemetry/log.ts'
+import { withDatabase } from '../installation.ts'
+import { printNotice, printResult, renderTable } from '../output.ts'
+
+interface OrphansOptions {
+  readonly delete?: boolean
+  readonly json?: boolean
+}
+
+/** Confirms what the sweeper refuses to delete by itself. See docs/adr/0040. */
+export async function storeOrphans({ delete: isDeleting = false, json }: OrphansOptions): Promise<void> {
+  await withDatabase(async (db, config) => {
+    await findUnmarkedFolders(config, db)
+    const stores = await openStores(db, config)
+    try {
+      const places = {
+        files: listFilePlaces(db, stores.files.blobs),
+        artifacts: listArtifactPlaces(db, stores.artifacts),
+      }
+      const keptBeforeMs = orphansKeptBefore(systemClock)
+      const look = async (name: StoreName): Promise<OrphanReport> =>
+        isDeleting
+          ? deleteAllOrphans(places[name], keptBeforeMs)
+          : { ...(await countOrphans(places[name], keptBeforeMs)), deleted: 0 }
+      const reports = { files: await look('files'), artifacts: await look('artifacts') }
+      printResult(json === true, reports, renderReports(reports))
+      const isAnyLeft = Object.values(reports).some(({ orphans, deleted }) => orphans > deleted)
+      if (isAnyLeft) printNotice('Nothing was deleted; add --delete to delete the orphans for good.')
+    } finally {
+      await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))
+    }
+  })
+}
+
+/** Opened as beside a running server, whose unfinished bytes are left alone. */
+async function openStores(db: Database, config: Config): Promise<Record<StoreName, GrowingStore>> {
+  const deps = { db, clock: systemClock, log: createLog(config), isOnlyServer: false }
+  if (config.s3 !== undefined) return openBucketStores({ ...deps, config })
+  if (config.dataDir === ':memory:')
+    throw new StartupError('PARLEY_DATA_DIR is :memory:, where no files are kept; name a directory.')
+  const open = (name: StoreName) =>
+    openGrowingStore(config.dataDir, name, config.uploads.isSynced, abandonedBefore(deps))
+  return { files: await open('files'), artifacts: await open('artifacts') }
+}
+
+function renderReports(reports: Readonly<Record<StoreName, OrphanReport>>): string {
+  const rows = Object.entries(reports).map(([name, { objects, orphans, deleted }]) =>
+    [name, objects, orphans, deleted].map(String),
+  )
+  return renderTable(['STORE', 'OBJECTS', 'ORPHANS', 'DELETED'], rows)
+}

@@ -1,0 +1,139 @@
+/** Reads the input of a typed call from its superjson envelope without superjson, which trusts what it reads. See docs/adr/0001. */
+import { ServiceError } from '../lib/errors.ts'
+
+/** A chat with two undefined fields in each of its messages stays far below this. */
+const MAX_PATHS = 10_000
+
+/** An input in the shape that superjson gives it. */
+interface Envelope {
+  readonly json?: unknown
+  readonly meta?: unknown
+}
+
+/** A value inside an input, with the object or the list that holds it. */
+interface Place {
+  readonly holder: object
+  readonly key: string
+  readonly value: unknown
+}
+
+/**
+ * Returns `json`, without the fields that `meta` marks as undefined. Returns null, which no operation accepts, when there is no envelope.
+ * @throws ServiceError `invalid_value` when `meta` describes a value that JSON cannot hold, such as a set or a circle.
+ */
+export function readTypedInput(sent: Envelope | null | undefined): unknown {
+  if (typeof sent !== 'object' || sent === null || !Object.hasOwn(sent, 'json')) return null
+  const { json, meta } = sent
+  if (meta === undefined || meta === null) return json
+  if (!isObject(meta)) throw refuse('must be an object')
+  const { values, referentialEqualities } = meta
+  // The input as a whole is marked by a list instead of a list for each path.
+  if (Array.isArray(values)) {
+    if (values.length !== 1 || values[0] !== 'undefined')
+      throw refuse('describes a value that JSON cannot hold')
+    return undefined
+  }
+  const budget = { pathsLeft: MAX_PATHS }
+  assertWritten(json, referentialEqualities, budget)
+  applyValues(json, values, budget)
+  return json
+}
+
+/** Applies the annotations `{ path: [type] }` to the values at these paths. */
+function applyValues(json: unknown, values: unknown, budget: Budget): void {
+  if (values === undefined) return
+  if (!isObject(values)) throw refuse('has invalid values')
+  for (const path in values) {
+    const annotation = values[path]
+    const place = findPlace(json, path, budget)
+    if (!Array.isArray(annotation) || annotation.length !== 1)
+      throw refuse('describes a value that JSON cannot hold')
+    applyType(place, annotation[0])
+  }
+}
+
+/** Does to one value what encoding it as JSON would have done. */
+function applyType({ holder, key, value }: Place, type: unknown): void {
+  switch (type) {
+    case 'undefined':
+      // JSON writes null for an undefined item of a list, and so does superjson.
+      if (!Array.isArray(holder)) Reflect.deleteProperty(holder, key)
+      return
+    case 'number':
+      // These are -0, which JSON writes as 0, and NaN and the infinities, which it writes as null.
+      Reflect.set(holder, key, value === '-0' ? 0 : null)
+      return
+    case 'Date':
+    case 'URL':
+      // JSON and superjson write the same text for these.
+      return
+    default:
+      throw refuse('describes a value that JSON cannot hold')
+  }
+}
+
+/**
+ * Ignores which objects of the client were the same: `json` holds each of them where it occurs.
+ * @throws ServiceError when it does not, because an object contains itself.
+ */
+function assertWritten(json: unknown, equalities: unknown, budget: Budget): void {
+  if (equalities === undefined) return
+  // Paths that are equal to the input itself come in a list: the input contains itself.
+  if (!isObject(equalities) || Array.isArray(equalities))
+    throw refuse('describes an object that contains itself')
+  for (const original in equalities) {
+    findPlace(json, original, budget)
+    const copies = equalities[original]
+    if (!Array.isArray(copies)) throw refuse('has invalid referentialEqualities')
+    for (const copy of copies) {
+      if (findPlace(json, copy, budget).value === null)
+        throw refuse('describes an object that contains itself')
+    }
+  }
+}
+
+interface Budget {
+  pathsLeft: number
+}
+
+/** The value at a path such as `messages.0.name`, found through own fields only. */
+function findPlace(json: unknown, path: unknown, budget: Budget): Place {
+  budget.pathsLeft -= 1
+  if (budget.pathsLeft < 0) throw refuse(`has more than ${MAX_PATHS} paths`)
+  if (typeof path !== 'string') throw refuse('has a path that is not a string')
+  let place: Place | undefined
+  let value = json
+  for (const key of splitPath(path)) {
+    if (!isObject(value) || !Object.hasOwn(value, key)) throw refuse('has a path that is not in the input')
+    place = { holder: value, key, value: value[key] }
+    value = place.value
+  }
+  return place as Place
+}
+
+/** The keys of a path, at least one; a backslash escapes a dot and itself. */
+function* splitPath(path: string): Generator<string> {
+  let key = ''
+  let from = 0
+  for (let at = 0; at < path.length; at++) {
+    const isEscape = path[at] === '\\' && (path[at + 1] === '.' || path[at + 1] === '\\')
+    if (!isEscape && path[at] !== '.') continue
+    key += path.slice(from, at)
+    from = at + 1
+    if (isEscape) {
+      at += 1
+      continue
+    }
+    yield key
+    key = ''
+  }
+  yield key + path.slice(from)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+function refuse(what: string): ServiceError {
+  return new ServiceError('invalid_value', `meta ${what}; send plain JSON in json.`)
+}

@@ -1,0 +1,170 @@
+/** Marks the folders of stored bytes with the id of the installation whose database names them. See docs/adr/0040. */
+import { randomUUID } from 'node:crypto'
+import { opendir, readFile, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Config } from '../config/config.ts'
+import { cannotUse, createFileOnce } from '../db/data-directory.ts'
+import type { Database } from '../db/database.ts'
+import { findInstallation, getInstallationId, listNamedBlobs } from '../db/installation.ts'
+import { StartupError } from '../lib/errors.ts'
+import { isBlobName } from './blobs.ts'
+import type { Dependencies } from './dependencies.ts'
+import { ignoreMissing, isFull, makeFolder } from './folder.ts'
+import { GROWING } from './local-resumable.ts'
+
+/** The file or object that holds the id. */
+export const MARK = 'installation'
+
+/** The stores, which are folders in a data directory or prefixes in a bucket. */
+export const storeNames = ['files', 'artifacts'] as const
+export type StoreName = (typeof storeNames)[number]
+
+/** Names looked up in one statement. */
+const BATCH = 200
+/** In a folder without a mark, the number of blobs that are looked up at most. */
+const MOST_LOOKED_AT = 1_000
+
+type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
+
+/**
+ * Checks that the folders of these stores belong to this database, and marks those that have no mark yet. Several servers may do this at
+ * once: the database has one id, and the first mark stays.
+ * @throws StartupError when a folder belongs to another database; then nothing was changed.
+ */
+export async function claimFolders(
+  config: PlaceConfig,
+  names: readonly StoreName[],
+  deps: Pick<Dependencies, 'db' | 'clock' | 'log'>,
+): Promise<void> {
+  const unmarked = await findUnmarkedFolders(config, deps.db, names)
+  if (unmarked.length === 0) return
+  const id = await getInstallationId(deps)
+  for (const name of unmarked) {
+    const folder = join(config.dataDir, name)
+    const mark = await writeMark(folder, id).catch((error) => {
+      if (!isFull(error)) throw cannotUse('folder', folder, error)
+      deps.log.warn({ folder }, 'the disk is full, so the folder is marked at a later start')
+      return id
+    })
+    if (mark !== id) throw otherInstallation(config, name, mark, id)
+  }
+}
+
+/**
+ * Checks what `claimFolders` checks and changes nothing. Answers the folders that have no mark.
+ * @throws StartupError when a folder belongs to another database.
+ */
+export async function findUnmarkedFolders(
+  config: PlaceConfig,
+  db: Database,
+  names: readonly StoreName[] = storeNames,
+): Promise<StoreName[]> {
+  const unmarked = await checkMarks(config, db, names)
+  for (const name of unmarked) {
+    if (!(await isPlausiblyOwn(db, join(config.dataDir, name), name))) throw unknownFiles(config, name)
+  }
+  return unmarked
+}
+
+/**
+ * Compares the marks that are there with the id of the database, whose schema may be an older one. Answers the folders that have no mark.
+ * @throws StartupError when they differ.
+ */
+export async function checkMarks(
+  config: PlaceConfig,
+  db: Database,
+  names: readonly StoreName[] = storeNames,
+): Promise<StoreName[]> {
+  if (config.s3 !== undefined || config.dataDir === ':memory:') return []
+  const unmarked: StoreName[] = []
+  for (const name of names) {
+    const mark = await readMark(join(config.dataDir, name))
+    if (mark === undefined) {
+      unmarked.push(name)
+      continue
+    }
+    // Read after the mark: a server that starts at the same time gives the database its id before it writes the mark.
+    const id = (await findInstallation(db))?.id
+    if (mark !== id) throw otherInstallation(config, name, mark, id)
+  }
+  return unmarked
+}
+
+/** Marks the folders as this installation's whatever they hold; answers the ids that they were marked with before. */
+export async function adoptFolders(dataDir: string, id: string): Promise<Record<StoreName, string | null>> {
+  const former: Record<StoreName, string | null> = { files: null, artifacts: null }
+  for (const name of storeNames) {
+    const folder = join(dataDir, name)
+    former[name] = (await readMark(folder)) ?? null
+    if (former[name] !== id) await writeMark(folder, id, 'replace')
+  }
+  return former
+}
+
+async function readMark(folder: string): Promise<string | undefined> {
+  const path = join(folder, MARK)
+  const text = await readFile(path, 'utf8').catch((error) => {
+    if (error.code === 'ENOTDIR') return undefined
+    if (error.code !== 'ENOENT') throw cannotUse('file', path, error)
+    return undefined
+  })
+  return text?.trim()
+}
+
+/** Answers what the folder is marked with then. */
+async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Promise<string> {
+  await makeFolder(folder)
+  const path = join(folder, MARK)
+  const draft = join(folder, `.${MARK}-${randomUUID()}`)
+  if (ifMarked === 'replace') await rm(path, { force: true })
+  return createFileOnce(path, `${id}\n`, draft)
+}
+
+/** A folder without a mark is from before there were marks, or new. One file that a row names shows that it is not another's. */
+async function isPlausiblyOwn(db: Database, folder: string, name: StoreName): Promise<boolean> {
+  let seen = 0
+  let batch: string[] = []
+  const isAnyNamed = async () => batch.length > 0 && (await listNamedBlobs(db, name, batch)).size > 0
+  for await (const blob of listNames(folder)) {
+    batch.push(blob)
+    seen += 1
+    if (batch.length < BATCH) continue
+    if (await isAnyNamed()) return true
+    batch = []
+    if (seen >= MOST_LOOKED_AT) return false
+  }
+  return seen === 0 || isAnyNamed()
+}
+
+async function* listNames(folder: string): AsyncIterable<string> {
+  for (const path of [folder, join(folder, GROWING)]) {
+    const found = await stat(path).catch(ignoreMissing)
+    if (found === undefined || !found.isDirectory()) continue
+    for await (const { name } of await opendir(path)) if (isBlobName(name)) yield name
+  }
+}
+
+function nameDatabase({ dataDir, databaseUrl }: PlaceConfig): string {
+  return databaseUrl === undefined ? `the database in ${dataDir}` : 'the database in DATABASE_URL'
+}
+
+const WHAT_TO_DO =
+  'Nothing was changed. Correct DATABASE_URL or PARLEY_DATA_DIR, or put the right database back. If these files do belong to this database, run `parley store adopt`; the server deletes files that no row names.'
+
+function otherInstallation(
+  config: PlaceConfig,
+  name: StoreName,
+  mark: string,
+  id: string | undefined,
+): StartupError {
+  const whose = id === undefined ? 'has no id yet, because it is new' : `has the id ${id}`
+  return new StartupError(
+    `The folder ${join(config.dataDir, name)} belongs to another installation: its file ${MARK} holds ${mark}, but ${nameDatabase(config)} ${whose}. ${WHAT_TO_DO}`,
+  )
+}
+
+function unknownFiles(config: PlaceConfig, name: StoreName): StartupError {
+  return new StartupError(
+    `The folder ${join(config.dataDir, name)} holds files, and ${nameDatabase(config)} names none of them, so they seem to belong to another installation. ${WHAT_TO_DO}`,
+  )
+}

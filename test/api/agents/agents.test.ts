@@ -1,0 +1,218 @@
+/** Agents through the REST door: created, read, kept, deleted. */
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { mintKey } from '../../../src/lib/api-key.ts'
+import { FULL, listIds, sendDefinition } from '../../support/agents.ts'
+import { GREETER, startApp, type TestApp } from '../../support/app.ts'
+import { failAt, readTables } from '../../support/database.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+const chat = (app: TestApp, key: string) =>
+  app.call('POST', '/v1/chat/completions', { key, body: { messages: [{ role: 'user', content: 'hi' }] } })
+
+describe('creating an agent', () => {
+  test('answers 201 with its id, its key, its owner and its time, for nobody to keep', async () => {
+    const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
+    const { status, headers, body } = await sendDefinition(
+      app,
+      'POST',
+      '/v1/agents',
+      'application/yaml',
+      GREETER,
+    )
+    expect(status).toBe(201)
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('content-type')).toBe('application/json')
+    expect(body).toEqual({
+      agent_id: expect.stringMatching(/^agent-[0-9A-Za-z]{20}$/),
+      agent_key: expect.stringMatching(/^agnt_key-[0-9A-Za-z]{61}$/),
+      parent_key: app.key.slice(0, 'svc_'.length + 12),
+      created_at: 1_800_000_000,
+    })
+  })
+
+  test('its key chats with it at once', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent()
+    expect((await chat(app, agent_key)).status).toBe(200)
+  })
+
+  test('a database that fails in the middle leaves neither agent nor key', async () => {
+    const app = await startApp()
+    const { db } = app.service.deps
+    await app.createAgent()
+    const stopFailing = await failAt(db, 'insert on credentials', 'disk on fire')
+    const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', GREETER)
+    expect(status).toBe(500)
+    expect(body).toEqual({ error: expect.not.stringContaining('fire'), code: 'internal_error' })
+    await stopFailing()
+    expect(await listIds(app)).toHaveLength(1)
+    expect(await db.selectFrom('agents').select('id').execute()).toHaveLength(1)
+    expect(
+      await db.selectFrom('credentials').select('digest').where('kind', '=', 'agent').execute(),
+    ).toHaveLength(1)
+    await app.createAgent()
+    expect(await listIds(app)).toHaveLength(2)
+  })
+})
+
+describe('reading an agent', () => {
+  test('shows everything but its key', async () => {
+    const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
+    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const { status, headers, body } = await app.call('GET', `/v1/agents/${agent_id}`)
+    expect(status).toBe(200)
+    expect(headers.get('etag')).toBe('"1"')
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(body).toEqual({
+      agent_id,
+      parent_key: app.key.slice(0, 16),
+      created_at: 1_800_000_000,
+      markdown: expect.stringMatching(
+        /^---\n# Support, first line\nname: Guide\n[\s\S]*---\n\nHelp people\.\nUse look_up for orders\.\n$/,
+      ),
+      definition: {
+        name: 'Guide',
+        model: 'mock',
+        temperature: 1.25,
+        tools: [
+          'search',
+          {
+            name: 'look_up',
+            description: 'Finds an order.',
+            inputSchema: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
+          },
+        ],
+        behavior: { tone: 'calm', rules: ['Be brief.', 'Say please.'] },
+      },
+      instructions: 'Help people.\nUse look_up for orders.\n',
+      format: 'yaml',
+      yaml: FULL,
+      version: 1,
+      key_hint: `agnt_key-…${agent_key.slice(-4)}`,
+    })
+  })
+
+  test('fills in what the definition leaves out', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
+    expect(body.definition).toEqual({ name: 'Greeter', model: 'mock', temperature: 0.7, tools: [] })
+  })
+
+  test('the model of an agent that names none is the default one', async () => {
+    const app = await startApp({ PARLEY_DEFAULT_MODEL: 'house-model' })
+    const { agent_id, agent_key } = await app.createAgent()
+    const named = await app.createAgent(`${GREETER}model: other-model\n`)
+    const models = async (id: string, key: string) => {
+      const put = { body: { yaml: (await app.call('GET', `/v1/agents/${id}`)).body.yaml } }
+      return [
+        (await app.call('GET', `/v1/agents/${id}`)).body.definition.model,
+        (await app.call('GET', '/v1/agents/me', { key })).body.model,
+        (await app.call('PUT', `/v1/agents/${id}`, put)).body.model,
+      ]
+    }
+    expect(new Set(await models(agent_id, agent_key))).toEqual(new Set(['house-model']))
+    expect(new Set(await models(named.agent_id, named.agent_key))).toEqual(new Set(['other-model']))
+    const list = await app.call('GET', '/v1/agents')
+    expect(list.body.data.map(({ model }: { model: string }) => model)).toEqual([
+      'other-model',
+      'house-model',
+    ])
+  })
+
+  test('HEAD answers as GET does, without a body', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const { status, headers, text } = await app.call('HEAD', `/v1/agents/${agent_id}`)
+    expect([status, headers.get('etag'), text]).toEqual([200, '"1"', ''])
+  })
+})
+
+describe('keeping agents', () => {
+  test('a restart changes nothing about them, and new ones come first', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'parley-agents-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const env = {
+      PARLEY_DATA_DIR: join(folder, 'data'),
+      PARLEY_PARENT_KEY: mintKey('parent', randomBytes).text,
+    }
+    const before = await startApp(env)
+    const { agent_id, agent_key } = await before.createAgent(FULL)
+    await before.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })
+    await before.createAgent()
+    const paths = ['', `/${agent_id}`, `/${agent_id}/versions`].map((path) => `/v1/agents${path}`)
+    const answers = await Promise.all(paths.map((path) => before.call('GET', path)))
+    await before.close()
+    const after = await startApp(env)
+    for (const [index, path] of paths.entries())
+      expect((await after.call('GET', path)).text).toBe(answers[index]?.text)
+    expect((await chat(after, agent_key)).status).toBe(200)
+    const newest = await after.createAgent()
+    expect((await listIds(after))[0]).toBe(newest.agent_id)
+  })
+
+  test('their keys stand nowhere in the data as they are', async () => {
+    const app = await startApp()
+    const { agent_id, agent_key } = await app.createAgent()
+    const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const
+    const stored = JSON.stringify(await readTables(app.service.deps.db, tables))
+    expect(stored).toContain(agent_id)
+    const secret = agent_key.slice('agnt_key-'.length + 12)
+    for (const part of [secret, secret.slice(0, 16), Buffer.from(agent_key).toString('base64').slice(0, 24)])
+      expect(stored).not.toContain(part)
+  })
+})
+
+describe('deleting an agent', () => {
+  test('ends it and its key at once', async () => {
+    const app = await startApp()
+    const { agent_id, agent_key } = await app.createAgent()
+    const other = await app.createAgent()
+    expect((await chat(app, agent_key)).status).toBe(200)
+    const { status, body } = await app.call('DELETE', `/v1/agents/${agent_id}`)
+    expect([status, body]).toEqual([200, { id: agent_id, deleted: true }])
+    expect(await chat(app, agent_key)).toMatchObject({
+      status: 401,
+      body: { error: { type: 'authentication_error', code: 'invalid_api_key' } },
+    })
+    expect(await app.call('GET', '/v1/agents/me', { key: agent_key })).toMatchObject({
+      status: 401,
+      body: { error: expect.any(String), code: 'invalid_api_key' },
+    })
+    expect((await app.call('GET', `/v1/agents/${agent_id}`)).status).toBe(404)
+    expect(await listIds(app)).toEqual([other.agent_id])
+    expect((await chat(app, other.agent_key)).status).toBe(200)
+  })
+
+  test('takes its versions and its secrets along', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })
+    await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { body: { overlap_seconds: 60 } })
+    await app.call('DELETE', `/v1/agents/${agent_id}`)
+    const { db } = app.service.deps
+    expect(await db.selectFrom('agent_versions').selectAll().execute()).toEqual([])
+    expect(await db.selectFrom('credentials').select('kind').execute()).toEqual([{ kind: 'parent' }])
+  })
+
+  test('a second time is 404', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    await app.call('DELETE', `/v1/agents/${agent_id}`)
+    expect(await app.call('DELETE', `/v1/agents/${agent_id}`)).toMatchObject({
+      status: 404,
+      body: { error: 'Agent not found.', code: 'not_found' },
+    })
+  })
+
+  test('a body that says it is JSON and is not there does no harm', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const headers = { 'Content-Type': 'application/json' }
+    expect((await app.call('DELETE', `/v1/agents/${agent_id}`, { headers })).status).toBe(200)
+  })
+})

@@ -1,0 +1,217 @@
+/** The list of agents: everything at once, newest first, or page by page when asked to. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createTenant, FULL, listIds } from '../../support/agents.ts'
+import { GREETER, startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+/** Creates so many agents and answers their ids, newest first. */
+async function createAgents(app: TestApp, count: number, key = app.key): Promise<string[]> {
+  const ids: string[] = []
+  for (let made = 0; made < count; made++) ids.unshift((await app.createAgent(GREETER, key)).agent_id)
+  return ids
+}
+
+const list = (app: TestApp, query = '', key = app.key) => app.call('GET', `/v1/agents${query}`, { key })
+
+describe('the list without parameters', () => {
+  test('is empty at first, and has no paging fields', async () => {
+    const app = await startApp()
+    expect((await list(app)).body).toEqual({ object: 'list', data: [] })
+  })
+
+  test('shows of each agent what it is, `behavior` only where there is one', async () => {
+    const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
+    const full = await app.createAgent(FULL)
+    const plain = await app.createAgent()
+    const { status, headers, body } = await list(app)
+    expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
+    expect(body).toEqual({
+      object: 'list',
+      data: [
+        {
+          id: plain.agent_id,
+          agent_key: plain.agent_key,
+          name: 'Greeter',
+          model: 'mock',
+          tools: [],
+          markdown: '---\nname: Greeter\n---\n\nGreet people.',
+          created_at: 1_800_000_000,
+        },
+        {
+          id: full.agent_id,
+          agent_key: full.agent_key,
+          name: 'Guide',
+          model: 'mock',
+          tools: ['search', expect.objectContaining({ name: 'look_up' })],
+          behavior: { tone: 'calm', rules: ['Be brief.', 'Say please.'] },
+          markdown: (await app.call('GET', `/v1/agents/${full.agent_id}`)).body.markdown,
+          created_at: 1_800_000_000,
+        },
+      ],
+    })
+    expect(body.data[0]).not.toHaveProperty('behavior')
+  })
+
+  test('holds all 150 agents, newest first, though all came within one second', async () => {
+    const app = await startApp({}, { clock: createFakeClock() })
+    const ids = await createAgents(app, 150)
+    expect(await listIds(app)).toEqual(ids)
+  })
+
+  test('keeps an agent’s place and age when it is changed', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({}, { clock })
+    const ids = await createAgents(app, 3)
+    const before = (await list(app)).body.data
+    clock.advance(5)
+    await app.call('PUT', `/v1/agents/${ids[2]}`, { body: { yaml: FULL } })
+    await app.call('POST', `/v1/agents/${ids[1]}/rotate-key`)
+    const after = (await list(app)).body.data
+    expect(after).toEqual([
+      before[0],
+      { ...before[1], agent_key: expect.not.stringContaining(before[1].agent_key) },
+      expect.objectContaining({ id: ids[2], name: 'Guide', created_at: before[2].created_at }),
+    ])
+  })
+
+  test('shows nothing of another owner', async () => {
+    const app = await startApp()
+    const other = await createTenant(app)
+    const mine = await createAgents(app, 2)
+    const theirs = await createAgents(app, 2, other)
+    expect(await listIds(app)).toEqual(mine)
+    expect(await listIds(app, '', other)).toEqual(theirs)
+  })
+
+  test('a parameter it does not know changes nothing', async () => {
+    const app = await startApp()
+    await createAgents(app, 2)
+    expect((await list(app, '?page=2&_=1')).text).toBe((await list(app)).text)
+  })
+})
+
+describe('a page of the list', () => {
+  test('says where it starts and ends, and whether there is more', async () => {
+    const app = await startApp()
+    const ids = await createAgents(app, 3)
+    const page = async (query: string) => {
+      const { data, ...rest } = (await list(app, query)).body
+      return { ids: data.map(({ id }: { id: string }) => id), ...rest }
+    }
+    const [newest, middle, oldest] = ids
+    expect(await page('?limit=2')).toEqual({
+      object: 'list',
+      ids: [newest, middle],
+      first_id: newest,
+      last_id: middle,
+      has_more: true,
+    })
+    expect(await page(`?limit=2&after=${middle}`)).toMatchObject({ ids: [oldest], has_more: false })
+    expect(await page('?limit=3')).toMatchObject({ ids, has_more: false })
+    expect(await page(`?after=${newest}`)).toMatchObject({ ids: [middle, oldest], has_more: false })
+    expect(await page(`?limit=1&before=${oldest}`)).toMatchObject({ ids: [middle], has_more: true })
+    expect(await page(`?limit=1&order=asc`)).toMatchObject({ ids: [oldest], has_more: true })
+    expect(await page(`?after=${newest}&before=${oldest}`)).toMatchObject({ ids: [middle], has_more: false })
+    expect(await page('?order=asc')).toMatchObject({
+      ids: ids.toReversed(),
+      first_id: oldest,
+      has_more: false,
+    })
+    expect(await page(`?after=${oldest}`)).toEqual({
+      object: 'list',
+      ids: [],
+      first_id: null,
+      last_id: null,
+      has_more: false,
+    })
+  })
+
+  test('between two agents starts next to the one it comes after', async () => {
+    const app = await startApp()
+    const [, second, third, fourth, fifth] = await createAgents(app, 6)
+    expect(await listIds(app, `?after=${second}&before=${fifth}`)).toEqual([third, fourth])
+    expect(await listIds(app, `?after=${second}&before=${fifth}&limit=1`)).toEqual([third])
+    expect(await listIds(app, `?after=${fifth}&before=${second}&limit=1&order=asc`)).toEqual([fourth])
+    expect(await listIds(app, `?after=${fifth}&before=${second}`)).toEqual([])
+  })
+
+  test('walking pages in either direction gives the list', async () => {
+    const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
+    const newestFirst = await createAgents(app, 9)
+    const walks = fc.record({
+      limit: fc.integer({ min: 1, max: 11 }),
+      order: fc.constantFrom('asc', 'desc'),
+      isForwards: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(walks, async ({ limit, order, isForwards }) => {
+        const all = order === 'desc' ? newestFirst : newestFirst.toReversed()
+        expect(await walk(app, limit, order, isForwards, all)).toEqual(all)
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  test.each([
+    ['limit=0', 'limit'],
+    ['limit=101', 'limit'],
+    ['limit=-1', 'limit'],
+    ['limit=1.5', 'limit'],
+    ['limit=1e1', 'limit'],
+    ['limit=ten', 'limit'],
+    ['limit=', 'limit'],
+    ['limit=99999999999999999999', 'limit'],
+    ['order=newest', 'order'],
+    ['order=DESC', 'order'],
+    ['order=', 'order'],
+    ['after=', 'after'],
+    ['after=agent-00000000000000000000', 'after'],
+    ['before=nobody', 'before'],
+    ['limit=1&limit=0', 'limit'],
+  ])('%s is 400 and names %s', async (query, field) => {
+    const app = await startApp()
+    const { status, body } = await list(app, `?${query}`)
+    expect([status, body.code]).toEqual([400, 'invalid_value'])
+    expect(body.error).toMatch(new RegExp(`^${field}: .{8}`))
+  })
+
+  test.each(['limit=1', 'limit=100', 'limit=007'])('%s is taken', async (query) => {
+    const app = await startApp()
+    expect((await list(app, `?${query}`)).status).toBe(200)
+  })
+
+  test.each(['after', 'before'])('`%s` does not tell whether another owner’s agent exists', async (field) => {
+    const app = await startApp()
+    const other = await createTenant(app)
+    const { agent_id } = await app.createAgent()
+    const theirs = await list(app, `?${field}=${agent_id}`, other)
+    const nobodys = await list(app, `?${field}=agent-00000000000000000000`, other)
+    expect(theirs.status).toBe(400)
+    expect(theirs.text).toBe(nobodys.text)
+  })
+})
+
+/** Walks the whole list page by page, from its start forwards or from its last agent backwards. */
+async function walk(
+  app: TestApp,
+  limit: number,
+  order: string,
+  isForwards: boolean,
+  all: readonly string[],
+): Promise<string[]> {
+  const walked: string[] = isForwards ? [] : all.slice(-1)
+  for (;;) {
+    const cursor = isForwards ? walked.at(-1) : walked[0]
+    const from = cursor === undefined ? '' : `&${isForwards ? 'after' : 'before'}=${cursor}`
+    const { data, has_more, first_id, last_id } = (await list(app, `?limit=${limit}&order=${order}${from}`))
+      .body
+    const ids: string[] = data.map(({ id }: { id: string }) => id)
+    expect([first_id, last_id]).toEqual([ids[0] ?? null, ids.at(-1) ?? null])
+    expect(ids.length).toBeLessThanOrEqual(limit)
+    if (isForwards) walked.push(...ids)
+    else walked.unshift(...ids)
+    if (!has_more) return walked
+    expect(ids).toHaveLength(limit)
+  }
+}

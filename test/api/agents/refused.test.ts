@@ -1,0 +1,227 @@
+/** Definitions that are refused: which place the error names, and that nothing is left of them. */
+import { describe, expect, test } from 'vitest'
+import { listIds, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
+import { type Answer, GREETER, startApp } from '../../support/app.ts'
+
+const invalid: readonly (readonly [what: string, text: string, names: readonly string[]])[] = [
+  ['nothing', '', ['line 1', 'column 1']],
+  ['a list', '- name: X\n', ['line 1', 'column 1']],
+  ['YAML that does not end', 'name: X\ninstructions: "open\n', ['line ', 'column ']],
+  ['no name', 'instructions: Hi\n', ['name: is required', 'line 1, column 1']],
+  ['no instructions', 'name: X\n', ['instructions: is required', 'line 1, column 1']],
+  ['a blank name', 'instructions: Hi\nname: "  "\n', ['name:', 'line 2, column 7']],
+  ['blank instructions', 'name: X\ninstructions: " "\n', ['instructions:', 'line 2, column 15']],
+  ['a name that is a number', 'name: 7\ninstructions: Hi\n', ['name:', 'line 1, column 7']],
+  ['a temperature too high', `${GREETER}temperature: 2.1\n`, ['temperature:', 'line 3, column 14']],
+  ['a temperature below 0', `${GREETER}temperature: -0.1\n`, ['temperature:', 'line 3, column 14']],
+  ['a temperature in words', `${GREETER}temperature: hot\n`, ['temperature:', 'line 3, column 14']],
+  ['a tool name with a space', `${GREETER}tools:\n  - a b\n`, ['tools[0]:', 'line 4, column 5']],
+  ['a tool name of 65 letters', `${GREETER}tools: [${'a'.repeat(65)}]\n`, ['tools[0]:', 'line 3, column 9']],
+  ['two tools of one name', `${GREETER}tools: [a, {name: a}]\n`, ['tools[1].name:', 'line 3, column 19']],
+  ['a page tool as a tool', `${GREETER}tools: [postMessage_a]\n`, ['tools[0]:', 'line 3, column 9']],
+  ['a tool without a name', `${GREETER}tools: [{description: a}]\n`, ['tools[0].name:', 'line 3, column 9']],
+  [
+    'a schema that is none',
+    `${GREETER}tools: [{name: a, inputSchema: {type: object, properties: 5}}]\n`,
+    ['tools[0].inputSchema.properties:', 'line 3, column '],
+  ],
+  ['pageTools in other words', `${GREETER}pageTools: none\n`, ['pageTools:', 'line 3, column 12']],
+  [
+    'pageTools both ways',
+    `${GREETER}pageTools: {restricted: [a], blocked: [b]}\n`,
+    ['pageTools:', 'line 3, column 12'],
+  ],
+  [
+    'rules that are no texts',
+    `${GREETER}behavior: {rules: [1]}\n`,
+    ['behavior.rules[0]:', 'line 3, column 20'],
+  ],
+  ['a repeated key', `${GREETER}name: Y\n`, ['name:', 'line 3, column 1']],
+  ['an anchor', 'name: &a X\ninstructions: Hi\n', ['anchors', 'line 1, column 7']],
+  ['an alias', 'name: X\ninstructions: *a\n', ['aliases', 'line 2, column 15']],
+  ['a tag', 'name: !!str X\ninstructions: Hi\n', ['tags', 'line 1, column 7']],
+  ['a prototype', `${GREETER}__proto__: {a: 1}\n`, ['__proto__', 'line 3, column 1']],
+  ['nesting beyond 16', `${GREETER}x: ${'['.repeat(17)}${']'.repeat(17)}\n`, ['line 3, column ']],
+  ['two documents', `${GREETER}---\n${GREETER}`, ['line 3', 'column 1']],
+  [
+    'an origin with a path',
+    `${GREETER}embed: {origins: [https://a.example/b]}\n`,
+    ['embed.origins[0]:', 'line 3'],
+  ],
+]
+
+describe('a definition that is none', () => {
+  test.each(invalid)('%s is 400, names the place and creates nothing', async (_what, text, names) => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const before = await app.call('GET', '/v1/agents')
+    const answers = [
+      await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', text),
+      await app.call('POST', '/v1/agents', { body: { yaml: text } }),
+      await sendDefinition(app, 'PUT', `/v1/agents/${agent_id}`, 'text/yaml', text),
+    ]
+    for (const { status, body } of answers) {
+      expect([status, body]).toEqual([400, { error: expect.any(String), code: 'invalid_value' }])
+      for (const name of names) expect(body.error).toContain(name)
+    }
+    expect((await app.call('GET', '/v1/agents')).text).toBe(before.text)
+  })
+
+  test('the error is about the text alone, and a person can read it', async () => {
+    const app = await startApp()
+    const { body } = await app.call('POST', '/v1/agents', { body: { yaml: `${GREETER}temperature: 3\n` } })
+    expect(body.error).toBe('temperature: must be between 0 and 2 (line 3, column 14)')
+  })
+
+  test('front matter that is not closed is 400', async () => {
+    const app = await startApp()
+    const { status, body } = await sendDefinition(
+      app,
+      'POST',
+      '/v1/agents',
+      'text/markdown',
+      '---\nname: X\n',
+    )
+    expect([status, body.error]).toEqual([400, expect.stringMatching(/line 3, column 1/)])
+  })
+})
+
+const padding = (bytes: number) => `${GREETER}#${'x'.repeat(bytes - GREETER.length - 2)}\n`
+const LIMIT = 256 * 1024
+
+describe('a body that cannot be taken', () => {
+  test.each(['application/yaml', 'application/json', 'text/markdown'])(
+    '%s up to 256 KiB is taken, over it is 413',
+    async (mediaType) => {
+      const app = await startApp()
+      const markdown = (bytes: number) => '---\nname: X\n---\n\n'.padEnd(bytes, 'x')
+      const bodyOf = (bytes: number) => {
+        if (mediaType === 'text/markdown') return markdown(bytes)
+        return mediaType === 'application/json' ? JSON.stringify({ yaml: padding(bytes) }) : padding(bytes)
+      }
+      const send = (bytes: number) => sendDefinition(app, 'POST', '/v1/agents', mediaType, bodyOf(bytes))
+      expect((await send(LIMIT)).status).toBe(201)
+      const { status, body } = await send(LIMIT + 1)
+      expect([status, body.code]).toEqual([413, 'too_large'])
+      expect(await listIds(app)).toHaveLength(1)
+    },
+  )
+
+  test('the limit counts bytes, not characters', async () => {
+    const app = await startApp()
+    const text = `name: X\ninstructions: ${'漢'.repeat(LIMIT / 3)}\n`
+    expect((await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', text)).status).toBe(413)
+  })
+
+  test('a text of allowed size may be escaped in JSON', async () => {
+    const app = await startApp()
+    const text = `name: X\ninstructions: ${'é'.repeat(130_000)}\n`
+    const escaped = JSON.stringify({ yaml: text }).replaceAll('é', '\\u00e9')
+    const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/json', escaped)
+    expect(status).toBe(201)
+    expect((await app.call('GET', `/v1/agents/${body.agent_id}`)).body.yaml).toBe(text)
+  })
+
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'yaml',
+    'text/yamlx',
+  ])('as %s is 415, naming what is accepted', async (mediaType) => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    for (const [method, path] of [
+      ['POST', '/v1/agents'],
+      ['PUT', `/v1/agents/${agent_id}`],
+    ] as const) {
+      const { status, body } = await sendDefinition(app, method, path, mediaType, GREETER)
+      expect([status, body.code]).toEqual([415, 'unsupported_media_type'])
+      for (const accepted of [...rawYamlTypes, 'application/json', 'text/markdown'])
+        expect(body.error).toContain(accepted)
+    }
+    expect(await listIds(app)).toEqual([agent_id])
+  })
+
+  test('bytes that are not UTF-8 are 400 in every form', async () => {
+    const app = await startApp()
+    const bytes = (text: string) => Buffer.from(text.replace('people', 'p\xffople'), 'latin1')
+    const answers: Answer[] = []
+    for (const mediaType of rawYamlTypes) {
+      answers.push(await sendDefinition(app, 'POST', '/v1/agents', mediaType, bytes(GREETER)))
+    }
+    answers.push(
+      await sendDefinition(
+        app,
+        'POST',
+        '/v1/agents',
+        'text/markdown',
+        bytes('---\nname: X\n---\n\nGreet people.'),
+      ),
+    )
+    answers.push(
+      await sendDefinition(
+        app,
+        'POST',
+        '/v1/agents',
+        'application/json',
+        bytes(JSON.stringify({ yaml: GREETER })),
+      ),
+    )
+    for (const { status, body } of answers)
+      expect([status, body]).toEqual([
+        400,
+        { error: expect.stringContaining('UTF-8'), code: 'invalid_value' },
+      ])
+    expect(await listIds(app)).toEqual([])
+  })
+
+  test.each([
+    ['a field beside it', { yaml: GREETER, name: 'X' }, 'name'],
+    ['no text', {}, 'yaml'],
+    ['a text that is an object', { yaml: { name: 'X' } }, 'yaml'],
+    ['a text that is null', { yaml: null }, 'yaml'],
+    ['an unknown format', { yaml: GREETER, format: 'toml' }, 'format'],
+    ['half a character', { yaml: `${GREETER}# \ud800` }, 'Unicode'],
+    ['a NUL', { yaml: `${GREETER}# \0` }, 'U+0000'],
+    ['a list', [GREETER], 'object'],
+  ])('JSON with %s is 400 and names it', async (_what, body, name) => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    for (const [method, path] of [
+      ['POST', '/v1/agents'],
+      ['PUT', `/v1/agents/${agent_id}`],
+    ] as const) {
+      const answer = await app.call(method, path, { body })
+      expect([answer.status, answer.body.code]).toEqual([400, 'invalid_value'])
+      expect(answer.body.error).toContain(name)
+    }
+    expect(await listIds(app)).toEqual([agent_id])
+  })
+
+  test.each(['agent_id', 'if_match'])(
+    'JSON on PUT with %s, which has its place elsewhere, is 400',
+    async (field) => {
+      const app = await startApp()
+      const { agent_id } = await app.createAgent()
+      const body = { yaml: GREETER, [field]: agent_id }
+      const answer = await app.call('PUT', `/v1/agents/${agent_id}`, { body })
+      expect([answer.status, answer.body]).toEqual([
+        400,
+        { error: `${field}: is not a field of the body`, code: 'invalid_value' },
+      ])
+    },
+  )
+
+  test('JSON that is not well-formed is 400', async () => {
+    const app = await startApp()
+    const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/json', '{"yaml": "')
+    expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
+  })
+
+  test('no body at all is 400', async () => {
+    const app = await startApp()
+    const { status, body } = await app.call('POST', '/v1/agents')
+    expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])
+  })
+})

@@ -1,0 +1,158 @@
+/** Earlier definitions of an agent: listed, and made the one in force again. */
+import { describe, expect, test } from 'vitest'
+import { FULL, sendDefinition } from '../../support/agents.ts'
+import { GREETER, startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+const numbered = (count: number) => `name: Number ${count}\ninstructions: Say ${count}.\n`
+
+/** An agent that was written that many times, and the path of it. */
+async function createWithVersions(app: TestApp, count: number): Promise<string> {
+  const { agent_id } = await app.createAgent(numbered(1))
+  for (let version = 2; version <= count; version++)
+    await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: numbered(version) } })
+  return `/v1/agents/${agent_id}`
+}
+
+async function versionsOf(
+  app: TestApp,
+  path: string,
+): Promise<[version: number, name: string, current: boolean][]> {
+  const { body } = await app.call('GET', `${path}/versions`)
+  return body.data.map((item: { version: number; name: string; current: boolean }) => [
+    item.version,
+    item.name,
+    item.current,
+  ])
+}
+
+describe('the versions of an agent', () => {
+  test('start with the one it was created with', async () => {
+    const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
+    const path = await createWithVersions(app, 1)
+    expect((await app.call('GET', `${path}/versions`)).body).toEqual({
+      object: 'list',
+      data: [{ version: 1, name: 'Number 1', yaml: numbered(1), created_at: 1_800_000_000, current: true }],
+    })
+  })
+
+  test('are listed newest first, each with the time it was written', async () => {
+    const clock = createFakeClock(1_800_000_000)
+    const app = await startApp({}, { clock })
+    const path = await createWithVersions(app, 1)
+    for (const version of [2, 3]) {
+      clock.advance(60)
+      await app.call('PUT', path, { body: { yaml: numbered(version) } })
+    }
+    clock.advance(60)
+    expect((await app.call('GET', `${path}/versions`)).body.data).toEqual([
+      { version: 3, name: 'Number 3', yaml: numbered(3), created_at: 1_800_000_120, current: true },
+      { version: 2, name: 'Number 2', yaml: numbered(2), created_at: 1_800_000_060, current: false },
+      { version: 1, name: 'Number 1', yaml: numbered(1), created_at: 1_800_000_000, current: false },
+    ])
+  })
+
+  test('do not grow by a rotated key or a refused definition', async () => {
+    const app = await startApp()
+    const path = await createWithVersions(app, 2)
+    await app.call('POST', `${path}/rotate-key`)
+    await app.call('PUT', path, { body: { yaml: 'name: X' } })
+    expect(await versionsOf(app, path)).toHaveLength(2)
+  })
+})
+
+describe('restoring a version', () => {
+  test('makes its text the newest version, which the agent then follows', async () => {
+    const clock = createFakeClock(1_800_000_000)
+    const app = await startApp({}, { clock })
+    const { agent_id, agent_key } = await app.createAgent(FULL)
+    const path = `/v1/agents/${agent_id}`
+    await app.call('PUT', path, { body: { yaml: GREETER } })
+    clock.advance(60)
+    const { status, headers, body } = await app.call('POST', `${path}/versions/1/restore`)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ agent_id, agent_key, name: 'Guide', updated: true, version: 3 })
+    expect(headers.get('etag')).toBe('"3"')
+    const read = (await app.call('GET', path)).body
+    expect(read).toMatchObject({ yaml: FULL, version: 3, created_at: 1_800_000_000 })
+    expect((await app.call('GET', '/v1/agents/me', { key: agent_key })).body.greeting).toBe('Hello there!')
+    expect(await versionsOf(app, path)).toEqual([
+      [3, 'Guide', true],
+      [2, 'Greeter', false],
+      [1, 'Guide', false],
+    ])
+  })
+
+  test('of a Markdown text keeps it Markdown', async () => {
+    const app = await startApp()
+    const markdown = '---\nname: Marked\n---\n\nBe *bold*.'
+    const { body: created } = await sendDefinition(app, 'POST', '/v1/agents', 'text/markdown', markdown)
+    const path = `/v1/agents/${created.agent_id}`
+    await app.call('PUT', path, { body: { yaml: GREETER } })
+    await app.call('POST', `${path}/versions/1/restore`)
+    expect((await app.call('GET', path)).body).toMatchObject({
+      yaml: markdown,
+      markdown,
+      instructions: 'Be *bold*.',
+    })
+  })
+
+  test('of the one in force writes it once more', async () => {
+    const app = await startApp()
+    const path = await createWithVersions(app, 2)
+    expect((await app.call('POST', `${path}/versions/2/restore`)).body).toMatchObject({
+      name: 'Number 2',
+      version: 3,
+    })
+    expect(await versionsOf(app, path)).toHaveLength(3)
+  })
+
+  test('may come with an empty JSON body', async () => {
+    const app = await startApp()
+    const path = await createWithVersions(app, 2)
+    expect((await app.call('POST', `${path}/versions/1/restore`, { body: {} })).body.name).toBe('Number 1')
+  })
+
+  test('with a body that names another version is 400, and restores none', async () => {
+    const app = await startApp()
+    const path = await createWithVersions(app, 2)
+    const { status, body } = await app.call('POST', `${path}/versions/1/restore`, { body: { version: 2 } })
+    expect([status, body.error]).toEqual([400, 'version: is not a field of the body'])
+    expect(await versionsOf(app, path)).toHaveLength(2)
+  })
+
+  test.each([3, 999_999_999])('of version %i, which is not there yet, is 404', async (version) => {
+    const app = await startApp()
+    const path = await createWithVersions(app, 2)
+    const { status, body } = await app.call('POST', `${path}/versions/${version}/restore`)
+    expect([status, body]).toEqual([404, { error: expect.stringContaining(`${version}`), code: 'not_found' }])
+    expect(await versionsOf(app, path)).toHaveLength(2)
+  })
+
+  test.each(['0', '-1', 'abc', '1.0', '1e0', '01', '%201', '1%2F', '9'.repeat(30)])(
+    'of version %s is 400',
+    async (version) => {
+      const app = await startApp()
+      const path = await createWithVersions(app, 1)
+      const { status, body } = await app.call('POST', `${path}/versions/${version}/restore`)
+      expect([status, body.code]).toEqual([400, 'invalid_value'])
+      expect(body.error).toBe('version: must be a whole number, 1 or more')
+      expect(await versionsOf(app, path)).toHaveLength(1)
+    },
+  )
+
+  test('with a field it does not know is 400', async () => {
+    const app = await startApp()
+    const path = await createWithVersions(app, 2)
+    const { status, body } = await app.call('POST', `${path}/versions/1/restore`, { body: { dry_run: true } })
+    expect([status, body.error]).toEqual([400, expect.stringContaining('dry_run')])
+    expect(await versionsOf(app, path)).toHaveLength(2)
+  })
+
+  test('does not reach the versions of another agent', async () => {
+    const app = await startApp()
+    await createWithVersions(app, 5)
+    const path = await createWithVersions(app, 2)
+    expect((await app.call('POST', `${path}/versions/4/restore`)).status).toBe(404)
+  })
+})

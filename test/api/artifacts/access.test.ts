@@ -1,0 +1,196 @@
+/** Who may upload and open an artifact: its owner, or whoever has a token for it; and what is served. */
+import { describe, expect, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { revokeParentKey } from '../../../src/identity/keys.ts'
+import { createTenant } from '../../support/agents.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { postUpload, uploadWhole } from '../../support/uploads.ts'
+
+const ten = Buffer.from('0123456789')
+/** The smallest picture there is. */
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+async function reserve(app: TestApp, body: object = {}) {
+  const answer = await app.call('POST', '/v1/artifacts', { body })
+  if (answer.status !== 201) throw new Error(answer.text)
+  return answer.body
+}
+
+const upload = (app: TestApp, id: string, token: string, metadata = {}) =>
+  postUpload(app, {
+    size: ten.length,
+    body: ten,
+    metadata: { artifactId: id, ...metadata },
+    headers: { Authorization: `Bearer ${token}` },
+  })
+
+describe('a reservation', () => {
+  test('names an id, two tokens and where to upload; until then the id is unknown', async () => {
+    const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
+    const reserved = await reserve(app)
+    expect(reserved).toMatchObject({ upload_url: '/upload', expires_at: 1_800_086_400 })
+    const status = await app.call('GET', `/artifacts/${reserved.artifact_id}/status`)
+    expect(status.body).toEqual({ artifactId: reserved.artifact_id, state: 'unknown' })
+    const abroad = await startApp({ PARLEY_PUBLIC_URL: 'https://chat.example.org' })
+    expect((await reserve(abroad)).upload_url).toBe('https://chat.example.org/upload')
+  })
+
+  test.each([
+    ['expires_in', { expires_in: 0 }],
+    ['expires_in', { expires_in: 2_592_001 }],
+    ['kind', { kind: 'film' }],
+    ['related_to', { related_to: 'x' }],
+  ])('is refused for a wrong %s: %j', async (param, body) => {
+    const app = await startApp()
+    expect(await app.call('POST', '/v1/artifacts', { body })).toMatchObject({
+      status: 400,
+      body: { error: { param } },
+    })
+  })
+})
+
+describe('a token', () => {
+  test('lets its bearer upload that artifact, once, and open it', async () => {
+    const app = await startApp()
+    const { artifact_id: id, upload_token, view_token } = await reserve(app)
+    expect((await upload(app, id, upload_token)).status).toBe(201)
+    expect((await upload(app, id, upload_token)).status).toBe(409)
+    await expect
+      .poll(async () => (await app.call('GET', `/artifacts/${id}/status`, { key: view_token })).body.state)
+      .toBe('ready')
+    expect((await app.call('GET', `/artifacts/${id}`, { key: view_token })).text).toBe('0123456789')
+    expect((await app.call('GET', `/artifacts/${id}?token=${view_token}`, { key: null })).text).toBe(
+      '0123456789',
+    )
+  })
+
+  test('is for nothing else', async () => {
+    const app = await startApp()
+    const one = await reserve(app)
+    const two = await reserve(app)
+    const { id } = await uploadWhole(app, ten)
+    expect((await upload(app, two.artifact_id, one.upload_token)).status).toBe(403)
+    expect((await upload(app, one.artifact_id, one.view_token)).status).toBe(403)
+    for (const other of [id, two.artifact_id, crypto.randomUUID()]) {
+      expect((await app.call('GET', `/artifacts/${other}/status`, { key: one.view_token })).status).toBe(403)
+      expect((await app.call('GET', `/artifacts/${other}`, { key: one.view_token })).status).toBe(403)
+    }
+    expect((await app.call('GET', '/v1/models', { key: one.view_token })).status).toBe(401)
+  })
+
+  test('opens what is related to its artifact, and uploads that', async () => {
+    const app = await startApp()
+    const { artifact_id: id, upload_token, view_token } = await reserve(app)
+    const captions = crypto.randomUUID()
+    const sent = await upload(app, captions, upload_token, { relatedTo: id, kind: 'captions' })
+    expect(sent.status).toBe(201)
+    expect((await app.call('GET', `/artifacts/${captions}/status`, { key: view_token })).status).toBe(200)
+  })
+
+  test.each([
+    ['was changed', (token: string) => `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`],
+    ['is cut short', (token: string) => token.slice(0, 40)],
+  ])('that %s is 401', async (_what, change) => {
+    const app = await startApp()
+    const { artifact_id: id, view_token } = await reserve(app)
+    expect((await app.call('GET', `/artifacts/${id}/status`, { key: change(view_token) })).status).toBe(401)
+  })
+
+  test('ends with its time, and with its parent key', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({}, { clock })
+    const short = await reserve(app, { expires_in: 60 })
+    const long = await reserve(app, { expires_in: 600 })
+    const ask = ({ artifact_id, view_token }: typeof short) =>
+      app.call('GET', `/artifacts/${artifact_id}/status`, { key: view_token })
+    clock.advance(60)
+    expect((await ask(short)).status).toBe(401)
+    expect((await ask(long)).status).toBe(200)
+    await revokeParentKey(app.service.deps, serviceActor, app.key.slice(4, 16))
+    expect((await ask(long)).status).toBe(401)
+  })
+
+  test('counts in the address of a GET only, and stands in no log', async () => {
+    const { log, lines } = createLineLog()
+    const app = await startApp({}, { log })
+    const { artifact_id: id, view_token } = await reserve(app)
+    expect((await app.call('DELETE', `/artifacts/${id}?token=${view_token}`, { key: null })).status).toBe(401)
+    expect((await app.call('GET', `/artifacts/${id}?token=${view_token}`, { key: null })).status).toBe(404)
+    expect(lines.join('\n')).not.toContain(view_token.slice(-20))
+  })
+
+  test.each(['/artifacts/', '/upload/', '/'])(
+    'stands in no log when it is put into a path: %s',
+    async (before) => {
+      const { log, lines } = createLineLog()
+      const app = await startApp({}, { log })
+      const { view_token } = await reserve(app)
+      expect((await app.call('GET', before + view_token)).status).toBeGreaterThanOrEqual(400)
+      expect(lines.join('\n')).toContain(view_token.slice(0, 12))
+      expect(lines.join('\n')).not.toContain(view_token.slice(-20))
+    },
+  )
+})
+
+describe('what is served', () => {
+  test('is the bytes as they came where nothing can be made of them, to be saved and never shown', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, PNG, { metadata: { filename: 'ü.png', kind: 'video' } })
+    const { status, headers } = await app.call('GET', `/artifacts/${id}`)
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toBe('image/png')
+    expect(headers.get('content-disposition')).toMatch(/^attachment; .*filename\*=UTF-8''%C3%BC\.png/)
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'; sandbox; frame-ancestors 'none'")
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+  })
+
+  test('comes in ranges, by condition, and as a head', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten)
+    const path = `/artifacts/${id}`
+    const part = await app.call('GET', path, { headers: { Range: 'bytes=2-4' } })
+    expect([part.status, part.text, part.headers.get('content-range')]).toEqual([206, '234', 'bytes 2-4/10'])
+    expect((await app.call('GET', path, { headers: { Range: 'bytes=10-' } })).status).toBe(416)
+    const head = await app.call('HEAD', path)
+    expect([head.status, head.text, head.headers.get('content-length')]).toEqual([200, '', '10'])
+    const tag = head.headers.get('etag') as string
+    expect((await app.call('GET', path, { headers: { 'If-None-Match': tag } })).status).toBe(304)
+  })
+
+  test('is 404 until it is ready, without a poster, and for another tenant', async () => {
+    const app = await startApp()
+    const begun = await postUpload(app)
+    expect((await app.call('GET', `/artifacts/${begun.headers.get('x-artifact-id')}`)).status).toBe(404)
+    const { id } = await uploadWhole(app, ten)
+    expect((await app.call('GET', `/artifacts/${id}/poster`)).status).toBe(404)
+    const key = await createTenant(app)
+    for (const method of ['GET', 'DELETE'])
+      expect((await app.call(method, `/artifacts/${id}`, { key })).status).toBe(404)
+    expect((await app.call('GET', `/artifacts/${id}`)).status).toBe(200)
+  })
+
+  test('ends with the artifact', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten)
+    expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(200)
+    expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(404)
+    expect((await app.call('GET', `/artifacts/${id}`)).status).toBe(404)
+  })
+})
+
+test('what uploads may be like is told to anybody', async () => {
+  const app = await startApp()
+  const { status, body } = await app.call('GET', '/capabilities', { key: null })
+  expect(status).toBe(200)
+  expect(body).toMatchObject({
+    protocolVersion: 2,
+    protocolRevision: '2.3',
+    kinds: ['video', 'project', 'captions', 'thumbnail'],
+    limits: { maxUploadBytes: 5 * 1024 ** 3 },
+  })
+})

@@ -1,0 +1,127 @@
+/** What a user of the console may do with artifacts, and what another site cannot make their browser do. */
+import { describe, expect, test } from 'vitest'
+import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
+import { as, claim, ownPage, proxied } from '../../support/console.ts'
+import { BODY_TYPE, toMetadata, tus, uploadWhole } from '../../support/uploads.ts'
+import { reserve } from '../../support/watch.ts'
+
+const ten = Buffer.from('0123456789')
+const [ada, bob] = ['ada@example.org', 'bob@example.org']
+
+/** An artifact of Ada's, who has claimed the first parent key. */
+async function startWithArtifact() {
+  const app = await startApp(proxied)
+  await claim(app, ada, app.key)
+  const { id, location } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+  return { app, id, location }
+}
+
+type Page = Readonly<Record<string, string>>
+
+/** A request of the upload protocol by Ada's browser, from a page with these headers. */
+function send(app: TestApp, method: string, path: string, page: Page, more: Page = {}, body?: string) {
+  const headers = { 'X-Email': ada, ...tus, ...page, ...more }
+  return app.fetch(app.url + path, { method, headers, ...(body === undefined ? {} : { body }) })
+}
+
+const creation = () => ({ 'Upload-Length': '10', 'Upload-Metadata': toMetadata({ filename: 'clip.mp4' }) })
+const part = (offset: number) => ({ 'Upload-Offset': String(offset), 'Content-Type': BODY_TYPE })
+
+describe('a user', () => {
+  test('reads, and removes, what is theirs', async () => {
+    const { app, id } = await startWithArtifact()
+    for (const path of ['', '/status', '/watch'])
+      expect((await app.call('GET', `/artifacts/${id}${path}`, as(ada))).status).toBe(200)
+    expect((await app.call('DELETE', `/artifacts/${id}`, as(ada))).status).toBe(200)
+    expect((await app.call('GET', `/artifacts/${id}/status`, as(ada))).body.state).toBe('unknown')
+  })
+
+  test('uploads, and goes on, from a page of ours', async () => {
+    const { app } = await startWithArtifact()
+    const begun = await send(app, 'POST', '/upload', ownPage, creation())
+    expect(begun.status).toBe(201)
+    const location = begun.headers.get('location') as string
+    expect((await send(app, 'PATCH', location, ownPage, part(0), '0123')).status).toBe(204)
+    expect((await send(app, 'HEAD', location, {})).headers.get('upload-offset')).toBe('4')
+    expect((await send(app, 'DELETE', location, ownPage)).status).toBe(204)
+  })
+
+  test('sees nothing of another’s, as if it had never been', async () => {
+    const { app, id, location } = await startWithArtifact()
+    expect((await app.call('GET', `/artifacts/${id}/status`, as(bob))).body).toEqual({
+      artifactId: id,
+      state: 'unknown',
+    })
+    for (const [method, path] of [
+      ['GET', `/artifacts/${id}`],
+      ['GET', `/artifacts/${id}/poster`],
+      ['DELETE', `/artifacts/${id}`],
+      ['HEAD', location],
+      ['DELETE', location],
+    ] as const)
+      expect([method, path, (await app.call(method, path, as(bob, { headers: tus }))).status]).toEqual([
+        method,
+        path,
+        404,
+      ])
+    const taken = { artifactId: id, filename: 'clip.mp4' }
+    const headers = { ...tus, 'Upload-Length': '10', 'Upload-Metadata': toMetadata(taken) }
+    expect((await app.call('POST', '/upload', as(bob, { headers }))).status).toBe(409)
+    expect((await app.call('GET', `/artifacts/${id}`, as(ada))).text).toBe('0123456789')
+  })
+
+  test('reserves over the typed door: /v1 is for keys', async () => {
+    const { app } = await startWithArtifact()
+    expect((await app.call('POST', '/v1/artifacts', as(ada, { body: {} }))).status).toBe(401)
+    const reserved = await app.call('POST', '/trpc/artifacts.reserve', as(ada, { body: { json: {} } }))
+    expect(reserved.status).toBe(200)
+  })
+
+  test('is not asked who a token belongs to, be it good or bad', async () => {
+    const { app, id } = await startWithArtifact()
+    const { artifact_id, view_token } = await reserve(app)
+    const see = (path: string, options: CallOptions = {}) => app.call('GET', path, as(bob, options))
+    expect((await see(`/artifacts/${artifact_id}/status?token=${view_token}`)).status).toBe(200)
+    expect((await see(`/artifacts/${id}/status?token=${view_token}`)).status).toBe(403)
+    expect((await see(`/artifacts/${id}/status?token=${view_token}x`)).status).toBe(401)
+  })
+})
+
+describe('another site', () => {
+  const foreign = { 'Sec-Fetch-Site': 'cross-site', Origin: 'https://evil.example', 'X-Requested-With': 'x' }
+  const form = { 'Sec-Fetch-Site': 'same-origin' }
+
+  test.each([
+    ['another site', foreign],
+    ['a form', form],
+    ['nothing to go by', {}],
+  ])('changes no artifact: %s', async (_what, page) => {
+    const { app, id, location } = await startWithArtifact()
+    expect((await send(app, 'DELETE', `/artifacts/${id}`, page)).status).toBe(403)
+    expect((await send(app, 'POST', '/upload', page, creation())).status).toBe(403)
+    expect((await send(app, 'DELETE', location, page)).status).toBe(403)
+    expect((await send(app, 'PATCH', location, page, part(10), 'x')).status).toBe(403)
+    expect((await app.call('GET', `/artifacts/${id}`)).status).toBe(200)
+  })
+
+  test.each(['GET', 'HEAD', 'POST'])(
+    'changes none by a %s that says it is something else',
+    async (method) => {
+      const { app, id, location } = await startWithArtifact()
+      const override = { 'X-HTTP-Method-Override': 'DELETE' }
+      expect((await send(app, method, location, foreign, override)).status).toBe(403)
+      expect((await app.call('GET', `/artifacts/${id}`)).status).toBe(200)
+    },
+  )
+
+  test('changes none with a token in the address', async () => {
+    const { app } = await startWithArtifact()
+    const { artifact_id, upload_token } = await reserve(app)
+    const path = `/artifacts/${artifact_id}?token=${upload_token}`
+    expect((await app.call('DELETE', path, { key: null })).status).toBe(401)
+    for (const method of ['POST', 'HEAD', 'PATCH'])
+      expect(
+        (await app.call(method, `/upload?token=${upload_token}`, { key: null, headers: tus })).status,
+      ).toBe(method === 'POST' ? 401 : 405)
+  })
+})

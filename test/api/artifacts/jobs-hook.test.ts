@@ -1,0 +1,261 @@
+/** The host is told of each complete upload until its handler returns, and what it records is kept. */
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { describe, expect, test, vi } from 'vitest'
+import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../../../src/server/service.ts'
+import { startApp } from '../../support/app.ts'
+import { failAt } from '../../support/database.ts'
+import { createMovedClock, getRow, listJobs, startJobs, until } from '../../support/jobs.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
+
+// These run other programs, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const SRT = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
+const captions = { size: SRT.length, body: SRT, metadata: { kind: 'captions' } }
+
+interface Call {
+  readonly artifact: CompletedUpload
+  readonly hooks: UploadHooks
+  /** Lets the handler return. */
+  end(): void
+  /** Lets it throw. */
+  fail(): void
+}
+
+/** A handler that does what the test says, one call after the other. */
+function createHost() {
+  const calls: Call[] = []
+  const onUploadComplete: OnUploadComplete = (artifact, hooks) =>
+    new Promise<void>((resolve, reject) => {
+      calls.push({ artifact, hooks, end: resolve, fail: () => reject(new Error('not today')) })
+    })
+  const call = async (number: number): Promise<Call> => {
+    await until(async () => calls.length > number, `it is called ${number + 1} times`)
+    return calls[number] as Call
+  }
+  return { onUploadComplete, calls, call }
+}
+
+async function startHost(more: Parameters<typeof startJobs>[0] = {}) {
+  const host = createHost()
+  const options = { onUploadComplete: host.onUploadComplete, ...more.options }
+  return { ...host, ...(await startJobs({ ...more, options })) }
+}
+
+describe('the host', () => {
+  test('is told what is known of the upload', async () => {
+    const { app, call } = await startHost()
+    const relatedTo = randomUUID()
+    const sha256 = createHash('sha256').update(SRT).digest('hex')
+    const names = { filename: 'ä.srt', filetype: 'text/plain', name: 'Untertitel', relatedTo }
+    const metadata = { ...names, kind: 'captions', checksum: `sha256:${sha256}`, mood: 'good' }
+    const { id } = await beginUpload(app, { ...captions, metadata })
+    const { artifact, end } = await call(0)
+    expect(artifact).toEqual({
+      ...names,
+      eventId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      artifactId: id,
+      tenantId: expect.stringMatching(/^\w{12}$/),
+      kind: 'captions',
+      sizeBytes: SRT.length,
+      sha256,
+      metadata,
+      completedAt: expect.any(Number),
+    })
+    expect(Object.isFrozen(artifact) && Object.isFrozen(artifact.metadata)).toBe(true)
+    end()
+  })
+
+  test('is told nothing that nobody said', async () => {
+    const { app, call } = await startHost()
+    await beginUpload(app, captions)
+    const { artifact, end } = await call(0)
+    const said = ['completedAt', 'eventId', 'filename', 'kind', 'metadata', 'sizeBytes', 'tenantId']
+    expect(Object.keys(artifact).sort()).toEqual(['artifactId', ...said])
+    end()
+  })
+
+  test('may take its time: what was uploaded stays until then, converted or not', async () => {
+    const { app, call, dataDir } = await startHost()
+    const { id } = await beginUpload(app, captions)
+    const { hooks, end } = await call(0)
+    await untilState(app, id, 'ready')
+    expect(await readStatus(app, id)).toMatchObject({
+      acknowledged: false,
+      conversion: { result: 'converted' },
+    })
+    const bytes = Buffer.concat(await (await hooks.open()).toArray())
+    expect(bytes.equals(SRT)).toBe(true)
+    const before = await getRow(app)
+    expect(before.kept_bytes).toBe(SRT.length + (before.served_bytes ?? 0))
+    end()
+    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 1, 'the original goes')
+    expect((await getRow(app)).kept_bytes).toBe(before.served_bytes)
+    expect(hooks.signal.aborted).toBe(true)
+    await expect(hooks.open()).rejects.toThrow('This delivery of the upload is over.')
+    expect(() => hooks.recordOutcome(1)).toThrow('This delivery of the upload is over.')
+  })
+
+  test('that is slow holds up no conversion', async () => {
+    const { app, calls, call } = await startHost()
+    for (let count = 0; count < 6; count++)
+      await untilState(app, (await beginUpload(app, captions)).id, 'ready')
+    await call(3)
+    expect(calls).toHaveLength(4)
+    for (const { end } of calls) end()
+    await call(5)
+    for (const { end } of calls) end()
+    await until(async () => (await listJobs(app)).length === 0, 'all are told')
+    expect(new Set(calls.map(({ artifact }) => artifact.eventId)).size).toBe(6)
+  })
+})
+
+describe('a handler that fails', () => {
+  test('is called again, later and later, with the same event; what it recorded stays', async () => {
+    const { log, lines } = createLineLog()
+    const { app, call, advance } = await startHost({ options: { log } })
+    const { id } = await beginUpload(app, captions)
+    const first = await call(0)
+    await first.hooks.recordOutcome({ tries: 1 })
+    first.fail()
+    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    await untilState(app, id, 'ready')
+    expect(await readStatus(app, id)).toMatchObject({ acknowledged: false, outcome: { tries: 1 } })
+    expect(lines.join()).toContain('onUploadComplete failed; it is called again')
+    advance(1)
+    const second = await call(1)
+    expect(second.artifact).toEqual(first.artifact)
+    // Not waited for, and then thrown over.
+    void second.hooks.recordOutcome({ tries: 2 })
+    second.fail()
+    await until(async () => (await listJobs(app)).some((job) => job.failures === 2), 'it has failed again')
+    expect((await readStatus(app, id)).outcome).toEqual({ tries: 2 })
+    advance(2)
+    const third = await call(2)
+    third.end()
+    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    expect(await listJobs(app)).toEqual([])
+  })
+
+  test('by throwing at once is no different', async () => {
+    let calls = 0
+    const onUploadComplete = () => {
+      calls += 1
+      if (calls === 1) throw new Error('no')
+    }
+    const { app, advance } = await startJobs({ options: { onUploadComplete } })
+    const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
+    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    advance(1)
+    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+  })
+
+  test('is also one whose outcome cannot be kept, whether it waits for that or not', async () => {
+    const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
+    const { app, advance } = await startJobs({ options: { onUploadComplete } })
+    const { db } = app.service.deps
+    const stopFailing = await failAt(db, 'update of outcome on artifacts', 'the disk is full')
+    const { id } = await beginUpload(app, captions)
+    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    expect((await readStatus(app, id)).acknowledged).toBe(false)
+    await stopFailing()
+    advance(1)
+    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    expect((await readStatus(app, id)).outcome).toBe('kept')
+  })
+
+  test('to come to an end in time is called again, and told that nobody waits', async () => {
+    const clock = createMovedClock()
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const wait = (ms: number, signal?: AbortSignal) =>
+      ms === 600_000 ? Promise.race([late, clock.wait(ms, signal)]) : clock.wait(ms, signal)
+    const { onUploadComplete, call } = createHost()
+    const env = { PARLEY_CONVERSION_SECONDS: '500' }
+    const app = await startApp(env, { clock: { ...clock, wait }, onUploadComplete })
+    await beginUpload(app, captions)
+    const { hooks } = await call(0)
+    expect(hooks.signal.aborted).toBe(false)
+    resolve()
+    await until(async () => (await listJobs(app)).some((job) => job.failures === 1), 'it has failed')
+    expect(hooks.signal.aborted).toBe(true)
+  })
+})
+
+describe('an outcome', () => {
+  /** What the handler is told when it records that; undefined when it is taken. */
+  async function record(value: unknown): Promise<{ error?: string; outcome: unknown }> {
+    let error: string | undefined
+    const onUploadComplete: OnUploadComplete = async (_artifact, { recordOutcome }) => {
+      try {
+        await recordOutcome(value)
+      } catch (thrown) {
+        error = (thrown as Error).message
+      }
+    }
+    const app = await startApp({}, { onUploadComplete })
+    const { id } = await beginUpload(app, captions)
+    await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
+    const status = await readStatus(app, id)
+    return {
+      ...(error === undefined ? {} : { error }),
+      outcome: 'outcome' in status ? status.outcome : 'none',
+    }
+  }
+
+  const circle: unknown[] = []
+  circle.push(circle)
+  const nested = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
+
+  test.each([
+    ['nothing', null],
+    ['a word', 'gone'],
+    ['as much as there may be', 'x'.repeat(64 * 1024 - 2)],
+    ['as deep as may be', nested(64)],
+  ])('may be %s', async (_what, value) => {
+    expect(await record(value)).toEqual({ outcome: value })
+  })
+
+  test.each([
+    ['more', 'x'.repeat(64 * 1024 - 1), /65537 bytes as JSON, and 65536 is the most/],
+    ['deeper', nested(65), /nested deeper than 64/],
+    ['undefined', undefined, /is no JSON value/],
+    ['a circle', circle, /is no JSON value \(.*circular/],
+    ['a bigint', 1n, /is no JSON value \(.*BigInt/],
+  ])('may not be %s', async (_what, value, error) => {
+    expect(await record(value)).toEqual({ error: expect.stringMatching(error), outcome: 'none' })
+  })
+})
+
+test('a handler whose artifact is removed is told so, and not called again', async () => {
+  const { app, call, calls, advance } = await startHost()
+  const { id } = await uploadWhole(app, randomBytes(10))
+  const { hooks, fail } = await call(0)
+  expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(200)
+  expect(hooks.signal.reason).toBe('removed')
+  fail()
+  expect(await listJobs(app)).toEqual([])
+  advance(600)
+  await uploadWhole(app, randomBytes(10))
+  await call(1)
+  expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
+})
+
+test('uploads wait for a host that is not there, and a start without it says so', async () => {
+  const { app, dataDir, call } = await startHost()
+  const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
+  const { artifact } = await call(0)
+  await app.close()
+  const env = { PARLEY_DATA_DIR: dataDir, PARLEY_PARENT_KEY: app.key }
+  const { log, lines } = createLineLog()
+  const without = await startJobs({ env, options: { log } })
+  expect((await readStatus(without.app, id)).acknowledged).toBe(false)
+  await until(async () => lines.join().includes('wait for an onUploadComplete'), 'it is said')
+  await without.app.close()
+  const again = await startHost({ env })
+  const second = await again.call(0)
+  expect(second.artifact).toEqual(artifact)
+  second.end()
+  await until(async () => (await readStatus(again.app, id)).acknowledged, 'it is acknowledged')
+})

@@ -1,0 +1,224 @@
+/** The waiting page as it is served: every state in the HTML itself, whatever an artifact is called, and the headers around it. */
+import { describe, expect, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { revokeParentKey } from '../../../src/identity/keys.ts'
+import { createTenant } from '../../support/agents.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { claim, proxied } from '../../support/console.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { beginUpload, uploadWhole } from '../../support/uploads.ts'
+import { pageOf, reserve, setArtifact, setConverted } from '../../support/watch.ts'
+
+const ten = Buffer.from('0123456789')
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/** The page of an artifact for its owner. */
+async function readPage(app: TestApp, id: string): Promise<string> {
+  const { status, text } = await app.call('GET', `/artifacts/${id}/watch`)
+  expect(status).toBe(200)
+  return text
+}
+
+const refreshOf = (page: string) =>
+  /<noscript><meta http-equiv="refresh" content="(\d+)"><\/noscript>/.exec(page)?.[1]
+
+describe('the page', () => {
+  test('is for its reader alone, and takes nothing from anywhere else', async () => {
+    const app = await startApp()
+    const { status, headers, text } = await app.call('GET', pageOf(await reserve(app)), { key: null })
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(headers.get('content-security-policy')).toBe(POLICY)
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('referrer-policy')).toBe('no-referrer')
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(text).not.toMatch(/https?:|<style|style=|\son\w+=/)
+    expect([...text.matchAll(/<script[^>]*>(.*)<\/script>/g)].map(([, code]) => code)).toEqual([''])
+  })
+
+  test('has files whose address changes with their bytes', async () => {
+    const app = await startApp()
+    const page = await readPage(app, crypto.randomUUID())
+    const names = [...page.matchAll(/(?:src|href)="\.\.\/((?:status|icon)-[0-9a-f]{16}\.\w+)"/g)].map(
+      ([, name]) => name,
+    )
+    expect(names).toHaveLength(3)
+    for (const name of names) {
+      const { status, headers } = await app.call('GET', `/artifacts/${name}`, { key: null })
+      expect(status).toBe(200)
+      expect(headers.get('content-type')).toMatch(/^(text\/(css|javascript)|image\/svg\+xml); charset=utf-8$/)
+      expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+      expect(headers.get('x-content-type-options')).toBe('nosniff')
+      expect((await app.call('POST', `/artifacts/${name}`, { key: null })).status).toBe(405)
+    }
+  })
+
+  test('is only read', async () => {
+    const app = await startApp()
+    const path = pageOf(await reserve(app))
+    const head = await app.call('HEAD', path, { key: null })
+    const got = await app.call('GET', path, { key: null })
+    expect([head.status, head.text]).toEqual([200, ''])
+    expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(got.text)))
+    const posted = await app.call('POST', path, { key: null })
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
+    expect((await app.call('GET', path.replace('/watch', '/watch/x'), { key: null })).status).toBe(404)
+  })
+
+  test('tells of every state without a script, and asks again as long as there may be news', async () => {
+    const app = await startApp()
+    const { artifact_id: id } = await reserve(app)
+    const before = await readPage(app, id)
+    expect(before).toContain('Nothing here yet')
+    expect(refreshOf(before)).toBe('10')
+    await beginUpload(app, { body: ten.subarray(0, 4), metadata: { artifactId: id, name: 'Überblick' } })
+    const uploading = await readPage(app, id)
+    expect(uploading).toContain('<progress max="1" value="0.4" aria-label="Uploading">')
+    expect(uploading).toContain('<span id="percent">40</span> % of 10 bytes')
+    expect(uploading).toContain('<title>40 % · Überblick</title>')
+    expect(refreshOf(uploading)).toBe('3')
+    await setArtifact(app, id, { state: 'processing', received_bytes: 10, progress_permille: 256 })
+    const processing = await readPage(app, id)
+    expect(processing).toContain('<progress max="1" value="0.256" aria-label="Preparing">')
+    expect(refreshOf(processing)).toBe('3')
+  })
+
+  test('of an upload whose length nobody knows tells how much there is', async () => {
+    const app = await startApp()
+    const { id } = await beginUpload(app, { size: 'deferred', body: ten })
+    const page = await readPage(app, id)
+    expect(page).toContain('<progress max="1" aria-label="Uploading">')
+    expect(page).toContain('10 bytes so far')
+  })
+
+  test('offers what was not converted, and says why it was not', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten)
+    await setArtifact(app, id, { conversion_result: 'original', conversion_reason: 'It is <odd>.' })
+    const page = await readPage(app, id)
+    expect(page).toContain(`<a class="download" href="../${id}" download>Download</a>`)
+    expect(page).toContain('It is offered just as it was uploaded.')
+    expect(page).toContain('It is &#60;odd&#62;.')
+    expect(page).not.toMatch(/<video|<img|<pre/)
+    expect(refreshOf(page)).toBeUndefined()
+  })
+
+  test('shows what a browser may show, and never what is not what it should be', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten)
+    await setConverted(app, id, 'video/mp4')
+    expect(await readPage(app, id)).toContain(`<video controls playsinline preload="metadata"`)
+    expect(await readPage(app, id)).not.toContain('poster=')
+    await setConverted(app, id, 'video/mp4', { poster_blob: 'x', poster_bytes: 1 })
+    expect(await readPage(app, id)).toContain('poster="poster"')
+    await setConverted(app, id, 'image/webp')
+    expect(await readPage(app, id)).toContain(`<img src="../${id}" alt="Video">`)
+    for (const unlike of [{ sniffed_type: 'text/html' }, { conversion_reason: 'It is damaged.' }]) {
+      await setConverted(app, id, 'image/webp', unlike)
+      expect(await readPage(app, id)).not.toMatch(/<video|<img|<pre/)
+    }
+    await setConverted(app, id, 'image/svg+xml')
+    expect(await readPage(app, id)).not.toMatch(/<video|<img|<pre/)
+  })
+
+  test('shows captions as text, of long ones the beginning', async () => {
+    const app = await startApp()
+    const short = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\n<b>Tom</b> &amp; "Jerry"\n')
+    const { id } = await uploadWhole(app, short, { metadata: { filename: 'a.vtt', kind: 'captions' } })
+    await setConverted(app, id, 'text/vtt')
+    expect(await readPage(app, id)).toContain('&#60;b&#62;Tom&#60;/b&#62; &#38;amp; &#34;Jerry&#34;\n</pre>')
+    const long = await uploadWhole(app, Buffer.from(`WEBVTT\n\nN${'é'.repeat(40_000)}`))
+    await setConverted(app, long.id, 'text/vtt')
+    const page = await readPage(app, long.id)
+    const [, text = ''] = /<pre[^>]*>([^<]*)<\/pre>/.exec(page) ?? []
+    expect(text).toMatch(/^WEBVTT\n\nNé+…$/)
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(65_536 + 3)
+  })
+})
+
+describe('the name of an artifact', () => {
+  test.each([
+    ['<img src=x onerror=alert(1)>', '<bdi>&#60;img src=x onerror=alert(1)&#62;</bdi>'],
+    ['"><script>alert(1)</script>', '<bdi>&#34;&#62;&#60;script&#62;alert(1)&#60;/script&#62;</bdi>'],
+    ['\u202egpj.exe', '<bdi>\u202egpj.exe</bdi>'],
+    ['🂡'.repeat(512), `<bdi>${'🂡'.repeat(512)}</bdi>`],
+    ["$& '", '<bdi>$&#38; &#39;</bdi>'],
+  ])('is text: %s', async (name, written) => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten, { metadata: { name } })
+    await setConverted(app, id, 'image/png')
+    const page = await readPage(app, id)
+    expect(page).toContain(written)
+    expect(page.match(/<(img|script)/g)).toEqual(['<script', '<img'])
+    expect(/<title>.*<\/title>/.exec(page)?.[0]).not.toMatch(/\p{Bidi_Control}/u)
+  })
+})
+
+describe('whoever may not see it', () => {
+  test.each([
+    ['no token', 401, (path: string) => path.split('?')[0] as string],
+    ['a token that was changed', 401, (path: string) => path.slice(0, -3)],
+    ['something else as a token', 401, (path: string) => path.replace(/=.*/, '=%3Cimg%20src=x%3E')],
+    ['a token for something else', 403, (path: string) => path.replace(/[0-9a-f-]{36}/, crypto.randomUUID())],
+    ['an id that is none', 400, (path: string) => path.replace(/[0-9a-f-]{36}/, '%3Cimg%3E')],
+  ])('is told so on a page: %s', async (_what, expected, change) => {
+    const app = await startApp()
+    const { status, headers, text } = await app.call('GET', change(pageOf(await reserve(app))), { key: null })
+    expect(status).toBe(expected)
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(headers.get('content-security-policy')).toBe(POLICY)
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(text).toMatch(/<h1 data-piece="heading">This address is /)
+    expect(text).not.toContain('<img')
+    expect(refreshOf(text)).toBeUndefined()
+  })
+
+  test('is told so once the token has expired, or its parent key is gone', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({}, { clock })
+    const [short, long] = [await reserve(app, { expires_in: 60 }), await reserve(app, { expires_in: 600 })]
+    clock.advance(60)
+    expect((await app.call('GET', pageOf(short), { key: null })).status).toBe(401)
+    expect((await app.call('GET', pageOf(long), { key: null })).status).toBe(200)
+    await revokeParentKey(app.service.deps, serviceActor, app.key.slice(4, 16))
+    expect((await app.call('GET', pageOf(long), { key: null })).status).toBe(401)
+  })
+
+  test('is asked to wait after too many wrong tokens', async () => {
+    const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '1' })
+    const path = `/artifacts/${crypto.randomUUID()}/watch`
+    expect((await app.call('GET', path, { key: null })).status).toBe(401)
+    const { status, headers, text } = await app.call('GET', path, { key: null })
+    expect([status, text.includes('Too many at once')]).toEqual([429, true])
+    expect(Number(refreshOf(text))).toBeGreaterThanOrEqual(Number(headers.get('retry-after')))
+  })
+
+  test('sees nothing of another tenant’s artifact', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+    const { status, text } = await app.call('GET', `/artifacts/${id}/watch`, { key: await createTenant(app) })
+    expect([status, text.includes('Nothing here yet'), text.includes('Mine')]).toEqual([200, true, false])
+  })
+})
+
+test('a user of the console sees the page of what is theirs, without a token in it', async () => {
+  const app = await startApp(proxied)
+  const { id } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+  await claim(app, 'ada@example.org', app.key)
+  const see = (email: string) =>
+    app.call('GET', `/artifacts/${id}/watch`, { key: null, headers: { 'X-Email': email } })
+  const own = await see('ada@example.org')
+  expect([own.status, own.text.includes('Mine'), own.text.includes('token')]).toEqual([200, true, false])
+  expect((await see('bob@example.org')).text).toContain('Nothing here yet')
+})
+
+test('the token stands in no log', async () => {
+  const { log, lines } = createLineLog()
+  const app = await startApp({}, { log })
+  const reserved = await reserve(app)
+  for (const path of [pageOf(reserved), pageOf(reserved).replace('/watch', '/watch/x')])
+    await app.call('GET', path, { key: null })
+  expect(lines.join('\n')).not.toContain(reserved.view_token.slice(-20))
+})

@@ -1,0 +1,156 @@
+/** What is told of an artifact: its fields in each state, to whom, and how the news of it travels. */
+import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { createTypedClient } from '../../support/rpc.ts'
+import { beginUpload, patchUpload, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
+
+const ID = '6f9619ff-8b86-4011-b42d-00c04fc964ff'
+const OTHER = '1b4e28ba-2fa1-41d2-883f-0016d3cca427'
+const ten = Buffer.from('0123456789')
+const pathOf = (id: string) => `/artifacts/${id}/status`
+const served = {
+  acknowledged: true,
+  conversion: { result: 'original', reason: expect.any(String) },
+}
+
+describe('the status', () => {
+  test('of an id nobody has seen is nothing but unknown, and is kept nowhere', async () => {
+    const app = await startApp()
+    const answer = await app.call('GET', pathOf(ID))
+    expect(answer).toMatchObject({ status: 200, body: { artifactId: ID, state: 'unknown' } })
+    expect(Object.keys(answer.body)).toEqual(['artifactId', 'state'])
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(answer.headers.get('protocol-version')).toBe('2')
+  })
+
+  test('tells of each state what there is to tell', async () => {
+    const app = await startApp()
+    const metadata = { artifactId: ID, relatedTo: OTHER, kind: 'captions', name: ' Überblick ' }
+    const upload = await beginUpload(app, { size: 'deferred', metadata })
+    const about = { artifactId: ID, kind: 'captions', relatedTo: OTHER, name: 'Überblick' }
+    expect(await readStatus(app, ID)).toEqual({
+      ...about,
+      state: 'uploading',
+      bytesReceived: 0,
+      acknowledged: false,
+    })
+    await patchUpload(app, upload, 0, ten.subarray(0, 4), { 'Upload-Length': '10' })
+    expect(await readStatus(app, ID)).toEqual({
+      ...about,
+      state: 'uploading',
+      bytesReceived: 4,
+      size: 10,
+      acknowledged: false,
+    })
+    await patchUpload(app, upload, 4, ten.subarray(4))
+    await untilState(app, ID, 'ready')
+    expect(await readStatus(app, ID)).toEqual({
+      ...about,
+      state: 'ready',
+      bytesReceived: 10,
+      size: 10,
+      ...served,
+    })
+  })
+
+  test('leaves out what was not said', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten)
+    expect(await readStatus(app, id)).toEqual({
+      artifactId: id,
+      state: 'ready',
+      kind: 'video',
+      bytesReceived: 10,
+      size: 10,
+      ...served,
+    })
+  })
+
+  test('is not acknowledged as long as a host has not handled the upload', async () => {
+    const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
+    const { id } = await uploadWhole(app, ten)
+    expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
+  })
+
+  test('is unknown again once the artifact is deleted, or its upload has expired', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({}, { clock })
+    const { id } = await uploadWhole(app, ten)
+    expect(await app.call('DELETE', `/artifacts/${id}`)).toMatchObject({
+      status: 200,
+      body: { artifactId: id, deleted: true },
+    })
+    const unfinished = await beginUpload(app)
+    clock.advance(30 * 86_400)
+    for (const gone of [id, unfinished.id])
+      expect(await readStatus(app, gone)).toEqual({ artifactId: gone, state: 'unknown' })
+  })
+
+  test.each([
+    ['what is no UUID is 400 even without a key', 'nonsense', null, 400],
+    ['no key is 401', ID, null, 401],
+    ['a wrong key is 401', ID, 'svc_wrong', 401],
+  ])('%s', async (_what, id, key, status) => {
+    const app = await startApp()
+    const answer = await app.call('GET', pathOf(id), { key })
+    expect(answer).toMatchObject({ status, body: { ok: false, error: expect.any(String) } })
+  })
+
+  test('is refused to an agent key, and tells another tenant nothing', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten)
+    const { agent_key } = await app.createAgent()
+    expect((await app.call('GET', pathOf(id), { key: agent_key })).status).toBe(403)
+    const key = await createTenant(app)
+    const { body } = await app.call('GET', pathOf(id), { key })
+    expect(body).toEqual({ artifactId: id, state: 'unknown' })
+  })
+})
+
+describe('news of an artifact', () => {
+  test('end a wait', async () => {
+    const app = await startApp()
+    const upload = await beginUpload(app)
+    const waiting = app.call('GET', pathOf(upload.id), { headers: { Prefer: 'wait=30' } })
+    await patchUpload(app, upload, 0, ten.subarray(0, 3))
+    const answer = await waiting
+    expect(answer.headers.get('preference-applied')).toBe('wait=30')
+    expect(answer.body.bytesReceived).toBe(3)
+  })
+
+  test('do not have to come', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, ten)
+    const answer = await app.call('GET', pathOf(id), { headers: { Prefer: 'wait=1' } })
+    expect(answer.body.state).toBe('ready')
+  })
+
+  test('come as events, until the artifact is what was waited for', async () => {
+    const app = await startApp()
+    const upload = await beginUpload(app)
+    const leaving = new AbortController()
+    const response = await app.fetch(app.url + pathOf(upload.id), {
+      headers: { Authorization: `Bearer ${app.key}`, Accept: 'text/event-stream' },
+      signal: leaving.signal,
+    })
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const [states, text] = [[] as string[], response.body?.pipeThrough(new TextDecoderStream())]
+    await patchUpload(app, upload, 0, ten)
+    for await (const part of text ?? []) {
+      states.push(...[...part.matchAll(/"state":"(\w+)"/g)].map(([, state]) => state as string))
+      if (states.includes('ready')) break
+    }
+    leaving.abort()
+    expect([states[0], states.at(-1)]).toEqual(['uploading', 'ready'])
+  })
+
+  test('come over the typed door', async () => {
+    const app: TestApp = await startApp()
+    const { id } = await uploadWhole(app, ten)
+    expect(await createTypedClient(app).artifacts.status.query({ artifact_id: id })).toMatchObject({
+      state: 'ready',
+    })
+  })
+})

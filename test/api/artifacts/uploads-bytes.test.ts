@@ -1,0 +1,242 @@
+/** Bodies of uploads as clients really send them: in drips, cut off, too long, too short, twice, or of a length told late. */
+import { createHash, randomBytes } from 'node:crypto'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { toPieces } from '../../support/files.ts'
+import { eventually, makeFolder } from '../../support/process.ts'
+import { RawConnection, toRequest } from '../../support/raw-connection.ts'
+import {
+  type Begun,
+  BODY_TYPE,
+  beginUpload,
+  headUpload,
+  listArtifactBytes,
+  patchUpload,
+  postUpload,
+  readArtifact,
+  readOffset,
+  readStatus,
+  untilState,
+} from '../../support/uploads.ts'
+
+// What waits for a disk takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const MIB = 1024 ** 2
+const error = { ok: false, error: expect.any(String) }
+const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+
+async function startKept(env: Readonly<Record<string, string>> = {}) {
+  const dataDir = join(await makeFolder(), 'data')
+  return { app: await startApp({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
+}
+
+/** Sends the head of a PATCH and nothing else yet. */
+async function openPatch(
+  app: TestApp,
+  { location }: Begun,
+  offset: number,
+  length: string,
+): Promise<RawConnection> {
+  const connection = await RawConnection.open(app)
+  const head = [
+    'Host: x',
+    `Authorization: Bearer ${app.key}`,
+    'Tus-Resumable: 1.0.0',
+    `Upload-Offset: ${offset}`,
+  ]
+  connection.send(toRequest(`PATCH ${location}`, [...head, `Content-Type: ${BODY_TYPE}`, length]))
+  return connection
+}
+
+/** Waits until so many bytes of an upload lie in the store, whether they count already or not. */
+async function untilWritten(dataDir: string, sizeBytes: number): Promise<void> {
+  const read = async () => {
+    const [name] = (await listArtifactBytes(dataDir)).growing
+    return name === undefined ? 0 : (await stat(join(dataDir, 'artifacts', 'growing', name))).size
+  }
+  expect(await eventually(read, sizeBytes)).toBe(sizeBytes)
+}
+
+describe('a client that', () => {
+  test('sends drop by drop is waited for', async () => {
+    const { app, dataDir } = await startKept({
+      PARLEY_UPLOAD_IDLE_SECONDS: '5',
+      PARLEY_BODY_SECONDS: '0.001',
+    })
+    const begun = await beginUpload(app, { size: 5 })
+    const connection = await openPatch(app, begun, 0, 'Content-Length: 5')
+    for (const [index, letter] of [...'drops'].entries()) {
+      connection.send(letter)
+      if (index < 4) await untilWritten(dataDir, index + 1)
+    }
+    await connection.receives(/^HTTP\/1\.1 204 .*Upload-Offset: 5/s)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).toString()).toBe('drops')
+  })
+
+  test.each([
+    ['by a reset', (connection: RawConnection) => connection.reset()],
+    ['by ending its side', (connection: RawConnection) => connection.endSending()],
+  ])('vanishes in the middle finds what had arrived (%s)', async (_how, leave) => {
+    const { app, dataDir } = await startKept()
+    const begun = await beginUpload(app, { size: 10 })
+    const connection = await openPatch(app, begun, 0, 'Content-Length: 10')
+    connection.send('0123456')
+    await untilWritten(dataDir, 7)
+    leave(connection)
+    expect(await eventually(() => readOffset(app, begun), 7)).toBe(7)
+    expect((await patchUpload(app, begun, 7, Buffer.from('789'))).status).toBe(204)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).toString()).toBe('0123456789')
+  })
+
+  test('vanishes behind the last byte finds the upload complete', async () => {
+    const { app, dataDir } = await startKept()
+    const begun = await beginUpload(app, { size: 5 })
+    const connection = await openPatch(app, begun, 0, 'Transfer-Encoding: chunked')
+    connection.send('5\r\nhello\r\n')
+    await untilWritten(dataDir, 5)
+    connection.reset()
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
+  })
+
+  test('falls silent is told so, and what had arrived is kept', async () => {
+    const { app } = await startKept({ PARLEY_UPLOAD_IDLE_SECONDS: '0.3' })
+    const begun = await beginUpload(app, { size: 10 })
+    const connection = await openPatch(app, begun, 0, 'Content-Length: 10')
+    connection.send('01234')
+    expect(await connection.receives(/^HTTP\/1\.1 408 .*"ok":false/s)).toContain('Connection: close')
+    expect(await readOffset(app, begun)).toBe(5)
+  })
+
+  test('announces more than is left is refused before it sends', async () => {
+    const { app, dataDir } = await startKept()
+    const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
+    const connection = await openPatch(app, begun, 5, 'Content-Length: 6')
+    await connection.receives(/^HTTP\/1\.1 413 .*"ok":false/s)
+    expect(await readOffset(app, begun)).toBe(5)
+    await untilWritten(dataDir, 5)
+  })
+
+  test('sends more than is left without announcing it is refused, and nothing of that request counts', async () => {
+    const { app } = await startKept()
+    const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
+    const answer = await patchUpload(app, begun, 5, toPieces(Buffer.from('567890'), 2))
+    expect(answer).toMatchObject({ status: 413, body: error })
+    expect(await readOffset(app, begun)).toBe(5)
+    expect((await readStatus(app, begun.id)).state).toBe('uploading')
+    expect((await patchUpload(app, begun, 5, Buffer.from('56789'))).status).toBe(204)
+  })
+
+  test('sends less than it declared may send the rest', async () => {
+    const { app } = await startKept()
+    const begun = await beginUpload(app, { size: 4 })
+    for (const [offset, letter] of [...'rest'].entries())
+      expect((await patchUpload(app, begun, offset, Buffer.from(letter))).status).toBe(204)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).toString()).toBe('rest')
+  })
+
+  test('sends nothing changes nothing, also behind the last byte', async () => {
+    const { app } = await startKept()
+    const begun = await beginUpload(app, { size: 5, body: Buffer.from('hel') })
+    const nothing = Buffer.alloc(0)
+    expect((await patchUpload(app, begun, 3, nothing)).headers.get('upload-offset')).toBe('3')
+    await patchUpload(app, begun, 3, Buffer.from('lo'))
+    await untilState(app, begun.id, 'ready')
+    const before = await app.service.deps.db.selectFrom('artifacts').selectAll().execute()
+    for (let times = 0; times < 2; times++) {
+      const answer = await patchUpload(app, begun, 5, nothing)
+      expect([answer.status, answer.headers.get('upload-offset')]).toEqual([204, '5'])
+    }
+    expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual(before)
+    expect((await patchUpload(app, begun, 5, Buffer.from('!'))).status).toBe(413)
+  })
+
+  test('sends its last part again is told where the upload is', async () => {
+    const { app } = await startKept()
+    const begun = await beginUpload(app, { size: 5, body: Buffer.from('hel') })
+    expect((await patchUpload(app, begun, 3, Buffer.from('lo'))).status).toBe(204)
+    expect((await patchUpload(app, begun, 3, Buffer.from('lo'))).status).toBe(409)
+    expect(await readOffset(app, begun)).toBe(5)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
+  })
+})
+
+describe('a length that is told late', () => {
+  test('is open until then, and stays what it is', async () => {
+    const { app } = await startKept()
+    const begun = await beginUpload(app, { size: 'deferred' })
+    await patchUpload(app, begun, 0, toPieces(Buffer.from('hel')))
+    const { headers } = await headUpload(app, begun)
+    expect([headers.get('upload-defer-length'), headers.get('upload-length')]).toEqual(['1', null])
+    expect(await readStatus(app, begun.id)).not.toHaveProperty('size')
+    const told = { 'Upload-Length': '5' }
+    expect((await patchUpload(app, begun, 3, Buffer.from('l'), told)).status).toBe(204)
+    expect((await headUpload(app, begun)).headers.get('upload-length')).toBe('5')
+    const other = { 'Upload-Length': '6' }
+    expect((await patchUpload(app, begun, 4, Buffer.from('o'), other)).status).toBe(400)
+    expect((await patchUpload(app, begun, 4, Buffer.from('o'), told)).status).toBe(204)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
+  })
+
+  test('completes the upload when it has all its bytes', async () => {
+    const { app } = await startKept()
+    const begun = await beginUpload(app, { size: 'deferred', body: Buffer.from('hello') })
+    expect((await patchUpload(app, begun, 5, Buffer.alloc(0), { 'Upload-Length': '4' })).status).toBe(400)
+    expect((await patchUpload(app, begun, 5, Buffer.alloc(0), { 'Upload-Length': '5' })).status).toBe(204)
+    await untilState(app, begun.id, 'ready')
+  })
+
+  test('is not without bounds', async () => {
+    const { app } = await startKept({ PARLEY_MAX_UPLOAD_BYTES: '10' })
+    const begun = await beginUpload(app, { size: 'deferred', body: Buffer.from('hello') })
+    expect((await patchUpload(app, begun, 5, toPieces(Buffer.alloc(6)))).status).toBe(413)
+    expect((await patchUpload(app, begun, 5, Buffer.alloc(1), { 'Upload-Length': '11' })).status).toBe(413)
+    expect(await readOffset(app, begun)).toBe(5)
+  })
+})
+
+describe('a checksum', () => {
+  const bytes = randomBytes(10 * MIB)
+
+  test('that is right lets the upload pass, whether it came at once or in parts', async () => {
+    const { app, dataDir } = await startKept()
+    const metadata = { checksum: digestOf(bytes) }
+    const size = bytes.length
+    const whole = await beginUpload(app, { size, metadata, body: bytes })
+    const parts = await beginUpload(app, { size, metadata, body: bytes.subarray(0, 9 * MIB) })
+    expect((await patchUpload(app, parts, 9 * MIB, bytes.subarray(9 * MIB))).status).toBe(204)
+    for (const { id } of [whole, parts]) {
+      await untilState(app, id, 'ready')
+      expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
+    }
+    expect((await listArtifactBytes(dataDir)).growing).toEqual([])
+  })
+
+  test.each([1, 2])('that is wrong is 422, and the bytes are gone (in %i parts)', async (parts) => {
+    const { app, dataDir } = await startKept()
+    const metadata = { checksum: digestOf(bytes.subarray(1)) }
+    const half = bytes.length / 2
+    const creation = { size: bytes.length, metadata }
+    const answer =
+      parts === 1
+        ? await postUpload(app, { ...creation, body: bytes })
+        : await patchUpload(
+            app,
+            await beginUpload(app, { ...creation, body: bytes.subarray(0, half) }),
+            half,
+            bytes.subarray(half),
+          )
+    expect(answer).toMatchObject({ status: 422, body: error })
+    expect(answer.headers.has('location')).toBe(false)
+    expect(await listArtifactBytes(dataDir)).toEqual({ kept: [], growing: [] })
+    expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
+  })
+})

@@ -1,0 +1,207 @@
+/** One writer at a time: who gets an upload, who loses it, and that nobody writes without it. */
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test, vi } from 'vitest'
+import { acquireLease, completeLeased, findUploadRow, updateReceived } from '../../../src/artifacts/store.ts'
+import { leaseUpload, takeOverUpload } from '../../../src/artifacts/transfer/append.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { eventually } from '../../support/process.ts'
+import { RawConnection, toRequest } from '../../support/raw-connection.ts'
+import {
+  type Begun,
+  BODY_TYPE,
+  beginUpload,
+  callUpload,
+  headUpload,
+  patchUpload,
+  postUpload,
+  readArtifact,
+  readOffset,
+  untilState,
+} from '../../support/uploads.ts'
+
+// What waits for a disk takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const MIB = 1024 ** 2
+
+/** A connection that has sent some bytes of a PATCH, and then falls silent. */
+async function stall(
+  app: TestApp,
+  { location }: Begun,
+  bytes: Buffer,
+  length: number,
+): Promise<RawConnection> {
+  const connection = await RawConnection.open(app)
+  const head = ['Host: x', `Authorization: Bearer ${app.key}`, 'Tus-Resumable: 1.0.0', 'Upload-Offset: 0']
+  connection.send(
+    toRequest(`PATCH ${location}`, [...head, `Content-Type: ${BODY_TYPE}`, `Content-Length: ${length}`]),
+  )
+  connection.send(bytes)
+  return connection
+}
+
+async function rowOf(app: TestApp) {
+  const { blob } = await app.service.deps.db.selectFrom('artifacts').select('blob').executeTakeFirstOrThrow()
+  const row = await findUploadRow(app.service.deps.db, { blob: blob as string })
+  if (row === undefined) throw new Error('there is no upload')
+  return row
+}
+
+const untilLeased = async (app: TestApp) =>
+  expect(await eventually(async () => (await rowOf(app)).lease_until !== null, true)).toBe(true)
+
+describe('a client that comes back', () => {
+  test('goes on at once, and the connection it has lost is told so', async () => {
+    const app = await startApp()
+    const begun = await beginUpload(app, { size: 10 })
+    const lost = await stall(app, begun, Buffer.from('01234'), 10)
+    await untilLeased(app)
+    const offset = await readOffset(app, begun)
+    expect(offset).toBe(0)
+    expect((await patchUpload(app, begun, offset, Buffer.from('abcdefghij'))).status).toBe(204)
+    await lost.receives(/^HTTP\/1\.1 423 .*Retry-After: 1.*"ok":false/s)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).toString()).toBe('abcdefghij')
+  })
+
+  test('finds what was made safe in the middle of the request it has lost', async () => {
+    const app = await startApp()
+    const bytes = randomBytes(24 * MIB)
+    const begun = await beginUpload(app, { size: bytes.length })
+    await stall(app, begun, bytes.subarray(0, 20 * MIB), bytes.length)
+    expect(await eventually(async () => (await readOffset(app, begun)) >= 8 * MIB, true)).toBe(true)
+    // What was being made safe at that moment may count when the request comes: then a client asks again.
+    const goOn = async () => {
+      const offset = await readOffset(app, begun)
+      return (await patchUpload(app, begun, offset, bytes.subarray(offset))).status
+    }
+    expect(await eventually(goOn, 204)).toBe(204)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
+  })
+
+  test('with a wrong offset does not disturb the one that is writing', async () => {
+    const app = await startApp()
+    const begun = await beginUpload(app, { size: 10 })
+    const writing = await stall(app, begun, Buffer.from('01234'), 10)
+    await untilLeased(app)
+    expect((await patchUpload(app, begun, 3, Buffer.from('x'))).status).toBe(409)
+    expect((await headUpload(app, begun)).status).toBe(200)
+    writing.send('56789')
+    await writing.receives(/^HTTP\/1\.1 204 /)
+  })
+})
+
+test('of many that go on at once, each byte is one client’s', async () => {
+  const app = await startApp()
+  const begun = await beginUpload(app, { size: 3 * MIB })
+  const bodies = Array.from({ length: 8 }, (_, index) => Buffer.alloc(3 * MIB, index))
+  const statuses = (await Promise.all(bodies.map((body) => patchUpload(app, begun, 0, body)))).map(
+    ({ status }) => status,
+  )
+  expect(statuses.filter((status) => status === 204)).toHaveLength(1)
+  expect(statuses.filter((status) => status !== 204 && status !== 409 && status !== 423)).toEqual([])
+  await untilState(app, begun.id, 'ready')
+  const read = await readArtifact(app, begun.id)
+  expect(bodies.some((body) => body.equals(read))).toBe(true)
+})
+
+describe('a lease', () => {
+  test('that somebody else holds is locked, until its time is over', async () => {
+    const app = await startApp()
+    const { db } = app.service.deps
+    const begun = await beginUpload(app, { size: 5 })
+    // Another process, which nobody here can ask to stop.
+    const now = Math.floor(Date.now() / 1000)
+    const other = await acquireLease(db, await rowOf(app), now, now + 30)
+    const refusal = { reason: 'locked', details: { retryAfterSeconds: 1 } }
+    const upload = { ...(await rowOf(app)), id: begun.id }
+    await expect(leaseUpload(app.service.deps, upload)).rejects.toMatchObject(refusal)
+    expect((await headUpload(app, begun)).status).toBe(200)
+
+    await db
+      .updateTable('artifacts')
+      .set({ lease_until: now - 1 })
+      .execute()
+    expect((await patchUpload(app, begun, 0, Buffer.from('hel'))).status).toBe(204)
+    // It wakes up, and finds its fence shut.
+    const late = other as NonNullable<typeof other>
+    expect(await updateReceived(db, late, 0, { received_bytes: 5 })).toBe(false)
+    expect(await updateReceived(db, late, 3, { received_bytes: 5 })).toBe(false)
+    expect(await completeLeased(db, late, {})).toBe(false)
+    expect(await readOffset(app, begun)).toBe(3)
+  })
+
+  test('does not reach an upload that took the place of another', async () => {
+    const app = await startApp()
+    const { db } = app.service.deps
+    const { id: artifactId, location } = await beginUpload(app, { size: 5 })
+    const now = Math.floor(Date.now() / 1000)
+    const lease = await acquireLease(db, await rowOf(app), now, now + 30)
+    await callUpload(app, 'DELETE', location)
+    await beginUpload(app, { size: 5, metadata: { artifactId } })
+    const next = await acquireLease(db, await rowOf(app), now, now + 30)
+    expect(next?.fence).toBe(lease?.fence)
+    expect(await updateReceived(db, lease as NonNullable<typeof lease>, 0, { received_bytes: 5 })).toBe(false)
+  })
+
+  test('is given back when the request ends, however it does', async () => {
+    const app = await startApp()
+    const begun = await beginUpload(app, { size: 10 })
+    await patchUpload(app, begun, 0, Buffer.from('012'))
+    expect(await rowOf(app)).toMatchObject({ lease_until: null, fence: 1, received_bytes: 3 })
+    const gone = await stall(app, begun, Buffer.from('x'), 10)
+    await gone.receives(/^HTTP\/1\.1 409 /)
+    expect(await rowOf(app)).toMatchObject({ lease_until: null, received_bytes: 3 })
+  })
+})
+
+test('an upload that is taken over at the moment its last byte is safe is completed all the same', async () => {
+  const app = await startApp()
+  const { artifacts } = app.service.deps
+  const begun = await beginUpload(app, { size: 5 })
+  const stopListening = artifacts.changes.listen(begun.id, () => {
+    stopListening()
+    void artifacts.underWay.stop(begun.id, 'taken-over')
+  })
+  expect([204, 423]).toContain((await patchUpload(app, begun, 0, Buffer.from('hello'))).status)
+  await untilState(app, begun.id, 'ready')
+  expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
+})
+
+test('removing an upload ends the request that is writing into it', async () => {
+  const app = await startApp()
+  const begun = await beginUpload(app, { size: 10 })
+  const writing = await stall(app, begun, Buffer.from('01234'), 10)
+  await untilLeased(app)
+  expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
+  await writing.receives(/^HTTP\/1\.1 404 .*"ok":false/s)
+  const again = await postUpload(app, { metadata: { artifactId: begun.id } })
+  expect(again.status).toBe(201)
+})
+
+test('a server that stops keeps what has arrived, and says that it goes', async () => {
+  const app = await startApp({ PARLEY_SHUTDOWN_SECONDS: '0.1' })
+  const begun = await beginUpload(app, { size: 10 })
+  const writing = await stall(app, begun, Buffer.from('01234'), 10)
+  await untilLeased(app)
+  const { db } = app.service.deps
+  const changed = new Promise<number>((resolve) => {
+    app.service.deps.artifacts.changes.listen(begun.id, async () => {
+      const row = await db.selectFrom('artifacts').select('received_bytes').executeTakeFirstOrThrow()
+      resolve(row.received_bytes)
+    })
+  })
+  const closing = app.service.close()
+  await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
+  expect(await changed).toBe(5)
+  await closing
+})
+
+test('whoever comes to write a moment after the upload was removed is told that it is gone', async () => {
+  const app = await startApp()
+  const begun = await beginUpload(app, { size: 10 })
+  const row = await rowOf(app)
+  expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
+  await expect(takeOverUpload(app.service.deps, row)).rejects.toMatchObject({ status: 404 })
+})

@@ -1,0 +1,238 @@
+/** Uploads into a bucket, through the service: against s3rver what goes well, against the scripted S3 what does not. */
+import { createHash, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { toPieces } from '../../support/files.ts'
+import { listGrowing } from '../../support/growing.ts'
+import { eventually, makeFolder } from '../../support/process.ts'
+import { RawConnection, toRequest } from '../../support/raw-connection.ts'
+import { S3Server } from '../../support/s3-server.ts'
+import { MIB } from '../../support/s3-store.ts'
+import { startS3rver } from '../../support/s3rver.ts'
+import {
+  BODY_TYPE,
+  beginUpload,
+  type Creation,
+  callUpload,
+  type Headers,
+  headUpload,
+  patchUpload,
+  postUpload,
+  readArtifact,
+  readOffset,
+  readStatus,
+  untilState,
+  uploadWhole,
+} from '../../support/uploads.ts'
+
+// What waits for a store takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const DAY = 86_400
+const HOUR = 3_600
+const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+
+async function startWith(s3: Readonly<Record<string, string>>, options: Parameters<typeof startApp>[1] = {}) {
+  return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
+}
+
+async function startScripted() {
+  const server = await S3Server.start()
+  const clock = createFakeClock(Math.floor(Date.now() / 1000))
+  const app = await startWith(server.environment, { clock })
+  const { run: sweep } = createArtifactSweeper(app.service.deps)
+  return { server, clock, app, sweep }
+}
+
+/** Uploads in requests of those sizes, and reads it back. */
+async function uploadInParts(app: TestApp, sizes: readonly number[], creation: Creation = {}): Promise<void> {
+  const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0))
+  const metadata = { checksum: digestOf(bytes) }
+  const begun = await beginUpload(app, { size: bytes.length, metadata, ...creation })
+  let offset = 0
+  for (const size of sizes) {
+    expect(await readOffset(app, begun)).toBe(offset)
+    const piece = bytes.subarray(offset, offset + size)
+    offset += size
+    const isLast = offset === bytes.length
+    const late: Headers = creation.size === 'deferred' && isLast ? { 'Upload-Length': String(offset) } : {}
+    expect((await patchUpload(app, begun, offset - size, piece, late)).status).toBe(204)
+  }
+  await untilState(app, begun.id, 'ready')
+  expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
+}
+
+describe('in s3rver', () => {
+  test.each([
+    ['one byte', [1]],
+    ['three small ones', [10, 300_001, 2 * MIB]],
+    ['many odd sizes', [9 * MIB + 1, 3, 7 * MIB, 17 * MIB - 5, 1]],
+    ['exact parts', [8 * MIB, 16 * MIB]],
+  ])('an upload in requests of %s comes back byte by byte', async (_what, sizes) => {
+    await uploadInParts(await startWith(await startS3rver()), sizes)
+  })
+
+  test('one of a length told late does, too, and one without bytes', async () => {
+    const app = await startWith(await startS3rver())
+    await uploadInParts(app, [9 * MIB, 5 * MIB], { size: 'deferred' })
+    const empty = await uploadWhole(app, Buffer.alloc(0))
+    expect(await readArtifact(app, empty.id)).toHaveLength(0)
+  })
+})
+
+describe('an artifact in a bucket', () => {
+  test('is read in ranges, and not at all where nobody wants its bytes', async () => {
+    const { app, server } = await startScripted()
+    const bytes = randomBytes(20 * MIB)
+    const { id } = await uploadWhole(app, bytes)
+    const ask = (method: string, headers: Readonly<Record<string, string>> = {}) =>
+      app.fetch(`${app.url}/artifacts/${id}`, {
+        method,
+        headers: { Authorization: `Bearer ${app.key}`, ...headers },
+      })
+    const range = { Range: `bytes=${9 * MIB}-${9 * MIB + 99}` }
+    const part = await ask('GET', range)
+    expect([part.status, part.headers.get('content-length')]).toEqual([206, '100'])
+    expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(9 * MIB, 9 * MIB + 100))).toBe(true)
+    const read = server.calls.findLast(({ operation }) => operation === 'GetObject')
+    expect(read?.headers.range).toBe(range.Range.toLowerCase())
+    const before = server.calls.length
+    expect((await ask('HEAD')).headers.get('content-length')).toBe(String(bytes.length))
+    const known = { 'If-None-Match': part.headers.get('etag') ?? '' }
+    expect((await ask('GET', known)).status).toBe(304)
+    expect((await ask('HEAD', known)).status).toBe(304)
+    expect(server.calls).toHaveLength(before)
+  })
+
+  test('is deleted with everything there is of it', async () => {
+    const { app, server } = await startScripted()
+    const ready = await uploadWhole(app, randomBytes(9 * MIB))
+    const growing = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
+    expect(listGrowing(server)).toMatchObject({ uploads: 1 })
+    expect((await callUpload(app, 'DELETE', growing.location)).status).toBe(204)
+    expect((await app.call('DELETE', `/artifacts/${ready.id}`)).status).toBe(200)
+    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(server.listBlobs()).toEqual([])
+  })
+
+  test.each([
+    ['in one request', [9 * MIB]],
+    ['in several', [9 * MIB, MIB]],
+  ])('of another checksum (%s) is thrown away', async (_how, sizes) => {
+    const { app, server } = await startScripted()
+    const size = sizes.reduce((sum, one) => sum + one, 0)
+    const metadata = { checksum: digestOf(Buffer.from('another')) }
+    const begun = await beginUpload(app, { size, metadata })
+    let offset = 0
+    let status = 0
+    for (const one of sizes) {
+      status = (await patchUpload(app, begun, offset, randomBytes(one))).status
+      offset += one
+    }
+    expect(status).toBe(422)
+    expect((await readStatus(app, begun.id)).state).toBe('unknown')
+    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(server.listBlobs()).toEqual([])
+  })
+})
+
+describe('what nobody finishes', () => {
+  test('goes from the bucket with its row, and no sooner', async () => {
+    const { app, server, clock, sweep } = await startScripted()
+    const begun = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
+    await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
+    const before = listGrowing(server)
+    clock.advance(DAY - 1)
+    await sweep()
+    expect(listGrowing(server)).toEqual(before)
+    expect(await readOffset(app, begun)).toBe(9 * MIB)
+    clock.advance(1)
+    await sweep()
+    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+  })
+
+  test('goes later where the bucket was away, and so does what came late to a finished one', async () => {
+    const { app, server, clock, sweep } = await startScripted()
+    const bytes = randomBytes(9 * MIB)
+    const ready = await uploadWhole(app, bytes)
+    const [name = ''] = server.listBlobs()
+    server.uploads.set('late', { key: `artifacts/${name}`, begunMs: Date.now(), parts: new Map() })
+    const begun = await beginUpload(app, { size: 40 * MIB, body: bytes })
+    await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
+    server.fail('DeleteObject', { status: 403, code: 'AccessDenied' })
+    server.fail('AbortMultipartUpload', { status: 403, code: 'AccessDenied' })
+    expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
+    expect(listGrowing(server)).toMatchObject({ tails: [expect.any(String)], uploads: 2 })
+    server.heal()
+    await sweep()
+    expect(server.uploads.size).toBe(2)
+    clock.advance(2 * HOUR)
+    await sweep()
+    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect((await readArtifact(app, ready.id)).equals(bytes)).toBe(true)
+  })
+})
+
+describe('a bucket that fails', () => {
+  test.each([
+    [503, 'for a tail', 'PutObject', { status: 503, code: 'SlowDown' }],
+    [503, 'for a part', 'UploadPart', { status: 500, code: 'InternalError' }],
+    [507, 'for want of room', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
+    [503, 'for the tail to go on from', 'GetObject', { status: 403, code: 'AccessDenied' }],
+  ] as const)('is %i (%s), and the upload goes on later', async (status, _why, operation, fault) => {
+    const { app, server } = await startScripted()
+    const bytes = randomBytes(20 * MIB)
+    const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
+    server.fail(operation, fault)
+    const answer = await patchUpload(app, begun, 3 * MIB, bytes.subarray(3 * MIB))
+    expect(answer).toMatchObject({ status, body: { ok: false } })
+    server.heal()
+    const offset = await readOffset(app, begun)
+    expect((await patchUpload(app, begun, offset, toPieces(bytes.subarray(offset), MIB))).status).toBe(204)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
+  })
+
+  test('at the end is 503, and the sweeper ends it later', async () => {
+    const { app, server, sweep } = await startScripted()
+    const bytes = randomBytes(9 * MIB)
+    const begun = await beginUpload(app, { size: bytes.length })
+    server.fail('CompleteMultipartUpload', { status: 503, code: 'SlowDown' })
+    expect((await patchUpload(app, begun, 0, bytes)).status).toBe(503)
+    expect(await readOffset(app, begun)).toBe(bytes.length)
+    server.heal()
+    await sweep()
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
+  })
+
+  test('with the parts of an upload gone has the client begin again', async () => {
+    const { app, server } = await startScripted()
+    const bytes = randomBytes(20 * MIB)
+    const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 9 * MIB) })
+    server.uploads.clear()
+    expect((await patchUpload(app, begun, 9 * MIB, bytes.subarray(9 * MIB))).status).toBe(503)
+    expect((await patchUpload(app, begun, 9 * MIB, bytes.subarray(9 * MIB))).status).toBe(409)
+    expect(await readOffset(app, begun)).toBe(0)
+    expect((await patchUpload(app, begun, 0, bytes)).status).toBe(204)
+    await untilState(app, begun.id, 'ready')
+    expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
+  })
+})
+
+test('a client that vanishes in the middle finds what had arrived', async () => {
+  const { app } = await startScripted()
+  const begun = await beginUpload(app, { size: 20 * MIB })
+  const connection = await RawConnection.open(app)
+  const head = ['Host: x', `Authorization: Bearer ${app.key}`, 'Tus-Resumable: 1.0.0', 'Upload-Offset: 0']
+  const body = [`Content-Type: ${BODY_TYPE}`, `Content-Length: ${20 * MIB}`]
+  connection.send(toRequest(`PATCH ${begun.location}`, [...head, ...body]))
+  connection.send(randomBytes(10 * MIB))
+  connection.endSending()
+  expect(await eventually(() => readOffset(app, begun), 10 * MIB)).toBe(10 * MIB)
+  expect((await postUpload(app)).status).toBe(201)
+  expect((await headUpload(app, begun)).status).toBe(200)
+})

@@ -1,0 +1,66 @@
+/** Files that live for a moment only, while a backup takes the bytes of all others. */
+
+import { randomUUID } from 'node:crypto'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { pino } from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { type Collected, collect } from '../../../src/backup/collect.ts'
+import { openByteSource } from '../../../src/backup/sources.ts'
+import { listNeeded, type NeededBlob } from '../../../src/backup/store.ts'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { openSnapshotSource } from '../../../src/db/snapshot.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { openApp } from '../../support/app.ts'
+import { refusal } from '../../support/database.ts'
+import { filePart, purpose, upload } from '../../support/files.ts'
+import { makeFolder } from '../../support/process.ts'
+
+const FILE = Buffer.from('one file')
+
+/** Takes bytes as a backup does, while of each small file it asks for the row goes, then the bytes, and another one comes. */
+async function churn(isHolding: boolean) {
+  const dataDir = join(await makeFolder(), 'data')
+  const app = await openApp({ PARLEY_DATA_DIR: dataDir })
+  for (let count = 0; count < 3; count++) await upload(app, [filePart(FILE), purpose])
+  await app.close()
+  const database = await openSnapshotSource(dataDir)
+  const { config } = await parseConfig({ PARLEY_DATA_DIR: dataDir })
+  const source = await openByteSource({
+    config,
+    db: database.db,
+    clock: systemClock,
+    log: pino({ level: 'silent' }),
+  })
+  onTestFinished(() => source.close().then(() => database.close()))
+  const writer = new Sqlite(join(dataDir, 'parley.db'), { timeout: 0 })
+  onTestFinished(() => void writer.close())
+  const files = join(dataDir, 'files')
+  const replace = async (name: string) => {
+    const next = randomUUID()
+    await writeFile(join(files, next), FILE)
+    // Refused while writers have to wait.
+    writer.prepare('update files set blob = ? where blob = ?').run(next, name)
+    await rm(join(files, name))
+  }
+  const take = async (blob: NeededBlob) => {
+    if (blob.store === 'files') await replace(blob.name).catch(() => {})
+    return source.take(blob)
+  }
+  return { database, collecting: collect(database, { ...source, isHolding, take }) }
+}
+
+test('files that come and go make writers wait for a moment in the end, and are all there', async () => {
+  const { database, collecting } = await churn(true)
+  const { value, done } = await collecting.next()
+  expect([done, value]).toEqual([true, expect.objectContaining({ lost: [], unfinished: [] })])
+  const { held } = value as Collected
+  for await (const { name } of listNeeded(database.db)) expect(held.map((blob) => blob.name)).toContain(name)
+  expect(held).toHaveLength(3)
+})
+
+test('files that come and go end a backup of a bucket, which cannot make them wait', async () => {
+  const { collecting } = await churn(false)
+  expect(await refusal(collecting.next())).toContain('Files come and go faster than the bucket can be read')
+})

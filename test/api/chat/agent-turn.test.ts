@@ -1,0 +1,229 @@
+/** Turns in which the model calls tools: what it may not call is kept from the caller, and the model is told so. */
+import { describe, expect, test } from 'vitest'
+import type { StreamedAnswer, TestApp } from '../../support/app.ts'
+import { say, startChatStand } from '../../support/chat-stand.ts'
+
+const stand = await startChatStand()
+const path = '/v1/chat/completions'
+const AGENT = 'name: A\ninstructions: B\ntools: [search, open]\n'
+
+async function startAgent(env = {}): Promise<{ app: TestApp; key: string }> {
+  const app = await stand.start(env)
+  return { app, key: (await app.createAgent(AGENT)).agent_key }
+}
+
+/** The messages of the last request the backend saw. */
+async function lastMessages(): Promise<unknown[]> {
+  const [last] = (await stand.listChats()).slice(-1) as { body: { messages: unknown[] } }[]
+  return last?.body.messages ?? []
+}
+
+/** A stream's choices, put together as a client does. */
+function join({ events }: Pick<StreamedAnswer, 'events'>) {
+  const choices = events.flatMap((chunk) => chunk.choices)
+  return {
+    roles: choices.map(({ delta }) => delta.role).filter((role) => role !== undefined),
+    content: choices.map(({ delta }) => delta.content ?? '').join(''),
+    calls: choices.flatMap(({ delta }) => delta.tool_calls ?? []),
+    finishes: choices.map((choice) => choice.finish_reason).filter((reason) => reason !== null),
+  }
+}
+
+function call(name: string, index = 0) {
+  return { index, id: `call_${name}`, type: 'function', function: { name, arguments: '{"q":1}' } }
+}
+
+const names = { id: 'chatcmpl-x', object: 'chat.completion.chunk', created: 1, model: 'up-chat' }
+const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }
+
+/** A backend's stream that says something and calls those tools. */
+function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
+  const chunk = (delta: object, finish_reason: string | null = null) => ({
+    ...names,
+    choices: [{ index: 0, delta, finish_reason }],
+  })
+  return [
+    chunk({ role: 'assistant', content: '' }),
+    chunk({ content }),
+    ...tool_calls.map((each) => chunk({ tool_calls: [each] })),
+    chunk({}, 'tool_calls'),
+    { ...names, choices: [], usage },
+  ]
+}
+
+/** The same, whole. */
+function completionOf(tool_calls: object[], content: string | null = 'Hm. '): object {
+  const message = { role: 'assistant', content, tool_calls }
+  return {
+    ...names,
+    object: 'chat.completion',
+    choices: [{ index: 0, message, finish_reason: 'tool_calls' }],
+    usage,
+  }
+}
+
+const toldOff = (name: string) => `Error: there is no tool '${name}' here. Answer without it.`
+
+describe('a call of a tool the agent does not have', () => {
+  test('is answered to the model as an error, and the caller sees one stream', async () => {
+    const { app, key } = await startAgent()
+    await stand.answerWith(streamOf([call('drop')]), 1)
+    const answer = await app.stream(say('hello'), key)
+    expect(join(answer)).toEqual({
+      roles: ['assistant'],
+      content: `Hm. Tool said: ${toldOff('drop')}`,
+      calls: [],
+      finishes: ['stop'],
+    })
+    expect(answer.events.at(-1)).toMatchObject({ choices: [{ delta: {}, finish_reason: 'stop' }] })
+    expect(new Set(answer.events.map(({ id, created, model }) => `${id} ${created} ${model}`)).size).toBe(1)
+    expect(answer.isDone).toBe(true)
+    expect(answer.headers.get('x-parley-attempts')).toBe('1')
+    const { index: _, ...asked } = call('drop')
+    expect(await lastMessages()).toEqual([
+      { role: 'system', content: 'B' },
+      { role: 'user', content: 'hello' },
+      { role: 'assistant', content: 'Hm. ', tool_calls: [asked] },
+      { role: 'tool', tool_call_id: 'call_drop', content: toldOff('drop') },
+    ])
+  })
+
+  test('is answered to the model as an error when the answer is whole', async () => {
+    const { app, key } = await startAgent()
+    await stand.answerWith(completionOf([call('drop')]), 1)
+    const { body } = await app.call('POST', path, { key, body: say('hello') })
+    expect(body.choices).toEqual([
+      {
+        index: 0,
+        message: { role: 'assistant', content: `Hm. Tool said: ${toldOff('drop')}` },
+        finish_reason: 'stop',
+      },
+    ])
+    expect(await lastMessages()).toHaveLength(4)
+  })
+
+  test('is kept back beside one it has, which the model may repeat', async () => {
+    const { app, key } = await startAgent()
+    await stand.answerWith(streamOf([call('search'), call('drop', 1)], ''), 1)
+    const answer = await app.stream(say('hello'), key)
+    expect(join(answer)).toMatchObject({
+      content: `Tool said: ${toldOff('drop')}`,
+      calls: [],
+      finishes: ['stop'],
+    })
+    expect((await lastMessages()).slice(2)).toEqual([
+      { role: 'assistant', content: null, tool_calls: [expect.objectContaining({ id: 'call_drop' })] },
+      { role: 'tool', tool_call_id: 'call_drop', content: toldOff('drop') },
+    ])
+  })
+
+  test.each([true, false])('ends the turn with stop after eight rounds (stream: %s)', async (stream) => {
+    const { app, key } = await startAgent()
+    await stand.answerWith(stream ? streamOf([call('drop')]) : completionOf([call('drop')]))
+    const answer = stream
+      ? await app.stream(say('hello'), key)
+      : await app.call('POST', path, { key, body: say('hello') })
+    const { content, finishes, calls } = stream
+      ? join(answer as StreamedAnswer)
+      : { ...answer.body.choices[0].message, finishes: [answer.body.choices[0].finish_reason], calls: [] }
+    expect({ content, finishes, calls }).toEqual({ content: 'Hm. '.repeat(8), finishes: ['stop'], calls: [] })
+    expect(await stand.listChats()).toHaveLength(8)
+  })
+
+  test.each([true, false])(
+    'is left out of several choices, and nobody is asked again (stream: %s)',
+    async (stream) => {
+      const { app, key } = await startAgent()
+      const script = '{{up:tool drop {}}}{{up:tool search {"q":2}}}'
+      if (stream) {
+        const { finishes, calls } = join(await app.stream(say(script, { n: 2 }), key))
+        expect(finishes).toEqual(['tool_calls', 'tool_calls'])
+        expect(calls.map((each) => [each.index, each.function.name])).toEqual([
+          [0, 'search'],
+          [0, 'search'],
+        ])
+      } else {
+        const { body } = await app.call('POST', path, { key, body: say(script, { n: 2 }) })
+        for (const { message, finish_reason } of body.choices) {
+          expect(message.tool_calls).toMatchObject([{ function: { name: 'search', arguments: '{"q":2}' } }])
+          expect(finish_reason).toBe('tool_calls')
+        }
+      }
+      expect(await stand.listChats()).toHaveLength(1)
+    },
+  )
+})
+
+describe('a call of a tool the agent has', () => {
+  test('goes to the caller, in one piece', async () => {
+    const { app, key } = await startAgent()
+    const script = '{{up:tool search {"query":"a long enough text"}}}{{up:tool open {}}}'
+    const { roles, calls, finishes } = join(await app.stream(say(script), key))
+    expect(roles).toEqual(['assistant'])
+    expect(calls).toEqual([
+      {
+        index: 0,
+        id: 'call_0',
+        type: 'function',
+        function: { name: 'search', arguments: '{"query":"a long enough text"}' },
+      },
+      { index: 1, id: 'call_1', type: 'function', function: { name: 'open', arguments: '{}' } },
+    ])
+    expect(finishes).toEqual(['tool_calls'])
+    const whole = await app.call('POST', path, { key, body: say(script) })
+    expect(whole.body.choices).toMatchObject([
+      {
+        message: { content: null, tool_calls: calls.map(({ index: _, ...rest }) => rest) },
+        finish_reason: 'tool_calls',
+      },
+    ])
+  })
+})
+
+describe('the usage of several rounds', () => {
+  test('is their sum, in one chunk', async () => {
+    const { app, key } = await startAgent()
+    await stand.answerWith(streamOf([call('drop')]))
+    const { events } = await app.stream(say('hello', { stream_options: { include_usage: true } }), key)
+    expect(events.filter((chunk) => chunk.usage)).toEqual([
+      {
+        ...names,
+        choices: [],
+        usage: { prompt_tokens: 80, completion_tokens: 16, total_tokens: 96 },
+      },
+    ])
+  })
+
+  test('is their sum in a whole answer', async () => {
+    const { app, key } = await startAgent()
+    await stand.answerWith(completionOf([call('drop')]))
+    const { body } = await app.call('POST', path, { key, body: say('hello') })
+    expect(body.usage).toEqual({ prompt_tokens: 80, completion_tokens: 16, total_tokens: 96 })
+  })
+})
+
+describe('a failure in a later round', () => {
+  test.each([
+    ['streamOf', streamOf([call('drop')])],
+    ['completionOf', completionOf([call('drop')])],
+  ])('is the end of the turn: %s', async (_how, first) => {
+    const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '1' })
+    await stand.answerWith(first, 1)
+    const request = say('{{up:status 500}}')
+    if (Array.isArray(first)) {
+      const { events, isDone } = await app.stream(request, key)
+      expect(events.at(-1)).toMatchObject({ error: { type: 'upstream_error', code: 'stream_interrupted' } })
+      expect(isDone).toBe(false)
+    } else {
+      expect(await app.call('POST', path, { key, body: request })).toMatchObject({ status: 502 })
+    }
+  })
+
+  test('is mended by another try out of the same budget', async () => {
+    const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '2' })
+    await stand.answerWith(streamOf([call('drop')]), 1)
+    const answer = await app.stream(say('{{up:status 500}}{{up:first 1}}'), key)
+    expect(join(answer)).toMatchObject({ roles: ['assistant'], finishes: ['stop'] })
+    expect(await stand.listChats()).toHaveLength(3)
+  })
+})

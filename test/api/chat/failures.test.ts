@@ -1,0 +1,190 @@
+/** What a caller sees when its backend fails: before the answer, in the middle of it, and after another try. */
+import { describe, expect, test } from 'vitest'
+import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+
+const stand = await startChatStand()
+const path = '/v1/chat/completions'
+
+/** Both ways of asking: a failure before the first event looks the same. */
+const ways = [
+  ['whole', false],
+  ['as a stream', true],
+] as const
+
+describe.each(ways)('an answer asked for %s', (_way, stream) => {
+  test.each([
+    ['refuses our key', '{{up:status 401}}', 502, 'backend_error'],
+    ['forbids the call', '{{up:status 403}}', 502, 'backend_error'],
+    ['does not know the model after all', '{{up:status 404}}', 502, 'backend_error'],
+    ['sends us elsewhere', '{{up:redirect http://127.0.0.1:1/}}', 502, 'backend_error'],
+    ['breaks', '{{up:status 500}}', 502, 'backend_error'],
+    ['is overloaded', '{{up:status 503}}', 502, 'backend_error'],
+    ['gives up waiting', '{{up:status 408}}', 504, 'backend_timeout'],
+    ['answers with a page', '{{up:type text/html}}{{up:body <p>Hello}}', 502, 'backend_error'],
+    ['resets the connection', '{{up:reset}}', 503, 'backend_unavailable'],
+    ['closes the connection', '{{up:close}}', 503, 'backend_unavailable'],
+  ])('is refused when the backend %s', async (_what, script, status, code) => {
+    const { log, lines } = createLineLog()
+    const app = await stand.start({}, { log })
+    const secret = `leaked ${PROVIDER_KEY}`
+    const answer = await app.call('POST', path, {
+      body: say(`${script}{{up:message ${secret}}}`, { stream }),
+    })
+    expect(answer).toMatchObject({ status, body: { error: { type: 'upstream_error', param: null, code } } })
+    expect(answer.text).not.toContain('leaked')
+    expect(lines.join('\n')).not.toContain(PROVIDER_KEY)
+  })
+
+  test('is refused when the backend cannot be reached', async () => {
+    const app = await stand.start({ PARLEY_GATEWAY_URL: 'http://127.0.0.1:1/v1' })
+    const answer = await app.call('POST', path, { body: say('hello', { stream }) })
+    expect(answer).toMatchObject({ status: 503, body: { error: { code: 'backend_unavailable' } } })
+  })
+
+  test('is refused when the first byte takes too long', async () => {
+    const app = await stand.start({ PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2', PARLEY_BACKEND_ATTEMPTS: '1' })
+    const answer = await app.call('POST', path, { body: say('{{up:hang}}', { stream }) })
+    expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
+  })
+
+  test('is refused when it is taking too long altogether', async () => {
+    const app = await stand.start({
+      PARLEY_BACKEND_TOTAL_SECONDS: '0.2',
+      PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.2',
+    })
+    const answer = await app.call('POST', path, { body: say('{{up:hang}}', { stream }) })
+    expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
+  })
+
+  test("is a 400 in the backend's own words when the mistake is the caller's", async () => {
+    const app = await stand.start()
+    const error = {
+      message: `No such voice. ${PROVIDER_KEY}`,
+      type: 'x',
+      param: 'audio.voice',
+      code: 'no_voice',
+    }
+    const script = `{{up:status 400}}{{up:body ${JSON.stringify({ error })}}}`
+    const answer = await app.call('POST', path, { body: say(script, { stream }) })
+    expect(answer.status).toBe(400)
+    expect(answer.body.error).toEqual({
+      message: 'No such voice. [redacted]',
+      type: 'invalid_request_error',
+      param: 'audio.voice',
+      code: 'no_voice',
+    })
+    expect(await stand.listChats()).toHaveLength(1)
+  })
+
+  test.each([
+    [409, 'conflict'],
+    [413, 'too_large'],
+    [415, 'unsupported_media_type'],
+  ])('keeps a %i of the backend', async (status, code) => {
+    const app = await stand.start()
+    const script = `{{up:status ${status}}}{{up:body {"error":{"message":"No."}}}}`
+    const answer = await app.call('POST', path, { body: say(script, { stream }) })
+    expect(answer).toMatchObject({ status, body: { error: { message: 'No.', code } } })
+  })
+
+  test('is a 429 with the wait the backend asked for, and not tried again when that is long', async () => {
+    const app = await stand.start()
+    const body = say('{{up:status 429}}{{up:retry-after 33}}', { stream })
+    const answer = await app.call('POST', path, { body })
+    expect(answer).toMatchObject({
+      status: 429,
+      body: { error: { type: 'rate_limit_error', code: 'rate_limit_exceeded' } },
+    })
+    expect(answer.headers.get('retry-after')).toBe('33')
+    expect(await stand.listChats()).toHaveLength(1)
+  })
+})
+
+describe.each(ways)('another try for an answer asked for %s', (_way, stream) => {
+  test.each([
+    ['a 500', '{{up:status 500}}'],
+    ['a 408', '{{up:status 408}}'],
+    ['a 429', '{{up:status 429}}{{up:retry-after 2}}'],
+    ['a reset', '{{up:reset}}'],
+  ])('mends %s', async (_what, script) => {
+    const app = await stand.start()
+    const { status, text, headers } = await app.call('POST', path, {
+      body: say(`${script}{{up:first 2}}again`, { stream }),
+    })
+    expect(status).toBe(200)
+    expect(text).toContain('heard')
+    expect(headers.get('x-parley-attempts')).toBe('3')
+    expect(await stand.listChats()).toHaveLength(3)
+  })
+
+  test('is not made beyond the budget', async () => {
+    const app = await stand.start({ PARLEY_BACKEND_ATTEMPTS: '2' })
+    const { status } = await app.call('POST', path, {
+      body: say('{{up:status 500}}{{up:first 2}}', { stream }),
+    })
+    expect(status).toBe(502)
+    expect(await stand.listChats()).toHaveLength(2)
+  })
+
+  test.each([
+    ['a mistake of the caller', '{{up:status 400}}'],
+    ['a refused key', '{{up:status 401}}'],
+    ['an answer that makes no sense', '{{up:body <}}{{up:type text/event-stream}}'],
+  ])('is not made after %s', async (_what, script) => {
+    const app = await stand.start()
+    await app.call('POST', path, { body: say(script, { stream }) })
+    expect(await stand.listChats()).toHaveLength(1)
+  })
+
+  test('pauses as long as the backend asks', async () => {
+    const pauses: number[] = []
+    const app = await stand.start({}, { clock: recordPauses(pauses) })
+    await app.call('POST', path, {
+      body: say('{{up:status 429}}{{up:retry-after 20}}{{up:first 1}}', { stream }),
+    })
+    expect(pauses).toEqual([20_000])
+  })
+})
+
+describe('a whole answer that makes no sense is refused', () => {
+  const choices = (message: unknown) => ({ choices: [{ message }] })
+  test.each<[string, object]>([
+    ['no choices', {}],
+    ['an empty list of choices', { choices: [] }],
+    ['choices that are no list', { choices: {} }],
+    ['a choice that is no object', { choices: [null] }],
+    ['no message', { choices: [{}] }],
+    ['a message that is no object', choices('hello')],
+    ['tool calls that are no list', choices({ tool_calls: {} })],
+    ['a tool call that is no object', choices({ tool_calls: [7] })],
+    ['a function that is no object', choices({ tool_calls: [{ function: 'f' }] })],
+    ['a usage that is no object', { ...choices({ content: 'a' }), usage: 7 }],
+  ])('%s', async (_what, sent) => {
+    const app = await stand.start()
+    const { agent_key } = await app.createAgent()
+    await stand.answerWith(sent)
+    for (const key of [app.key, agent_key]) {
+      const answer = await app.call('POST', path, { key, body: say('hello') })
+      expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
+    }
+  })
+})
+
+/** A clock that writes down how long others wait, instead of waiting. */
+function recordPauses(pauses: number[]) {
+  return {
+    now: () => Date.now(),
+    monotonic: () => performance.now(),
+    wait: async (ms: number) => void pauses.push(ms),
+  }
+}
+
+test('pauses between tries are random below a ceiling that doubles', async () => {
+  const pauses: number[] = []
+  const env = { PARLEY_BACKEND_ATTEMPTS: '7' }
+  const clock = recordPauses(pauses)
+  const app = await stand.start(env, { clock, random: (size) => new Uint8Array(size).fill(128) })
+  await app.call('POST', path, { body: say('{{up:status 500}}') })
+  expect(pauses).toEqual([125, 250, 500, 1000, 2000, 2000])
+})

@@ -1,0 +1,174 @@
+/** What a chat is to its backend, and what of the backend's answer comes back: as little as possible is changed. */
+import { describe, expect, test } from 'vitest'
+import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
+
+const stand = await startChatStand()
+const path = '/v1/chat/completions'
+
+/** Every field of the chat API, and some that nobody knows. */
+const everything = {
+  messages: [
+    { role: 'system', content: [{ type: 'text', text: 'Be brief.' }], name: 'boss' },
+    { role: 'developer', content: 'Really.' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'What is this?' },
+        { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==', detail: 'low' } },
+        { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } },
+        { type: 'file', file: { file_id: 'file-1' } },
+        { type: 'hologram', hologram: { depth: 3 } },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: null,
+      reasoning_content: 'hm',
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' }, extra: true }],
+    },
+    { role: 'tool', tool_call_id: 'a', name: 'f', content: [{ type: 'text', text: 'one' }] },
+    { role: 'user', content: 'héllo 🎈' },
+  ],
+  temperature: null,
+  top_p: 0.25,
+  frequency_penalty: -2,
+  presence_penalty: 2,
+  max_tokens: 7,
+  max_completion_tokens: 8,
+  n: 2,
+  seed: -7,
+  stop: ['a', 'b'],
+  user: 'someone',
+  logprobs: true,
+  top_logprobs: 20,
+  logit_bias: { 50256: -100 },
+  metadata: { trace: 'x' },
+  store: false,
+  service_tier: 'flex',
+  reasoning_effort: 'low',
+  modalities: ['text'],
+  response_format: {
+    type: 'json_schema',
+    json_schema: { name: 'a', strict: true, schema: { type: 'object' } },
+  },
+  tools: [
+    { type: 'function', function: { name: 'f', strict: true, parameters: { $schema: 'x', type: 'object' } } },
+  ],
+  tool_choice: {
+    type: 'allowed_tools',
+    allowed_tools: { mode: 'auto', tools: [{ type: 'function', function: { name: 'f' } }] },
+  },
+  parallel_tool_calls: false,
+  top_k: 40,
+  chat_template_kwargs: { thinking: { budget: 1 } },
+}
+
+describe('a request of a parent key reaches the backend', () => {
+  test('with every field as it was sent', async () => {
+    const app = await stand.start()
+    const { status } = await app.call('POST', path, { body: { ...everything, model: 'gateway/up-chat' } })
+    const [chat] = await stand.listChats()
+    expect(status).toBe(200)
+    expect(chat?.body).toEqual({ ...everything, model: 'up-chat', stream: false })
+  })
+
+  test('as a stream with usage asked for and the rest as it was sent', async () => {
+    const app = await stand.start()
+    const stream_options = { include_usage: false, include_obfuscation: false }
+    await app.stream({ ...everything, model: 'up-chat', stream_options })
+    const [chat] = await stand.listChats()
+    expect(chat?.body).toEqual({
+      ...everything,
+      model: 'up-chat',
+      stream: true,
+      stream_options: { ...stream_options, include_usage: true },
+    })
+  })
+
+  test("with the provider's key, and with nothing of the caller's headers", async () => {
+    const app = await stand.start()
+    const headers = {
+      'X-Api-Key': 'x',
+      Cookie: 'session=1',
+      'OpenAI-Organization': 'org',
+      'User-Agent': 'curious',
+      'X-Forwarded-For': '10.0.0.1',
+    }
+    await app.call('POST', path, { body: say('hello'), headers })
+    const [chat] = await stand.listChats()
+    expect(chat?.headers.authorization).toBe(`Bearer ${PROVIDER_KEY}`)
+    const names = Object.keys(chat?.headers ?? {}).sort()
+    expect(names).toEqual([
+      'accept',
+      'accept-encoding',
+      'authorization',
+      'connection',
+      'content-length',
+      'content-type',
+      'host',
+      'user-agent',
+    ])
+    expect(JSON.stringify(chat)).not.toMatch(/curious|svc_/)
+  })
+})
+
+describe('an answer comes back', () => {
+  test('byte for byte', async () => {
+    const app = await stand.start()
+    const answer = await app.call('POST', path, {
+      body: say('hello 🎈 {{up:reasoning let me see}}{{up:python}}'),
+    })
+    const [chat] = await stand.listChats()
+    expect(answer.text).toBe(await stand.readDirectly(chat?.body))
+    expect(answer.headers.get('x-parley-provider')).toBe('gateway')
+    expect(answer.headers.get('x-parley-attempts')).toBe('1')
+  })
+
+  test('whole, also where the backend left out what clients rely on', async () => {
+    const app = await stand.start()
+    const call = { function: { name: 'f', arguments: { x: 1 } } }
+    await stand.answerWith({
+      choices: [{ message: { tool_calls: [call] } }, { message: { content: 'a', tool_calls: null } }],
+    })
+    const { body } = await app.call('POST', path, { body: say('hello') })
+    expect(body).toEqual({
+      id: expect.stringMatching(/^chatcmpl-\w{24}$/),
+      object: 'chat.completion',
+      created: 1_800_000_000,
+      model: 'up-chat',
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: 'assistant',
+            content: null,
+            tool_calls: [
+              {
+                id: expect.stringMatching(/^call_\w{24}$/),
+                type: 'function',
+                function: { name: 'f', arguments: '{"x":1}' },
+              },
+            ],
+          },
+          finish_reason: 'tool_calls',
+        },
+        { index: 1, message: { role: 'assistant', content: 'a' }, finish_reason: 'stop' },
+      ],
+      usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+    })
+  })
+
+  test.each([
+    ['all of it', undefined, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
+    ['null', null, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
+    [
+      'the sum',
+      { prompt_tokens: 3, completion_tokens: 4, cost: 1 },
+      { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7, cost: 1 },
+    ],
+  ])('with a usage where the backend left out %s', async (_what, sent, usage) => {
+    const app = await stand.start()
+    await stand.answerWith({ choices: [{ message: { content: 'a' } }], usage: sent })
+    expect((await app.call('POST', path, { body: say('hello') })).body.usage).toEqual(usage)
+  })
+})

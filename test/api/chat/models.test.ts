@@ -1,0 +1,120 @@
+/** Which model and which agent answer, for every kind of key and every way of naming them. */
+import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
+import { say, startChatStand } from '../../support/chat-stand.ts'
+
+const stand = await startChatStand()
+const path = '/v1/chat/completions'
+const agentYaml = (model?: string) =>
+  `name: A\ninstructions: B\n${model === undefined ? '' : `model: ${model}\n`}`
+
+async function askedModels(): Promise<unknown[]> {
+  return (await stand.listChats()).map(({ body }) => (body as { model: unknown }).model)
+}
+
+describe('the model that answers', () => {
+  test.each([
+    ['the one named', { model: 'up-small' }, 'up-small'],
+    ['the one named with its provider', { model: 'gateway/up-small' }, 'up-small'],
+    ["the backend's first that chats where none is named", {}, 'up-chat'],
+    ['the same where null is', { model: null }, 'up-chat'],
+  ])('is %s', async (_which, request, model) => {
+    const app = await stand.start()
+    const { body } = await app.call('POST', path, { body: { ...say('hello'), model: undefined, ...request } })
+    expect(await askedModels()).toEqual([model])
+    expect(body.model).toBe(model)
+  })
+
+  test("is the operator's default where none is named", async () => {
+    const app = await stand.start({ PARLEY_DEFAULT_MODEL: 'up-small' })
+    await app.call('POST', path, { body: { ...say('hello'), model: null } })
+    expect(await askedModels()).toEqual(['up-small'])
+  })
+
+  test.each([
+    ["the agent's", 'up-small', {}, 'up-small'],
+    ["the default where the agent's is not known", 'gone', {}, 'up-chat'],
+    ['the default where the agent has none', undefined, {}, 'up-chat'],
+    ['the one the caller names', 'up-small', { model: 'up-chat' }, 'up-chat'],
+  ])('is %s with an agent key', async (_which, own, request, model) => {
+    const app = await stand.start()
+    const { agent_key } = await app.createAgent(agentYaml(own))
+    const body = { ...say('hello'), model: undefined, ...request }
+    expect(await app.call('POST', path, { key: agent_key, body })).toMatchObject({
+      status: 200,
+      body: { model },
+    })
+    expect(await askedModels()).toEqual([model])
+  })
+
+  test.each([false, true])('that does not exist is 404 (stream: %s)', async (stream) => {
+    const app = await stand.start()
+    const { agent_key } = await app.createAgent()
+    for (const key of [app.key, agent_key]) {
+      const answer = await app.call('POST', path, {
+        key,
+        body: say('hello', { model: 'no/such:model', stream }),
+      })
+      expect(answer).toMatchObject({
+        status: 404,
+        body: { error: { type: 'invalid_request_error', code: 'model_not_found', param: 'model' } },
+      })
+    }
+    expect(await askedModels()).toEqual([])
+  })
+
+  test('may be one nobody knows while the list of the backend is not there', async () => {
+    await stand.upstream.script('/v1/models', '{{up:status 500}}')
+    const app = await stand.start()
+    expect((await app.call('POST', path, { body: say('hello', { model: 'unlisted' }) })).status).toBe(200)
+    const answer = await app.call('POST', path, { body: say('hello', { model: null }) })
+    expect(answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(await askedModels()).toEqual(['unlisted'])
+  })
+})
+
+describe('an agent named as the model', () => {
+  const persona = { role: 'system', content: 'B' }
+
+  test('answers the parent key it belongs to', async () => {
+    const app = await stand.start()
+    const { agent_id } = await app.createAgent(agentYaml('up-small'))
+    const { status, body } = await app.call('POST', path, {
+      body: say('hello', { model: `agent/${agent_id}`, top_k: 5 }),
+    })
+    const [chat] = await stand.listChats()
+    expect(status).toBe(200)
+    expect(body.model).toBe('up-small')
+    expect(chat?.body).toMatchObject({ model: 'up-small', messages: [persona, {}], top_k: 5 })
+  })
+
+  test('answers its own key', async () => {
+    const app = await stand.start()
+    const { agent_id, agent_key } = await app.createAgent(agentYaml('up-small'))
+    const { events } = await app.stream(say('hello', { model: `agent/${agent_id}` }), agent_key)
+    expect(events[0].model).toBe('up-small')
+  })
+
+  test('is 403 for the key of another agent', async () => {
+    const app = await stand.start()
+    const [one, other] = [await app.createAgent(), await app.createAgent()]
+    const body = say('hello', { model: `agent/${other.agent_id}` })
+    expect(await app.call('POST', path, { key: one.agent_key, body })).toMatchObject({
+      status: 403,
+      body: { error: { type: 'permission_error', code: 'model_not_allowed', param: 'model' } },
+    })
+  })
+
+  test.each(["another tenant's", 'deleted', 'unknown'])('is 404 when it is %s', async (which) => {
+    const app = await stand.start()
+    const { agent_id } = await app.createAgent()
+    if (which === 'deleted') await app.call('DELETE', `/v1/agents/${agent_id}`)
+    const key = which === "another tenant's" ? await createTenant(app) : app.key
+    const model = `agent/${which === 'unknown' ? 'agent-00000000000000000000' : agent_id}`
+    expect(await app.call('POST', path, { key, body: say('hello', { model }) })).toMatchObject({
+      status: 404,
+      body: { error: { code: 'model_not_found', param: 'model' } },
+    })
+    expect(await askedModels()).toEqual([])
+  })
+})

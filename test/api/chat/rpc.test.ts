@@ -1,0 +1,85 @@
+/** Chat over the typed door: the chunks of the REST stream, and failures with their reasons. */
+import { describe, expect, test } from 'vitest'
+import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { say, startChatStand } from '../../support/chat-stand.ts'
+import { createTypedClient } from '../../support/rpc.ts'
+
+const stand = await startChatStand()
+
+/** What a typed stream brings, and what it fails with. */
+async function stream(app: TestApp, request: object, key?: string) {
+  const runs: ChatChunk[][] = []
+  try {
+    const answer = await createTypedClient(app, key).chat.stream.mutate(request as ChatRequest)
+    for await (const chunks of answer) runs.push(chunks)
+    return { runs, failure: undefined }
+  } catch (failure) {
+    return { runs, failure }
+  }
+}
+
+describe('a typed stream', () => {
+  test.each([
+    ['words', 'one two three', {}],
+    ['a tool call', '{{up:tool f {"x":1}}}', {}],
+    ['several choices', '{{up:cut 2}}', { n: 2 }],
+    ['comments', '{{up:comments}}', {}],
+    ['usage', 'a', { stream_options: { include_usage: true } }],
+  ])('brings lists of the chunks that REST sends: %s', async (_what, text, more) => {
+    const app = await stand.start()
+    const { runs, failure } = await stream(app, say(text, more))
+    expect(failure).toBe(undefined)
+    expect(runs.every((chunks) => chunks.length > 0)).toBe(true)
+    expect(runs.flat()).toEqual((await app.stream(say(text, more))).events)
+  })
+
+  test('is what the whole answer says, also of an agent', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent()
+    const request = { messages: [{ role: 'user', content: 'Hello, wörld! 🎈' }], seed: 1 }
+    const { runs } = await stream(app, request, agent_key)
+    const whole = await app.call('POST', '/v1/chat/completions', { key: agent_key, body: request })
+    const text = runs.flat().map(({ choices }) => choices[0]?.delta.content ?? '')
+    expect(text.join('')).toBe(whole.body.choices[0].message.content)
+  })
+
+  test('that is left makes the backend stop', async () => {
+    const app = await stand.start()
+    const leaving = new AbortController()
+    const chat = createTypedClient(app).chat
+    const answer = await chat.stream.mutate(say('{{up:hang-after 2}}') as ChatRequest, {
+      signal: leaving.signal,
+    })
+    for await (const _ of answer) break
+    leaving.abort()
+    const { id } = await stand.upstream.waitForRequest('hang-after')
+    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+  })
+})
+
+describe('a typed stream fails', () => {
+  test.each([
+    ['with a wrong field', { messages: [] }, 'invalid_value', 'messages'],
+    ['with a model that does not exist', { model: 'gone' }, 'model_not_found', 'model'],
+    ['with a backend that refuses', say('{{up:status 401}}'), 'backend_error', null],
+    ['with a backend that finds a mistake', say('{{up:status 400}}'), 'invalid_value', null],
+    ['with a busy backend', say('{{up:status 429}}{{up:retry-after 60}}'), 'rate_limit_exceeded', null],
+    ['with a backend that hangs up', say('{{up:close}}'), 'backend_unavailable', null],
+  ])('%s', async (_how, change, reason, param) => {
+    const app = await stand.start()
+    const { runs, failure } = await stream(app, { ...say('hello'), ...change })
+    expect(runs).toEqual([])
+    expect(failure).toMatchObject({ data: { reason, param, path: 'chat.stream' } })
+  })
+
+  test('in its middle, after what came before', async () => {
+    const app = await stand.start()
+    const { runs, failure } = await stream(app, say('a b {{up:cut-off 3}}'))
+    expect(runs.flat()).toHaveLength(3)
+    expect(failure).toMatchObject({
+      message: 'The model backend failed in the middle of its answer.',
+      data: { reason: 'backend_error', code: 'stream_interrupted' },
+    })
+  })
+})

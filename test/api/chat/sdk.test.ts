@@ -1,0 +1,194 @@
+/** The official client of the chat API, pointed at a running service: nothing but its base URL and key is changed. */
+import OpenAI from 'openai'
+import { zodResponseFormat } from 'openai/helpers/zod'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { startApp } from '../../support/app.ts'
+import { startChatStand } from '../../support/chat-stand.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+const stand = await startChatStand()
+
+/** A request whose user says that. */
+function ask(content: string) {
+  return { model: 'mock', messages: [{ role: 'user' as const, content }] }
+}
+
+/** A service with the mock backend, whose retries do not pause. */
+const startMock = () => startApp({}, { clock: createFakeClock() })
+
+describe('a completion', () => {
+  test('is read, with its request id', async () => {
+    const completion = await (await startMock()).openai().chat.completions.create(ask('hello'))
+    expect(completion.choices).toMatchObject([
+      { index: 0, message: { role: 'assistant', content: 'You said: hello' }, finish_reason: 'stop' },
+    ])
+    expect(completion).toMatchObject({ object: 'chat.completion', model: 'mock', usage: { total_tokens: 5 } })
+    expect(completion._request_id).toMatch(/^[\w-]{36}$/)
+  })
+
+  test('is parsed into the shape that was asked for', async () => {
+    const Person = z.object({ name: z.string(), age: z.int().min(0) })
+    const response_format = zodResponseFormat(Person, 'person')
+    const client = (await startMock()).openai()
+    const { choices } = await client.chat.completions.parse({ ...ask('Who?'), response_format })
+    expect(Person.safeParse(choices[0]?.message.parsed).success).toBe(true)
+    expect(choices[0]?.message.parsed).toEqual(JSON.parse(choices[0]?.message.content as string))
+  })
+
+  test('is made by an agent with its own key, without naming a model', async () => {
+    const app = await startMock()
+    const { agent_key } = await app.createAgent()
+    const { messages } = ask('hello')
+    const body = { messages } as OpenAI.ChatCompletionCreateParamsNonStreaming
+    const completion = await app.openai(agent_key).chat.completions.create(body)
+    expect(completion.choices[0]?.message.content).toBe('You said: hello')
+  })
+})
+
+describe('a stream', () => {
+  test('is read chunk by chunk', async () => {
+    const client = (await startMock()).openai()
+    const stream = await client.chat.completions.create({ ...ask('one two'), stream: true })
+    const chunks: OpenAI.ChatCompletionChunk[] = []
+    for await (const chunk of stream) chunks.push(chunk)
+    const choices = chunks.flatMap((chunk) => chunk.choices)
+    expect(choices.map(({ delta }) => delta.content ?? '').join('')).toBe('You said: one two')
+    expect(choices[0]?.delta.role).toBe('assistant')
+    expect(choices.at(-1)).toMatchObject({ index: 0, delta: {}, finish_reason: 'stop' })
+  })
+
+  test('is put together by the helper, with its usage', async () => {
+    const client = (await startMock()).openai()
+    const stream = client.chat.completions.stream({
+      ...ask('one two'),
+      stream_options: { include_usage: true },
+    })
+    expect(await stream.finalContent()).toBe('You said: one two')
+    expect(await stream.totalUsage()).toMatchObject({ completion_tokens: 4 })
+  })
+
+  test('of several choices is put together by the helper', async () => {
+    const client = (await startMock()).openai()
+    const { choices } = await client.chat.completions.stream({ ...ask('hello'), n: 3 }).finalChatCompletion()
+    expect(choices.map(({ message }) => message.content)).toEqual(Array(3).fill('You said: hello'))
+  })
+
+  test.each(['abort', 'break'])('that is left stops the backend: %s', async (how) => {
+    const client = (await stand.start()).openai()
+    const stream = await client.chat.completions.create({
+      ...ask('{{up:hang-after 2}}'),
+      model: 'up-chat',
+      stream: true,
+    })
+    for await (const _ of stream) {
+      if (how === 'break') break
+      stream.controller.abort()
+    }
+    const { id } = await stand.upstream.waitForRequest('hang-after')
+    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+  })
+
+  test('that breaks in its middle throws an APIError after what came before', async () => {
+    const client = (await startMock()).openai()
+    const stream = await client.chat.completions.create({ ...ask('[[break:3]] a b c'), stream: true })
+    const texts: unknown[] = []
+    const reading = (async () => {
+      for await (const { choices } of stream) texts.push(choices[0]?.delta.content)
+    })()
+    const failure = await reading.catch((thrown: unknown) => thrown)
+    expect(failure).toBeInstanceOf(OpenAI.APIError)
+    expect(failure).toMatchObject({ code: 'stream_interrupted', type: 'upstream_error' })
+    expect(texts).toEqual(['', 'You', ' said:'])
+  })
+})
+
+describe('tools', () => {
+  const calls: unknown[] = []
+  const weather = {
+    type: 'function' as const,
+    function: {
+      name: 'weather',
+      description: 'The weather in a city.',
+      parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+      parse: JSON.parse,
+      function: (called: object) => {
+        calls.push(called)
+        return 'Rain.'
+      },
+    },
+  }
+
+  test.each([true, false])('are run in a loop until the model answers (stream: %s)', async (stream) => {
+    const client = (await startMock()).openai()
+    const request = { ...ask('weather city=Oslo'), tools: [weather] }
+    const runner = stream
+      ? client.chat.completions.runTools({ ...request, stream })
+      : client.chat.completions.runTools({ ...request, stream })
+    expect(await runner.finalContent()).toBe('The tool answered: Rain.')
+    expect(calls.splice(0)).toEqual([{ city: 'Oslo' }])
+    expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
+  })
+
+  test('of an agent are run in the same loop', async () => {
+    const app = await startMock()
+    const { agent_key } = await app.createAgent('name: A\ninstructions: B\ntools: [weather]\n')
+    const request = { ...ask('weather city=Bergen'), tools: [weather], stream: true as const }
+    const runner = app.openai(agent_key).chat.completions.runTools(request)
+    expect(await runner.finalContent()).toBe('The tool answered: Rain.')
+    expect(calls.splice(0)).toEqual([{ city: 'Bergen' }])
+  })
+})
+
+describe('a failure', () => {
+  type Failing = [string, new (...args: never[]) => Error, number, string, object]
+  test.each<Failing>([
+    ['a wrong field', OpenAI.BadRequestError, 400, 'invalid_value', { temperature: 3 }],
+    ['a mistake the backend found', OpenAI.BadRequestError, 400, 'mock_error', ask('[[error:422]]')],
+    ['an unknown model', OpenAI.NotFoundError, 404, 'model_not_found', { model: 'gone' }],
+    ['a busy backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', ask('[[error:429]]')],
+    ['a broken backend', OpenAI.InternalServerError, 502, 'backend_error', ask('[[error:500]]')],
+    ['a backend that is gone', OpenAI.InternalServerError, 503, 'backend_unavailable', ask('[[break:0]]')],
+  ])('of its own class is thrown for %s', async (_what, kind, status, code, change) => {
+    const client = (await startMock()).openai()
+    for (const stream of [false, true]) {
+      const request = client.chat.completions.create({ ...ask('hello'), ...change, stream })
+      const failure = await request.then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      )
+      expect(failure).toBeInstanceOf(kind)
+      expect(failure).toMatchObject({ status, code, requestID: expect.any(String) })
+    }
+  })
+
+  test('of its own class is thrown for a key that nobody has', async () => {
+    const client = (await startMock()).openai('svc_nobody')
+    const failure = await client.models.list().catch((thrown: unknown) => thrown)
+    expect(failure).toBeInstanceOf(OpenAI.AuthenticationError)
+    expect(failure).toMatchObject({ status: 401, code: 'invalid_api_key', type: 'authentication_error' })
+  })
+
+  test('of its own class is thrown for what a key may not do', async () => {
+    const app = await startMock()
+    const [one, other] = [await app.createAgent(), await app.createAgent()]
+    const request = { ...ask('hello'), model: `agent/${other.agent_id}` }
+    const failure = await app
+      .openai(one.agent_key)
+      .chat.completions.create(request)
+      .catch((thrown: unknown) => thrown)
+    expect(failure).toBeInstanceOf(OpenAI.PermissionDeniedError)
+    expect(failure).toMatchObject({ status: 403, code: 'model_not_allowed', param: 'model' })
+  })
+})
+
+test('models and agents are listed and read one by one', async () => {
+  const app = await startMock()
+  const { agent_id } = await app.createAgent()
+  const listed: string[] = []
+  for await (const model of app.openai().models.list()) {
+    expect(await app.openai().models.retrieve(model.id)).toEqual(model)
+    listed.push(model.id)
+  }
+  expect(listed).toEqual(['mock', 'mock-embedding', `agent/${agent_id}`])
+})

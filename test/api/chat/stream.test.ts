@@ -1,0 +1,133 @@
+/** What of a backend's stream comes back: the events it sent, as it sent them, with usage only on request. */
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { say, startChatStand } from '../../support/chat-stand.ts'
+
+const stand = await startChatStand()
+
+describe('a stream comes back', () => {
+  test.each([
+    ['words', ''],
+    ['many words at once', '{{up:chunks 500}}{{up:batch 200}}'],
+    ['words, a byte at a time', '{{up:drip}}'],
+    ['words, cut anywhere', '{{up:cut 5}}'],
+    ['JSON as Python writes it', '{{up:python}}{{up:cut 9}}'],
+    ['reasoning', '{{up:reasoning let me think}}'],
+    ['a tool call', '{{up:tool weather {"city":"Oslo","days":[1,2]}}}'],
+    ['a long line', '{{up:giant 900000}}'],
+    ['no framing', '{{up:until-close}}'],
+    ['several choices', '{{up:cut 3}}', { n: 3 }],
+  ])('as the events the backend sent: %s', async (_what, script, more?: object) => {
+    const app = await stand.start()
+    const answer = await app.stream(say(`ünïcödé 🎈 {{up:usage never}}${script}`, more))
+    const [chat] = await stand.listChats()
+    expect(answer.text).toBe(await stand.readDirectly(chat?.body))
+    expect(answer.isDone).toBe(true)
+  })
+
+  test.each([
+    ['with a space before [DONE]', '{{up:tight}}', (text: string) => text.replace('data:[', 'data: [')],
+    ['with other line ends', '{{up:crlf}}', (text: string) => text.replaceAll('\r\n', '\n')],
+    ['without comments', '{{up:comments}}', (text: string) => text.replaceAll(': ping\n\n', '')],
+    ['with [DONE] where the backend has none', '{{up:no-done}}', (text: string) => `${text}data: [DONE]\n\n`],
+  ])('as those events %s', async (_how, script, change) => {
+    const app = await stand.start()
+    const answer = await app.stream(say(`hello {{up:usage never}}${script}`))
+    const [chat] = await stand.listChats()
+    expect(answer.text).toBe(change(await stand.readDirectly(chat?.body)))
+  })
+
+  test('with the headers of a stream', async () => {
+    const app = await stand.start()
+    const { headers } = await app.stream(say('hello'))
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'x-parley-provider': 'gateway',
+      'x-parley-attempts': '1',
+    })
+  })
+})
+
+describe('the usage of a stream', () => {
+  const usages = (events: readonly { usage?: unknown; choices: unknown[] }[]) =>
+    events.filter(({ usage }) => usage)
+
+  test.each([
+    ['not asked for', undefined, ''],
+    ['refused', { include_usage: false }, ''],
+    ['not asked for, from a backend that always sends it', undefined, '{{up:usage always}}'],
+  ])('is left out where it was %s', async (_how, stream_options, script) => {
+    const app = await stand.start()
+    const { events, isDone } = await app.stream(say(`hello${script}`, { stream_options }))
+    expect(usages(events)).toEqual([])
+    expect(events.every(({ choices }) => choices.length === 1)).toBe(true)
+    expect(isDone).toBe(true)
+  })
+
+  test.each([
+    ['a backend that counts', 'a b c', 5],
+    ['a backend that does not', 'a b c {{up:usage never}}', 0],
+  ])('is one chunk without choices, the last, from %s', async (_who, text, completion_tokens) => {
+    const app = await stand.start()
+    const { events } = await app.stream(say(text, { stream_options: { include_usage: true } }))
+    expect(usages(events)).toEqual([events.at(-1)])
+    expect(events.at(-1)).toMatchObject({
+      id: events[0].id,
+      object: 'chat.completion.chunk',
+      model: 'up-chat',
+      choices: [],
+      usage: { completion_tokens },
+    })
+  })
+})
+
+test('a reader that does not read holds the backend back', async () => {
+  const app = await stand.start()
+  const request = httpRequest(`${app.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': 'application/json' },
+  })
+  onTestFinished(() => void request.destroy())
+  request.end(JSON.stringify({ ...say('{{up:no-done}}{{up:flood 15000000}}'), stream: true }))
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  const { id } = await stand.upstream.waitForRequest('flood')
+  const stalled = await stand.upstream.waitForStall(id, 300)
+  expect(stalled.endedBy).toBe(null)
+
+  let text = ''
+  for await (const read of response.setEncoding('utf8')) text += read
+  expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('answer')
+  expect(text.length).toBeGreaterThan(15_000_000)
+  expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+})
+
+test('streams one after another share a connection, also when the end of the body comes late', async () => {
+  const app = await stand.start()
+  for (const text of ['one', 'two', 'three']) {
+    await app.stream(say(`${text} {{up:delay 5}}`))
+    const { id } = await stand.upstream.waitForRequest(text)
+    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('answer')
+  }
+  const connections = (await stand.listChats()).map(({ connection }) => connection)
+  expect(new Set(connections).size).toBe(1)
+})
+
+describe('after [DONE]', () => {
+  test('the caller is not kept waiting for a backend that stays', async () => {
+    const app = await stand.start()
+    const { isDone } = await app.stream(say('hello {{up:hang-after 99}}'))
+    expect(isDone).toBe(true)
+  })
+
+  test('a backend that goes on is not listened to', async () => {
+    const app = await stand.start()
+    const { isDone, events } = await app.stream(say('hello {{up:flood 15000000}}'))
+    expect(isDone).toBe(true)
+    expect(events).toHaveLength(5)
+    const { id } = await stand.upstream.waitForRequest('flood')
+    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+  })
+})

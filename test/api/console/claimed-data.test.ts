@@ -1,0 +1,186 @@
+/** What goes over to a claimed key, and that nothing stays behind. */
+import { randomUUID } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { createParentKey } from '../../../src/identity/keys.ts'
+import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
+import { type Histogram, parseHistogram } from '../../../src/usage/histogram.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { as, claim, ownPage, proxied, readMe, revealKey } from '../../support/console.ts'
+import { RawConnection, readAnswer, toRequest } from '../../support/raw-connection.ts'
+import { ask, listUsage } from '../../support/usage.ts'
+
+const ada = 'ada@example.org'
+const yaml = 'name: Guide\ninstructions: Help.\n'
+const callsIn = (histogram: Histogram) => [...histogram.values()].reduce((sum, calls) => sum + calls, 0)
+
+/** A user with something of everything; `key` is the text of their automatic key. */
+async function settle(app: TestApp) {
+  const key = await revealKey(app, ada)
+  const { agent_id: id, agent_key: agentKey } = await app.createAgent(yaml, key)
+  await app.call('PUT', `/v1/agents/${id}`, { key, body: { yaml: 'name: Second\ninstructions: Help.\n' } })
+  await ask(app, 'one two', {}, agentKey)
+  await ask(app, 'three', {}, key)
+  const form = new FormData()
+  form.set('purpose', 'assistants')
+  form.set('file', new Blob(['some bytes']), 'note.txt')
+  const headers = { Authorization: `Bearer ${key}` }
+  const uploaded = await app.fetch(`${app.url}/v1/files`, { method: 'POST', headers, body: form })
+  const { id: fileId } = (await uploaded.json()) as { id: string }
+  const tenantId = key.slice(4, 16)
+  const artifact = { id: randomUUID(), parent_key_id: tenantId, state: 'unknown', created_at: 1 } as const
+  await app.service.deps.db.insertInto('artifacts').values(artifact).execute()
+  return { key, tenantId, id, agentKey, fileId }
+}
+
+describe('after a claim', () => {
+  test('the new key owns what the automatic one did, and the agent keys go on', async () => {
+    const app = await startApp(proxied)
+    const { key, id, agentKey, fileId } = await settle(app)
+    const before = await app.call('GET', `/v1/agents/${id}`, { key })
+    const { body } = await claim(app, ada, app.key)
+    expect(body.moved).toEqual({ agents: 1, files: 1, artifacts: 1, usage_days: 2, usage_calls: 2 })
+
+    const paths = ['agents', `agents/${id}`, 'models', 'files', 'usage', 'keys/validate']
+    for (const path of paths) expect((await app.call('GET', `/v1/${path}`, { key })).status).toBe(401)
+
+    const now = await app.call('GET', `/v1/agents/${id}`)
+    expect(now.body).toEqual({ ...before.body, parent_key: app.key.slice(0, 16) })
+    expect(now.headers.get('etag')).toBe(before.headers.get('etag'))
+    expect((await app.call('GET', `/v1/manager/agents/${id}`, as(ada))).body).toEqual(now.body)
+    expect((await app.call('GET', '/v1/agents')).body.data[0].agent_key).toBe(agentKey)
+    const versions = await app.call('POST', `/v1/agents/${id}/versions/1/restore`)
+    expect(versions.body).toMatchObject({ name: 'Guide', version: 3 })
+    expect((await ask(app, 'still there?', {}, agentKey)).body.choices[0].message.content).toContain('still')
+    const { body: rotated } = await app.call('POST', `/v1/agents/${id}/rotate-key`)
+    expect((await ask(app, 'hello', {}, rotated.agent_key)).status).toBe(200)
+    expect((await ask(app, 'hello', {}, agentKey)).status).toBe(401)
+
+    expect((await app.call('GET', `/v1/files/${fileId}/content`)).text).toBe('some bytes')
+    expect((await app.call('GET', '/v1/files')).body.data).toHaveLength(1)
+    expect((await app.call('DELETE', `/v1/files/${fileId}`)).status).toBe(200)
+  })
+
+  test('no table has a row of the automatic key, but for the key itself', async () => {
+    const app = await startApp(proxied)
+    const { tenantId } = await settle(app)
+    const { db } = app.service.deps
+    await app.service.deps.usage.flush()
+    const tables = (await db.introspection.getTables())
+      .filter(({ columns }) => columns.some(({ name }) => name === 'parent_key_id'))
+      .map(
+        ({ name }) => name as 'credentials' | 'agents' | 'files' | 'artifacts' | 'usage_calls' | 'usage_days',
+      )
+    const rowsIn = (table: (typeof tables)[number]) =>
+      db.selectFrom(table).selectAll().where('parent_key_id', '=', tenantId).execute()
+    expect(tables.length).toBeGreaterThanOrEqual(5)
+    // A table without a row here would prove nothing: give the user of this file something in it.
+    for (const table of tables) expect([table, (await rowsIn(table)).length]).not.toEqual([table, 0])
+    await claim(app, ada, app.key)
+    for (const table of tables.filter((name) => name !== 'credentials')) {
+      expect([table, await rowsIn(table)]).toEqual([table, []])
+    }
+    expect(
+      new Set(
+        (
+          await db.selectFrom('credentials').select('kind').where('parent_key_id', '=', tenantId).execute()
+        ).map(({ kind }) => kind),
+      ),
+    ).toEqual(new Set(['parent']))
+    const revoked = await db.selectFrom('parent_keys').selectAll().where('id', '=', tenantId).execute()
+    expect(revoked).toMatchObject([{ revoked_at: expect.any(Number), is_automatic: 1 }])
+  })
+
+  test('usage of the same day is one sum', async () => {
+    const app = await startApp(proxied)
+    const { key } = await settle(app)
+    await ask(app, 'from the claimed key')
+    await app.stream({ model: 'mock', messages: [{ role: 'user', content: 'streamed' }] })
+    const [there, here] = [await listUsage(app, '', key), await listUsage(app)]
+    expect((await claim(app, ada, app.key)).status).toBe(200)
+    const { total, data } = await listUsage(app)
+    expect(data).toHaveLength(1)
+    for (const sum of ['requests', 'errors', 'prompt_tokens', 'completion_tokens', 'total_tokens'] as const) {
+      expect([sum, total[sum]]).toEqual([sum, there.total[sum] + here.total[sum]])
+    }
+    expect(total.requests).toBe(4)
+    const rows = await app.service.deps.db.selectFrom('usage_days').selectAll().execute()
+    expect(rows).toHaveLength(2)
+    for (const row of rows) expect(callsIn(parseHistogram(row.latency_histogram))).toBe(row.requests)
+    const streamed = rows.map((row) => callsIn(parseHistogram(row.first_byte_histogram)))
+    expect(streamed.sort()).toEqual([0, 1])
+    expect((await listUsage(app, '?group_by=agent')).data.map(({ requests }) => requests).sort()).toEqual([
+      1, 3,
+    ])
+  })
+
+  test('a budget of the claimed key counts what came over', async () => {
+    const app = await startApp(proxied)
+    const { deps } = app.service
+    const { key } = await settle(app)
+    const owner = { kind: 'parent', tenantId: app.key.slice(4, 16) } as const
+    await ask(app, 'four')
+    await setBudget(deps, serviceActor, owner, { day: 1_000_000, month: 1_000_000 })
+    const { total: there } = await listUsage(app, '', key)
+    const { total: here } = await listUsage(app)
+    await claim(app, ada, app.key)
+    const used = there.total_tokens + here.total_tokens
+    expect(used).toBeGreaterThan(here.total_tokens)
+    expect(await getBudget(deps, owner)).toEqual({
+      day: { limit: 1_000_000, used },
+      month: { limit: 1_000_000, used },
+    })
+  })
+
+  test('a second claim leaves the first key its own', async () => {
+    const app = await startApp(proxied)
+    const { id } = await settle(app)
+    await claim(app, ada, app.key)
+    const second = await createParentKey(app.service.deps, serviceActor, 'second')
+    const { body } = await claim(app, ada, second.text)
+    expect(body.moved).toEqual({ agents: 0, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 })
+    expect((await app.call('GET', `/v1/agents/${id}`)).status).toBe(200)
+    expect(await readMe(app, ada)).toMatchObject({ parent_key: second.text.slice(0, 16), agents: 0 })
+  })
+})
+
+describe('what arrives while its key is claimed', () => {
+  /** Sends the head of a request as that user, and goes on when the body is asked for. */
+  async function begin(app: TestApp, line: string, headers: readonly string[], body: string) {
+    const connection = await RawConnection.open(app)
+    const own = Object.entries({ 'X-Email': ada, ...ownPage }).map(([name, value]) => `${name}: ${value}`)
+    const length = `Content-Length: ${Buffer.byteLength(body)}`
+    const all = ['Host: x', 'Connection: close', 'Expect: 100-continue', length, ...headers]
+    connection.send(toRequest(line, headers.some((header) => /^Auth/.test(header)) ? all : [...all, ...own]))
+    await connection.receives(/100 Continue\r\n\r\n/)
+    return async () => {
+      connection.send(body)
+      const text = await connection.ends()
+      return readAnswer(text.slice(text.indexOf('\r\n\r\n') + 4))
+    }
+  }
+
+  test('is refused, not lost: an agent', async () => {
+    const app = await startApp(proxied)
+    await settle(app)
+    const json = 'Content-Type: application/json'
+    const send = await begin(app, 'POST /v1/manager/agents', [json], JSON.stringify({ yaml }))
+    await claim(app, ada, app.key)
+    expect(await send()).toMatchObject({ status: 401, body: { code: 'invalid_api_key' } })
+    expect(await readMe(app, ada)).toMatchObject({ agents: 1 })
+  })
+
+  test('is refused, not lost: a file', async () => {
+    const app = await startApp(proxied)
+    const { key } = await settle(app)
+    const form = [
+      '--b\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nassistants\r\n',
+      '--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nlate\r\n--b--\r\n',
+    ].join('')
+    const headers = [`Authorization: Bearer ${key}`, 'Content-Type: multipart/form-data; boundary=b']
+    const send = await begin(app, 'POST /v1/files', headers, form)
+    await claim(app, ada, app.key)
+    expect(await send()).toMatchObject({ status: 401, body: { error: { code: 'invalid_api_key' } } })
+    expect((await app.call('GET', '/v1/files')).body.data).toHaveLength(1)
+  })
+})

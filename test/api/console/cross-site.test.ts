@@ -1,0 +1,137 @@
+/** What another site cannot make a signed-in user's browser do. */
+import { describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { as, ownPage, proxied } from '../../support/console.ts'
+import { callProcedure } from '../../support/rpc.ts'
+
+const ada = 'ada@example.org'
+const yaml = 'name: Guide\ninstructions: Help.\n'
+const publicUrl = 'https://chat.example.org/parley'
+const own = 'https://chat.example.org'
+const asked = { 'X-Requested-With': 'fetch' }
+
+type Headers = Record<string, string>
+
+/** A call of a user's with these headers and no others. */
+const from = (headers: Headers, body?: unknown) => ({
+  key: null,
+  headers: { 'X-Email': ada, ...headers },
+  ...(body === undefined ? {} : { body }),
+})
+
+async function countAgents(app: TestApp): Promise<number> {
+  return (await app.call('GET', '/v1/manager/me', as(ada))).body.agents
+}
+
+describe('a call that changes something', () => {
+  const cases: [what: string, isPublic: boolean, headers: Headers, passes: boolean][] = [
+    ['our own page', false, { ...asked, 'Sec-Fetch-Site': 'same-origin' }, true],
+    ['our own page', true, { ...asked, 'Sec-Fetch-Site': 'same-origin' }, true],
+    ['our own page in an old browser', true, { ...asked, Origin: own }, true],
+    ['an old browser, without a public URL to hold it against', false, { ...asked, Origin: own }, false],
+    ['an origin that is the host asked', false, { ...asked, Origin: 'http://127.0.0.1' }, false],
+    ['another page', true, { ...asked, Origin: 'https://evil.example' }, false],
+    ['another port', true, { ...asked, Origin: 'https://chat.example.org:8443' }, false],
+    ['the same host without encryption', true, { ...asked, Origin: 'http://chat.example.org' }, false],
+    ['a host that begins alike', true, { ...asked, Origin: 'https://chat.example.org.evil.example' }, false],
+    ['a page without an origin', true, { ...asked, Origin: 'null' }, false],
+    ['a sister site', true, { ...asked, 'Sec-Fetch-Site': 'same-site' }, false],
+    ['another site', true, { ...asked, 'Sec-Fetch-Site': 'cross-site' }, false],
+    ['the address bar', true, { ...asked, 'Sec-Fetch-Site': 'none' }, false],
+    ['no browser at all', true, asked, false],
+    ['a form on our own page', true, { Origin: own, 'Sec-Fetch-Site': 'same-origin' }, false],
+    ['nothing to go by', true, {}, false],
+  ]
+  test.each(cases)('from %s (public URL: %s)', async (_what, isPublic, headers, passes) => {
+    const app = await startApp({ ...proxied, ...(isPublic ? { PARLEY_PUBLIC_URL: publicUrl } : {}) })
+    const rest = await app.call('POST', '/v1/manager/agents', from(headers, { yaml }))
+    const typed = await callProcedure(app, 'agents.create', { yaml }, from(headers))
+    const choice = from(headers, { parent_key_id: 'none' })
+    const key = await app.call('POST', '/v1/manager/active-key', choice)
+    expect([rest.status, typed.status, key.status]).toEqual(passes ? [201, 200, 404] : [403, 403, 403])
+    expect(await countAgents(app)).toBe(passes ? 2 : 0)
+    if (passes) return
+    expect(rest.body).toEqual({ error: expect.any(String), code: 'insufficient_permissions' })
+    expect(key.body.error).toMatchObject({ type: 'permission_error', code: 'insufficient_permissions' })
+    expect(typed.body.error.json.data.code).toBe('insufficient_permissions')
+  })
+
+  test('is guarded with every method, and without a body', async () => {
+    const app = await startApp(proxied)
+    const created = await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
+    const path = `/v1/manager/agents/${created.body.agent_id}`
+    const forged = from({ 'Sec-Fetch-Site': 'cross-site' })
+    expect((await app.call('DELETE', path, forged)).status).toBe(403)
+    expect((await app.call('POST', `${path}/rotate-key`, forged)).status).toBe(403)
+    expect((await app.call('PUT', path, { ...forged, body: { yaml } })).status).toBe(403)
+    expect((await app.call('DELETE', path, as(ada))).status).toBe(200)
+  })
+
+  test('takes JSON only, a definition too', async () => {
+    const app = await startApp(proxied)
+    const forms = [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'application/yaml',
+      'text/markdown',
+    ]
+    for (const type of forms) {
+      const options = as(ada, { body: yaml, headers: { 'Content-Type': type } })
+      expect((await app.call('POST', '/v1/manager/agents', options)).status).toBe(415)
+      expect((await app.call('POST', '/v1/manager/active-key', options)).status).toBe(415)
+      expect((await app.call('POST', '/trpc/agents.create', options)).status).toBe(415)
+    }
+    const bare = as(ada, { body: '{}', headers: { 'Content-Type': '' } })
+    expect((await app.call('POST', '/v1/manager/active-key', bare)).status).toBe(415)
+    const charset = { headers: { 'Content-Type': 'application/json; charset=utf-8' } }
+    const json = as(ada, { ...charset, body: JSON.stringify({ yaml }) })
+    expect((await app.call('POST', '/v1/manager/agents', json)).status).toBe(201)
+    expect(await countAgents(app)).toBe(1)
+  })
+
+  test('with a key comes from anywhere, in any form', async () => {
+    const app = await startApp(proxied)
+    const headers = { Origin: 'https://evil.example', 'Content-Type': 'application/yaml' }
+    expect((await app.call('POST', '/v1/manager/agents', { body: yaml, headers })).status).toBe(201)
+    const typed = { headers: { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' } }
+    expect((await callProcedure(app, 'agents.create', { yaml }, typed)).status).toBe(200)
+  })
+
+  test('counts as a request although it is refused', async () => {
+    const app = await startApp({ ...proxied, PARLEY_RATE_LIMIT_PARENT: '2' })
+    const forged = from({ ...asked, 'Sec-Fetch-Site': 'cross-site' }, { yaml })
+    const statuses = []
+    for (let call = 0; call < 3; call++) {
+      statuses.push((await app.call('POST', '/v1/manager/agents', forged)).status)
+    }
+    expect(statuses).toEqual([403, 403, 429])
+  })
+})
+
+describe('a call that changes nothing', () => {
+  test('needs no more than the identity', async () => {
+    const app = await startApp(proxied)
+    const foreign = from({ Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' })
+    for (const path of ['/v1/manager/me', '/v1/manager/agents']) {
+      expect((await app.call('GET', path, foreign)).status).toBe(200)
+      expect((await app.call('HEAD', path, foreign)).status).toBe(200)
+    }
+    expect((await callProcedure(app, 'manager.me', {}, foreign)).status).toBe(200)
+  })
+
+  test('cannot be read by another origin', async () => {
+    const app = await startApp({ ...proxied, PARLEY_PUBLIC_URL: publicUrl })
+    for (const path of ['/v1/manager/me', '/v1/manager/agents', '/v1/manager/none', '/trpc/manager.me']) {
+      const foreign = from({ Origin: 'https://evil.example', ...ownPage })
+      const { headers } = await app.call('GET', path, foreign)
+      expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([])
+      const preflight = await app.call('OPTIONS', path, {
+        key: null,
+        headers: { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' },
+      })
+      expect(preflight.status).toBeGreaterThanOrEqual(400)
+      expect(preflight.headers.has('access-control-allow-origin')).toBe(false)
+    }
+  })
+})

@@ -1,0 +1,91 @@
+/** How the console is served: its document, its files, and how much of them a first visit loads. */
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { startApp } from '../../support/app.ts'
+
+const html = { Accept: 'text/html' }
+
+test('every address of the console is the document, with a nonce of its own', async () => {
+  const app = await startApp()
+  const nonces = []
+  for (const path of ['/console', '/console/agents', '/console/agents/agent-x/history?version=2']) {
+    const response = await fetch(app.url + path, { headers: html })
+    const text = await response.text()
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    const [, nonce = ''] = /nonce="([^"]+)"/.exec(text) ?? []
+    nonces.push(nonce)
+    expect(response.headers.get('content-security-policy')).toBe(
+      `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; font-src 'self'; media-src 'self' blob:; connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'`,
+    )
+  }
+  expect(new Set(nonces).size).toBe(3)
+})
+
+test('what takes no HTML, and what is no file, gets nothing', async () => {
+  const app = await startApp()
+  const status = async (path: string, init: RequestInit = {}) => (await fetch(app.url + path, init)).status
+  expect(await status('/console/agents', { headers: { Accept: 'application/json' } })).toBe(404)
+  expect(await status('/console/assets/main-00000000.js', { headers: html })).toBe(404)
+  expect(await status('/consoles', { headers: html })).toBe(404)
+  expect(await status('/console/agents', { method: 'POST', headers: html })).toBe(405)
+  expect(await status('/console', { method: 'HEAD', headers: html })).toBe(200)
+})
+
+test('files never change under their names, and come small to whoever can unpack them', async () => {
+  const app = await startApp()
+  const text = await (await fetch(`${app.url}/console`, { headers: html })).text()
+  const [, path = ''] = /<script type="module" src="([^"]+)"/.exec(text) ?? []
+  const small = await fetch(app.url + path, { headers: { 'Accept-Encoding': 'br' } })
+  const large = await fetch(app.url + path, { headers: { 'Accept-Encoding': 'identity' } })
+  expect(small.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+  expect([small.headers.get('content-encoding'), large.headers.get('content-encoding')]).toEqual(['br', null])
+  expect(small.headers.get('vary')).toBe('Accept-Encoding')
+  expect(await small.text()).toBe(await large.text())
+})
+
+interface BuiltFile {
+  readonly file: string
+  readonly gzipBytes: number
+  readonly needs: string[]
+  readonly later: string[]
+}
+
+/** What each address loads beside the shell: a page of an agent stands within the agent's own. */
+const routes: Readonly<Record<string, readonly string[]>> = {
+  '/agents': ['agents'],
+  '/agents/new': ['create'],
+  '/agents/$agentId': ['agent', 'edit'],
+  '/agents/$agentId/history': ['agent', 'history'],
+  '/agents/$agentId/embed': ['agent', 'embed'],
+  '/agents/$agentId/models': ['agent', 'policy'],
+  '/keys': ['keys'],
+  '/usage': ['usage'],
+  '/uploads': ['uploads'],
+  '/files': ['files'],
+  '/admin': ['admin'],
+}
+
+test('a first visit loads at most 350 KB of script, whatever address it is to', async () => {
+  const { main, first, files }: { main: string; first: string; files: BuiltFile[] } = JSON.parse(
+    await readFile(new URL('../../../dist/console/manifest.json', import.meta.url), 'utf8'),
+  )
+  const find = (name: string) => files.find(({ file }) => file === name) as BuiltFile
+  const pages = new Map(find(main).later.map((name) => [name.replace(/-.{8}\.js$/, ''), name]))
+  expect([...pages.keys()].sort()).toEqual([...new Set(Object.values(routes).flat())].sort())
+  for (const [route, names] of Object.entries(routes)) {
+    const loaded = new Set([first, main, ...names.map((name) => pages.get(name) ?? '')])
+    for (const name of loaded) {
+      const { needs, later } = find(name)
+      for (const needed of needs) loaded.add(needed)
+      // The charts count as part of their page. The editors come after the page has what one can work with.
+      for (const one of later) if (name !== main && !isEditor(one)) loaded.add(one)
+    }
+    const scripts = [...loaded].filter((name) => name.endsWith('.js'))
+    expect(scripts.filter(isEditor)).toEqual([])
+    const size = scripts.reduce((sum, name) => sum + find(name).gzipBytes, 0)
+    expect(size, route).toBeLessThanOrEqual(350 * 1024)
+  }
+})
+
+const isEditor = (file: string) => /^(CodeEditor|DiffView|code-theme)-/.test(file)

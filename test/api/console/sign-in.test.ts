@@ -1,0 +1,203 @@
+/** How somebody signs in to the console where no proxy does it for them. */
+import { describe, expect, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { createSignInLink } from '../../../src/identity/sessions.ts'
+import { type Answer, startApp, type TestApp } from '../../support/app.ts'
+import { as, ownPage, proxied } from '../../support/console.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { callProcedure } from '../../support/rpc.ts'
+
+const linkOf = async ({ service }: TestApp) => (await createSignInLink(service.deps, serviceActor)).text
+
+function signIn(app: TestApp, link: string, headers: Record<string, string> = ownPage): Promise<Answer> {
+  return app.call('POST', '/v1/manager/sign-in', { key: null, headers, body: { link } })
+}
+
+/** What a browser sends back of a `Set-Cookie`. */
+function cookieOf({ headers }: Answer): string {
+  return headers.getSetCookie()[0]?.split(';')[0] ?? ''
+}
+
+/** A call of our own page's in a browser that is signed in. */
+const within = (Cookie: string, body?: unknown) => ({
+  key: null,
+  headers: { ...ownPage, Cookie },
+  ...(body === undefined ? {} : { body }),
+})
+
+describe('a one-time link', () => {
+  test('signs the local administrator in, who owns the first parent key', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const answer = await signIn(app, await linkOf(app))
+    expect([answer.status, answer.body]).toEqual([200, { signed_in: true }])
+    expect(answer.headers.getSetCookie()).toEqual([
+      expect.stringMatching(
+        /^parley_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=2592000$/,
+      ),
+    ])
+    const me = await app.call('GET', '/v1/manager/me', within(cookieOf(answer)))
+    expect(me.body).toMatchObject({
+      user: { email: 'administrator', name: 'Administrator' },
+      is_administrator: true,
+      signed_in_by: 'link',
+      keys: [{ name: 'first', is_automatic: false, is_active: true }],
+      parent_key: app.key.slice(0, 16),
+      agents: 1,
+    })
+    const agents = await app.call('GET', '/v1/manager/agents', within(cookieOf(answer)))
+    expect(agents.body.data[0].id).toBe(agent_id)
+    const users = await app.call('GET', '/v1/manager/admin/users', within(cookieOf(answer)))
+    expect(users.body.data).toHaveLength(1)
+  })
+
+  test('does so over typed RPC too', async () => {
+    const app = await startApp()
+    const input = { link: await linkOf(app) }
+    const answer = await callProcedure(app, 'manager.signIn', input, { key: null, headers: ownPage })
+    expect([answer.status, answer.body.result.data.json]).toEqual([200, { signed_in: true }])
+    const me = await callProcedure(app, 'manager.me', undefined, within(cookieOf(answer)))
+    expect(me.body.result.data.json.signed_in_by).toBe('link')
+  })
+
+  test('works once, even for two browsers at the same time', async () => {
+    const app = await startApp()
+    const link = await linkOf(app)
+    const answers = await Promise.all([1, 2, 3, 4].map(() => signIn(app, link)))
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401])
+    expect(answers.find(({ status }) => status === 401)?.body.error).toMatchObject({
+      code: 'invalid_api_key',
+      message: 'This sign-in link was used already, or is too old.',
+    })
+  })
+
+  test('is too old after 15 minutes', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({}, { clock })
+    const [early, late] = [await linkOf(app), await linkOf(app)]
+    clock.advance(899)
+    expect((await signIn(app, early)).status).toBe(200)
+    clock.advance(1)
+    expect((await signIn(app, late)).status).toBe(401)
+  })
+
+  test('is not taken from another site, nor in a form', async () => {
+    const app = await startApp()
+    const link = await linkOf(app)
+    const elsewhere = { 'Sec-Fetch-Site': 'cross-site', 'X-Requested-With': 'fetch' }
+    expect((await signIn(app, link, elsewhere)).status).toBe(403)
+    expect((await signIn(app, link, { 'Sec-Fetch-Site': 'same-origin' })).status).toBe(403)
+    expect((await signIn(app, link)).status).toBe(200)
+  })
+
+  test.each([[{}], [{ link: 7 }], [{ link: 'x'.repeat(201) }], [{ link: 'unknown' }]])(
+    '%j is refused',
+    async (body) => {
+      const app = await startApp()
+      const answer = await app.call('POST', '/v1/manager/sign-in', { key: null, headers: ownPage, body })
+      expect(answer.status).toBe('link' in body && body.link === 'unknown' ? 401 : 400)
+    },
+  )
+
+  test('signs nobody in where a proxy does', async () => {
+    const app = await startApp(proxied)
+    const answer = await signIn(app, await linkOf(app))
+    expect((await app.call('GET', '/v1/manager/me', within(cookieOf(answer)))).status).toBe(401)
+    const me = await app.call('GET', '/v1/manager/me', as('ada@example.org'))
+    expect(me.body).toMatchObject({ signed_in_by: 'proxy', is_administrator: false })
+  })
+})
+
+describe('a session', () => {
+  async function startSession(env: Record<string, string> = {}, clock = createFakeClock()) {
+    const app = await startApp(env, { clock })
+    const cookie = cookieOf(await signIn(app, await linkOf(app)))
+    return { app, cookie, clock }
+  }
+  const statusOf = async (app: TestApp, cookie: string) =>
+    (await app.call('GET', '/v1/manager/me', within(cookie))).status
+
+  test('lasts 30 days', async () => {
+    const { app, cookie, clock } = await startSession()
+    clock.advance(30 * 86_400 - 1)
+    expect(await statusOf(app, cookie)).toBe(200)
+    clock.advance(3)
+    expect(await statusOf(app, cookie)).toBe(401)
+  })
+
+  test('ends at once when its user signs out, and no other does', async () => {
+    const { app, cookie } = await startSession()
+    const other = cookieOf(await signIn(app, await linkOf(app)))
+    const answer = await app.call('POST', '/v1/manager/sign-out', within(cookie, {}))
+    expect([answer.status, answer.body]).toEqual([200, { signed_out: true }])
+    expect(answer.headers.getSetCookie()[0]).toMatch(/^parley_session=; .*Max-Age=0$/)
+    expect([await statusOf(app, cookie), await statusOf(app, other)]).toEqual([401, 200])
+  })
+
+  test('is guarded against other sites, and trusts a page of its own host', async () => {
+    const { app, cookie } = await startSession()
+    const { host } = new URL(app.url)
+    const cases: [headers: Record<string, string>, status: number][] = [
+      [{ Origin: `http://${host}`, 'X-Requested-With': 'fetch' }, 201],
+      [{ Origin: `http://${host}` }, 403],
+      [{ Origin: 'http://127.0.0.1:1', 'X-Requested-With': 'fetch' }, 403],
+      [{ Origin: 'https://evil.example', 'X-Requested-With': 'fetch' }, 403],
+      [{ Origin: 'null', 'X-Requested-With': 'fetch' }, 403],
+      [{ 'X-Requested-With': 'fetch' }, 403],
+    ]
+    for (const [headers, status] of cases) {
+      const options = {
+        key: null,
+        headers: { ...headers, Cookie: cookie },
+        body: { yaml: 'name: A\ninstructions: B\n' },
+      }
+      expect([headers, (await app.call('POST', '/v1/manager/agents', options)).status]).toEqual([
+        headers,
+        status,
+      ])
+    }
+  })
+
+  test('is not to be had with another cookie, two of them, or a key beside it', async () => {
+    const { app, cookie } = await startSession()
+    expect(await statusOf(app, 'parley_session=unknown')).toBe(401)
+    expect(await statusOf(app, `${cookie}; parley_session=unknown`)).toBe(401)
+    expect(await statusOf(app, `theme=dark; ${cookie}`)).toBe(200)
+    const bearer = { key: 'svc_wrong', headers: { Cookie: cookie } }
+    expect((await app.call('GET', '/v1/manager/me', bearer)).status).toBe(401)
+    // The doors that are open to other sites know keys only.
+    expect((await app.call('GET', '/v1/agents', within(cookie))).status).toBe(401)
+  })
+
+  test('belongs to the host alone where pages are encrypted', async () => {
+    const app = await startApp({ PARLEY_PUBLIC_URL: 'https://chat.example.org' })
+    const answer = await signIn(app, await linkOf(app))
+    expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-parley_session=[\w-]{43}; Path=\/; .*; Secure$/)
+    expect(await statusOf(app, cookieOf(answer))).toBe(200)
+  })
+
+  test('goes on with another key when the first one is revoked', async () => {
+    const { app, cookie } = await startSession()
+    await app.call('POST', `/v1/manager/admin/keys/${app.key.slice(4, 16)}/revoke`, within(cookie, {}))
+    const { body } = await app.call('GET', '/v1/manager/me', within(cookie))
+    expect(body.keys).toEqual([expect.objectContaining({ is_automatic: true, is_active: true })])
+  })
+
+  test('leaves rows in the audit', async () => {
+    const { app, cookie } = await startSession()
+    const { body } = await app.call('GET', '/v1/manager/admin/audit', within(cookie))
+    const seen = body.data.map(({ action, actor_kind, actor }: Record<string, string>) => [
+      action,
+      actor_kind,
+      actor,
+    ])
+    expect(seen).toEqual(
+      expect.arrayContaining([
+        ['session.offer', 'service', 'service'],
+        ['session.begin', 'user', 'administrator'],
+        ['key.claim', 'user', 'administrator'],
+      ]),
+    )
+    expect(JSON.stringify(body)).not.toContain(cookie.split('=')[1])
+  })
+})

@@ -1,0 +1,79 @@
+/** What is asked of the database in every call is found by an index, however many keys and agents there are. */
+import {
+  CompiledQuery,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { findAgent, findAgentByKey, listAgentNames, listAgentRows } from '../../../src/agents/store.ts'
+import { openDatabase } from '../../../src/db/open.ts'
+import type { Tables } from '../../../src/db/tables.ts'
+import { findCredential, findParentKey } from '../../../src/identity/key-store.ts'
+import { crowdNames, insertCrowd } from '../../support/crowd.ts'
+import { createTestDatabase } from '../../support/postgres.ts'
+
+// Rows and databases take their time on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
+
+const isPostgres = inject('database') === 'postgres'
+
+async function openCrowd(): Promise<Kysely<Tables>> {
+  const databaseUrl = isPostgres ? await createTestDatabase() : undefined
+  const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
+  onTestFinished(close)
+  await insertCrowd(db, 1_000, 4_000)
+  // What the planner knows of so many rows.
+  await sql`analyze`.execute(db)
+  return db
+}
+
+/** The statements that a function would run. */
+async function listStatements(run: (db: Kysely<Tables>) => Promise<unknown>): Promise<CompiledQuery[]> {
+  const statements: CompiledQuery[] = []
+  const db = new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => (isPostgres ? new PostgresAdapter() : new SqliteAdapter()),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (of) => (isPostgres ? new PostgresIntrospector(of) : new SqliteIntrospector(of)),
+      createQueryCompiler: () => (isPostgres ? new PostgresQueryCompiler() : new SqliteQueryCompiler()),
+    },
+    log: ({ query }) => void statements.push(query),
+  })
+  await run(db)
+  return statements
+}
+
+/** How the database goes about it, a line a step. */
+async function explain(db: Kysely<Tables>, { sql: text, parameters }: CompiledQuery): Promise<string> {
+  const word = isPostgres ? 'explain' : 'explain query plan'
+  const { rows } = await db.executeQuery(CompiledQuery.raw(`${word} ${text}`, [...parameters]))
+  return rows.map((row) => Object.values(row as object).join(' ')).join('\n')
+}
+
+test('a key, an agent with its policy, and the agents of one key are looked up by an index', async () => {
+  const db = await openCrowd()
+  const [tenant, agent] = [crowdNames.tenant(7), crowdNames.agent(1_007)]
+  const lookUps: Record<string, (on: Kysely<Tables>) => Promise<unknown>> = {
+    credential: (on) => findCredential(on, crowdNames.digest(1_007)),
+    'parent key': (on) => findParentKey(on, tenant),
+    agent: (on) => findAgent(on, tenant, agent),
+    'agent by key': (on) => findAgentByKey(on, '000000001007'),
+    'agents of a key': (on) => listAgentRows(on, tenant, { first: 'newest' }),
+    'page of them': (on) => listAgentRows(on, tenant, { first: 'newest', limit: 10 }),
+    'names of them': (on) => listAgentNames(on, tenant),
+  }
+  for (const [what, lookUp] of Object.entries(lookUps)) {
+    const statements = await listStatements(lookUp)
+    expect(statements, what).toHaveLength(1)
+    const plan = await explain(db, statements[0] as CompiledQuery)
+    expect(plan, what).toMatch(isPostgres ? /Index/ : /USING .*INDEX/)
+    expect(plan, what).not.toMatch(isPostgres ? /Seq Scan/ : /SCAN/)
+  }
+})

@@ -1,0 +1,289 @@
+/** Forms as they really come: parts in any order, names of every kind, and what is wrong with them told. */
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../../support/app.ts'
+import {
+  BOUNDARY,
+  download,
+  field,
+  filePart,
+  formEnd,
+  listStored,
+  type Part,
+  partHead,
+  postFiles,
+  purpose,
+  toForm,
+  toPieces,
+  upload,
+} from '../../support/files.ts'
+import { makeFolder } from '../../support/process.ts'
+
+interface Kept {
+  readonly app: TestApp
+  readonly dataDir: string
+}
+
+/** A service whose folder a test can look into. */
+async function startKept(env: Readonly<Record<string, string>> = {}): Promise<Kept> {
+  const dataDir = join(await makeFolder(), 'data')
+  return { app: await startApp({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
+}
+
+const nothing = { kept: [], incoming: [] }
+
+async function contentOf(app: TestApp, id: string): Promise<string> {
+  return (await download(app, id)).text()
+}
+
+describe('a form', () => {
+  const expiry = [field('expires_after[anchor]', 'created_at'), field('expires_after[seconds]', '3600')]
+  const orders: readonly (readonly Part[])[] = [
+    [filePart(), purpose, ...expiry],
+    [purpose, filePart(), ...expiry],
+    [...expiry, purpose, filePart()],
+    [expiry[1] as Part, filePart(), purpose, expiry[0] as Part],
+  ]
+
+  test.each(orders.map((parts, index) => [index, parts] as const))(
+    'may hold its parts in any order (%i)',
+    async (_index, parts) => {
+      const app = await startApp()
+      const { status, body } = await upload(app, parts)
+      expect(status).toBe(200)
+      expect(body).toMatchObject({ bytes: 5, filename: 'hello.txt', purpose: 'assistants' })
+      expect(body.expires_at).toBe(body.created_at + 3600)
+      expect(await contentOf(app, body.id)).toBe('hello')
+    },
+  )
+
+  test.each([1, 2, 7, 64])('may arrive in pieces of %i bytes', async (size) => {
+    const app = await startApp()
+    const bytes = `\r\n-\r\n--\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--${BOUNDARY.toUpperCase()}--\r\n\r\n`
+    const { status, body } = await postFiles(app, toPieces(toForm([purpose, filePart(bytes)]), size))
+    expect(status).toBe(200)
+    expect(await contentOf(app, body.id)).toBe(bytes)
+  })
+
+  test('may have a preamble and an epilogue', async () => {
+    const app = await startApp()
+    const form = Buffer.concat([
+      Buffer.from('to be ignored\r\n'),
+      toForm([filePart(), purpose]),
+      Buffer.from('\r\nto be ignored, too'),
+    ])
+    expect((await postFiles(app, form)).status).toBe(200)
+  })
+
+  test('may hold an empty file', async () => {
+    const app = await startApp()
+    const { status, body } = await upload(app, [filePart(''), purpose])
+    expect([status, body.bytes]).toEqual([200, 0])
+    const answer = await download(app, body.id)
+    expect(answer.headers.get('content-length')).toBe('0')
+    expect(await answer.text()).toBe('')
+  })
+
+  test('may hold bytes that look like a boundary, but for its line break', async () => {
+    const app = await startApp()
+    const bytes = `--${BOUNDARY}\r\n x\r\n--${BOUNDARY.slice(0, -1)}\r\n\n--${BOUNDARY}--\n-`
+    const { body } = await upload(app, [filePart(`x${bytes}`), purpose])
+    expect(await contentOf(app, body.id)).toBe(`x${bytes}`)
+  })
+
+  test('may quote its boundary and come with a charset', async () => {
+    const app = await startApp()
+    const type = `Multipart/Form-Data; charset=utf-8; boundary="${BOUNDARY}"`
+    expect((await upload(app, [filePart(), purpose], { 'Content-Type': type })).status).toBe(200)
+  })
+
+  test('may send its file without a name, and its fields as if they were files', async () => {
+    const app = await startApp()
+    const { status, body } = await upload(app, [
+      { disposition: 'name="file"', body: 'hello' },
+      {
+        disposition: 'name="purpose"; filename="purpose"',
+        headers: ['Content-Type: application/octet-stream'],
+        body: 'assistants',
+      },
+    ])
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ filename: 'unnamed', purpose: 'assistants', bytes: 5 })
+  })
+})
+
+describe('a form that is not as it should be', () => {
+  const long = 'x'.repeat(5_000)
+  const cases: readonly (readonly [what: string, parts: readonly Part[], param: string | null])[] = [
+    ['has no file', [purpose], 'file'],
+    ['has no purpose', [filePart()], 'purpose'],
+    ['has nothing', [], 'file'],
+    ['has an empty purpose', [filePart(), field('purpose', '')], 'purpose'],
+    ['has a purpose that is an object', [filePart(), field('purpose[a]', 'b')], 'purpose'],
+    ['has a purpose with a line break', [filePart(), field('purpose', 'a\nb')], 'purpose'],
+    ['has a purpose of 201 characters', [filePart(), field('purpose', 'é'.repeat(201))], 'purpose'],
+    ['has two files', [filePart(), filePart(), purpose], 'file'],
+    ['has two purposes', [filePart(), purpose, purpose], 'purpose'],
+    ['has a field nobody knows', [filePart(), purpose, field('colour', 'red')], null],
+    ['has a field without a name', [filePart(), purpose, { disposition: 'nam="x"', body: '' }], null],
+    ['has a field called __proto__', [filePart(), purpose, field('__proto__', '{"a":1}')], null],
+    ['has a file that is also an object', [filePart(), purpose, field('file[a]', 'b')], 'file[a]'],
+    ['has a field that is too long', [filePart(), field('purpose', long)], 'purpose'],
+    ['has too many fields', [...Array(9).fill(purpose), filePart()], null],
+    ['has too many parts', [...Array(9).fill({ disposition: 'x', body: '' }), filePart(), purpose], null],
+  ]
+
+  test.each(cases)('is refused when it %s', async (_what, parts, param) => {
+    const { app, dataDir } = await startKept()
+    const { status, body } = await upload(app, parts)
+    expect(status).toBe(400)
+    expect(body.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_value', param })
+    expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
+    expect(await listStored(dataDir)).toEqual(nothing)
+  })
+
+  const whole = toForm([filePart('x'.repeat(1_000)), purpose])
+  test.each([
+    ['in the file', whole.subarray(0, 500)],
+    ['in a field', whole.subarray(0, whole.length - formEnd.length - 5)],
+    ['before its last boundary', whole.subarray(0, whole.length - formEnd.length)],
+    ['within its last boundary', whole.subarray(0, whole.length - 6)],
+    ['in the headers of a part', partHead(filePart()).subarray(0, 60)],
+    ['before it began', Buffer.from('no form at all')],
+    ['at once', Buffer.alloc(0)],
+  ])('is refused when it ends %s', async (_where, body) => {
+    const { app, dataDir } = await startKept()
+    const answer = await postFiles(app, body)
+    expect(answer.status).toBe(400)
+    expect(answer.body.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_value' })
+    expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
+    expect(await listStored(dataDir)).toEqual(nothing)
+  })
+
+  test.each([
+    ['another type', { 'Content-Type': 'application/json' }, 415],
+    [
+      'a type that only begins like it',
+      { 'Content-Type': `multipart/form-datax; boundary=${BOUNDARY}` },
+      415,
+    ],
+    ['a compressed body', { 'Content-Encoding': 'gzip' }, 415],
+    ['no boundary', { 'Content-Type': 'multipart/form-data' }, 400],
+    ['a boundary without end', { 'Content-Type': `multipart/form-data; boundary=${'b'.repeat(300)}` }, 400],
+  ])('is refused with %s', async (_what, headers, status) => {
+    const app = await startApp()
+    const answer = await upload(app, undefined, headers)
+    expect(answer.status).toBe(status)
+    expect(answer.body.error.type).toBe('invalid_request_error')
+  })
+})
+
+describe('the largest file', () => {
+  test.each([
+    ['of a known length', (form: Buffer) => form],
+    ['of a length nobody tells', (form: Buffer) => toPieces(form)],
+  ])('passes, one byte more does not (%s)', async (_how, toBody) => {
+    const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
+    const send = (size: number) =>
+      postFiles(app, toBody(toForm([filePart(Buffer.alloc(size, 'x')), purpose])))
+    expect((await send(1_001)).status).toBe(413)
+    expect(await listStored(dataDir)).toEqual(nothing)
+    const answer = await send(1_000)
+    expect([answer.status, answer.body.bytes]).toEqual([200, 1_000])
+  })
+
+  test('is a limit on what comes beside it, too', async () => {
+    const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
+    const epilogue = Buffer.alloc(300_000, 'x')
+    const form = toPieces(Buffer.concat([toForm([filePart(), purpose]), epilogue]))
+    const answer = await postFiles(app, form)
+    expect([answer.status, answer.body.error.code]).toEqual([413, 'too_large'])
+    expect(await listStored(dataDir)).toEqual(nothing)
+  })
+})
+
+describe('a name', () => {
+  const emoji = '👩‍👩‍👧‍👦'
+  test.each([
+    ['in Unicode', 'Übersicht – 報告書 📄.pdf', 'Übersicht – 報告書 📄.pdf'],
+    ['in decomposed Unicode', 'u\u0308.txt', 'u\u0308.txt'],
+    ['with joined emoji', `${emoji}.png`, `${emoji}.png`],
+    ['that turns text around', 'a\u202Etxt.exe', 'a\u202Etxt.exe'],
+    ['with quotes, as browsers and the official clients write them', 'a%22b%22.txt', 'a"b".txt'],
+    ['with quotes, as older clients write them', 'a\\"b\\".txt', 'a"b".txt'],
+    ['with other escapes', '100%25 %41.txt', '100%25 %41.txt'],
+    ['with spaces, semicolons and equals signs', ' a; name=x; b=c.txt', ' a; name=x; b=c.txt'],
+    ['of 200 characters', '€'.repeat(200), '€'.repeat(200)],
+    ['with line breaks, as browsers write them', 'a%0D%0AX-Evil: 1.txt', 'a%0D%0AX-Evil: 1.txt'],
+    ['with folders before it', '../../etc/passwd', 'passwd'],
+    ['with Windows’ folders before it', 'C:\\fakepath\\a.txt', 'a.txt'],
+    ['that is a folder', '..', 'unnamed'],
+    ['that is empty', '', 'unnamed'],
+  ])('%s is kept', async (_what, sent, kept) => {
+    const app = await startApp()
+    const { status, body } = await upload(app, [filePart('x', sent), purpose])
+    expect([status, body.filename]).toEqual([200, kept])
+    expect((await app.call('GET', `/v1/files/${body.id}`)).body.filename).toBe(kept)
+  })
+
+  test('is kept as the official client sends it', async () => {
+    const app = await startApp()
+    for (const name of ['文件 “1”.txt', 'a"b.txt', 'e\u0301\u{1F600}.txt']) {
+      const created = await app.openai().files.create({ file: new File(['x'], name), purpose: 'assistants' })
+      expect(created.filename).toBe(name)
+    }
+  })
+
+  test.each([
+    ['in its extended form', "filename*=UTF-8''%E5%A0%B1%E5%91%8A.txt", '報告.txt'],
+    ['in both forms, as .NET sends it', 'filename="=?utf-8?B?5aCx?="; filename*=utf-8\'\'%E5%A0%B1', '報'],
+    ['without quotes', 'filename=plain.txt', 'plain.txt'],
+  ])('%s is read', async (_what, parameters, kept) => {
+    const app = await startApp()
+    const part = { disposition: `name=file; ${parameters}`, body: 'x' }
+    expect((await upload(app, [part, purpose])).body.filename).toBe(kept)
+  })
+
+  test.each([
+    ['of 201 characters', `filename="${'é'.repeat(201)}"`],
+    ['with a control character', 'filename="a\u0007b"'],
+    ['with a tab', 'filename="a\tb"'],
+    ['with hidden line breaks', "filename*=UTF-8''a%0D%0Ab"],
+    ['that is no Unicode', "filename*=utf-16le''a%00%00%D8"],
+    ['in an unknown charset', "filename*=x-unknown''a"],
+  ])('%s is refused', async (_what, parameters) => {
+    const { app, dataDir } = await startKept()
+    const { status, body } = await upload(app, [
+      { disposition: `name="file"; ${parameters}`, body: 'x' },
+      purpose,
+    ])
+    expect([status, body.error.param]).toEqual([400, 'file'])
+    expect(await listStored(dataDir)).toEqual(nothing)
+  })
+
+  test.each([
+    ['a file name', filePart('x', Buffer.from('a\xe9.txt', 'latin1')), 'file'],
+    ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
+    ['a value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
+    ['a field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
+  ] as const)('is refused when %s is not valid UTF-8', async (_what, part, param) => {
+    const { app, dataDir } = await startKept()
+    const { status, body } = await upload(app, [part, filePart(), purpose])
+    expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
+    expect(body.error.message).toContain('is not valid text')
+    expect(await listStored(dataDir)).toEqual(nothing)
+  })
+
+  test.each([
+    ['a line feed', 'a\nb.txt'],
+    ['a carriage return', 'a\rb.txt'],
+    ['a whole line break', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
+  ])('that holds %s makes no file', async (_what, name) => {
+    const { app, dataDir } = await startKept()
+    const { status, body } = await upload(app, [filePart('x', name), purpose])
+    if (status === 200) expect(body.filename).not.toMatch(/[\r\n]/)
+    else expect([status, body.error.param]).toEqual([400, 'file'])
+    const { incoming } = await listStored(dataDir)
+    expect(incoming).toEqual([])
+  })
+})

@@ -1,0 +1,163 @@
+/** What a parent key may keep in all: refused beforehand where that shows, and at the latest when it would be kept. */
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts'
+import {
+  createOtherKey,
+  FORM_TYPE,
+  field,
+  filePart,
+  listStored,
+  type Part,
+  postFiles,
+  purpose,
+  toForm,
+  toPieces,
+  upload,
+} from '../../support/files.ts'
+import { eventually, makeFolder } from '../../support/process.ts'
+import { RawConnection, toRequest } from '../../support/raw-connection.ts'
+
+interface Stand {
+  readonly app: TestApp
+  readonly dataDir: string
+  readonly clock: FakeClock
+}
+
+async function startWithQuota(quotaBytes: number): Promise<Stand> {
+  const dataDir = join(await makeFolder(), 'data')
+  const clock = createFakeClock(1_800_000_000)
+  const env = { PARLEY_DATA_DIR: dataDir, PARLEY_STORAGE_QUOTA_BYTES: String(quotaBytes) }
+  return { app: await startApp(env, { clock }), dataDir, clock }
+}
+
+function partOf(sizeBytes: number): Part {
+  return filePart(Buffer.alloc(sizeBytes, 'x'))
+}
+
+async function put(app: TestApp, sizeBytes: number, ...more: Part[]) {
+  const { status, body } = await upload(app, [partOf(sizeBytes), purpose, ...more])
+  return [status, body.error?.code ?? body.bytes]
+}
+
+const refused = [413, 'storage_quota_exceeded']
+
+describe('a quota', () => {
+  test.each([
+    ['of a known length', (form: Buffer) => form],
+    ['of a length nobody tells', (form: Buffer) => toPieces(form)],
+  ])('is filled to the last byte by files %s', async (_how, toBody) => {
+    const { app, dataDir } = await startWithQuota(1_000)
+    const send = async (sizeBytes: number) => {
+      const { status, body } = await postFiles(app, toBody(toForm([partOf(sizeBytes), purpose])))
+      return [status, body.error?.code ?? body.bytes]
+    }
+    expect(await send(600)).toEqual([200, 600])
+    expect(await send(401)).toEqual(refused)
+    expect(await send(400)).toEqual([200, 400])
+    expect(await send(1)).toEqual(refused)
+    expect(await send(0)).toEqual([200, 0])
+    const { kept, incoming } = await listStored(dataDir)
+    expect([kept.length, incoming]).toEqual([3, []])
+  })
+
+  test('says how much it is', async () => {
+    const { app } = await startWithQuota(10)
+    const { status, body } = await upload(app, [partOf(11), purpose])
+    expect([status, body]).toEqual([
+      413,
+      {
+        error: {
+          message: 'This does not fit into the 10 bytes that the key may keep; delete files to make room.',
+          type: 'invalid_request_error',
+          param: null,
+          code: 'storage_quota_exceeded',
+        },
+      },
+    ])
+  })
+
+  test('is each key’s own', async () => {
+    const { app } = await startWithQuota(1_000)
+    expect(await put(app, 1_000)).toEqual([200, 1_000])
+    const other = { ...app, key: await createOtherKey(app) }
+    expect(await put(other, 1_000)).toEqual([200, 1_000])
+    expect(await put(app, 1)).toEqual(refused)
+  })
+
+  test('of 0 is none, and one that is not reached leaves the limit of a single file', async () => {
+    const { app } = await startWithQuota(0)
+    expect(await put(app, 100_000)).toEqual([200, 100_000])
+    const limited = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: '1000', PARLEY_MAX_FILE_BYTES: '500' })
+    expect(await put(limited, 501)).toEqual([413, 'too_large'])
+    expect(await put(limited, 500)).toEqual([200, 500])
+    expect(await put(limited, 501)).toEqual([413, 'too_large'])
+    expect(await put(limited, 400)).toEqual([200, 400])
+    expect(await put(limited, 101)).toEqual(refused)
+  })
+})
+
+describe('room is there again', () => {
+  test('when a file is deleted', async () => {
+    const { app } = await startWithQuota(1_000)
+    const { body } = await upload(app, [partOf(1_000), purpose])
+    expect(await put(app, 1_000)).toEqual(refused)
+    await app.call('DELETE', `/v1/files/${body.id}`)
+    expect(await put(app, 1_000)).toEqual([200, 1_000])
+  })
+
+  test('when a file expires, before anybody sweeps it', async () => {
+    const { app, clock, dataDir } = await startWithQuota(1_000)
+    const hour = [field('expires_after[anchor]', 'created_at'), field('expires_after[seconds]', '3600')]
+    expect(await put(app, 1_000, ...hour)).toEqual([200, 1_000])
+    clock.advance(3_599)
+    expect(await put(app, 1)).toEqual(refused)
+    clock.advance(1)
+    expect(await put(app, 1_000)).toEqual([200, 1_000])
+    expect((await listStored(dataDir)).kept).toHaveLength(2)
+  })
+})
+
+describe('a file that does not fit', () => {
+  const headOf = (app: TestApp, lengthBytes: number) =>
+    toRequest('POST /v1/files', [
+      'Host: x',
+      `Authorization: Bearer ${app.key}`,
+      `Content-Type: ${FORM_TYPE}`,
+      `Content-Length: ${lengthBytes}`,
+      'Expect: 100-continue',
+    ])
+
+  test('by its announced length is not asked for', async () => {
+    const { app, dataDir } = await startWithQuota(1_000)
+    const connection = await RawConnection.open(app)
+    connection.send(headOf(app, 10_000_000))
+    const answer = await connection.receives(/^HTTP\/1\.1 413 .*storage_quota_exceeded/s)
+    expect(answer).not.toContain('100 Continue')
+    expect(await listStored(dataDir)).toEqual({ kept: [], incoming: [] })
+  })
+
+  test('beside another that came at the same time is refused when it would be kept', async () => {
+    const { app, dataDir } = await startWithQuota(1_000)
+    const form = toForm([partOf(600), purpose])
+    const [first, second] = await Promise.all([RawConnection.open(app), RawConnection.open(app)])
+    for (const connection of [first, second]) {
+      connection.send(headOf(app, form.length))
+      await connection.receives(/100 Continue/)
+      connection.send(form.subarray(0, -1))
+    }
+    const hasArrived = async () => (await listStored(dataDir)).incoming.length === 2
+    expect(await eventually(hasArrived, true)).toBe(true)
+    for (const connection of [first, second]) connection.send(form.subarray(-1))
+    const answers = await Promise.all(
+      [first, second].map((connection) => connection.receives(/"bytes":600|storage_quota_exceeded/)),
+    )
+    const statuses = answers.map((answer) => /HTTP\/1\.1 (200|413) /.exec(answer)?.[1])
+    expect(statuses.sort()).toEqual(['200', '413'])
+    const isCleared = async () => (await listStored(dataDir)).kept.length === 1
+    expect(await eventually(isCleared, true)).toBe(true)
+    expect((await listStored(dataDir)).incoming).toEqual([])
+    expect((await app.call('GET', '/v1/files')).body.data).toHaveLength(1)
+  })
+})

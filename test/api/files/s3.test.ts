@@ -1,0 +1,196 @@
+/** Files in a bucket, through the service: against s3rver what goes well, against the scripted S3 what does not. */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { createFileSweeper } from '../../../src/files/files.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { download, FORM_TYPE, field, filePart, partHead, purpose, upload } from '../../support/files.ts'
+import { callServer, makeFolder, startServer } from '../../support/process.ts'
+import { RawConnection, toRequest } from '../../support/raw-connection.ts'
+import { S3Server } from '../../support/s3-server.ts'
+import { MIB } from '../../support/s3-store.ts'
+import { startS3rver } from '../../support/s3rver.ts'
+
+// Some of these start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const HOUR = 3600
+
+async function startWith(s3: Readonly<Record<string, string>>, options: Parameters<typeof startApp>[1] = {}) {
+  return startApp({ ...s3, PARLEY_DATA_DIR: join(await makeFolder(), 'data') }, options)
+}
+
+/** Sends the head of an upload and so many bytes of its file, of which more are announced. */
+async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number): Promise<RawConnection> {
+  const connection = await RawConnection.open(app)
+  const head = ['Host: x', `Authorization: Bearer ${app.key}`, `Content-Type: ${FORM_TYPE}`]
+  connection.send(toRequest('POST /v1/files', [...head, `Content-Length: ${100 * MIB}`]))
+  connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
+  return connection
+}
+
+describe('in s3rver', () => {
+  test.each([
+    ['small', 1_000],
+    ['large', 20 * MIB + 1],
+  ])('a %s file comes back, in whole and in part, until it is deleted', async (_size, sizeBytes) => {
+    const app = await startWith(await startS3rver())
+    const bytes = randomBytes(sizeBytes)
+    const { body: file } = await upload(app, [filePart(bytes), purpose])
+    expect(file.bytes).toBe(sizeBytes)
+    const whole = await download(app, file.id)
+    expect(Buffer.from(await whole.arrayBuffer()).equals(bytes)).toBe(true)
+    const part = await download(app, file.id, { headers: { Range: `bytes=${sizeBytes - 500}-` } })
+    expect([part.status, part.headers.get('content-range')]).toEqual([
+      206,
+      `bytes ${sizeBytes - 500}-${sizeBytes - 1}/${sizeBytes}`,
+    ])
+    expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(-500))).toBe(true)
+    const head = await download(app, file.id, { method: 'HEAD' })
+    expect(head.headers.get('content-length')).toBe(String(sizeBytes))
+    expect((await app.call('DELETE', `/v1/files/${file.id}`)).status).toBe(200)
+    expect((await download(app, file.id)).status).toBe(404)
+  })
+
+  test('a file without bytes is one too', async () => {
+    const app = await startWith(await startS3rver())
+    const { body: file } = await upload(app, [filePart(''), purpose])
+    const answer = await download(app, file.id)
+    expect([answer.status, await answer.text()]).toEqual([200, ''])
+  })
+
+  test('a file that expires is swept away, and no other', async () => {
+    const clock = createFakeClock(Math.floor(Date.now() / 1000))
+    const app = await startWith(await startS3rver(), { clock })
+    const sweeper = createFileSweeper(app.service.deps)
+    const { body: stays } = await upload(app)
+    const expiry = [
+      field('expires_after[anchor]', 'created_at'),
+      field('expires_after[seconds]', String(HOUR)),
+    ]
+    await upload(app, [filePart(), purpose, ...expiry])
+    const countBlobs = async () => {
+      let count = 0
+      for await (const _blob of app.service.deps.fileBlobs.list()) count += 1
+      return count
+    }
+    expect(await countBlobs()).toBe(2)
+    clock.advance(2 * HOUR)
+    await sweeper.run()
+    expect(await countBlobs()).toBe(1)
+    expect(await (await download(app, stays.id)).text()).toBe('hello')
+  })
+})
+
+describe('an upload that does not come to its end', () => {
+  test.each([
+    ['because its client goes away', (connection: RawConnection) => connection.reset()],
+    ['because it is malformed', (connection: RawConnection) => connection.endSending()],
+  ])('%s leaves nothing in the bucket', async (_why, leave) => {
+    const server = await S3Server.start()
+    const app = await startWith(server.environment)
+    const connection = await beginUpload(app, 20 * MIB)
+    await expect.poll(() => server.uploads.size).toBe(1)
+    leave(connection)
+    await expect.poll(() => server.uploads.size).toBe(0)
+    expect(server.listBlobs()).toEqual([])
+    expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
+  })
+
+  test('because the server is killed is gone by the time the next one listens', async () => {
+    const s3 = await S3Server.start()
+    const folder = await makeFolder()
+    const first = await startServer({ folder, env: s3.environment })
+    const key = first.key as string
+    const bytes = randomBytes(9 * MIB)
+    const { body: file } = await upload({ url: first.url, key, fetch }, [filePart(bytes), purpose])
+    await beginUpload({ url: first.url, key }, 20 * MIB)
+    await expect.poll(() => s3.uploads.size, { timeout: 10_000 }).toBe(1)
+    first.kill('SIGKILL')
+    await first.ended
+    const second = await startServer({ folder, env: s3.environment })
+    expect(s3.uploads.size).toBe(0)
+    expect((await callServer(second.url, 'GET', '/v1/files', key)).body.data).toEqual([file])
+    const content = await download({ url: second.url, key, fetch }, file.id)
+    expect(Buffer.from(await content.arrayBuffer()).equals(bytes)).toBe(true)
+  })
+
+  test('because the server stops is told so, and leaves nothing', async () => {
+    const s3 = await S3Server.start()
+    const env = { ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.3' }
+    const server = await startServer({ folder: await makeFolder(), env })
+    const connection = await beginUpload({ url: server.url, key: server.key as string }, 20 * MIB)
+    await expect.poll(() => s3.uploads.size, { timeout: 10_000 }).toBe(1)
+    const stopped = server.stop()
+    await connection.receives(/^HTTP\/1\.1 503 .*service_unavailable/s)
+    expect((await stopped).code).toBe(0)
+    expect(s3.uploads.size).toBe(0)
+  })
+})
+
+describe('while the bucket is away', () => {
+  const away = { status: 403, code: 'AccessDenied' }
+
+  test('uploads and downloads are 503, and nothing is listed that is not there', async () => {
+    const server = await S3Server.start()
+    const app = await startWith(server.environment)
+    const { body: file } = await upload(app)
+    for (const operation of ['PutObject', 'GetObject', 'CreateMultipartUpload'] as const)
+      server.fail(operation, away)
+    const refused = await upload(app)
+    expect([refused.status, refused.body.error.code]).toEqual([503, 'service_unavailable'])
+    expect((await upload(app, [filePart(randomBytes(9 * MIB)), purpose])).status).toBe(503)
+    const answer = await download(app, file.id)
+    expect([answer.status, (await answer.json()).error.code]).toEqual([503, 'service_unavailable'])
+    expect((await app.call('GET', '/v1/files')).body.data).toEqual([file])
+    server.heal()
+    expect(await (await download(app, file.id)).text()).toBe('hello')
+  })
+
+  test('a file is deleted all the same, and its bytes go later', async () => {
+    const server = await S3Server.start()
+    const clock = createFakeClock(Math.floor(Date.now() / 1000))
+    const app = await startWith(server.environment, { clock })
+    const { body: file } = await upload(app)
+    server.fail('DeleteObject', away, 1)
+    expect((await app.call('DELETE', `/v1/files/${file.id}`)).status).toBe(200)
+    expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
+    expect(server.listBlobs()).toHaveLength(1)
+    clock.advance(2 * HOUR)
+    await createFileSweeper(app.service.deps).run()
+    expect(server.listBlobs()).toEqual([])
+  })
+
+  test('the service says so to whoever asks whether it is ready', async () => {
+    const server = await S3Server.start()
+    const clock = createFakeClock()
+    const app = await startWith(server.environment, { clock })
+    const readReady = async () => {
+      const { status, body } = await app.call('GET', '/readyz')
+      return [status, body.status, body.checks.storage]
+    }
+    expect(await readReady()).toEqual([200, 'ready', 'up'])
+    server.fail('HeadBucket', away)
+    clock.advance(5)
+    expect(await readReady()).toEqual([503, 'unavailable', 'down'])
+    server.heal()
+    server.fail('PutObject', { status: 507, code: 'XMinioStorageFull' })
+    expect(await upload(app)).toMatchObject({ status: 507, body: { error: { code: 'storage_full' } } })
+    clock.advance(5)
+    expect(await readReady()).toEqual([200, 'degraded', 'full'])
+  })
+})
+
+test('a client that leaves its download ends the bucket’s part in it', async () => {
+  const server = await S3Server.start()
+  const app = await startWith(server.environment)
+  const { body: file } = await upload(app, [filePart(randomBytes(2 * MIB)), purpose])
+  server.fail('GetObject', { stallAfterBytes: MIB })
+  const connection = await RawConnection.open(app)
+  const path = `GET /v1/files/${file.id}/content`
+  connection.send(toRequest(path, ['Host: x', `Authorization: Bearer ${app.key}`]))
+  await connection.receives(/^HTTP\/1\.1 200 /)
+  connection.reset()
+  await expect.poll(() => server.calls.at(-1)?.isLeft).toBe(true)
+})

@@ -1,0 +1,147 @@
+import { Agent, request as openRequest } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import { listen } from '../../../src/http/server.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { exchange, RawConnection, toRequest } from '../../support/raw-connection.ts'
+
+const CHAT = '/v1/chat/completions'
+
+describe('a request no server should act upon', () => {
+  const cases: [name: string, status: number, headers: readonly string[], body: string][] = [
+    ['two framings', 400, ['Host: x', 'Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+    ['two lengths', 400, ['Host: x', 'Content-Length: 4', 'Content-Length: 5'], 'abcd'],
+    ['a list of lengths', 400, ['Host: x', 'Content-Length: 4, 4'], 'abcd'],
+    ['a signed length', 400, ['Host: x', 'Content-Length: +4'], 'abcd'],
+    ['an unknown transfer coding', 400, ['Host: x', 'Transfer-Encoding: chunked, gzip'], '0\r\n\r\n'],
+    ['a space before the colon', 400, ['Host: x', 'Content-Length : 4'], 'abcd'],
+    ['a folded header', 400, ['Host: x', 'X-One: a', ' b'], ''],
+    ['a bare line feed', 400, ['Host: x\nX-One: a'], ''],
+    ['a NUL in a header', 400, ['Host: x', 'X-One: a\0b'], ''],
+    ['no Host', 400, [], ''],
+    ['headers over 16 KiB', 431, ['Host: x', `X-One: ${'a'.repeat(17_000)}`], ''],
+    [
+      'many headers over 16 KiB',
+      431,
+      ['Host: x', ...Array.from({ length: 2000 }, (_, i) => `X-${i}: a`)],
+      '',
+    ],
+  ]
+
+  test.each(cases)('%s: %i, and the connection is closed', async (_name, status, headers, body) => {
+    const app = await startApp()
+    const answer = await exchange(app, toRequest('POST /v1/agents', headers, body))
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(answer.match(/HTTP\/1.1 /g)).toHaveLength(1)
+    expect((await app.call('GET', '/healthz')).status).toBe(200)
+  })
+
+  const nonsense = [
+    '\0\0\0\0',
+    'GET\r\n\r\n',
+    '\x16\x03\x01\x02\x00\x01\x00',
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  ]
+  test.each(nonsense)('%j is no HTTP: 400', async (bytes) => {
+    const app = await startApp()
+    expect(await exchange(app, bytes)).toMatch(/^HTTP\/1.1 400 /)
+  })
+
+  test('an endless chunk extension is refused', async () => {
+    const app = await startApp()
+    const headers = [...headersOf(app), 'Transfer-Encoding: chunked']
+    expect(await exchange(app, toRequest(`POST ${CHAT}`, headers, `1;${'a'.repeat(20_000)}`))).toMatch(
+      /HTTP\/1.1 (413|400) /,
+    )
+  })
+})
+
+test('slow headers are answered 408', async () => {
+  const server = await listen(() => {}, '127.0.0.1', 0)
+  expect(server).toMatchObject({ headersTimeout: 15_000, requestTimeout: 0, keepAliveTimeout: 75_000 })
+  server.headersTimeout = 50
+  const { port } = server.address() as { port: number }
+  const answer = await exchange({ url: `http://127.0.0.1:${port}` }, 'GET / HTTP/1.1\r\nHost: x\r\nX-One: ')
+  server.close()
+  expect(answer).toMatch(/^HTTP\/1.1 408 /)
+})
+
+describe('a connection', () => {
+  test('answers pipelined requests in their order', async () => {
+    const app = await startApp()
+    const connection = await RawConnection.open(app)
+    const body = '{"model":"mock","messages":[{"role":"user","content":"[[delay:20]] slow"}]}'
+    connection.send(
+      toRequest(
+        `POST ${CHAT}`,
+        [...headersOf(app), `Content-Length: ${body.length}`, 'X-Request-Id: one'],
+        body,
+      ) +
+        toRequest('GET /v1/models', [...headersOf(app), 'X-Request-Id: two']) +
+        toRequest('GET /healthz', ['Host: x', 'X-Request-Id: three']) +
+        toRequest('GET /v1/nothing', [...headersOf(app), 'X-Request-Id: four', 'Connection: close']),
+    )
+    const ids = [...(await connection.ends()).matchAll(/X-Request-Id: (\w+)/g)].map(([, id]) => id)
+    expect(ids).toEqual(['one', 'two', 'three', 'four'])
+  })
+
+  test('whose client has sent all it will send is answered', async () => {
+    const app = await startApp()
+    const connection = await RawConnection.open(app)
+    connection.send(toRequest('GET /v1/models', headersOf(app)))
+    connection.endSending()
+    expect(await connection.ends()).toMatch(/^HTTP\/1.1 200 [\s\S]*"object":"list"/)
+  })
+
+  test('that is reset in the middle of a stream ends nothing but itself', async () => {
+    const app = await startApp()
+    const body =
+      '{"model":"mock","stream":true,"messages":[{"role":"user","content":"[[delay:5]] [[tokens:900]]"}]}'
+    const connection = await RawConnection.open(app)
+    connection.send(toRequest(`POST ${CHAT}`, [...headersOf(app), `Content-Length: ${body.length}`], body))
+    await connection.receives(/data: /)
+    connection.reset()
+    expect((await app.call('GET', '/v1/models')).status).toBe(200)
+  })
+
+  test('that is kept after its answer does not hold up the end of the service', async () => {
+    const app = await startApp({ PARLEY_SHUTDOWN_SECONDS: '60' })
+    const agent = new Agent({ keepAlive: true })
+    const answer = new Promise<void>((resolve, reject) => {
+      const body = '{"model":"mock","messages":[{"role":"user","content":"[[delay:100]] hello"}]}'
+      const headers = { Authorization: `Bearer ${app.key}`, 'Content-Type': 'application/json' }
+      const request = openRequest(app.url + CHAT, { agent, method: 'POST', headers }, (response) => {
+        response.resume().on('end', resolve)
+      })
+      request.on('error', reject).end(body)
+    })
+    // One more request is answered only when the first is under way.
+    await app.call('GET', '/v1/models')
+    await app.close()
+    await answer
+    agent.destroy()
+  })
+
+  test('with an expectation nobody knows is answered as if there were none', async () => {
+    const app = await startApp()
+    const headers = [...headersOf(app), 'Expect: the-unexpected', 'Connection: close']
+    expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
+  })
+
+  test('that asks for another protocol is answered in this one', async () => {
+    const app = await startApp()
+    const headers = [...headersOf(app), 'Connection: Upgrade, close', 'Upgrade: websocket']
+    expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
+  })
+
+  test('of HTTP/1.0 is never sent an interim answer', async () => {
+    const app = await startApp()
+    const body = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
+    const headers = [...headersOf(app), 'Expect: 100-continue', `Content-Length: ${body.length}`]
+    const request = toRequest(`POST ${CHAT}`, headers, body).replace('HTTP/1.1', 'HTTP/1.0')
+    expect(await exchange(app, request)).toMatch(/^HTTP\/1.1 200 /)
+  })
+})
+
+function headersOf(app: TestApp): string[] {
+  return ['Host: x', `Authorization: Bearer ${app.key}`, 'Content-Type: application/json']
+}

@@ -1,0 +1,225 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, test } from 'vitest'
+import { uploadPaths } from '../../../src/artifacts/tus/openapi.ts'
+import { definitionFormats } from '../../../src/operations/rest.ts'
+import { listOperations, renderApiDocument, restOperations } from '../../../src/server/api.ts'
+import { type Answer, startApp } from '../../support/app.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is looked into at every depth
+type Json = any
+const document: Json = JSON.parse(JSON.stringify(renderApiDocument()))
+const operations = restOperations
+const find = (path: string, method: string): Json => document.paths[path]?.[method.toLowerCase()]
+
+/** Every value in the document, with the way to it. */
+function* walk(value: Json, way: readonly string[] = []): Generator<{ value: Json; way: readonly string[] }> {
+  yield { value, way }
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, child] of Object.entries(value)) yield* walk(child, [...way, key])
+}
+
+function resolvePointer(pointer: string): Json {
+  const steps = pointer.replace(/^#\//, '').split('/')
+  return steps.reduce((value, step) => value?.[step.replaceAll('~1', '/').replaceAll('~0', '~')], document)
+}
+
+describe('the document', () => {
+  test('is what GET /openapi.json answers, to anybody', async () => {
+    const app = await startApp()
+    const answer = await app.call('GET', '/openapi.json', { key: null })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
+    expect(answer.body).toEqual(document)
+    expect(document.openapi).toMatch(/^3\.1\./)
+  })
+
+  test('is the same each time it is made', () => {
+    expect(JSON.stringify(renderApiDocument())).toBe(JSON.stringify(renderApiDocument()))
+  })
+
+  test('holds every REST operation, and nothing else', () => {
+    const described = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    const real = operations.map(({ http }) => `${http.method} ${http.path}`)
+    const uploads = Object.entries(uploadPaths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    expect(described.sort()).toEqual([...real, ...uploads].sort())
+  })
+
+  test('refers to nothing that is not there, and holds no schema twice', () => {
+    const references = [...walk(document)]
+      .filter(({ way }) => way.at(-1) === '$ref')
+      .map(({ value }) => value)
+    expect(references.length).toBeGreaterThan(20)
+    for (const reference of references) expect(resolvePointer(reference)).toBeTypeOf('object')
+    const names = Object.keys(document.components.schemas)
+    for (const name of names) {
+      expect(references).toContain(`#/components/schemas/${name}`)
+      const same = names.filter(
+        (other) =>
+          JSON.stringify(document.components.schemas[other]) ===
+          JSON.stringify(document.components.schemas[name]),
+      )
+      expect(same).toEqual([name])
+    }
+  })
+
+  test('refers to every schema that has a name', () => {
+    const named = operations.flatMap(({ output, input, wire }) =>
+      [output, wire.bodySchema ?? input, wire.sse].flatMap((schema) => schema?.meta()?.id ?? []),
+    )
+    expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(named))
+    for (const { value, way } of walk(document.paths)) {
+      if (way.at(-1) === 'schema' && way.includes('application/json')) expect(value).toHaveProperty('$ref')
+    }
+  })
+
+  test('uses every tag it explains, and explains every one it uses', () => {
+    const used = new Set(operations.map(({ http }) => http.tag))
+    expect(new Set(document.tags.map(({ name }: Json) => name))).toEqual(used.add('Uploads'))
+  })
+})
+
+test('operation ids are the names of the procedures, or of their mirrors', () => {
+  const ids = operations.map(({ http }) => find(http.path, http.method).operationId)
+  expect(new Set(ids).size).toBe(ids.length)
+  const names = listOperations()
+    .filter(({ operation }) => operation.http !== undefined)
+    .map(({ name }) => name.replace('.', '-'))
+  expect(ids.slice(0, names.length)).toEqual(names)
+  for (const id of ids.slice(names.length)) expect(names).toContain(id.replace(/^manager-/, ''))
+})
+
+describe.each(operations)('$id', ({ http, wire }) => {
+  const described = find(http.path, http.method)
+
+  test('asks for the keys that may call it, and for users in the console', () => {
+    const names = { parent: ['parentKey'], agent: ['agentKey'], token: ['artifactToken'] }
+    const keys = wire.callers.flatMap((caller) => names[caller])
+    const isForTokens = wire.callers.includes('token')
+    const inAddress = isForTokens && http.method === 'GET' ? ['artifactTokenInAddress'] : []
+    const isForUsers = wire.callers.length > 0 && (http.path.startsWith('/v1/manager/') || isForTokens)
+    const users = isForUsers ? ['forwardedIdentity', 'session'] : []
+    const schemes = [...(wire.needs === undefined ? keys : []), ...inAddress, ...users].map((name) => ({
+      [name]: [],
+    }))
+    expect(described.security).toEqual(schemes)
+    for (const scheme of schemes) {
+      expect(document.components.securitySchemes).toHaveProperty(Object.keys(scheme)[0] as string)
+    }
+  })
+
+  test('tells its success, its limits and its failures in their own shape', () => {
+    const success = described.responses[wire.status ?? 200]
+    const failures = Object.fromEntries(
+      Object.entries<Json>(described.responses).filter(([status]) => Number(status) >= 400),
+    )
+    expect(Object.keys(success.headers)).toEqual(
+      wire.isUncounted
+        ? ['Protocol-Version']
+        : ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+    )
+    const isPublic = wire.callers.length === 0
+    expect(Object.keys(failures)).toEqual(
+      expect.arrayContaining(['400', '500', ...(isPublic ? [] : ['401', '429'])]),
+    )
+    const shape = { agent: 'AgentError', openai: 'Error', artifact: 'ArtifactError' }[wire.errors]
+    for (const { content } of Object.values(failures)) {
+      if (wire.page) expect(Object.keys(content)).toEqual(['text/html'])
+      else expect(content['application/json'].schema.$ref).toBe(`#/components/schemas/${shape}`)
+    }
+    if (!isPublic) expect(described.responses['429'].headers).toHaveProperty('Retry-After')
+  })
+
+  test('describes each of its inputs once, where it is sent', () => {
+    const inPath = [...http.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+    const parameters = (described.parameters ?? []) as Json[]
+    expect(parameters.filter(({ in: place }) => place === 'path').map(({ name }) => name)).toEqual(inPath)
+    for (const parameter of parameters) expect(parameter.required === true).toBe(parameter.in === 'path')
+    const names = parameters.map((parameter) => `${parameter.in} ${parameter.name}`)
+    expect(new Set(names).size).toBe(names.length)
+    if (http.method === 'GET' || http.method === 'DELETE') expect(described).not.toHaveProperty('requestBody')
+    if (wire.body === 'definition') {
+      const mediaTypes = ['application/json', ...Object.keys(definitionFormats)]
+      expect(Object.keys(described.requestBody.content)).toEqual(mediaTypes)
+    }
+    if (wire.body === 'upload') {
+      expect(Object.keys(described.requestBody.content)).toEqual(['multipart/form-data'])
+    }
+    if (wire.download) {
+      for (const status of [200, 206]) {
+        expect(Object.keys(described.responses[status].content)).toEqual(['application/octet-stream'])
+      }
+      expect(names).toEqual(
+        expect.arrayContaining(['header Range', 'header If-Range', 'header If-None-Match']),
+      )
+    }
+    if (wire.sse !== undefined) {
+      expect(Object.keys(described.responses[200].content)).toEqual(['application/json', 'text/event-stream'])
+    }
+  })
+})
+
+describe('real traffic', () => {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
+  ajv.addSchema(document, 'document')
+
+  function problems(pointer: string, value: unknown): unknown {
+    const validate = ajv.getSchema(`document${pointer}`) ?? ajv.compile({ $ref: `document${pointer}` })
+    validate(value)
+    return validate.errors ?? []
+  }
+  const escapeStep = (text: string) => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'))
+  const pointerTo = (path: string, method: string, rest: readonly string[]) =>
+    `#/${['paths', path, method.toLowerCase(), ...rest, 'content', 'application/json', 'schema'].map(escapeStep).join('/')}`
+
+  test('is what the document says it is', async () => {
+    const app = await startApp()
+    const { agent_id: id } = await app.createAgent()
+    const chat = { model: 'mock', messages: [{ role: 'user', content: 'hi' }], temperature: null, user: 'me' }
+    const requests: [method: string, path: string, target: string, status: number, body?: object][] = [
+      ['POST', '/v1/agents', '/v1/agents', 201, { yaml: 'name: A\ninstructions: B\n' }],
+      ['GET', '/v1/agents', '/v1/agents?limit=1', 200],
+      ['GET', '/v1/agents/{agent_id}', `/v1/agents/${id}`, 200],
+      ['PUT', '/v1/agents/{agent_id}', `/v1/agents/${id}`, 200, { yaml: 'name: C\ninstructions: D\n' }],
+      ['GET', '/v1/agents/{agent_id}/versions', `/v1/agents/${id}/versions`, 200],
+      [
+        'POST',
+        '/v1/agents/{agent_id}/rotate-key',
+        `/v1/agents/${id}/rotate-key`,
+        200,
+        { overlap_seconds: 5 },
+      ],
+      ['POST', '/v1/chat/completions', '/v1/chat/completions', 200, chat],
+      ['GET', '/v1/models', '/v1/models', 200],
+      ['GET', '/v1/models/{model_id}', `/v1/models/agent/${id}`, 200],
+      ['GET', '/v1/keys/validate', '/v1/keys/validate', 200],
+      ['DELETE', '/v1/agents/{agent_id}', `/v1/agents/${id}`, 200],
+      ['GET', '/v1/agents/{agent_id}', '/v1/agents/none', 404],
+      ['GET', '/v1/models/{model_id}', '/v1/models/none', 404],
+      ['POST', '/v1/agents', '/v1/agents', 400, {}],
+      ['POST', '/v1/chat/completions', '/v1/chat/completions', 400, {}],
+    ]
+    for (const [method, path, target, status, body] of requests) {
+      const answer: Answer = await app.call(method, target, { body })
+      expect([target, answer.status]).toEqual([target, status])
+      expect(problems(pointerTo(path, method, ['responses', String(status)]), answer.body)).toEqual([])
+      if (body === undefined) continue
+      const found = problems(pointerTo(path, method, ['requestBody']), body)
+      if (status < 400) expect(found).toEqual([])
+      else expect(found).not.toEqual([])
+    }
+  })
+
+  test('of a stream is made of the events the document names', async () => {
+    const app = await startApp()
+    const pointer = find('/v1/chat/completions', 'POST').responses[200].content['text/event-stream'].schema
+      .contentSchema.$ref
+    const { events } = await app.stream({ model: 'mock', messages: [{ role: 'user', content: 'hi' }] })
+    expect(events.length).toBeGreaterThan(2)
+    for (const event of events) expect(problems(pointer, event)).toEqual([])
+    expect(problems(pointer, { object: 'something else' })).not.toEqual([])
+  })
+})

@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { startApp } from '../../support/app.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { RawConnection, toRequest } from '../../support/raw-connection.ts'
+import { callProcedure } from '../../support/rpc.ts'
+
+const CHAT = '/v1/chat/completions'
+const json = { 'Content-Type': 'application/json' }
+const hello = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
+
+describe('a body over the limit', () => {
+  const env = { PARLEY_MAX_BODY_BYTES: '65536' }
+  const limits = [
+    [CHAT, 65_536],
+    ['/v1/agents', 1_048_576],
+  ] as const
+
+  test.each(limits)(
+    'of %s is 413 by its length alone, and the connection is closed',
+    async (path, maxBytes) => {
+      const app = await startApp(env)
+      const length = `Content-Length: ${maxBytes + 1}`
+      const connection = await RawConnection.open(app)
+      connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), length], '{'))
+      const answer = await connection.receives(/\r\n\r\n/)
+      expect(answer).toMatch(/^HTTP\/1.1 413 /)
+      expect(answer).toMatch(/\r\nConnection: close\r\n/)
+    },
+  )
+
+  test.each(limits)('of %s is 413 in chunks, and the connection is closed', async (path, maxBytes) => {
+    const app = await startApp(env)
+    const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
+    const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
+    const connection = await RawConnection.open(app)
+    connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
+    const answer = await connection.receives(/\r\n\r\n/)
+    expect(answer).toMatch(/^HTTP\/1.1 413 /)
+    expect(answer).toMatch(/\r\nConnection: close\r\n/)
+  })
+
+  test('is accepted when it holds exactly as much as is allowed', async () => {
+    const app = await startApp(env)
+    const body = hello + ' '.repeat(65_536 - hello.length)
+    expect((await app.call('POST', CHAT, { body, headers: json })).status).toBe(200)
+    expect((await app.call('POST', CHAT, { body: `${body} `, headers: json })).status).toBe(413)
+  })
+
+  test('is told to a client that reads nothing before it has sent everything', async () => {
+    const app = await startApp(env)
+    for (const [key, status] of [
+      [app.key, 413],
+      ['svc_wrong', 401],
+    ] as const) {
+      const socket = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1' })
+      const body = Buffer.alloc(10_000_000)
+      await new Promise<void>((resolve, reject) => {
+        socket.once('error', reject)
+        socket.write(toRequest(`POST ${CHAT}`, [...headersOf(key), `Content-Length: ${body.length}`]))
+        socket.write(body, (error) => (error ? reject(error) : resolve()))
+      })
+      const [answer] = await once(socket, 'data')
+      expect(answer.toString()).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+      socket.destroy()
+    }
+  })
+})
+
+describe('before anybody is authenticated', () => {
+  const targets = [CHAT, '/v1/agents', '/trpc/agents.create']
+
+  test.each(targets)('the body of %s is not asked for', async (path) => {
+    const app = await startApp()
+    const sized = ['Expect: 100-continue', `Content-Length: ${hello.length}`]
+    const refused = await RawConnection.open(app)
+    refused.send(toRequest(`POST ${path}`, [...headersOf('svc_wrong'), ...sized]))
+    expect(await refused.receives(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 401 /)
+
+    const admitted = await RawConnection.open(app)
+    admitted.send(toRequest(`POST ${path}`, [...headersOf(app.key), ...sized]))
+    expect(await admitted.receives(/\r\n\r\n/)).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+    admitted.send(hello)
+    await admitted.receives(/HTTP\/1.1 (200|400) /)
+  })
+
+  test.each(targets)('a huge body of %s is refused before it has come', async (path) => {
+    const app = await startApp()
+    const connection = await RawConnection.open(app)
+    connection.send(
+      toRequest(`POST ${path}`, [...headersOf('svc_wrong'), 'Content-Length: 10000000000'], '{'),
+    )
+    expect(await connection.receives(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 401 /)
+    // Who goes on sending is cut off all the same.
+    connection.send(' '.repeat(100_000))
+    await connection.ends()
+  })
+})
+
+describe('a body that comes too slowly', () => {
+  const targets = [
+    [CHAT, /"code":"request_timeout"/],
+    ['/v1/agents', /"code":"request_timeout"/],
+    ['/trpc/agents.create', /"reason":"request_timeout"/],
+  ] as const
+
+  test.each(targets)('%s answers 408 after a silence', async (path, code) => {
+    const app = await startApp({ PARLEY_BODY_IDLE_SECONDS: '0.05' })
+    const connection = await RawConnection.open(app)
+    connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 100'], '{'))
+    expect(await connection.receives(code)).toMatch(/^HTTP\/1.1 408 /)
+  })
+
+  test('one that never pauses must arrive in time as a whole', async () => {
+    const app = await startApp({ PARLEY_BODY_SECONDS: '0.1' })
+    const connection = await RawConnection.open(app)
+    connection.send(toRequest('POST /v1/agents', [...headersOf(app.key), 'Content-Length: 100000'], '{'))
+    const drip = setInterval(() => connection.send(' '), 5)
+    expect(await connection.receives(/"code"/).finally(() => clearInterval(drip))).toMatch(/^HTTP\/1.1 408 /)
+  })
+})
+
+describe('a client that leaves in the middle of its body', () => {
+  test.each(['/v1/agents', '/trpc/agents.create'])('leaves no trace at %s', async (path) => {
+    const { log, lines } = createLineLog()
+    const app = await startApp({}, { log })
+    const yaml =
+      '{"yaml":"name: Half\\ninstructions: Half.","json":{"yaml":"name: Half\\ninstructions: Half."}}'
+    for (const leave of ['reset', 'endSending'] as const) {
+      const connection = await RawConnection.open(app)
+      connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 1000'], yaml))
+      // One more request is answered only when the first has been taken up.
+      await app.call('GET', '/v1/keys/validate')
+      connection[leave]()
+    }
+    expect((await callProcedure(app, 'agents.list')).body.result.data.json.data).toEqual([])
+    await app.close()
+    expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
+  })
+})
+
+function headersOf(key: string): string[] {
+  return ['Host: x', `Authorization: Bearer ${key}`, 'Content-Type: application/json']
+}

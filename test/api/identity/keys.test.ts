@@ -1,0 +1,177 @@
+/** Parent keys through the doors: which are good, and what rotating one does to it and to what it owns. */
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { mintKey, parseKey } from '../../../src/lib/api-key.ts'
+import { newId } from '../../../src/lib/ids.ts'
+import { createTenant } from '../../support/agents.ts'
+import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { forgeKey } from '../../support/forge-key.ts'
+import { callProcedure, createTypedClient } from '../../support/rpc.ts'
+
+const NOW = 1_800_000_000
+
+const validate = (app: TestApp, key: string | null) => app.call('GET', '/v1/keys/validate', { key })
+
+async function statusesOf(app: TestApp, ...keys: string[]): Promise<number[]> {
+  const answers = await Promise.all(keys.map((key) => validate(app, key)))
+  return answers.map(({ status }) => status)
+}
+
+const rotate = (app: TestApp, options: CallOptions = {}) => app.call('POST', '/v1/keys/rotate', options)
+
+describe('the key a caller presents', () => {
+  test('is good, and the answer tells its kind', async () => {
+    const app = await startApp()
+    const { agent_key: agentKey } = await app.createAgent()
+    expect((await validate(app, app.key)).body).toEqual({ valid: true, kind: 'parent' })
+    expect((await validate(app, agentKey)).body).toEqual({ valid: true, kind: 'agent' })
+    expect(await createTypedClient(app, agentKey).keys.validate.query({})).toEqual({
+      valid: true,
+      kind: 'agent',
+    })
+  })
+
+  test('is 401 missing_api_key when there is none', async () => {
+    const answer = await validate(await startApp(), null)
+    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'missing_api_key' })
+  })
+
+  test.each<[string, (key: string) => string]>([
+    ['a text that is no key', () => 'nonsense'],
+    ['with its last character changed', (key) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')],
+    [
+      'with a character of its secret changed',
+      (key) => key.replace(/.(?=.{20}$)/, (c) => (c === '0' ? '1' : '0')),
+    ],
+    ['of which a character is missing', (key) => key.slice(0, -1)],
+    ['well-formed, but registered by nobody', () => mintKey('parent', randomBytes).text],
+    [
+      'of the same public id with another secret',
+      (key) => mintKey('parent', randomBytes, parseKey(key)?.publicId).text,
+    ],
+    ['scoped, of the right layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],
+    ['scoped, with the rest of a good key', (key) => forgeKey('svc_scoped_', key.slice(4, -6))],
+    ['an agent key, with the rest of a good parent key', (key) => forgeKey('agnt_key-', key.slice(4, -6))],
+    ['followed by another', (key) => `${key},${key}`],
+    ['in other letters', (key) => key.toLowerCase()],
+  ])('is 401 invalid_api_key %s', async (_what, spoil) => {
+    const app = await startApp()
+    const answer = await validate(app, spoil(app.key))
+    expect(answer.status).toBe(401)
+    expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'invalid_api_key' })
+    expect(answer.text).not.toContain(app.key.slice(16, 40))
+  })
+})
+
+describe('rotating a parent key', () => {
+  test.each<[string, CallOptions]>([
+    ['without a body', {}],
+    ['with an empty body', { body: {} }],
+    ['with a body of no bytes', { headers: { 'Content-Type': 'application/json' } }],
+    ['with an overlap of 0', { body: { overlap_seconds: 0 } }],
+  ])('%s ends the old secret at once and keeps the public id', async (_what, options) => {
+    const app = await startApp({}, { clock: createFakeClock(NOW) })
+    expect(await statusesOf(app, app.key)).toEqual([200])
+    const answer = await rotate(app, options)
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store'])
+    const { key } = answer.body
+    expect(answer.body).toEqual({
+      key,
+      key_hint: `svc_…${key.slice(-4)}`,
+      rotated_at: NOW,
+      previous_valid_until: NOW,
+    })
+    expect(parseKey(key)).toEqual(parseKey(app.key))
+    expect(await statusesOf(app, app.key, key)).toEqual([401, 200])
+  })
+
+  test('with an overlap lets both secrets work until it has passed, to the second', async () => {
+    const clock = createFakeClock(NOW)
+    const app = await startApp({}, { clock })
+    const { body } = await rotate(app, { body: { overlap_seconds: 90 } })
+    expect(body.previous_valid_until).toBe(NOW + 90)
+    expect(await statusesOf(app, app.key, body.key)).toEqual([200, 200])
+    clock.advance(89.9)
+    expect(await statusesOf(app, app.key, body.key)).toEqual([200, 200])
+    clock.advance(0.1)
+    expect(await statusesOf(app, app.key, body.key)).toEqual([401, 200])
+  })
+
+  test('twice with overlaps lets each earlier secret end by its own, or sooner', async () => {
+    const clock = createFakeClock(NOW)
+    const app = await startApp({}, { clock })
+    const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
+    const { key: third } = (await rotate(app, { key: second, body: { overlap_seconds: 600 } })).body
+    expect(await statusesOf(app, app.key, second, third)).toEqual([200, 200, 200])
+    clock.advance(60)
+    expect(await statusesOf(app, app.key, second, third)).toEqual([401, 200, 200])
+    const { key: fourth } = (await rotate(app, { key: third, body: { overlap_seconds: 30 } })).body
+    clock.advance(30)
+    expect(await statusesOf(app, second, third, fourth)).toEqual([401, 401, 200])
+  })
+
+  test('by the old secret within its overlap works, and ends what came between', async () => {
+    const app = await startApp({}, { clock: createFakeClock(NOW) })
+    const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
+    const { key: third } = (await rotate(app)).body
+    expect(await statusesOf(app, app.key, second, third)).toEqual([401, 401, 200])
+  })
+
+  test('many times at once leaves exactly one secret', async () => {
+    const app = await startApp()
+    const answers = await Promise.all(Array.from({ length: 8 }, () => rotate(app)))
+    const keys = answers.filter(({ status }) => status === 200).map(({ body }) => body.key as string)
+    expect(keys.length).toBeGreaterThan(0)
+    expect((await statusesOf(app, app.key, ...keys)).filter((status) => status === 200)).toHaveLength(1)
+  })
+
+  test.each([
+    [{ overlap_seconds: 2_592_000 }, 200, undefined],
+    [{ overlap_seconds: 2_592_001 }, 400, 'overlap_seconds'],
+    [{ overlap_seconds: -1 }, 400, 'overlap_seconds'],
+    [{ overlap_seconds: 0.5 }, 400, 'overlap_seconds'],
+    [{ overlap_seconds: '60' }, 400, 'overlap_seconds'],
+    [{ overlap_seconds: null }, 400, 'overlap_seconds'],
+    [{ overlap_seconds: 60, key: 'mine' }, 400, null],
+    ['[]', 400, null],
+    ['null', 400, null],
+  ])('with %j is %i', async (body, status, param) => {
+    const app = await startApp()
+    const answer = await rotate(app, { body, headers: { 'Content-Type': 'application/json' } })
+    expect(answer.status).toBe(status)
+    if (status === 200) return
+    expect(answer.body.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_value', param })
+    expect(await statusesOf(app, app.key)).toEqual([200])
+  })
+
+  test('is not for an agent key', async () => {
+    const app = await startApp()
+    const { agent_key: key } = await app.createAgent()
+    const answer = await rotate(app, { key })
+    expect(answer).toMatchObject({ status: 403, body: { error: { code: 'insufficient_permissions' } } })
+    expect(await statusesOf(app, key, app.key)).toEqual([200, 200])
+  })
+
+  test('at the typed door does the same', async () => {
+    const app = await startApp()
+    const { key } = await createTypedClient(app).keys.rotate.mutate({})
+    expect(await statusesOf(app, app.key, key)).toEqual([401, 200])
+    expect((await callProcedure(app, 'keys.rotate')).status).toBe(401)
+  })
+
+  test('leaves each tenant with what is its own', async () => {
+    const app = await startApp()
+    const other = await createTenant(app)
+    const mine = await app.createAgent()
+    const theirs = await app.createAgent(undefined, other)
+    const { key } = (await rotate(app)).body
+    const status = async (key: string, id: string) =>
+      (await app.call('GET', `/v1/agents/${id}`, { key })).status
+    expect(await status(key, mine.agent_id)).toBe(200)
+    expect(await status(key, theirs.agent_id)).toBe(404)
+    expect(await status(other, theirs.agent_id)).toBe(200)
+    expect(await status(other, mine.agent_id)).toBe(404)
+  })
+})

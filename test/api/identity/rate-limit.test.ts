@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
+import { type Answer, startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { callProcedure } from '../../support/rpc.ts'
+
+const hello = { model: 'mock', messages: [{ role: 'user', content: 'hello' }] }
+const limitsOf = ({ headers }: Pick<Answer, 'headers'>) =>
+  ['limit', 'remaining', 'reset'].map((name) => headers.get(`x-ratelimit-${name}`))
+const none = [null, null, null]
+
+async function start(env: Readonly<Record<string, string>>) {
+  const clock = createFakeClock()
+  const app = await startApp(env, { clock })
+  return { app, clock, now: clock.now() / 1000 }
+}
+
+/** From behind a trusted proxy, a client of that address. */
+const from = (address: string) => ({ 'X-Forwarded-For': address })
+const behindProxy = { PARLEY_TRUSTED_PROXIES: '127.0.0.1/32' }
+const list = (app: TestApp, address: string, key: string | null = app.key) =>
+  app.call('GET', '/v1/models', { key, headers: from(address) })
+
+describe('the limit of a parent key', () => {
+  const requests: [method: string, path: string, body: unknown, status: number][] = [
+    ['GET', '/v1/models', undefined, 200],
+    ['HEAD', '/v1/models', undefined, 200],
+    ['POST', '/v1/chat/completions', hello, 200],
+    ['POST', '/v1/chat/completions', { ...hello, stream: true }, 200],
+    ['POST', '/v1/chat/completions', {}, 400],
+    ['POST', '/v1/chat/completions', '{', 415],
+    ['GET', '/v1/agents/me', undefined, 403],
+    ['GET', '/v1/agents/none', undefined, 404],
+    ['GET', '/v1/models/none', undefined, 404],
+    ['GET', '/v1/nothing', undefined, 404],
+    ['GET', '/v1/agents/%zz', undefined, 400],
+    ['PATCH', '/v1/models', undefined, 405],
+  ]
+
+  test('is counted down on every answer, whatever its status', async () => {
+    const { app, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '50' })
+    for (const [index, [method, path, body, status]] of requests.entries()) {
+      const answer = await app.call(method, path, { body })
+      expect(answer.status).toBe(status)
+      expect(limitsOf(answer)).toEqual(['50', String(49 - index), String(now + 60)])
+    }
+  })
+
+  test('answers 429 before it looks at what was sent', async () => {
+    const { app, clock, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '1' })
+    clock.advance(0.25)
+    await app.call('GET', '/v1/models')
+    clock.advance(17.5)
+    for (const [method, path, body] of requests) {
+      const answer = await app.call(method, path, { body })
+      expect(answer.status).toBe(429)
+      expect(answer.headers.get('retry-after')).toBe('43')
+      expect(limitsOf(answer)).toEqual(['1', '0', String(now + 61)])
+    }
+    const refused = await app.call('GET', '/v1/models')
+    expect(refused.body.error).toMatchObject({
+      type: 'rate_limit_error',
+      param: null,
+      code: 'rate_limit_exceeded',
+    })
+    expect((await app.call('GET', '/v1/agents')).body).toEqual({
+      error: refused.body.error.message,
+      code: 'rate_limit_exceeded',
+    })
+  })
+
+  test('is open again after exactly as long as Retry-After says, and not a second earlier', async () => {
+    const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
+    clock.advance(0.7)
+    await app.call('GET', '/v1/models')
+    clock.advance(33.3)
+    await app.call('GET', '/v1/models')
+    const refused = await app.call('GET', '/v1/models')
+    const waitSeconds = Number(refused.headers.get('retry-after'))
+    expect(waitSeconds).toBe(27)
+    clock.advance(waitSeconds - 1)
+    expect((await app.call('GET', '/v1/models')).status).toBe(429)
+    clock.advance(1)
+    expect((await app.call('GET', '/v1/models')).status).toBe(200)
+  })
+
+  test('is each key’s own, and survives the key’s rotation', async () => {
+    const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '2' })
+    const other = await createTenant(app)
+    const { body } = await app.call('POST', '/v1/keys/rotate', { body: { overlap_seconds: 60 } })
+    expect((await app.call('GET', '/v1/models', { key: body.key })).status).toBe(200)
+    expect((await app.call('GET', '/v1/models', { key: body.key })).status).toBe(429)
+    expect((await app.call('GET', '/v1/models')).status).toBe(429)
+    expect((await app.call('GET', '/v1/models', { key: other })).status).toBe(200)
+  })
+
+  test('set to 0 there is none, and no headers tell of one', async () => {
+    const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '0' })
+    for (let count = 0; count < 5; count++) {
+      const answer = await app.call('GET', '/v1/models')
+      expect([answer.status, ...limitsOf(answer)]).toEqual([200, ...none])
+    }
+  })
+
+  test('is shared with the typed door, where each call of a batch counts', async () => {
+    const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '5' })
+    const single = await callProcedure(app, 'models.list')
+    expect(limitsOf(single)).toEqual(['5', '4', expect.any(String)])
+    const input = encodeURIComponent(JSON.stringify({ 0: { json: {} }, 1: { json: {} } }))
+    const batch = await app.call('GET', `/trpc/keys.validate,models.list?batch=1&input=${input}`)
+    expect(batch.status).toBe(200)
+    expect(limitsOf(await app.call('GET', '/v1/models'))[1]).toBe('1')
+    const partly = await app.call('GET', `/trpc/keys.validate,models.list?batch=1&input=${input}`)
+    expect(partly.status).toBe(207)
+    const refused = await callProcedure(app, 'models.list')
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(refused.body.error.json.data.reason).toBe('rate_limit_exceeded')
+  })
+})
+
+describe('the limits of an agent key', () => {
+  test('hold for the agent as a whole and for each address', async () => {
+    const env = { ...behindProxy, PARLEY_RATE_LIMIT_AGENT: '5', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' }
+    const { app } = await start(env)
+    const { agent_key: key } = await app.createAgent()
+    const ask = async (address: string) => {
+      const answer = await list(app, address, key)
+      return [answer.status, ...limitsOf(answer).slice(0, 2)]
+    }
+    expect(await ask('192.0.2.1')).toEqual([200, '3', '2'])
+    expect(await ask('192.0.2.1')).toEqual([200, '3', '1'])
+    expect(await ask('192.0.2.1')).toEqual([200, '3', '0'])
+    expect(await ask('192.0.2.1')).toEqual([429, '3', '0'])
+    // The call that was refused did not count for the agent.
+    expect(await ask('192.0.2.2')).toEqual([200, '5', '1'])
+    expect(await ask('192.0.2.2')).toEqual([200, '5', '0'])
+    expect(await ask('192.0.2.3')).toEqual([429, '5', '0'])
+    expect((await app.call('GET', '/v1/models')).status).toBe(200)
+  })
+
+  test('both admit a caller who waits as long as it is told, though others used up the agent’s', async () => {
+    const env = { ...behindProxy, PARLEY_RATE_LIMIT_AGENT: '4', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '2' }
+    const { app, clock } = await start(env)
+    const { agent_key: key } = await app.createAgent()
+    for (const address of ['192.0.2.7', '192.0.2.7', '192.0.2.8']) await list(app, address, key)
+    clock.advance(30)
+    await list(app, '192.0.2.9', key)
+    for (let count = 0; count < 3; count++) {
+      expect((await list(app, '192.0.2.9', key)).headers.get('retry-after')).toBe('30')
+    }
+    clock.advance(30)
+    expect((await list(app, '192.0.2.9', key)).status).toBe(200)
+  })
+
+  test('set to 0 leave the other one', async () => {
+    const { app } = await start({ PARLEY_RATE_LIMIT_AGENT: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '7' })
+    const { agent_key: key } = await app.createAgent()
+    expect(limitsOf(await app.call('GET', '/v1/models', { key })).slice(0, 2)).toEqual(['7', '6'])
+  })
+
+  test('are counted for a whole IPv6 network of 64 bits', async () => {
+    const { app } = await start({ ...behindProxy, PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' })
+    const { agent_key: key } = await app.createAgent()
+    const remaining = async (address: string) => limitsOf(await list(app, address, key))[1]
+    expect(await remaining('2001:db8::1')).toBe('2')
+    expect(await remaining('2001:db8:0:0:ffff::2')).toBe('1')
+    expect(await remaining('2001:db8::a:b:c:d')).toBe('0')
+    expect(await remaining('2001:db8:0:1::1')).toBe('2')
+    expect(await remaining('2001:db8:1::1')).toBe('2')
+    expect(await remaining('2001::db8:0:0:1:1')).toBe('2')
+    expect(await remaining('2001::1')).toBe('2')
+    expect(await remaining('::ffff:192.0.2.1')).toBe('2')
+    expect(await remaining('192.0.2.1')).toBe('1')
+  })
+})

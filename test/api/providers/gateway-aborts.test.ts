@@ -1,0 +1,121 @@
+/** What the gateway backend does when its caller leaves, or when it is closed: it stops, at the server too. */
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { failureOf, noMore, readAll } from '../../support/backend.ts'
+import { ask, askForStream, listen, startGatewayStand, ways } from '../../support/gateway.ts'
+
+const { upstream, gateway, findWhoEnded } = await startGatewayStand()
+const reason = new Error('the caller left')
+
+describe.each(ways)('an aborted call (%s)', (_way, call) => {
+  test('is not made when it was aborted before', async () => {
+    await expect(call(gateway(), 'too late', AbortSignal.abort(reason))).rejects.toBe(reason)
+    expect(await upstream.listRequests()).toEqual([])
+  })
+
+  test('stops while connecting', async () => {
+    // A TLS handshake nobody answers.
+    const { port } = await listen()
+    const abort = new AbortController()
+    const calling = call(gateway({ url: `https://127.0.0.1:${port}/v1` }), 'hello', abort.signal)
+    abort.abort(reason)
+    await expect(calling).rejects.toBe(reason)
+  })
+
+  test('is not sent once the connection it waited for is there', async () => {
+    const abort = new AbortController()
+    const backend = gateway()
+    const calling = call(backend, 'never sent', abort.signal)
+    abort.abort(reason)
+    await expect(calling).rejects.toBe(reason)
+    await backend.complete(ask('sent'))
+    expect((await upstream.listRequests()).map((seen) => JSON.stringify(seen.body))).toEqual([
+      expect.stringContaining('"sent"'),
+    ])
+  })
+
+  test('stops while waiting for the head', async () => {
+    const abort = new AbortController()
+    const calling = call(gateway(), '{{up:hang}} no head', abort.signal)
+    await upstream.waitForRequest('no head')
+    abort.abort(reason)
+    await expect(calling).rejects.toBe(reason)
+    expect(await findWhoEnded('no head')).toBe('client')
+  })
+})
+
+describe('an abort in mid-answer', () => {
+  test('stops a completion', async () => {
+    const abort = new AbortController()
+    const calling = gateway().complete(ask('{{up:hang-after}} half a body', abort.signal))
+    await upstream.waitForRequest('half a body')
+    // By its answer to a second question the upstream has sent the half.
+    expect((await upstream.listRequests())[0]?.sentBytes).toBeGreaterThan(0)
+    abort.abort(reason)
+    await expect(calling).rejects.toBe(reason)
+    expect(await findWhoEnded('half a body')).toBe('client')
+  })
+
+  test('stops a stream that waits for the next event', async () => {
+    const abort = new AbortController()
+    const reads = await gateway().stream(askForStream('{{up:hang-after 2}} half a stream', abort.signal))
+    let waiting = reads.next()
+    for (let text = ''; text.split('data: ').length < 3; waiting = reads.next()) {
+      text += Buffer.from((await waiting).value ?? [])
+    }
+    abort.abort(reason)
+    await expect(waiting).rejects.toBe(reason)
+    expect(await reads.next()).toEqual(noMore)
+    expect(await findWhoEnded('half a stream')).toBe('client')
+  })
+
+  test('drops what a slow reader has not taken', async () => {
+    const abort = new AbortController()
+    const reads = await gateway().stream(askForStream('{{up:flood 50000000}} unread', abort.signal))
+    const { id } = await upstream.waitForRequest('unread')
+    await upstream.waitForStall(id, 100)
+    abort.abort(reason)
+    await expect(reads.next()).rejects.toBe(reason)
+    expect(await reads.next()).toEqual(noMore)
+    expect(await findWhoEnded('unread')).toBe('client')
+  })
+})
+
+describe('a signal that outlives its calls', () => {
+  test.each([
+    ['a completion', (signal: AbortSignal) => gateway().complete(ask('whole', signal))],
+    ['a failure', (signal: AbortSignal) => failureOf(gateway().complete(ask('{{up:reset}}', signal)))],
+    [
+      'a refusal',
+      (signal: AbortSignal) => failureOf(gateway().stream(askForStream('{{up:status 500}}', signal))),
+    ],
+    [
+      'a stream',
+      async (signal: AbortSignal) => readAll(await gateway().stream(askForStream('whole', signal))),
+    ],
+    [
+      'a stream left early',
+      async (signal: AbortSignal) =>
+        (await gateway().stream(askForStream('{{up:hang-after 1}}', signal))).return?.(),
+    ],
+  ])('keeps nothing of %s', async (_what, call) => {
+    const { signal } = new AbortController()
+    await call(signal)
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+})
+
+test('closing ends what is in flight, and nothing is sent after it', async () => {
+  const backend = gateway()
+  const waiting = failureOf(backend.complete(ask('{{up:hang}} in flight')))
+  const reads = await backend.stream(askForStream('{{up:hang-after 0}} in flight'))
+  const next = failureOf(reads.next())
+  await upstream.waitForRequest('{{up:hang}} in flight')
+  await backend.close()
+  expect((await waiting).kind).toBe('unreachable')
+  expect((await next).kind).toBe('unreachable')
+  expect((await failureOf(backend.complete(ask('after')))).kind).toBe('unreachable')
+  const requests = await upstream.listRequests()
+  expect(requests).toHaveLength(2)
+  for (const { id } of requests) expect((await upstream.waitForEnd(id)).endedBy).toBe('client')
+})

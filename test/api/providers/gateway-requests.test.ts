@@ -1,0 +1,140 @@
+/** What the gateway backend asks of its server, and what it makes of whole answers: completions and model lists. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createGatewayBackend } from '../../../src/providers/gateway.ts'
+import { failureOf, never } from '../../support/backend.ts'
+import { apiKey, ask, patient, startGatewayStand } from '../../support/gateway.ts'
+
+const { upstream, gateway, readDirectly } = await startGatewayStand()
+
+describe('a completion', () => {
+  test('arrives byte for byte', async () => {
+    const request = ask('héllo {{up:cut 7}}')
+    expect(Buffer.from(await gateway().complete(request))).toEqual(await readDirectly(request.body))
+  })
+
+  test('is asked for with the body as given, our own headers and the key', async () => {
+    const request = ask('headers', never, { temperature: 0.5, nested: { kept: [1, null, 'é'] } })
+    await gateway().complete(request)
+    const [seen] = await upstream.listRequests()
+    expect(seen).toMatchObject({ method: 'POST', path: '/v1/chat/completions', body: request.body })
+    expect(seen?.headers).toEqual({
+      host: upstream.origin.slice('http://'.length),
+      connection: 'keep-alive',
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(JSON.stringify(request.body))),
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      'user-agent': 'parley',
+      authorization: `Bearer ${apiKey}`,
+    })
+  })
+
+  test('is asked for without authorization when there is no key, or an empty one', async () => {
+    const backend = createGatewayBackend({ name: 'gateway', url: upstream.url, timings: patient })
+    onTestFinished(() => backend.close())
+    await backend.complete(ask('anonymous'))
+    const failure = await failureOf(
+      gateway({ apiKey: '' }).complete(ask('{{up:status 400}}{{up:message no}}')),
+    )
+    expect(failure.said?.message).toBe('no')
+    for (const { headers } of await upstream.listRequests())
+      expect(headers).not.toHaveProperty('authorization')
+  })
+
+  test('is found below a base URL with a trailing slash and a query', async () => {
+    await gateway({ url: `${upstream.url}/?api-version=1` }).complete(ask('path'))
+    expect((await upstream.listRequests())[0]?.path).toBe('/v1/chat/completions?api-version=1')
+  })
+
+  test('uses the connection of the one before', async () => {
+    const backend = gateway()
+    await backend.complete(ask('first'))
+    // undici frees the connection only after another turn of the event loop.
+    await upstream.listRequests()
+    await backend.complete(ask('second'))
+    const [first, second] = await upstream.listRequests()
+    expect(second?.connection).toBe(first?.connection)
+  })
+
+  test('larger than the limit is a protocol failure', async () => {
+    const text = `{{up:text ${'x'.repeat(5_000)}}}`
+    const failure = await failureOf(gateway({ maxAnswerBytes: 4_000 }).complete(ask(text)))
+    expect(failure.kind).toBe('protocol')
+    expect((await gateway({ maxAnswerBytes: 6_000 }).complete(ask(text))).length).toBeGreaterThan(5_000)
+  })
+})
+
+describe('the model list', () => {
+  const list = (...data: unknown[]) => JSON.stringify({ object: 'list', data })
+
+  test('is read from the path beside the chat', async () => {
+    const models = await gateway().listModels(never)
+    expect(models).toEqual([
+      { id: 'up-chat', created: 1_700_000_000, ownedBy: 'upstream', contextLength: 8192, chats: true },
+      { id: 'up-small', created: 1_700_000_001, ownedBy: 'upstream', contextLength: 2048, chats: true },
+      { id: 'up-embedding', created: 1_700_000_002, ownedBy: 'upstream', chats: false },
+    ])
+    const [seen] = await upstream.listRequests()
+    expect(seen).toMatchObject({ method: 'GET', path: '/v1/models', body: null })
+    expect(seen?.headers).toMatchObject({ authorization: `Bearer ${apiKey}` })
+    expect(seen?.headers).not.toHaveProperty('content-type')
+  })
+
+  test.each([
+    [{ id: 'm', context_length: 4096 }, { contextLength: 4096 }],
+    [{ id: 'm', max_model_len: 4096 }, { contextLength: 4096 }],
+    [{ id: 'm', context_window: 4096 }, { contextLength: 4096 }],
+    [{ id: 'm', meta: { n_ctx_train: 4096 } }, { contextLength: 4096 }],
+    [
+      { id: 'm', context_length: null, max_model_len: '9', context_window: 0, meta: { n_ctx_train: 4096 } },
+      { contextLength: 4096 },
+    ],
+    [{ id: 'm', meta: null }, {}],
+    [{ id: 'm', created: 'yesterday', owned_by: 7 }, {}],
+  ])('%j is read', async (listed, found) => {
+    await upstream.script('/v1/models', `{{up:body ${list(listed)}}}`)
+    expect(await gateway().listModels(never)).toEqual([
+      { id: 'm', created: 0, ownedBy: 'gateway', chats: true, ...found },
+    ])
+  })
+
+  test.each(['text-embedding-3-small', 'nomic-EMBED-text', 'org/Embedding'])(
+    '%s does not chat',
+    async (id) => {
+      await upstream.script('/v1/models', `{{up:body ${list({ id })}}}`)
+      expect(await gateway().listModels(never)).toMatchObject([{ id, chats: false }])
+    },
+  )
+
+  test('leaves out what is no model', async () => {
+    await upstream.script(
+      '/v1/models',
+      `{{up:body ${list(null, 'm', 7, [], {}, { id: 7 }, { id: '' }, { id: 'm' })}}}`,
+    )
+    expect((await gateway().listModels(never)).map((model) => model.id)).toEqual(['m'])
+  })
+
+  test.each([
+    ['{{up:body not JSON}}', { kind: 'protocol' }],
+    ['{{up:body {"data":{}}}}', { kind: 'protocol' }],
+    ['{{up:body null}}', { kind: 'protocol' }],
+    ['{{up:status 401}}', { kind: 'status', status: 401 }],
+    ['{{up:hang}}', { kind: 'timeout' }],
+    ['{{up:drip}}{{up:delay 40}}', { kind: 'timeout' }],
+  ])('fails: %s', async (directive, failure) => {
+    await upstream.script('/v1/models', directive)
+    const backend = gateway({ timings: { modelListMs: 400 } })
+    expect(await failureOf(backend.listModels(never))).toMatchObject(failure)
+  })
+
+  test('is given up when the caller leaves', async () => {
+    await upstream.script('/v1/models', '{{up:hang}}')
+    const abort = new AbortController()
+    const listing = gateway().listModels(abort.signal)
+    const { id } = await upstream.waitForPath('/v1/models')
+    const reason = new Error('the caller left')
+    abort.abort(reason)
+    await expect(listing).rejects.toBe(reason)
+    expect((await upstream.waitForEnd(id)).endedBy).toBe('client')
+  })
+})

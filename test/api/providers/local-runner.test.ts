@@ -1,0 +1,253 @@
+/** A service in front of Ollama or llama-server: a scripted upstream answers as those two do. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { joinText } from '../../support/local-model.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { llamaServer, ollama } from '../../support/runner-answers.ts'
+import { startUpstream } from '../../support/start-upstream.ts'
+
+const upstream = await startUpstream()
+beforeEach(() => upstream.clear())
+afterAll(() => upstream.stop())
+
+const [MODELS, CHAT, EMBEDDINGS] = ['/v1/models', '/v1/chat/completions', '/v1/embeddings']
+
+/** Lets the runner answer a path with a body, or with events. */
+function answer(path: string, body: object | readonly object[], status = 200): Promise<void> {
+  if (!Array.isArray(body))
+    return upstream.script(path, `{{up:status ${status}}}{{up:body ${JSON.stringify(body)}}}`)
+  const events = body.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
+  return upstream.script(path, `{{up:type text/event-stream}}{{up:body ${events}data: [DONE]\n\n}}`)
+}
+
+/** A service in front of a runner that lists those models. */
+async function start(models: object, env: Record<string, string> = {}): Promise<TestApp> {
+  await answer(MODELS, models)
+  const settings = { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: upstream.origin, ...env }
+  return startApp(settings, { clock: createFakeClock() })
+}
+
+const say = (more: object = {}) => ({ messages: [{ role: 'user', content: 'Good evening!' }], ...more })
+
+interface Refusal {
+  readonly error: { readonly message: string }
+}
+
+/** The last chat the runner was asked for. */
+async function lastChat() {
+  return (await upstream.listRequests()).findLast(({ path }) => path === CHAT)
+}
+
+describe('the models', () => {
+  test('of Ollama are known with and without :latest; the first that chats is the default, and so on', async () => {
+    const app = await start(ollama.models)
+    const { data } = (await app.call('GET', '/v1/models')).body
+    expect(data.map(({ id, provider }: Record<string, string>) => `${provider} ${id}`)).toEqual([
+      'local llama3.2:latest',
+      'local qwen3:8b',
+      'local bge-m3:latest',
+    ])
+    await answer(CHAT, ollama.completion)
+    for (const model of ['llama3.2', 'llama3.2:latest', 'local/llama3.2', null]) {
+      expect((await app.call('POST', CHAT, { body: say({ model }) })).status).toBe(200)
+      expect((await lastChat())?.body).toMatchObject({ model: 'llama3.2:latest' })
+    }
+    expect((await app.call('GET', '/v1/models/llama3.2')).body).toMatchObject({
+      id: 'llama3.2',
+      created: 1_757_000_000,
+    })
+    expect((await app.call('POST', CHAT, { body: say({ model: 'qwen3' }) })).status).toBe(404)
+    await answer(EMBEDDINGS, ollama.embeddings)
+    expect((await app.call('POST', EMBEDDINGS, { body: { input: 'Hi' } })).body.data[0].embedding).toEqual([
+      0.6, -0.8,
+    ])
+    const seen = (await upstream.listRequests()).findLast(({ path }) => path === EMBEDDINGS)
+    expect(seen?.body).toMatchObject({ model: 'bge-m3:latest' })
+  })
+
+  test('of llama-server are called by their file, not by its folder', async () => {
+    const app = await start(llamaServer.models)
+    expect((await app.call('GET', '/v1/models')).body.data).toMatchObject([
+      { id: 'Llama-3.1-8B-Q4_K_M', context_length: 131_072 },
+    ])
+    const { data } = llamaServer.models
+    const loading = { ...llamaServer.models, data: data.map((model) => ({ ...model, meta: null })) }
+    const other = await start(loading)
+    expect((await other.call('GET', '/v1/models')).body.data).toMatchObject([{ id: 'Llama-3.1-8B-Q4_K_M' }])
+  })
+
+  test('may be none yet', async () => {
+    const app = await start(ollama.noModels)
+    expect((await app.call('GET', '/v1/models')).body.data).toEqual([])
+    expect((await app.call('GET', '/readyz', { key: null })).body).toMatchObject({ status: 'ready' })
+  })
+})
+
+describe('an answer', () => {
+  test('of Ollama arrives as it came', async () => {
+    const app = await start(ollama.models)
+    await answer(CHAT, ollama.completion)
+    const { body } = await app.call('POST', CHAT, { body: say() })
+    expect(body).toEqual(ollama.completion)
+  })
+
+  test.each([
+    ['Ollama', ollama.models, ollama.chunks, 'reasoning'],
+    ['llama-server', llamaServer.models, llamaServer.chunks, 'reasoning_content'],
+  ] as const)(
+    'of %s is streamed with the role once, and usage on request',
+    async (_who, models, chunks, thought) => {
+      const app = await start(models)
+      await answer(CHAT, chunks)
+      const { events, isDone } = await app.stream(say({ stream_options: { include_usage: true } }))
+      expect({ isDone, text: joinText(events) }).toEqual({ isDone: true, text: 'Good evening.' })
+      const deltas = events.flatMap(({ choices }) => choices.map(({ delta }: { delta: object }) => delta))
+      expect(deltas.filter((delta) => 'role' in delta)).toHaveLength(1)
+      expect(deltas[0]).toHaveProperty('role')
+      expect(deltas.map((delta) => Reflect.get(delta, thought) ?? '').join('')).toBe('A greeting.')
+      expect(deltas.at(-1)).toEqual({})
+      expect(events.filter(({ usage }) => usage)).toEqual([expect.objectContaining({ choices: [] })])
+      const { events: without } = await app.stream(say())
+      expect(without.filter(({ usage }) => usage)).toEqual([])
+    },
+  )
+
+  test.each([
+    ['Ollama', ollama.models, ollama.toolChunks],
+    ['llama-server', llamaServer.models, llamaServer.toolChunks],
+  ] as const)('of %s calls tools', async (_who, models, chunks) => {
+    const app = await start(models)
+    await answer(CHAT, chunks)
+    const { events } = await app.stream(say())
+    const deltas = events.flatMap(({ choices }) => choices[0].delta.tool_calls ?? [])
+    expect(deltas[0]).toMatchObject({ index: 0, id: expect.any(String), function: { name: 'get_weather' } })
+    expect(deltas.map((delta) => delta.function.arguments).join('')).toBe('{"city":"Paris"}')
+    expect(events.at(-1).choices[0].finish_reason).toBe('tool_calls')
+  })
+
+  test.each([
+    ['Ollama', ollama.models, ollama.brokenChunks],
+    ['llama-server', llamaServer.models, llamaServer.brokenChunks],
+  ] as const)('of %s that breaks off ends with an error', async (_who, models, chunks) => {
+    const app = await start(models)
+    await answer(CHAT, chunks)
+    const { events, isDone } = await app.stream(say())
+    expect(isDone).toBe(false)
+    expect(events.at(-1)).toMatchObject({ error: { type: 'upstream_error', code: 'stream_interrupted' } })
+  })
+})
+
+test('a runner is asked in words both know, and without a key', async () => {
+  const app = await start(ollama.models)
+  await answer(CHAT, ollama.completion)
+  const messages = [{ role: 'developer', content: 'Be brief.' }, ...say().messages]
+  await app.call('POST', CHAT, { body: { messages, max_completion_tokens: 7 } })
+  const seen = await lastChat()
+  expect(seen?.body).toMatchObject({
+    messages: [{ role: 'system', content: 'Be brief.' }, ...say().messages],
+    max_tokens: 7,
+    max_completion_tokens: 7,
+  })
+  expect(seen?.headers).not.toHaveProperty('authorization')
+  await app.call('POST', CHAT, { body: { ...say(), max_tokens: 3, max_completion_tokens: 7 } })
+  expect((await lastChat())?.body).toMatchObject({ max_tokens: 3 })
+})
+
+describe('a refusal', () => {
+  test.each<[what: string, path: string, status: number, sent: Refusal, expected: object, times: number]>([
+    ['of a model that is gone', CHAT, 404, ollama.gone, { status: 404, code: 'model_not_found' }, 1],
+    ['of tools', CHAT, 400, ollama.noTools, { status: 400, code: 'invalid_value' }, 1],
+    [
+      'of a prompt too long',
+      CHAT,
+      400,
+      llamaServer.tooLong,
+      { status: 400, code: 'context_length_exceeded' },
+      1,
+    ],
+    [
+      'of an input too long',
+      EMBEDDINGS,
+      500,
+      ollama.tooLong,
+      { status: 400, code: 'context_length_exceeded' },
+      1,
+    ],
+    ['of Ollama’s to embed', EMBEDDINGS, 501, ollama.cannotEmbed, { status: 400, code: 'invalid_value' }, 1],
+    [
+      'of llama-server’s to embed',
+      EMBEDDINGS,
+      501,
+      llamaServer.cannotEmbed,
+      { status: 400, code: 'invalid_value' },
+      1,
+    ],
+    ['while it loads', CHAT, 503, llamaServer.loading, { status: 503, code: 'backend_unavailable' }, 3],
+    ['while it is busy', CHAT, 503, ollama.busy, { status: 503, code: 'backend_unavailable' }, 3],
+  ])('%s keeps its meaning and its words', async (_what, path, status, sent, expected, times) => {
+    const app = await start(ollama.models)
+    await answer(path, sent, status)
+    const body = path === CHAT ? say() : { input: 'Hi' }
+    const refused = await app.call('POST', path, { body })
+    expect({ status: refused.status, code: refused.body.error.code }).toEqual(expected)
+    expect(refused.body.error.message).toContain(sent.error.message)
+    expect((await upstream.listRequests()).filter((seen) => seen.path === path)).toHaveLength(times)
+  })
+
+  test('for want of a key says nothing of it', async () => {
+    const app = await start(ollama.models)
+    await answer(
+      CHAT,
+      { error: { message: 'Invalid API Key', type: 'authentication_error', code: 401 } },
+      401,
+    )
+    const { status, text } = await app.call('POST', CHAT, { body: say() })
+    expect(status).toBe(502)
+    expect(text).not.toContain('API Key')
+  })
+})
+
+describe('where nothing listens', () => {
+  /** An address whose port is free. */
+  async function freeAddress(): Promise<string> {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    await new Promise((resolve) => server.close(resolve))
+    return `http://127.0.0.1:${port}`
+  }
+
+  test('a call is 503 and says so, the log names the address, and the service waits for it', async () => {
+    const url = await freeAddress()
+    const { log, lines } = createLineLog()
+    const settings = { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: url }
+    const app = await startApp(settings, { clock: createFakeClock(), log })
+    const warning = lines.map((line) => JSON.parse(line)).find(({ level }) => level === 40)
+    expect(warning.msg).toContain(
+      `Nothing listens at ${url}; start Ollama (\`ollama serve\`) or llama-server`,
+    )
+    for (const stream of [false, true]) {
+      const { status, body } = await app.call('POST', CHAT, { body: say({ model: 'llama3.2', stream }) })
+      expect({ status, error: body.error }).toMatchObject({
+        status: 503,
+        error: {
+          type: 'upstream_error',
+          code: 'backend_unavailable',
+          message: 'Nothing listens where the local model runner should be.',
+        },
+      })
+    }
+    expect((await app.call('GET', '/readyz', { key: null })).body).toMatchObject({ status: 'degraded' })
+  })
+})
+
+test('the address is taken with and without its /v1', async () => {
+  await answer(CHAT, ollama.completion)
+  for (const suffix of ['', '/', '/v1', '/v1/']) {
+    const app = await start(ollama.models, { PARLEY_LOCAL_URL: upstream.origin + suffix })
+    expect((await app.call('POST', CHAT, { body: say() })).status).toBe(200)
+  }
+})

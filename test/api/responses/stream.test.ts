@@ -1,0 +1,257 @@
+/** Streamed responses: their events in order, how they end, and that nothing is left behind when they are left. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { startChatStand } from '../../support/chat-stand.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { outline, RESPONSES, readResponseEvents, respond, streamResponse } from '../../support/responses.ts'
+import { totalUsage } from '../../support/usage.ts'
+
+const stand = await startChatStand()
+
+const begun = ['created', 'in_progress']
+const message = (...deltas: string[]) => [
+  'output_item.added',
+  'content_part.added',
+  ...deltas,
+  ...deltas.map((type) => type.replace('delta', 'done')),
+  'content_part.done',
+  'output_item.done',
+]
+const text = message('output_text.delta')
+
+describe('the events of a stream', () => {
+  test('are those of a message, in order, and no [DONE]', async () => {
+    const app = await startApp()
+    const { status, headers, events, types, text: sent } = await streamResponse(app, { input: 'one two' })
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    expect(headers.get('x-parley-provider')).toBe('mock')
+    expect(outline(types)).toEqual([...begun, ...text, 'completed'])
+    expect(sent).not.toContain('[DONE]')
+    const [, , added, part] = events
+    const place = { output_index: 0, item_id: added?.item.id, content_index: 0 }
+    const whole = { type: 'output_text', text: 'You said: one two', annotations: [], logprobs: [] }
+    const item = { type: 'message', id: place.item_id, role: 'assistant' }
+    expect(added).toMatchObject({ output_index: 0, item: { ...item, status: 'in_progress', content: [] } })
+    expect(part).toMatchObject({ ...place, part: { ...whole, text: '' } })
+    expect(events.slice(4, 8).map(({ delta }) => delta)).toEqual(['You', ' said:', ' one', ' two'])
+    expect(events.slice(4)).toMatchObject([
+      ...Array(4).fill({ ...place, logprobs: [] }),
+      { ...place, text: whole.text },
+      { ...place, part: whole },
+      { output_index: 0, item: { ...item, status: 'completed', content: [whole] } },
+      { response: { status: 'completed', output: [{ ...item, content: [whole] }] } },
+    ])
+  })
+
+  test('end with what a whole answer would have been', async () => {
+    const app = await startApp({}, { clock: createFakeClock() })
+    const request = {
+      input: 'weather city=Oslo',
+      tools: [
+        { type: 'function', name: 'weather', parameters: { properties: { city: { type: 'string' } } } },
+      ],
+      metadata: { a: 'b' },
+    }
+    const { body } = await respond(app, request)
+    const { events, last } = await streamResponse(app, request)
+    const ids = { id: expect.any(String), call_id: expect.any(String) }
+    const output = body.output.map((item: object) => ({ ...item, ...ids }))
+    expect(last.response).toEqual({ ...body, id: expect.any(String), output })
+    for (const { response } of events.slice(0, 2)) {
+      expect(response).toEqual({
+        ...last.response,
+        status: 'in_progress',
+        completed_at: null,
+        output: [],
+        usage: null,
+      })
+    }
+    expect(await totalUsage(app)).toMatchObject({ requests: 2 })
+  })
+
+  test('tell of thoughts, words and calls, each an item', async () => {
+    const app = await stand.start()
+    const input = '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {}}}'
+    const { events, types, last } = await streamResponse(app, { input })
+    const call = 'function_call_arguments'
+    expect(outline(types)).toEqual([
+      ...begun,
+      ...message('reasoning_text.delta'),
+      ...text,
+      ...['output_item.added', `${call}.delta`, 'output_item.added', `${call}.delta`],
+      ...[`${call}.done`, 'output_item.done', `${call}.done`, 'output_item.done'],
+      'completed',
+    ])
+    const deltas = events.filter(({ type }) => type === 'response.function_call_arguments.delta')
+    expect(deltas.map(({ delta }) => delta).join('')).toBe('{"a":1}{}')
+    const items = last.response.output
+    const done = events.filter(({ type }) => type === 'response.output_item.done')
+    expect(done.map(({ item }) => item)).toEqual(items)
+    expect(done.map(({ output_index }) => output_index)).toEqual([0, 1, 2, 3])
+    expect(items.map(({ type }: { type: string }) => type)).toEqual([
+      ...['reasoning', 'message'],
+      ...['function_call', 'function_call'],
+    ])
+  })
+
+  test('say when the answer was cut off', async () => {
+    const app = await startApp()
+    const request = { input: 'a b c d', max_output_tokens: 3 }
+    const { types, last } = await streamResponse(app, request)
+    expect(outline(types)).toEqual([...begun, ...text, 'incomplete'])
+    expect(last.response).toMatchObject({
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
+      output: [{ status: 'incomplete', content: [{ text: 'You said: a' }] }],
+      usage: { output_tokens: 3 },
+    })
+  })
+
+  test('have how likely each token was, when that was asked for', async () => {
+    const app = await startApp()
+    const { events, last } = await streamResponse(app, { input: 'a', top_logprobs: 2 })
+    const deltas = events.filter(({ type }) => type === 'response.output_text.delta')
+    expect(
+      deltas.map(({ delta, logprobs }) => [delta, logprobs[0].token, logprobs[0].top_logprobs.length]),
+    ).toEqual(['You', ' said:', ' a'].map((word) => [word, word, 2]))
+    expect(last.response.output[0].content[0].logprobs).toEqual(deltas.flatMap(({ logprobs }) => logprobs))
+  })
+})
+
+describe('a stream that fails', () => {
+  test.each([
+    ['an event that is not JSON', '{{up:bad-json}}', 502, 'backend_error'],
+    ['a refusal', '{{up:status 400}}', 400, 'scripted'],
+    ['nobody there', '{{up:close}}', 503, 'backend_unavailable'],
+  ])('keeps its status before the first event: %s', async (_what, script, status, code) => {
+    const app = await stand.start()
+    const answer = await respond(app, { input: script, stream: true })
+    expect(answer).toMatchObject({ status, body: { error: { code, param: null } } })
+  })
+
+  test.each([
+    ['the connection is reset', '{{up:reset-after 3}}', 'stream_interrupted'],
+    ['the body ends without a finish', '{{up:end-after 3}}', 'stream_interrupted'],
+    ['the backend reports an error', '{{up:error-frame 3}}', 'stream_interrupted'],
+    ['the backend falls silent', '{{up:hang-after 3}}', 'backend_timeout'],
+  ])('says so in its middle, and ends: %s', async (_what, script, code) => {
+    const { log, lines } = createLineLog()
+    const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' }, { log })
+    const { status, types, last, text: sent } = await streamResponse(app, { input: `a b c ${script}` })
+    expect(status).toBe(200)
+    expect(outline(types)).toEqual([...begun, ...text.slice(0, 3), 'failed'])
+    expect(last.response).toMatchObject({
+      status: 'failed',
+      error: { code, message: expect.stringMatching(/^The model backend/) },
+      output: [{ status: 'incomplete', content: [{ text: 'Upstream heard:' }] }],
+      completed_at: null,
+      usage: null,
+    })
+    expect(sent).not.toContain('scripted failure')
+    expect(lines.map((line) => JSON.parse(line)).filter(({ level }) => level >= 40)).toMatchObject([
+      { path: RESPONSES },
+    ])
+  })
+
+  test('leaves what was open incomplete, and the rest as it was', async () => {
+    const app = await stand.start()
+    const input = '{{up:reasoning Hm.}}{{up:text Wait.}}{{up:tool f {"aaaaaa":1}}}{{up:error-frame 5}}'
+    const { last } = await streamResponse(app, { input })
+    expect(
+      last.response.output.map(({ type, status }: { type: string; status: string }) => [type, status]),
+    ).toEqual([
+      ['reasoning', 'completed'],
+      ['message', 'completed'],
+      ['function_call', 'incomplete'],
+    ])
+  })
+
+  test('begins all the same when it fails after a comment', async () => {
+    const app = await stand.start({ PARLEY_HEARTBEAT_SECONDS: '0.1', PARLEY_BACKEND_ATTEMPTS: '1' })
+    const input = '{{up:slow-head 1000}}{{up:status 500}}'
+    const { status, text: sent, types, last } = await streamResponse(app, { model: 'up-chat', input })
+    expect(status).toBe(200)
+    expect(sent).toMatch(/^(: keep-alive\n\n)+event: /)
+    expect(outline(types)).toEqual([...begun, 'failed'])
+    expect(last.response).toMatchObject({ model: 'up-chat', error: { code: 'backend_error' }, output: [] })
+  })
+
+  test('says so when the service goes away', async () => {
+    const app = await stand.start()
+    const { first, rest } = await hold(app, '{{up:hang-after 2}}')
+    await first
+    const [sent] = await Promise.all([rest(), app.service.close()])
+    const events = readResponseEvents(sent)
+    expect(events.at(-1)).toMatchObject({
+      type: 'response.failed',
+      response: { error: { code: 'service_unavailable' } },
+    })
+  })
+})
+
+test('a stream that is not read holds the backend back', async () => {
+  const app = await stand.start()
+  const { rest } = await hold(app, '{{up:no-done}}{{up:flood 15000000}}')
+  const { id } = await stand.upstream.waitForRequest('flood')
+  expect((await stand.upstream.waitForStall(id, 300)).endedBy).toBe(null)
+  const sent = await rest()
+  expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('answer')
+  expect(sent.slice(sent.lastIndexOf('event: '))).toMatch(/^event: response.completed\n/)
+})
+
+describe('a stream that is left', () => {
+  test('stops the backend, and is booked', async () => {
+    const app = await stand.start()
+    const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
+    await first
+    leave()
+    const { id } = await stand.upstream.waitForRequest('hang-after')
+    expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    const usage = await totalUsage(app)
+    expect(usage).toMatchObject({ requests: 1, errors: 0, estimated_requests: 1 })
+    expect(usage.completion_tokens).toBeGreaterThan(0)
+  })
+
+  test('takes one of the streams its key may have', async () => {
+    const app = await stand.start({ PARLEY_MAX_STREAMS_PARENT: '1' })
+    const { first } = await hold(app, 'x {{up:hang-after 3}}')
+    await first
+    const answer = await respond(app, { input: 'hello', stream: true })
+    expect(answer).toMatchObject({ status: 429, body: { error: { code: 'rate_limit_exceeded' } } })
+    expect((await respond(app, { input: 'hello' })).status).toBe(200)
+  })
+})
+
+/** Asks for a stream that stays open. */
+async function hold(app: TestApp, input: string) {
+  const leaving = new AbortController()
+  onTestFinished(() => leaving.abort())
+  const response = await fetch(app.url + RESPONSES, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ input, stream: true }),
+    signal: leaving.signal,
+  })
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const decoder = new TextDecoder()
+  let sent = ''
+  const read = async () => {
+    const { value, done } = await reader.read()
+    sent += decoder.decode(value)
+    return !done
+  }
+  return {
+    /** Resolves when something has been said. */
+    first: (async () => {
+      while (!sent.includes('output_text.delta') && (await read()));
+    })(),
+    /** Everything, once the stream has ended. */
+    async rest() {
+      while (await read());
+      return sent
+    },
+    leave: () => leaving.abort(),
+  }
+}

@@ -1,0 +1,234 @@
+/** A bucket that fails: what is tried again, what callers are told, and what is left behind. */
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { describe, expect, test } from 'vitest'
+import type { Blobs } from '../../../src/storage/blobs.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { credentials, S3Server } from '../../support/s3-server.ts'
+import {
+  keepRandom,
+  listNames,
+  MIB,
+  openStore,
+  piecesOf,
+  read,
+  shortTimings,
+} from '../../support/s3-store.ts'
+
+const slowDown = { status: 503, code: 'SlowDown' }
+const internalError = { status: 500, code: 'InternalError' }
+const away = { reason: 'service_unavailable' }
+
+describe('what may pass is tried again', () => {
+  test.each([
+    ['503 SlowDown', slowDown],
+    ['500', internalError],
+    ['a connection that breaks', 'reset'],
+    ['a connection that breaks when all is done', 'lose'],
+  ] as const)('%s, twice', async (_what, fault) => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const { name, bytes } = await keepRandom(blobs, 100)
+    for (const operation of ['PutObject', 'GetObject', 'ListObjectsV2', 'DeleteObject'] as const)
+      server.fail(operation, fault, 2)
+    const second = await keepRandom(blobs, 100)
+    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+    await blobs.delete(second.name)
+    expect(server.listBlobs()).toEqual([name])
+  })
+
+  test('in every step of a large blob', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    for (const operation of ['CreateMultipartUpload', 'UploadPart', 'CompleteMultipartUpload'] as const)
+      for (const fault of [slowDown, 'reset'] as const) server.fail(operation, fault, 1)
+    const { name, bytes } = await keepRandom(blobs, 20 * MIB)
+    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+  })
+
+  test('and silence too', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server, { timings: shortTimings })
+    server.fail('PutObject', 'hang', 1)
+    const { name, bytes } = await keepRandom(blobs, 100)
+    server.fail('GetObject', 'hang', 1)
+    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+  })
+
+  test('the end of a large blob counts as reached when it is there after all', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    server.fail('CompleteMultipartUpload', 'lose', 1)
+    const { name, bytes } = await keepRandom(blobs, 9 * MIB)
+    expect(server.count('CompleteMultipartUpload')).toBe(2)
+    expect((await read(blobs, name)).equals(bytes)).toBe(true)
+  })
+})
+
+describe('what does not pass', () => {
+  test.each([
+    ['503 SlowDown', slowDown, 3, away],
+    ['500', internalError, 3, away],
+    ['AccessDenied', { status: 403, code: 'AccessDenied' }, 1, away],
+    ['a bucket that is gone', { status: 404, code: 'NoSuchBucket' }, 1, away],
+    ['broken connections', 'reset', 3, away],
+    ['a full disk', { status: 507, code: 'XMinioStorageFull' }, 1, { reason: 'storage_full' }],
+    ['a quota', { status: 403, code: 'QuotaExceeded' }, 1, { reason: 'storage_full' }],
+    ['a mistake of ours', { status: 400, code: 'InvalidArgument' }, 1, { name: 'S3Failure' }],
+  ] as const)('is told as what it is: %s', async (_what, fault, calls, told) => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const before = server.count('PutObject')
+    server.fail('PutObject', fault)
+    const blob = await blobs.stage(piecesOf(Buffer.from('bytes')))
+    await expect(blob.keep()).rejects.toMatchObject(told)
+    expect(server.count('PutObject') - before).toBe(calls)
+    server.heal()
+    await blob.discard()
+    expect(server.listBlobs()).toEqual([])
+  })
+
+  test('is told by every call, and nothing of it holds a secret or the request', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const { name } = await keepRandom(blobs, 1)
+    for (const operation of ['GetObject', 'DeleteObject', 'ListObjectsV2', 'HeadBucket'] as const)
+      server.fail(operation, { status: 403, code: 'SignatureDoesNotMatch' })
+    const lines: string[] = []
+    const log = pino({}, { write: (line: string) => void lines.push(line) })
+    const calls = [() => blobs.open(name), () => blobs.delete(name), () => listNames(blobs)]
+    for (const call of calls) {
+      const error = await call().catch((thrown) => thrown)
+      expect(error).toMatchObject(away)
+      log.warn({ err: error }, 'failed')
+    }
+    await expect(blobs.check()).rejects.toThrow()
+    const text = lines.join()
+    expect(text).toContain('SignatureDoesNotMatch')
+    for (const secret of Object.values(credentials))
+      if (secret !== undefined) expect(text).not.toContain(secret)
+  })
+
+  test('in one part ends the upload and takes the others out again', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    server.fail('UploadPart', { status: 403, code: 'AccessDenied' }, 1)
+    await expect(blobs.stage(piecesOf(randomBytes(40 * MIB)))).rejects.toMatchObject(away)
+    expect(server.count('UploadPart')).toBeLessThan(5)
+    expect(server.uploads.size).toBe(0)
+  })
+
+  test('at the end of a large blob leaves nothing of it', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    server.fail('CompleteMultipartUpload', internalError)
+    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    await expect(blob.keep()).rejects.toMatchObject(away)
+    await blob.discard()
+    expect(server.uploads.size).toBe(0)
+    expect(server.listBlobs()).toEqual([])
+  })
+
+  test('when it is thrown away is left for later, and told to nobody', async () => {
+    const server = await S3Server.start()
+    const clock = createFakeClock()
+    server.now = () => clock.now()
+    const blobs = await openStore(server, { clock })
+    server.fail('AbortMultipartUpload', internalError, 3)
+    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    await blob.discard()
+    expect(server.uploads.size).toBe(1)
+    await blobs.discardAbandoned()
+    expect(server.uploads.size).toBe(1)
+    clock.advance(3_601)
+    const arriving = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    await blobs.discardAbandoned()
+    expect(server.uploads.size).toBe(1)
+    clock.advance(7_200)
+    await blobs.discardAbandoned()
+    await arriving.keep()
+    expect(server.listBlobs()).toEqual([arriving.name])
+  })
+})
+
+describe('a download', () => {
+  async function keepLarge(server: S3Server): Promise<{ blobs: Blobs; name: string; bytes: Buffer }> {
+    const blobs = await openStore(server, { timings: shortTimings })
+    return { blobs, ...(await keepRandom(blobs, 3 * MIB)) }
+  }
+
+  test.each([
+    ['breaks', { cutAfterBytes: MIB }],
+    ['stops', { stallAfterBytes: MIB }],
+  ])('whose connection %s goes on from there', async (_how, fault) => {
+    const server = await S3Server.start()
+    const { blobs, name, bytes } = await keepLarge(server)
+    const before = server.count('GetObject')
+    server.fail('GetObject', fault, 2)
+    expect((await read(blobs, name, { start: 7, end: bytes.length - 8 })).equals(bytes.subarray(7, -7))).toBe(
+      true,
+    )
+    expect(server.count('GetObject') - before).toBeGreaterThanOrEqual(3)
+  })
+
+  test('of which no more comes ends', async () => {
+    const server = await S3Server.start()
+    const { blobs, name } = await keepLarge(server)
+    const before = server.count('GetObject')
+    server.fail('GetObject', { cutAfterBytes: 0 })
+    await expect(read(blobs, name)).rejects.toMatchObject(away)
+    expect(server.count('GetObject') - before).toBe(3)
+  })
+
+  test('whose object goes meanwhile ends', async () => {
+    const server = await S3Server.start()
+    const { blobs, name } = await keepLarge(server)
+    server.fail('GetObject', { cutAfterBytes: MIB }, 1)
+    const stream = await blobs.open(name)
+    server.objects.delete(`files/${name}`)
+    await expect(stream.toArray()).rejects.toThrow('is not there')
+  })
+
+  test('that its reader leaves ends in the bucket too', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const { name } = await keepRandom(blobs, 16 * MIB)
+    const stream = await blobs.open(name)
+    expect(await server.isStuck('GetObject')).toBe(true)
+    stream.destroy()
+    await expect.poll(() => server.calls.at(-1)?.isLeft).toBe(true)
+  })
+
+  test('ends with the store', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const { name } = await keepRandom(blobs, 16 * MIB)
+    const stream = await blobs.open(name)
+    await blobs.close()
+    await expect(stream.toArray()).rejects.toThrow()
+  })
+})
+
+describe('a check', () => {
+  test('finds a bucket that does not answer', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    expect(await blobs.check()).toBe('up')
+    server.fail('HeadBucket', internalError)
+    await expect(blobs.check()).rejects.toThrow()
+  })
+
+  test('finds a bucket without room, until there is some', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    server.fail('PutObject', { status: 507, code: 'XMinioStorageFull' })
+    const blob = await blobs.stage(piecesOf(Buffer.from('bytes')))
+    expect(await blobs.check()).toBe('up')
+    await expect(blob.keep()).rejects.toMatchObject({ reason: 'storage_full' })
+    expect(await blobs.check()).toBe('full')
+    server.heal()
+    const before = server.objects.size
+    expect(await blobs.check()).toBe('up')
+    expect(server.objects.size).toBe(before)
+  })
+})

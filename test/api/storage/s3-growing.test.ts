@@ -1,0 +1,241 @@
+/** Blobs that grow in a bucket: what each next writer goes on from, and what those before it can do to that. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { describe, expect, test, vi } from 'vitest'
+import { GrowingRow, listGrowing } from '../../support/growing.ts'
+import { S3Server } from '../../support/s3-server.ts'
+import { listNames, MIB, openGrowing } from '../../support/s3-store.ts'
+
+// Many megabytes go to a server in this very process.
+vi.setConfig({ testTimeout: 60_000 })
+
+const GIB = 1024 ** 3
+
+async function startWorld() {
+  const server = await S3Server.start()
+  const store = await openGrowing(server)
+  return { server, store, row: new GrowingRow(store) }
+}
+
+describe('a blob of many requests', () => {
+  test.each([
+    ['smaller than a part', [1, 10, 70_000, 3 * MIB]],
+    ['of exact parts', [8 * MIB, 8 * MIB, 16 * MIB]],
+    ['of odd sizes', [1, 9 * MIB + 1, 3, 7 * MIB, 2 * MIB - 7, 17 * MIB + 5, 1]],
+    ['in one', [30 * MIB + 1]],
+  ])('(%s) comes back byte by byte, from a process for each', async (_what, sizes) => {
+    const { server, row } = await startWorld()
+    const pieces = sizes.map((size) => randomBytes(size))
+    for (const [index, piece] of pieces.entries()) {
+      const other = await openGrowing(server)
+      const writer = await row.lease(other.growing)
+      await writer.write(piece, [MIB, 300_001][index % 2])
+      await writer.sync()
+      await writer.blob.close()
+      // Another server finds what was promised, and nothing else lies there.
+      await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
+    }
+    const bytes = Buffer.concat(pieces)
+    expect((await row.finish()).equals(bytes)).toBe(true)
+    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(await listNames(row.store.blobs)).toEqual([row.name])
+  })
+
+  test('has parts of one size, all but the last, and one call at a time', async () => {
+    const { server, row } = await startWorld()
+    for (const size of [9 * MIB, 5 * MIB, 20 * MIB, 100]) await row.add(randomBytes(size))
+    await row.finish()
+    const parts = server.calls.filter(({ operation }) => operation === 'UploadPart')
+    const sizes = parts.map(({ headers }) => Number(headers['content-length']))
+    expect(sizes).toEqual([8 * MIB, 8 * MIB, 8 * MIB, 8 * MIB, 2 * MIB + 100])
+    expect(server.mostAtOnce('UploadPart')).toBe(1)
+  })
+
+  test('has tails of no more than what is behind the last part', async () => {
+    const { server, row } = await startWorld()
+    const writer = await row.lease()
+    for (let sent = 0; sent < 9; sent++) await writer.append(randomBytes(MIB))
+    const syncing = writer.sync()
+    for (let sent = 0; sent < 6; sent++) await writer.append(randomBytes(MIB))
+    await syncing
+    expect(row.receivedBytes).toBe(9 * MIB)
+    expect(listGrowing(server).tails).toEqual([expect.stringMatching(`/1-${8 * MIB}-${9 * MIB}$`)])
+    await writer.blob.close()
+  })
+
+  test('may have no bytes at all', async () => {
+    const { server, row } = await startWorld()
+    await (await row.lease()).blob.close()
+    expect(await row.finish()).toHaveLength(0)
+    expect(await listNames(row.store.blobs)).toEqual([row.name])
+    expect(server.count('CreateMultipartUpload')).toBe(0)
+  })
+
+  test('of 5 GiB has numbers enough for thousands of requests, and larger ones have larger parts', async () => {
+    const server = await S3Server.start()
+    const store = await openGrowing(server, { maxBytes: 5 * GIB })
+    const row = new GrowingRow(store)
+    await row.add(randomBytes(9 * MIB))
+    row.fence = 20_000
+    await row.add(randomBytes(9 * MIB))
+    const [upload] = server.uploads.values()
+    const [, second = 0] = [...(upload?.parts.keys() ?? [])]
+    // 639 parts may still come.
+    expect(second).toBe(10_001 - 639)
+    const large = new GrowingRow(await openGrowing(server, { maxBytes: 100 * GIB }))
+    await large.add(randomBytes(24 * MIB))
+    expect([...server.uploads.values()].at(-1)?.parts.get(1)).toHaveLength(21 * MIB)
+  })
+})
+
+describe('a process that dies', () => {
+  test('between any two calls leaves what was written down', async () => {
+    const bytes = randomBytes(18 * MIB)
+    const reached: number[] = []
+    for (let calls = 0; reached.at(-1) !== bytes.length; calls++) {
+      const { server, row } = await startWorld()
+      await row.add(bytes.subarray(0, 3 * MIB))
+      server.serveOnly(calls)
+      await row.add(bytes.subarray(3 * MIB)).catch(() => {})
+      server.heal()
+      reached.push(row.receivedBytes)
+      await row.add(bytes.subarray(row.receivedBytes))
+      expect((await row.finish()).equals(bytes)).toBe(true)
+      expect(listGrowing(server).tails).toEqual([])
+    }
+    expect([...new Set(reached)]).toEqual([3 * MIB, 11 * MIB, 18 * MIB])
+  })
+
+  test('between any two calls of the end leaves what can be ended', async () => {
+    const bytes = randomBytes(9 * MIB)
+    const ends: string[] = []
+    while (ends.at(-1) !== 'kept') {
+      const { server, row } = await startWorld()
+      await row.add(bytes)
+      await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
+      server.serveOnly(ends.length)
+      const keeping = row.store.growing.keep(row.name, bytes.length)
+      ends.push(
+        await keeping.then(
+          () => 'kept',
+          () => 'failed',
+        ),
+      )
+      server.heal()
+      expect((await row.finish()).equals(bytes)).toBe(true)
+      expect(listGrowing(server).uploads).toBe(0)
+    }
+    // To list, to read the tail, to send it, to complete; a tail that is left then goes with the sweeper.
+    expect(ends).toEqual(['failed', 'failed', 'failed', 'failed', 'kept'])
+  })
+
+  test('after it made bytes safe that nobody wrote down is gone on from before them', async () => {
+    const { row } = await startWorld()
+    const bytes = randomBytes(30 * MIB)
+    await row.add(bytes.subarray(0, 7 * MIB))
+    for (const sizeBytes of [MIB, 4 * MIB, 8 * MIB]) {
+      const writer = await row.lease()
+      for (let sent = 0; sent < sizeBytes; sent += MIB) await writer.append(randomBytes(MIB))
+      await expect(writer.blob.sync(() => Promise.reject(new Error('killed')))).rejects.toThrow('killed')
+      await expect(writer.append(Buffer.alloc(1))).rejects.toThrow('killed')
+      await writer.blob.close()
+    }
+    await row.add(bytes.subarray(7 * MIB))
+    expect((await row.finish()).equals(bytes)).toBe(true)
+  })
+})
+
+describe('a writer that was fenced out', () => {
+  test('and sends a part late destroys none of those that count', async () => {
+    const { server, row } = await startWorld()
+    const bytes = randomBytes(40 * MIB)
+    const old = await row.lease()
+    await old.write(bytes.subarray(0, 8 * MIB))
+    // Its next part has nearly come when the lease passes on.
+    for (let sent = 0; sent < 7; sent++) await old.append(randomBytes(MIB))
+    await row.add(bytes.subarray(8 * MIB, 30 * MIB))
+    const sentParts = server.count('UploadPart')
+    await old.append(randomBytes(2 * MIB))
+    await expect(old.sync()).rejects.toThrow('another’s')
+    expect(server.count('UploadPart')).toBe(sentParts + 1)
+    await old.blob.close()
+    await row.add(bytes.subarray(30 * MIB))
+    expect((await row.finish()).equals(bytes)).toBe(true)
+  })
+
+  test('and writes a tail late does not lead the next one astray', async () => {
+    const { server, row } = await startWorld()
+    const bytes = randomBytes(7 * MIB)
+    await row.add(bytes.subarray(0, MIB))
+    const old = await row.lease()
+    for (let sent = 0; sent < 5; sent++) await old.append(randomBytes(MIB))
+    await row.add(bytes.subarray(MIB, 3 * MIB))
+    await expect(old.sync()).rejects.toThrow('another’s')
+    await old.blob.close()
+    await expect.poll(() => listGrowing(server).tails).toHaveLength(2)
+    await row.add(bytes.subarray(3 * MIB))
+    expect((await row.finish()).equals(bytes)).toBe(true)
+    expect(listGrowing(server).tails).toEqual([])
+  })
+
+  test('has sent one part at most that nobody wrote down', async () => {
+    const { server, row } = await startWorld()
+    const old = await row.lease()
+    row.fence += 1
+    await old.append(randomBytes(15 * MIB))
+    const appending = expect(old.append(randomBytes(3 * MIB))).rejects.toThrow('another’s')
+    await expect(old.sync()).rejects.toThrow('another’s')
+    await appending
+    await old.blob.close()
+    expect(server.count('UploadPart')).toBe(1)
+  })
+
+  test('stops sending parts by itself', async () => {
+    const { server, row } = await startWorld()
+    const old = await row.lease()
+    row.fence += 1
+    const sending = old.write(randomBytes(40 * MIB))
+    await expect(sending).rejects.toThrow('another’s')
+    await old.blob.close()
+    expect(server.count('UploadPart')).toBe(1)
+  })
+})
+
+test('two that begin at once do not disturb each other, and the loser’s parts are swept', async () => {
+  const { server, store, row } = await startWorld()
+  const bytes = randomBytes(20 * MIB)
+  const old = await row.lease()
+  const next = await row.lease()
+  await next.write(bytes)
+  await old.append(randomBytes(9 * MIB))
+  await expect(old.sync()).rejects.toThrow('another’s')
+  await next.sync()
+  await Promise.all([old.blob.close(), next.blob.close()])
+  expect((await row.finish()).equals(bytes)).toBe(true)
+  expect(server.uploads.size).toBe(1)
+  const left: string[] = []
+  for await (const { name } of store.growing.list()) left.push(name)
+  expect(left).toEqual([row.name])
+  await store.growing.delete(row.name)
+  expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+  expect(await listNames(store.blobs)).toEqual([row.name])
+})
+
+test('a store that is opened leaves alone what grows, and lists it with its times', async () => {
+  const { server, store, row } = await startWorld()
+  server.now = () => 1_000_000
+  await row.add(randomBytes(9 * MIB))
+  server.now = () => 9_000_000
+  const small = new GrowingRow(store)
+  await small.add(randomBytes(10))
+  server.objects.set(`artifacts/growing/notes/1-0-1`, { bytes: Buffer.alloc(1), modifiedMs: 0 })
+  server.uploads.set(randomUUID(), { key: 'artifacts/notes', begunMs: 0, parts: new Map() })
+  const { growing, blobs } = await openGrowing(server)
+  await blobs.discardAbandoned()
+  const entries: object[] = []
+  for await (const entry of growing.list()) entries.push(entry)
+  expect(entries).toEqual([
+    { name: row.name, keptAtMs: 1_000_000 },
+    { name: small.name, keptAtMs: 9_000_000 },
+  ])
+  expect(await listNames(blobs)).toEqual([])
+})

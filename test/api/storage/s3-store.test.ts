@@ -1,0 +1,197 @@
+/** A store in a bucket: what it sends when, what is there afterwards, and how it is read. */
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { choosePartBytes } from '../../../src/storage/s3/upload.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { S3Server } from '../../support/s3-server.ts'
+import {
+  keepRandom,
+  listEntries,
+  listNames,
+  MIB,
+  openStore,
+  piecesOf,
+  read,
+  shortTimings,
+} from '../../support/s3-store.ts'
+
+const HOUR_MS = 3_600_000
+
+describe('a small blob', () => {
+  test.each([
+    ['nothing', 0],
+    ['a byte', 1],
+    ['exactly one part', 8 * MIB],
+  ])('of %s is one PUT, when it is kept and not before', async (_what, sizeBytes) => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const bytes = randomBytes(sizeBytes)
+    const before = server.calls.length
+    const blob = await blobs.stage(piecesOf(bytes))
+    expect(blob.name).toMatch(/^[0-9a-f-]{36}$/)
+    expect(blob.sizeBytes).toBe(sizeBytes)
+    expect(server.calls.length).toBe(before)
+    await blob.keep()
+    expect(server.calls.slice(before).map(({ operation }) => operation)).toEqual(['PutObject'])
+    expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
+    expect(await listNames(blobs)).toEqual([blob.name])
+  })
+
+  test('that nobody keeps was never in the bucket', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const before = server.calls.length
+    const blob = await blobs.stage(piecesOf(randomBytes(MIB)))
+    await blob.discard()
+    await blob.discard()
+    expect(server.calls.length).toBe(before)
+  })
+})
+
+describe('a large blob', () => {
+  test('goes in parts of 8 MiB, two at a time at most, and is there once it is kept', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const bytes = randomBytes(37 * MIB + 5)
+    const blob = await blobs.stage(piecesOf(bytes))
+    expect(server.listBlobs()).toEqual([])
+    expect(Buffer.from(blob.head).equals(bytes.subarray(0, 4096))).toBe(true)
+    const [upload] = server.uploads.values()
+    const sizes = [...(upload?.parts ?? [])]
+      .sort(([one], [other]) => one - other)
+      .map(([, part]) => part.length)
+    expect(sizes).toEqual([8 * MIB, 8 * MIB, 8 * MIB, 8 * MIB, 5 * MIB + 5])
+    expect(server.mostAtOnce('UploadPart')).toBeLessThanOrEqual(2)
+    await blob.keep()
+    expect(server.listBlobs()).toEqual([blob.name])
+    expect(server.uploads.size).toBe(0)
+    expect((await read(blobs, blob.name)).equals(bytes)).toBe(true)
+  })
+
+  test('is never mixed up with another, at the same time or after it', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const sizes = [17 * MIB, 9 * MIB, MIB]
+    const kept = await Promise.all(sizes.map((sizeBytes) => keepRandom(blobs, sizeBytes)))
+    for (const sizeBytes of sizes) kept.push(await keepRandom(blobs, sizeBytes))
+    for (const { name, bytes } of kept) expect((await read(blobs, name)).equals(bytes)).toBe(true)
+  })
+
+  test('takes no more than two parts ahead of the bucket', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server, { timings: shortTimings })
+    server.fail('UploadPart', 'hang')
+    let taken = 0
+    async function* counted(): AsyncIterable<Uint8Array> {
+      for (let chunks = 0; chunks < 64; chunks++) {
+        taken += MIB
+        yield Buffer.alloc(MIB)
+      }
+    }
+    await expect(blobs.stage(counted())).rejects.toMatchObject({ reason: 'service_unavailable' })
+    // The chunk that did not fit any more has been taken too.
+    expect(taken).toBe(17 * MIB)
+  })
+
+  test.each([
+    ['that nobody keeps', async () => {}],
+    ['whose sender fails', async () => Promise.reject(new Error('so far, no further'))],
+  ])('%s leaves nothing', async (_what, end) => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    async function* sent(): AsyncIterable<Uint8Array> {
+      yield* piecesOf(randomBytes(20 * MIB))
+      await end()
+    }
+    const staged = await blobs.stage(sent()).catch((error: Error) => error.message)
+    if (typeof staged === 'string') expect(staged).toBe('so far, no further')
+    else {
+      await staged.discard()
+      await staged.discard()
+    }
+    expect(server.count('AbortMultipartUpload')).toBe(1)
+    expect(server.uploads.size).toBe(0)
+    expect(await listNames(blobs)).toEqual([])
+  })
+
+  test('has parts so large that 10,000 of them are enough', () => {
+    const GIB = 1024 * MIB
+    expect([0, 2 * GIB, 78 * GIB].map(choosePartBytes)).toEqual([8 * MIB, 8 * MIB, 8 * MIB])
+    expect(choosePartBytes(1024 * GIB)).toBe(105 * MIB)
+    expect(choosePartBytes(1024 * GIB) * 10_000).toBeGreaterThan(1024 * GIB)
+  })
+})
+
+describe('a kept blob', () => {
+  test('is read in any part, and in none it does not have', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const { name, bytes } = await keepRandom(blobs, 1_000)
+    const part = async (start: number, end: number) =>
+      (await read(blobs, name, { start, end })).toString('hex')
+    expect(await part(2, 4)).toBe(bytes.subarray(2, 5).toString('hex'))
+    expect(await part(999, 999)).toBe(bytes.subarray(999).toString('hex'))
+    expect(await part(0, 999)).toBe(bytes.toString('hex'))
+    await expect(part(500, 1_000)).rejects.toThrow('bytes 500-999/1000')
+    await expect(part(1_000, 1_000)).rejects.toThrow('InvalidRange')
+  })
+
+  test('is read no faster than its reader goes', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const { name } = await keepRandom(blobs, 16 * MIB)
+    const stream = await blobs.open(name)
+    stream.once('readable', () => stream.read(1))
+    expect(await server.isStuck('GetObject')).toBe(true)
+    expect(stream.readableLength).toBeLessThan(MIB)
+    stream.destroy()
+  })
+
+  test('goes, as often as it is told', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server)
+    const { name } = await keepRandom(blobs, 10)
+    await blobs.delete(name)
+    await blobs.delete(name)
+    expect(server.listBlobs()).toEqual([])
+    await expect(blobs.open(name)).rejects.toThrow('is not there')
+  })
+
+  test('is listed beside all others, page by page, but nothing else is', async () => {
+    const server = await S3Server.start()
+    const blobs = await openStore(server, { config: { prefix: 'parley/' } })
+    server.pageSize = 2
+    const names: string[] = []
+    for (let count = 0; count < 5; count++) names.push((await keepRandom(blobs, 1)).name)
+    for (const key of ['parley/files/notes.txt', 'parley/other', `files/${names[0]}`])
+      server.objects.set(key, { bytes: Buffer.from('not ours'), modifiedMs: 0 })
+    expect((await listNames(blobs)).sort()).toEqual(names.sort())
+    expect([...server.objects.keys()].filter((key) => key.startsWith('parley/files/'))).toHaveLength(7)
+  })
+
+  test('is as old as its keeping, however long it took to come', async () => {
+    const server = await S3Server.start()
+    const clock = createFakeClock()
+    const blobs = await openStore(server, { clock })
+    server.now = () => clock.now()
+    const blob = await blobs.stage(piecesOf(randomBytes(9 * MIB)))
+    clock.advance((2 * HOUR_MS) / 1000)
+    await blob.keep()
+    const { name } = blob
+    expect(await listEntries(blobs)).toEqual([{ name, keptAtMs: clock.now() }])
+    const keptAtMs = clock.now()
+    clock.advance(60)
+    await blobs.discardAbandoned()
+    expect(await listEntries(blobs)).toEqual([{ name, keptAtMs }])
+  })
+})
+
+test('what is sent is covered by the signature, and asks for nothing an older server does not know', async () => {
+  const server = await S3Server.start()
+  const blobs = await openStore(server)
+  await read(blobs, (await keepRandom(blobs, 9 * MIB)).name)
+  await keepRandom(blobs, 1)
+  const headers = new Set(server.calls.flatMap((call) => Object.keys(call.headers)))
+  expect([...headers].filter((name) => /checksum|trailer|expect|encoding/.test(name))).toEqual([])
+  expect(server.calls.map((call) => call.headers['x-amz-content-sha256'])).not.toContain('UNSIGNED-PAYLOAD')
+})

@@ -1,0 +1,86 @@
+/** What `/readyz` says of the storage, and how often it looks. The backends' part stands in models.test.ts. */
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, inject, test } from 'vitest'
+import { openLocalBlobs } from '../../../src/storage/local.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { listStored, upload } from '../../support/files.ts'
+import { makeFolder } from '../../support/process.ts'
+
+async function readReady(app: TestApp) {
+  const { status, body } = await app.call('GET', '/readyz')
+  return [status, body.status, body.checks.storage]
+}
+
+/** Only on PostgreSQL is there anything to share. */
+const ofReplicas = inject('database') === 'postgres' ? { replicas: 'up' } : {}
+
+const GIB = 1024 ** 3
+const roomy = { freeBytes: 900 * GIB, totalBytes: 1000 * GIB }
+
+/** A service whose storage lies in a folder; the space on its disk is what `readSpace` says. */
+async function startWithSpace(readSpace: () => Promise<typeof roomy>) {
+  const dataDir = await makeFolder()
+  const fileBlobs = await openLocalBlobs(join(dataDir, 'files'), readSpace)
+  const clock = createFakeClock()
+  return { app: await startApp({}, { fileBlobs, clock }), clock, dataDir }
+}
+
+test('a service whose parts are in order is ready, and looking leaves nothing behind', async () => {
+  const { app, dataDir } = await startWithSpace(async () => roomy)
+  const { status, body } = await app.call('GET', '/readyz')
+  expect([status, body]).toEqual([
+    200,
+    { status: 'ready', checks: { database: 'up', ...ofReplicas, storage: 'up', backends: { mock: 'up' } } },
+  ])
+  expect(await listStored(dataDir)).toEqual({ kept: [], incoming: [] })
+})
+
+test('a storage without room degrades it, until there is room again', async () => {
+  let space = { ...roomy, freeBytes: 49 * GIB }
+  const { app, clock } = await startWithSpace(async () => space)
+  expect(await readReady(app)).toEqual([200, 'degraded', 'full'])
+  expect((await upload(app)).status).toBe(507)
+  space = roomy
+  clock.advance(5)
+  expect(await readReady(app)).toEqual([200, 'ready', 'up'])
+  expect((await upload(app)).status).toBe(200)
+})
+
+test('a storage that cannot be written makes it unavailable, until it can be', async () => {
+  const { app, clock, dataDir } = await startWithSpace(async () => roomy)
+  await rename(join(dataDir, 'files'), join(dataDir, 'away'))
+  expect(await readReady(app)).toEqual([503, 'unavailable', 'down'])
+  await rename(join(dataDir, 'away'), join(dataDir, 'files'))
+  clock.advance(5)
+  expect(await readReady(app)).toEqual([200, 'ready', 'up'])
+})
+
+test('a storage that does not answer is down, and is not asked again until it does', async () => {
+  const { promise, resolve } = Promise.withResolvers<typeof roomy>()
+  let asked = 0
+  const { app, clock } = await startWithSpace(() => {
+    asked += 1
+    return promise
+  })
+  expect(await readReady(app)).toEqual([503, 'unavailable', 'down'])
+  clock.advance(60)
+  expect(await readReady(app)).toEqual([503, 'unavailable', 'down'])
+  expect(asked).toBe(1)
+  resolve(roomy)
+  await expect.poll(() => readReady(app)).toEqual([200, 'ready', 'up'])
+})
+
+test('many probes look at the storage once in five seconds', async () => {
+  let asked = 0
+  const { app, clock } = await startWithSpace(async () => {
+    asked += 1
+    return roomy
+  })
+  for (let second = 0; second < 10; second++) {
+    await Promise.all(Array.from({ length: 5 }, () => readReady(app)))
+    clock.advance(1)
+  }
+  expect(asked).toBe(2)
+})

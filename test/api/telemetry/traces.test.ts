@@ -1,0 +1,289 @@
+/** The spans that a collector is sent, and what they hold. */
+import sharp from 'sharp'
+import { describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { say as sayTo, startChatStand } from '../../support/chat-stand.ts'
+import { type CollectedSpan, type Collector, startCollector } from '../../support/collector.ts'
+import { findFreePort } from '../../support/free-port.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { promisedSpans } from '../../support/observability-doc.ts'
+import { eventually } from '../../support/process.ts'
+import { agentWith, CHAT, tool } from '../../support/tools.ts'
+import { beginUpload, patchUpload, postUpload, untilState } from '../../support/uploads.ts'
+
+const stand = await startChatStand()
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const traceparent = `00-${TRACE}-b7ad6b7169203331-01`
+
+const say = (content: string, more: object = {}) => ({
+  model: 'mock',
+  messages: [{ role: 'user', content }],
+  ...more,
+})
+
+/** Everything that the request may ask for and a span tells of. */
+const asked = {
+  max_tokens: 50,
+  temperature: 0.5,
+  top_p: 0.75,
+  frequency_penalty: 0.25,
+  presence_penalty: 0.125,
+  n: 2,
+  seed: 7,
+}
+
+const toEnv = ({ url }: Collector) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
+
+/** The spans whose names match what the document writes with braces. */
+function findSpans(spans: readonly CollectedSpan[], promised: string): CollectedSpan[] {
+  const pattern = new RegExp(`^${promised.replaceAll(/\{[^}]+\}/g, '\\S.*')}$`)
+  const isRequest = promised.startsWith('{')
+  return spans.filter(({ name, kind }) => pattern.test(name) && (kind === 'server') === isRequest)
+}
+
+/** A little of everything that is traced, through a gateway. */
+async function workGateway(collector: Collector): Promise<void> {
+  const app = await stand.start(toEnv(collector))
+  await app.call('POST', CHAT, { body: sayTo('What is there to see?', asked), headers: { traceparent } })
+  await app.stream(sayTo('And what is there to hear?'))
+  await app.call('POST', CHAT, { body: sayTo('{{up:status 500}} Nothing at all?') })
+  const input = ['what there is']
+  await app.call('POST', '/v1/embeddings', { body: { model: 'up-embedding', input, dimensions: 8 } })
+  await app.call('POST', '/v1/embeddings', { body: { model: 'up-embedding', input: '{{up:status 400}} x' } })
+  await app.close()
+}
+
+async function uploadPicture(app: TestApp): Promise<string> {
+  const picture = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
+    .png()
+    .toBuffer()
+  const metadata = { filename: 'my-secret-name.png', kind: 'thumbnail' }
+  const begun = await beginUpload(app, { size: picture.length, metadata })
+  await patchUpload(app, begun, 0, picture)
+  await untilState(app, begun.id, 'ready')
+  return begun.id
+}
+
+/** The rest, in this process. */
+async function workMock(collector: Collector): Promise<void> {
+  const hooks = { called: 0 }
+  const app = await startApp(toEnv(collector), {
+    tools: {
+      look: tool(() => 'there is a room with a view'),
+      fall: tool(() => {
+        throw new Error('it fell')
+      }),
+    },
+    onUploadComplete: async () => {
+      hooks.called += 1
+      if (hooks.called === 1) throw new Error('not yet')
+    },
+  })
+  const { agent_key: key } = await app.createAgent(agentWith(['look', 'fall'], 'Guide'))
+  await app.call('POST', CHAT, { key, body: say('[[tool:look {}]] Please look around.') })
+  await app.stream(say('[[tool:fall {}]] Please look around again.'), key)
+  await app.call('POST', CHAT, { key, body: say('[[error:400]] Please.') })
+  await uploadPicture(app)
+  await eventually(async () => hooks.called, 2)
+  await app.close()
+}
+
+/** What a collector was sent of all that, and the headers of the first chat as the gateway saw them. Made by whoever asks first. */
+let traffic: Promise<{ spans: readonly CollectedSpan[]; sent: unknown }> | undefined
+
+async function makeTraffic() {
+  const collector = await startCollector()
+  await Promise.all([workGateway(collector), workMock(collector)])
+  const [first] = await stand.listChats()
+  return { spans: collector.spans, sent: first?.headers }
+}
+
+function readTraffic() {
+  traffic ??= makeTraffic()
+  return traffic
+}
+
+describe('what is traced', () => {
+  test('is what the document names, with those attributes and no others, and no word of anybody', async () => {
+    const { spans } = await readTraffic()
+    for (const { name, kind, attributes } of promisedSpans) {
+      const found = findSpans(spans, name)
+      const told = new Set(found.flatMap((span) => Object.keys(span.attributes)))
+      expect([name, [...told].sort()]).toEqual([name, [...attributes].sort()])
+      // A model in this process is not called from outside.
+      expect(found.map((span) => span.kind)).toContain(kind)
+    }
+    const named = new Set(promisedSpans.flatMap(({ name }) => findSpans(spans, name)))
+    expect(spans.filter((span) => !named.has(span))).toEqual([])
+    const all = JSON.stringify(spans)
+    for (const said of [
+      'to see',
+      'to hear',
+      'look around',
+      'a view',
+      'what there is',
+      'my-secret-name',
+      'svc_',
+      'agnt_key',
+    ]) {
+      expect([said, all.includes(said)]).toEqual([said, false])
+    }
+  })
+
+  test('of a chat tells model, provider, limits, tokens and how it ended', async () => {
+    const { spans } = await readTraffic()
+    const chat = spans.find(({ name, traceId }) => name === 'chat up-chat' && traceId === TRACE)
+    expect(chat?.attributes).toMatchObject({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'gateway',
+      'gen_ai.request.model': 'up-chat',
+      'gen_ai.request.max_tokens': 50,
+      'gen_ai.request.temperature': 0.5,
+      'gen_ai.request.choice.count': 2,
+      'gen_ai.request.seed': 7,
+      'gen_ai.response.model': 'up-chat',
+      'gen_ai.response.finish_reasons': ['stop', 'stop'],
+      'server.address': '127.0.0.1',
+      'server.port': Number(new URL(stand.upstream.origin).port),
+      'parley.attempt': 1,
+    })
+    expect(chat?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
+  })
+
+  test('is one trace from the caller through here to the backend', async () => {
+    const { spans, sent } = await readTraffic()
+    const own = spans.filter(({ traceId }) => traceId === TRACE)
+    const [request] = findSpans(own, '{method} {route}')
+    const [chat] = findSpans(own, 'chat {model}')
+    expect(request).toMatchObject({ name: 'POST /v1/chat/completions', parentSpanId: 'b7ad6b7169203331' })
+    expect(chat?.parentSpanId).toBe(request?.spanId)
+    expect(sent).toMatchObject({ traceparent: `00-${TRACE}-${chat?.spanId}-01` })
+    expect(own[0]?.resource).toMatchObject({
+      'service.name': 'parley',
+      'service.version': expect.any(String),
+    })
+  })
+
+  test('has a span for each attempt, with what went wrong', async () => {
+    const collector = await startCollector()
+    const app = await stand.start(toEnv(collector))
+    await stand.upstream.script(CHAT, '{{up:status 503}}', 1)
+    await app.stream(sayTo('Twice, if need be.'))
+    await app.close()
+    const attempts = findSpans(collector.spans, 'chat {model}')
+    expect(
+      attempts.map(({ attributes, isError }) => [
+        attributes['parley.attempt'],
+        attributes['error.type'],
+        isError,
+      ]),
+    ).toEqual([
+      [1, 'status_5xx', true],
+      [2, undefined, false],
+    ])
+    const [request] = findSpans(collector.spans, '{method} {route}')
+    expect([request?.attributes['http.response.status_code'], request?.isError]).toEqual([200, false])
+  })
+
+  test('of an agent has its calls and tools within its turn', async () => {
+    const { spans } = await readTraffic()
+    const [turn] = findSpans(spans, 'invoke_agent {agent}')
+    expect(turn).toMatchObject({ name: 'invoke_agent Guide', isError: false })
+    const within = spans.filter(({ parentSpanId }) => parentSpanId === turn?.spanId)
+    expect(within.map(({ name }) => name).sort()).toEqual(['chat mock', 'chat mock', 'execute_tool look'])
+    const [fallen] = spans.filter(({ name }) => name === 'execute_tool fall')
+    expect([fallen?.isError, fallen?.attributes['error.type']]).toEqual([true, 'tool_failed'])
+  })
+
+  test('of a job is linked to the request that brought the last bytes', async () => {
+    const { spans } = await readTraffic()
+    const [patch] = spans.filter(({ name }) => name === 'PATCH /upload/{segment}')
+    const jobs = findSpans(spans, 'job {kind}')
+    expect(jobs.map(({ name, attributes }) => `${name}: ${attributes['parley.job.result']}`).sort()).toEqual([
+      'job convert: done',
+      'job hook: done',
+      'job hook: failed',
+    ])
+    for (const job of jobs) expect([job.parentSpanId, job.links]).toEqual([undefined, [patch?.spanId]])
+  })
+})
+
+describe('the settings', () => {
+  test('name the service, the way and the headers', async () => {
+    const collector = await startCollector()
+    const app = await startApp({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20for-the-collector,x-tenant=one',
+      OTEL_SERVICE_NAME: 'the-house',
+    })
+    await app.call('GET', '/v1/models')
+    await app.close()
+    expect(collector.spans[0]?.resource).toMatchObject({ 'service.name': 'the-house' })
+    expect(collector.headers[0]).toMatchObject({
+      authorization: 'Bearer for-the-collector',
+      'x-tenant': 'one',
+    })
+  })
+
+  test.each([
+    ['parentbased_always_off', [TRACE]],
+    ['parentbased_traceidratio', [TRACE]],
+    ['always_off', []],
+    ['always_on', [TRACE, expect.any(String)]],
+  ])('decide with %s which requests are traced', async (sampler, traces) => {
+    const collector = await startCollector()
+    const app = await startApp({
+      ...toEnv(collector),
+      OTEL_TRACES_SAMPLER: sampler,
+      OTEL_TRACES_SAMPLER_ARG: '0',
+    })
+    await app.call('GET', '/v1/models', { headers: { traceparent } })
+    await app.call('GET', '/v1/models')
+    await app.close()
+    expect(collector.spans.map(({ traceId }) => traceId)).toEqual(traces)
+  })
+
+  test('without a collector load nothing of it', async () => {
+    const app = await startApp()
+    expect(app.service.deps.tracing).toBeUndefined()
+  })
+})
+
+test('a collector that is away costs nothing but the spans, and is told of once, until it is back', async () => {
+  const collector = await startCollector()
+  const { log, lines } = createLineLog()
+  const read = (text: string) => lines.filter((line) => line.includes(text)).length
+  const app = await startApp(toEnv(collector), { log })
+  collector.answerWith(400)
+  for (const _ of [1, 2]) {
+    const before = collector.headers.length
+    expect((await app.call('GET', '/v1/models')).status).toBe(200)
+    await expect.poll(() => collector.headers.length).toBeGreaterThan(before)
+  }
+  await expect.poll(() => read('traces cannot be sent')).toBe(1)
+  collector.answerWith(200)
+  await app.call('GET', '/v1/models')
+  await expect.poll(() => read('traces can be sent again')).toBe(1)
+  expect(read('traces cannot be sent')).toBe(1)
+})
+
+test('a service that nobody collects from stops all the same', async () => {
+  const app = await startApp({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await findFreePort()}` })
+  await app.call('GET', '/v1/models')
+  await app.close()
+  await expect(fetch(`${app.url}/healthz`)).rejects.toThrow()
+})
+
+test('the lines of a request that is traced name its trace', async () => {
+  const collector = await startCollector()
+  const { log, lines } = createLineLog()
+  const app = await startApp(toEnv(collector), { log })
+  await app.call('GET', '/v1/nowhere', { headers: { traceparent } })
+  await postUpload(app, { size: -1 })
+  await expect.poll(() => lines.filter((line) => line.includes('"msg":"request"')).length).toBe(2)
+  const own = lines.map((line) => JSON.parse(line)).filter(({ requestId }) => requestId !== undefined)
+  expect(own.length).toBeGreaterThan(2)
+  expect(own.filter(({ traceId }) => !/^[0-9a-f]{32}$/.test(traceId))).toEqual([])
+  expect(own[0].traceId).toBe(TRACE)
+})

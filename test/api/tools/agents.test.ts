@@ -1,0 +1,178 @@
+/** Which tools of the server an agent has: those its definition names, whatever its callers send. */
+import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
+import { startApp } from '../../support/app.ts'
+import { say, startChatStand } from '../../support/chat-stand.ts'
+import { createTypedClient } from '../../support/rpc.ts'
+import {
+  agentWith,
+  answerCalling,
+  bodiesOf,
+  CHAT,
+  chat,
+  citySchema,
+  resultsIn,
+  tool,
+} from '../../support/tools.ts'
+
+const stand = await startChatStand()
+
+const weather = tool(({ city }) => `Rain in ${city}`, {
+  description: 'Tells the weather.',
+  inputSchema: citySchema,
+})
+const rain = [{ name: 'weather', args: '{"city":"Bonn"}' }]
+const callersWeather = {
+  type: 'function',
+  function: { name: 'weather', description: 'Mine.', parameters: { type: 'object', properties: {} } },
+}
+
+describe('the tool a model is shown', () => {
+  test.each<[what: string, named: unknown, shown: object]>([
+    ['a bare name', 'weather', { description: 'Tells the weather.', parameters: citySchema }],
+    [
+      'a name in a mapping',
+      { name: 'weather' },
+      { description: 'Tells the weather.', parameters: citySchema },
+    ],
+    [
+      'a description of its own',
+      { name: 'weather', description: 'Ours.' },
+      { description: 'Ours.', parameters: citySchema },
+    ],
+    [
+      'a schema of its own',
+      { name: 'weather', inputSchema: { properties: { city: { enum: ['Bonn'] } } } },
+      {
+        description: 'Tells the weather.',
+        parameters: { type: 'object', properties: { city: { enum: ['Bonn'] } } },
+      },
+    ],
+  ])("is the server's where the agent gives it %s", async (_what, named, shown) => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith([named]))
+    await chat(app, 'whole', agent_key, say('hello', { tools: [callersWeather] }))
+    const [body] = await bodiesOf(stand)
+    expect(body.tools).toEqual([{ type: 'function', function: { name: 'weather', ...shown } }])
+    const me = await app.call('GET', '/v1/agents/me', { key: agent_key })
+    const [{ inputSchema, ...mine }] = me.body.tools
+    expect({ ...mine, parameters: { type: 'object', ...inputSchema } }).toEqual({ name: 'weather', ...shown })
+  })
+})
+
+describe('arguments', () => {
+  test("must fit the agent's schema too", async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const inputSchema = { properties: { city: { enum: ['Berlin', 'Hamburg'] } } }
+    const { agent_key } = await app.createAgent(agentWith([{ name: 'weather', inputSchema }]))
+    await stand.answerWith(answerCalling('whole', rain), 1)
+    await chat(app, 'whole', agent_key, say('hello'))
+    expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
+      "Error: the arguments of 'weather' are wrong: city must be one of Berlin, Hamburg",
+    ])
+  })
+})
+
+describe('a caller', () => {
+  test('cannot bring in a tool that the agent does not name', async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['search']))
+    await stand.answerWith(answerCalling('whole', rain), 1)
+    await chat(app, 'whole', agent_key, say('hello', { tools: [callersWeather] }))
+    const [first, second] = await bodiesOf(stand)
+    expect(first.tools).toMatchObject([{ function: { name: 'search' } }])
+    expect(resultsIn(second)).toEqual(["Error: there is no tool 'weather' here. Answer without it."])
+  })
+
+  test('of an agent without tools answers a tool of that name itself', async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith([]))
+    await stand.answerWith(answerCalling('whole', rain), 1)
+    const outcome = await chat(app, 'whole', agent_key, say('hello', { tools: [callersWeather] }))
+    expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
+  })
+
+  test('without an agent has none of them', async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    await stand.answerWith(answerCalling('whole', rain), 1)
+    const outcome = await chat(app, 'whole', app.key, say('hello', { tools: [callersWeather] }))
+    expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
+    const [body] = await bodiesOf(stand)
+    expect(body.tools).toEqual([callersWeather])
+  })
+
+  test('with a parent key has those of the agent it names', async () => {
+    const app = await startApp({}, { tools: { weather } })
+    const { agent_id } = await app.createAgent(agentWith(['weather']))
+    const body = say('[[tool:weather {"city":"Bonn"}]]', { model: `agent/${agent_id}` })
+    expect(await chat(app, 'whole', app.key, body)).toMatchObject({
+      content: 'The tool answered: Rain in Bonn',
+    })
+  })
+
+  test('over the typed door has them too', async () => {
+    const app = await startApp({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather']))
+    const chunks = await createTypedClient(app, agent_key).chat.stream.mutate({
+      messages: [{ role: 'user', content: '[[tool:weather {"city":"Bonn"}]]' }],
+    })
+    let text = ''
+    for await (const run of chunks) for (const { choices } of run) text += choices[0]?.delta.content ?? ''
+    expect(text).toBe('The tool answered: Rain in Bonn')
+  })
+
+  test('of the Responses API has them too', async () => {
+    const app = await startApp({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather']))
+    const input = '[[tool:weather {"city":"Bonn"}]]'
+    const answer = await app.call('POST', '/v1/responses', { key: agent_key, body: { model: 'mock', input } })
+    expect(answer.body.output).toMatchObject([
+      { type: 'message', content: [{ text: 'The tool answered: Rain in Bonn' }] },
+    ])
+  })
+
+  test('asks for one choice only', async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather']))
+    const answer = await app.call('POST', CHAT, { key: agent_key, body: say('hello', { n: 2 }) })
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { error: { message: expect.stringMatching(/^n: must be 1 with this agent/), param: 'n' } },
+    })
+  })
+})
+
+test('a tool knows who calls it: the agent, its owner and the request', async () => {
+  const seen: unknown[] = []
+  const whoami = tool((_args, { signal, ...who }) => void seen.push({ ...who, isLive: !signal.aborted }))
+  const app = await startApp({}, { tools: { whoami } })
+  const other = await createTenant(app)
+  for (const key of [app.key, other]) {
+    const { agent_id, agent_key } = await app.createAgent(agentWith(['whoami']), key)
+    const answer = await app.call('POST', CHAT, {
+      key: agent_key,
+      body: say('[[tool:whoami]]', { model: 'mock' }),
+    })
+    expect(seen.pop()).toEqual({
+      agentId: agent_id,
+      tenantId: key.slice('svc_'.length, 'svc_'.length + 12),
+      requestId: answer.headers.get('x-request-id'),
+      isLive: true,
+    })
+  }
+})
+
+test('agents with different tools have each their own', async () => {
+  const app = await startApp({}, { tools: { weather, time: tool(() => 'noon') } })
+  const keys = await Promise.all(
+    [['weather'], ['time']].map(async (tools) => (await app.createAgent(agentWith(tools))).agent_key),
+  )
+  const body = say('[[tool:weather {"city":"Bonn"}]][[tool:time]]', { model: 'mock' })
+  const said = await Promise.all(keys.map(async (key) => (await chat(app, 'whole', key, body)).content))
+  const none = (name: string) =>
+    `The tool answered: Error: there is no tool '${name}' here. Answer without it.`
+  expect(said).toEqual([
+    `The tool answered: Rain in Bonn\n${none('time')}`,
+    `${none('weather')}\nThe tool answered: noon`,
+  ])
+})

@@ -1,0 +1,208 @@
+/** Tools that hang, throw, say too much or are called wrongly: each costs a round, never the call. */
+import { describe, expect, test } from 'vitest'
+import type { HostTool } from '../../../src/server/service.ts'
+import { say, startChatStand } from '../../support/chat-stand.ts'
+import { createLineLog } from '../../support/log-lines.ts'
+import { eventually } from '../../support/process.ts'
+import {
+  agentWith,
+  answerCalling,
+  bodiesOf,
+  chat,
+  citySchema,
+  resultsIn,
+  tool,
+  type Way,
+  ways,
+} from '../../support/tools.ts'
+import { totalUsage } from '../../support/usage.ts'
+
+const stand = await startChatStand()
+
+/** What the model is told of one call of `it`, in a turn that must go on. */
+async function resultOf(
+  way: Way,
+  it: HostTool,
+  args = '{}',
+  env: Record<string, string> = {},
+): Promise<string> {
+  const app = await stand.start(env, { tools: { it } })
+  const { agent_key } = await app.createAgent(agentWith(['it']))
+  await stand.answerWith(answerCalling(way, [{ name: 'it', args }]), 1)
+  const outcome = await chat(app, way, agent_key, say('hello'))
+  expect(outcome).toMatchObject({ calls: [], finishes: ['stop'] })
+  const bodies = await bodiesOf(stand)
+  expect(bodies).toHaveLength(2)
+  return resultsIn(bodies[1])[0] ?? 'nothing'
+}
+
+describe.each(ways)('costs one round (%s):', (way) => {
+  test('a tool that hangs', async () => {
+    const hangs = tool(() => new Promise(() => {}))
+    expect(await resultOf(way, hangs, '{}', { PARLEY_TOOL_SECONDS: '0.05' })).toBe(
+      "Error: the tool 'it' did not answer within 0.05 seconds",
+    )
+  })
+
+  test.each<[what: string, handler: HostTool['handler']]>([
+    [
+      'throws',
+      () => {
+        throw new Error('secret-host.internal refused')
+      },
+    ],
+    ['rejects', async () => Promise.reject(new Error('secret-host.internal refused'))],
+    [
+      'throws no error',
+      () => {
+        throw undefined
+      },
+    ],
+  ])('a tool that %s', async (_what, handler) => {
+    expect(await resultOf(way, tool(handler))).toBe("Error: the tool 'it' failed")
+  })
+
+  test.each<[what: string, value: unknown]>([
+    ['a function', () => 1],
+    ['a number too large for JSON', 1n],
+    [
+      'a circle',
+      (() => {
+        const circle: Record<string, unknown> = {}
+        circle.self = circle
+        return circle
+      })(),
+    ],
+  ])('a tool that returns %s', async (_what, value) => {
+    expect(
+      await resultOf(
+        way,
+        tool(() => value),
+      ),
+    ).toBe("Error: the tool 'it' returned what JSON cannot hold")
+  })
+
+  test('a tool that returns 1 MiB, of which the model reads 64 KiB of whole characters', async () => {
+    const result = await resultOf(
+      way,
+      tool(() => `a${'€'.repeat(350_000)}`),
+    )
+    expect(Buffer.byteLength(result)).toBeLessThanOrEqual(65_536)
+    expect(Buffer.byteLength(result)).toBeGreaterThan(65_500)
+    expect(result).toMatch(/^a€+\n\[The result was cut off: it has 1050001 bytes, .*\]$/)
+  })
+
+  test.each<[args: string, problem: string]>([
+    ['{"city":', 'they are not valid JSON'],
+    ['["Bonn"]', 'they must be a JSON object'],
+    ['{}', "must have required property 'city'"],
+    ['{"city":7}', 'city must be string'],
+    ['{"city":"Bonn","days":0.5}', 'days must be integer'],
+  ])('arguments %s', async (args, problem) => {
+    let runs = 0
+    const result = await resultOf(
+      way,
+      tool(() => ++runs, { inputSchema: citySchema }),
+      args,
+    )
+    expect([result, runs]).toEqual([`Error: the arguments of 'it' are wrong: ${problem}`, 0])
+  })
+})
+
+test.each<[value: unknown, text: string]>([
+  ['text', 'text'],
+  [undefined, ''],
+  [null, 'null'],
+  [7, '7'],
+  [{ a: [1, 'x'] }, '{"a":[1,"x"]}'],
+  ['a\ud800b', 'a\ufffdb'],
+])('a tool that returns %j tells the model so', async (value, text) => {
+  expect(
+    await resultOf(
+      'whole',
+      tool(() => value),
+    ),
+  ).toBe(text)
+})
+
+test('arguments that are no object are told back to the model as an empty one', async () => {
+  await resultOf(
+    'whole',
+    tool(() => 1),
+    '{"city":',
+  )
+  const [, second] = await bodiesOf(stand)
+  expect(second.messages[2].tool_calls).toMatchObject([{ function: { name: 'it', arguments: '{}' } }])
+})
+
+describe.each(ways)('the caller leaving (%s)', (way) => {
+  test('stops the tools that run, and books what was used', async () => {
+    const started = Promise.withResolvers<AbortSignal>()
+    const stopped = Promise.withResolvers<void>()
+    const it = tool((_args, { signal }) => {
+      started.resolve(signal)
+      signal.addEventListener('abort', () => stopped.resolve())
+      return new Promise(() => {})
+    })
+    const app = await stand.start({}, { tools: { it } })
+    const { agent_key } = await app.createAgent(agentWith(['it']))
+    await stand.answerWith(answerCalling(way, [{ name: 'it' }]), 1)
+    const leaving = new AbortController()
+    const call = app.call('POST', '/v1/chat/completions', {
+      key: agent_key,
+      body: { ...say('hello'), stream: way === 'streamed' },
+      signal: leaving.signal,
+    })
+    const ended = expect(call).rejects.toThrow('aborted')
+    await started.promise
+    leaving.abort()
+    await stopped.promise
+    await ended
+    const countTokens = async () => {
+      await app.service.deps.usage.flush()
+      return (await totalUsage(app)).prompt_tokens
+    }
+    expect(await eventually(countTokens, 10)).toBe(10)
+    expect(await stand.listChats()).toHaveLength(1)
+  })
+})
+
+test('the time of a whole answer runs on while tools do', async () => {
+  const it = tool(() => new Promise(() => {}))
+  const app = await stand.start({ PARLEY_BACKEND_TOTAL_SECONDS: '0.3' }, { tools: { it } })
+  const { agent_key } = await app.createAgent(agentWith(['it']))
+  await stand.answerWith(answerCalling('whole', [{ name: 'it' }]), 1)
+  const answer = await app.call('POST', '/v1/chat/completions', { key: agent_key, body: say('hello') })
+  expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
+})
+
+test("a tool's time does not count as the backend's silence", async () => {
+  const it = tool(() => new Promise((resolve) => setTimeout(resolve, 1_500, 'late')))
+  const env = { PARLEY_BACKEND_IDLE_SECONDS: '0.5', PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.5' }
+  expect(await resultOf('streamed', it, '{}', env)).toBe('late')
+})
+
+test('neither arguments nor results are logged, only what a tool throws', async () => {
+  const { log, lines } = createLineLog()
+  const says = tool(({ word }) => `result of ${word}`)
+  const throws = tool(() => {
+    throw new Error('the database is away')
+  })
+  const app = await stand.start({}, { log, tools: { says, throws } })
+  const { agent_key } = await app.createAgent(agentWith(['says', 'throws']))
+  const args = '{"word":"argument-7f3a"}'
+  await stand.answerWith(
+    answerCalling('whole', [
+      { name: 'says', args },
+      { name: 'throws', args },
+    ]),
+    1,
+  )
+  await chat(app, 'whole', agent_key, say('hello'))
+  expect(resultsIn((await bodiesOf(stand))[1])).toEqual([
+    'result of argument-7f3a',
+    "Error: the tool 'throws' failed",
+  ])
+  expect(lines.join('')).toContain('the database is away')
+  expect(lines.join('')).not.toContain('7f3a')
+})

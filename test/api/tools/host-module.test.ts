@@ -1,0 +1,152 @@
+/** The module that `PARLEY_HOOKS` names, and the same tools given to `createService`: what is loaded, and what stops the start. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { StartupError } from '../../../src/lib/errors.ts'
+import type { ServiceOptions } from '../../../src/server/build.ts'
+import { startApp } from '../../support/app.ts'
+import { say } from '../../support/chat-stand.ts'
+import { callServer, makeFolder, runParley, startServer } from '../../support/process.ts'
+import { agentWith, CHAT, chat, tool } from '../../support/tools.ts'
+
+/** Writes a module into a folder that goes with the test; its path. */
+async function writeHooks(text: string, name = 'hooks.mjs'): Promise<string> {
+  const path = join(await makeFolder(), name)
+  await writeFile(path, text)
+  return path
+}
+
+/** What a start with that module, or with those options, is refused with. */
+async function refusalOf(text: string | undefined, options: Partial<ServiceOptions> = {}): Promise<string> {
+  const path = text === undefined ? undefined : await writeHooks(text)
+  const thrown = await startApp(path === undefined ? {} : { PARLEY_HOOKS: path }, options).catch(
+    (error: unknown) => error,
+  )
+  expect(thrown).toBeInstanceOf(StartupError)
+  const { message } = thrown as StartupError
+  return path === undefined ? message : message.replace(path, '<file>')
+}
+
+describe('the module', () => {
+  test('is found from the working directory by a server of its own, and its tools run', async () => {
+    const folder = await makeFolder()
+    await writeFile(
+      join(folder, 'hooks.mjs'),
+      `export const tools = { greet: { handler: ({ name }) => 'Hello ' + name } }
+       export function onUploadComplete() {}`,
+    )
+    const server = await startServer({ folder, env: { PARLEY_HOOKS: 'hooks.mjs' } })
+    const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, {
+      yaml: agentWith(['greet']),
+    })
+    const answer = await callServer(
+      server.url,
+      'POST',
+      CHAT,
+      agent.agent_key,
+      say('[[tool:greet {"name":"Ada"}]]', { model: 'mock' }),
+    )
+    expect(answer.body.choices[0].message.content).toBe('The tool answered: Hello Ada')
+    expect((await server.stop()).code).toBe(0)
+  })
+
+  test('stops the start of a server with one sentence', async () => {
+    const folder = await makeFolder()
+    const { code, stderr } = await runParley(['serve'], { folder, env: { PARLEY_HOOKS: 'gone.mjs' } })
+    expect([code, stderr]).toEqual([
+      1,
+      `parley: PARLEY_HOOKS (${join(folder, 'gone.mjs')}): the file is not there.\n`,
+    ])
+  })
+
+  test('may be TypeScript, and list its tools, whose handlers keep their objects', async () => {
+    const path = await writeHooks(
+      `class Counter {
+         readonly name: string = 'count'
+         #calls = 0
+         handler(): number { return ++this.#calls }
+       }
+       export const tools = [new Counter()]`,
+      'hooks.mts',
+    )
+    const app = await startApp({ PARLEY_HOOKS: path })
+    const { agent_key } = await app.createAgent(agentWith(['count']))
+    const body = say('[[tool:count]][[tool:count]]', { model: 'mock' })
+    expect((await chat(app, 'whole', agent_key, body)).content).toBe(
+      'The tool answered: 1\nThe tool answered: 2',
+    )
+  })
+
+  test('gives way to the options of createService, name by name', async () => {
+    const path = await writeHooks(
+      `export const tools = { one: { handler: () => 'module' }, two: { handler: () => 'module' } }
+       export const onUploadComplete = () => 'module'`,
+    )
+    const onUploadComplete = () => 'options'
+    const app = await startApp(
+      { PARLEY_HOOKS: path },
+      { tools: { two: tool(() => 'options') }, onUploadComplete },
+    )
+    const { agent_key } = await app.createAgent(agentWith(['one', 'two']))
+    const body = say('[[tool:one]][[tool:two]]', { model: 'mock' })
+    const { content } = await chat(app, 'whole', agent_key, body)
+    expect(content).toBe('The tool answered: module\nThe tool answered: options')
+    expect(app.service.deps.onUploadComplete).toBe(onUploadComplete)
+    expect(app.service.deps.tools.list().map(({ name }) => name)).toEqual(['two', 'one'])
+  })
+})
+
+describe('what cannot be used stops the start, and is named:', () => {
+  test.each<[module: string, sentence: string | RegExp]>([
+    ['throw new Error("no database")', 'the file failed while it was loaded: Error: no database'],
+    ['export const tools = {', /^the file failed while it was loaded: .*$/],
+    ['import "./gone.mjs"', /^the file failed while it was loaded: .*gone\.mjs/],
+    ['', 'the file exports neither tools nor onUploadComplete.'],
+    ['export default { tools: {} }', 'the file exports neither tools nor onUploadComplete.'],
+    ['export const onUploadComplete = {}', 'onUploadComplete must be a function.'],
+    ['export const tools = 7', 'tools must be an object of tools by name, or a list of them.'],
+    ['export const tools = { a: 7 }', 'tools.a must be an object with a handler.'],
+    ['export const tools = { a: {} }', 'tools.a.handler must be a function.'],
+    ['export const tools = [{ handler() {} }]', 'tools[0].name is required.'],
+    [
+      'export const tools = { "a b": { handler() {} } }',
+      'tools["a b"] must be 1 to 64 letters, digits, _ or -.',
+    ],
+    [
+      'export const tools = { postMessage_a: { handler() {} } }',
+      'tools.postMessage_a must not start with postMessage_, which marks the tools of a page.',
+    ],
+    [
+      'const handler = () => {}\nexport const tools = [{ name: "a", handler }, { name: "a", handler }]',
+      "tools[1].name repeats 'a'.",
+    ],
+    ['export const tools = { a: { description: 7, handler() {} } }', 'tools.a.description must be a string.'],
+    [
+      'export const tools = { a: { inputSchema: [], handler() {} } }',
+      'tools.a.inputSchema must be a JSON Schema, as an object.',
+    ],
+    [
+      'export const tools = { a: { inputSchema: { properties: { b: { type: "text" } } }, handler() {} } }',
+      /^tools\.a\.inputSchema\.properties\.b\.type must be/,
+    ],
+    [
+      'export const tools = { a: { inputSchema: { $ref: "https://example.org" }, handler() {} } }',
+      'tools.a.inputSchema.$ref must lead to a schema inside this one, as #/… does.',
+    ],
+    [
+      'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',
+      /^tools\.a\.inputSchema cannot be used: /,
+    ],
+  ])('%s', async (module, sentence) => {
+    const prefix = 'PARLEY_HOOKS (<file>): '
+    const said = await refusalOf(module)
+    expect(said.slice(0, prefix.length)).toBe(prefix)
+    if (typeof sentence === 'string') expect(said.slice(prefix.length)).toBe(sentence)
+    else expect(said.slice(prefix.length)).toMatch(sentence)
+  })
+
+  test('tools given to createService', async () => {
+    const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
+    expect(await refusalOf(undefined, { tools })).toBe('createService: tools.a.handler must be a function.')
+  })
+})

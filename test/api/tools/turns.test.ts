@@ -1,0 +1,195 @@
+/** Turns in which tools run on the server: who runs what, what the model is told, and what the caller sees of it. */
+import { describe, expect, test } from 'vitest'
+import { startApp } from '../../support/app.ts'
+import { say, startChatStand } from '../../support/chat-stand.ts'
+import {
+  agentWith,
+  answerCalling,
+  bodiesOf,
+  chat,
+  citySchema,
+  outcomeOf,
+  resultsIn,
+  tool,
+  ways,
+} from '../../support/tools.ts'
+
+const stand = await startChatStand()
+
+const weather = tool(({ city }) => `Rain in ${city}`, {
+  description: 'Tells the weather.',
+  inputSchema: citySchema,
+})
+const ask = { name: 'ask', description: 'Asks the user.' }
+
+describe.each(ways)('a tool that runs on the server (%s)', (way) => {
+  test('answers within the turn, with the mock backend', async () => {
+    const app = await startApp({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather']))
+    const body = say('[[tool:weather {"city":"Bonn"}]]', { model: 'mock' })
+    expect(await chat(app, way, agent_key, body)).toEqual({
+      content: 'The tool answered: Rain in Bonn',
+      calls: [],
+      finishes: ['stop'],
+    })
+  })
+
+  test('answers within the turn, and the model is told what it said and what came of it', async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather']))
+    await stand.answerWith(
+      answerCalling(way, [{ name: 'weather', args: '{"city":"Bonn"}' }], {
+        content: 'Wait. ',
+        reasoning_content: 'I should look.',
+      }),
+      1,
+    )
+    expect(await chat(app, way, agent_key, say('hello'))).toEqual({
+      content: 'Wait. Tool said: Rain in Bonn',
+      calls: [],
+      finishes: ['stop'],
+    })
+    const [first, second] = await bodiesOf(stand)
+    expect(first.tools).toEqual([
+      {
+        type: 'function',
+        function: { name: 'weather', description: 'Tells the weather.', parameters: citySchema },
+      },
+    ])
+    expect(second.messages.slice(2)).toEqual([
+      {
+        role: 'assistant',
+        content: 'Wait. ',
+        reasoning_content: 'I should look.',
+        tool_calls: [
+          {
+            id: 'call_0_weather',
+            type: 'function',
+            function: { name: 'weather', arguments: '{"city":"Bonn"}' },
+          },
+        ],
+      },
+      { role: 'tool', tool_call_id: 'call_0_weather', content: 'Rain in Bonn' },
+    ])
+  })
+
+  test('runs beside the others of its round', async () => {
+    const arrived: string[] = []
+    const both = Promise.withResolvers<void>()
+    const meet = (name: string) =>
+      tool(async () => {
+        arrived.push(name)
+        if (arrived.length === 2) both.resolve()
+        await both.promise
+        return name
+      })
+    const app = await stand.start({}, { tools: { one: meet('one'), two: meet('two') } })
+    const { agent_key } = await app.createAgent(agentWith(['one', 'two']))
+    await stand.answerWith(answerCalling(way, [{ name: 'one' }, { name: 'two' }]), 1)
+    await chat(app, way, agent_key, say('hello'))
+    expect(resultsIn((await bodiesOf(stand))[1])).toEqual(['one', 'two'])
+  })
+
+  test("runs where the caller's are called too, and the model is asked again", async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
+    const mixed = [{ name: 'ask' }, { name: 'weather', args: '{"city":"Bonn"}' }]
+    await stand.answerWith(answerCalling(way, mixed), 1)
+    expect(await chat(app, way, agent_key, say('hello'))).toMatchObject({ calls: [], finishes: ['stop'] })
+    const [, second] = await bodiesOf(stand)
+    expect(second.messages.slice(2)).toMatchObject([
+      { role: 'assistant', tool_calls: [{ function: { name: 'weather' } }] },
+      { role: 'tool', content: 'Rain in Bonn' },
+    ])
+  })
+
+  test("leaves calls of the caller's tools to the caller", async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
+    await stand.answerWith(answerCalling(way, [{ name: 'ask' }]), 1)
+    expect(await chat(app, way, agent_key, say('hello'))).toEqual({
+      content: 'Hm. ',
+      calls: ['ask'],
+      finishes: ['tool_calls'],
+    })
+    expect(await stand.listChats()).toHaveLength(1)
+  })
+
+  test('runs in eight rounds at most, and the turn ends with stop', async () => {
+    let runs = 0
+    const app = await stand.start({}, { tools: { again: tool(() => ++runs) } })
+    const { agent_key } = await app.createAgent(agentWith(['again']))
+    await stand.answerWith(answerCalling(way, [{ name: 'again' }]))
+    expect(await chat(app, way, agent_key, say('hello'))).toEqual({
+      content: 'Hm. '.repeat(8),
+      calls: [],
+      finishes: ['stop'],
+    })
+    expect([runs, (await stand.listChats()).length]).toEqual([7, 8])
+  })
+
+  test('is not demanded again once it has run', async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
+    const demand = { type: 'function', function: { name: 'weather' } }
+    const allowed = {
+      type: 'allowed_tools',
+      allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'weather' } }] },
+    }
+    const demandOther = { type: 'function', function: { name: 'ask' } }
+    for (const tool_choice of ['required', demand, allowed, demandOther]) {
+      await stand.answerWith(answerCalling(way, [{ name: 'weather', args: '{"city":"Bonn"}' }]), 1)
+      await chat(app, way, agent_key, say('hello', { tool_choice }))
+    }
+    const later = (await bodiesOf(stand)).filter((_body, index) => index % 2 === 1)
+    expect(later.map((body) => body.tool_choice)).toEqual([
+      'auto',
+      'auto',
+      { ...allowed, allowed_tools: { ...allowed.allowed_tools, mode: 'auto' } },
+      demandOther,
+    ])
+  })
+})
+
+describe('a stream with tools that run on the server', () => {
+  test('is one: a role, the text of every round, a finish, the usage of all', async () => {
+    const app = await stand.start({}, { tools: { weather } })
+    const { agent_key } = await app.createAgent(agentWith(['weather']))
+    await stand.answerWith(answerCalling('streamed', [{ name: 'weather', args: '{"city":"Bonn"}' }]), 2)
+    const answer = await app.stream(say('hello', { stream_options: { include_usage: true } }), agent_key)
+    const choices = answer.events.flatMap((chunk) => chunk.choices)
+    expect(choices.filter(({ delta }) => delta.role !== undefined)).toHaveLength(1)
+    expect(choices[0].delta.role).toBe('assistant')
+    expect(outcomeOf(answer).content).toBe('Hm. Hm. Tool said: Rain in Bonn')
+    expect(outcomeOf(answer).finishes).toEqual(['stop'])
+    const usages = answer.events.filter((chunk) => chunk.usage)
+    const [, , last] = await bodiesOf(stand)
+    const { prompt_tokens, completion_tokens } = usages[0].usage
+    expect(usages).toHaveLength(1)
+    expect(prompt_tokens).toBeGreaterThan(20 + last.messages.length)
+    expect(completion_tokens).toBe(2 + 2 + 5)
+    expect(new Set(answer.events.map(({ id }) => id)).size).toBe(1)
+    expect(answer.isDone).toBe(true)
+  })
+
+  test('is kept open while a tool takes its time', async () => {
+    const beats = Promise.withResolvers<void>()
+    const app = await stand.start(
+      { PARLEY_HEARTBEAT_SECONDS: '0.05' },
+      { tools: { slow: tool(() => beats.promise) } },
+    )
+    const { agent_key } = await app.createAgent(agentWith(['slow']))
+    await stand.answerWith(answerCalling('streamed', [{ name: 'slow' }]), 1)
+    const response = await fetch(`${app.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${agent_key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ ...say('hello'), stream: true }),
+    })
+    let text = ''
+    for await (const read of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += read
+      if (text.split(': keep-alive\n\n').length > 2) beats.resolve()
+    }
+    expect(text).toMatch(/"Hm\. "[\s\S]*(: keep-alive\n\n){2}[\s\S]*Tool[\s\S]*\[DONE\]/)
+  })
+})

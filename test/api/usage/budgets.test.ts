@@ -1,0 +1,240 @@
+/** Token budgets: what they let pass, what they refuse, and that calls side by side cannot spend them twice. */
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import type { Caller } from '../../../src/operations/operation.ts'
+import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
+import { createTenant } from '../../support/agents.ts'
+import { databaseEnvironmentOf, startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { ask, totalUsage } from '../../support/usage.ts'
+
+/** Eight hours before a day ends, sixteen days before a month does. */
+const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
+
+function ownerOf(app: TestApp): Caller {
+  return { kind: 'parent', tenantId: app.key.slice(4, 16) }
+}
+
+function counters(app: TestApp) {
+  return app.service.deps.db.selectFrom('budget_counters').select(['period', 'used', 'reserved']).execute()
+}
+
+describe('a budget', () => {
+  test('lets calls pass until it is spent, then refuses until the day ends', async () => {
+    const clock = createFakeClock(AFTERNOON)
+    const app = await startApp({}, { clock })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
+    expect((await ask(app, '[[tokens:99]]', { max_tokens: 200 })).status).toBe(200)
+    const refused = await ask(app, 'one more')
+    expect(refused.status).toBe(429)
+    expect(refused.body.error).toEqual({
+      message: 'The token budget of this key for the day is spent.',
+      type: 'rate_limit_error',
+      param: null,
+      code: 'insufficient_quota',
+    })
+    expect(refused.headers.get('retry-after')).toBe(String(8 * 3600))
+    clock.advance(8 * 3600)
+    expect((await ask(app, 'a new day')).status).toBe(200)
+  })
+
+  test('refuses a stream before it begins', async () => {
+    const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
+    const refused = await ask(app, 'hello', { stream: true })
+    expect({ status: refused.status, code: refused.body.error.code }).toEqual({
+      status: 429,
+      code: 'insufficient_quota',
+    })
+    expect((await totalUsage(app)).requests).toBe(0)
+  })
+
+  test('of a month outlasts the day, and does not tell anybody to wait for weeks', async () => {
+    const clock = createFakeClock(AFTERNOON)
+    const app = await startApp({}, { clock })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 50 })
+    await ask(app, '[[tokens:60]]')
+    clock.advance(86_400)
+    const refused = await ask(app, 'hello')
+    expect(refused.body.error.message).toBe('The token budget of this key for the month is spent.')
+    expect(refused.headers.get('retry-after')).toBeNull()
+    clock.advance(16 * 86_400)
+    expect((await ask(app, 'a new month')).status).toBe(200)
+  })
+
+  test('of an agent bounds that agent only; that of its key bounds it too', async () => {
+    const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
+    const [poor, rich] = [await app.createAgent(), await app.createAgent()]
+    const owner = ownerOf(app)
+    await setBudget(
+      app.service.deps,
+      serviceActor,
+      { kind: 'agent', tenantId: owner.tenantId, agentId: poor.agent_id },
+      { day: 0 },
+    )
+    expect((await ask(app, 'hi', {}, poor.agent_key)).body.error.message).toBe(
+      'The token budget of this agent for the day is spent.',
+    )
+    expect((await ask(app, 'hi', { model: `agent/${poor.agent_id}` })).status).toBe(429)
+    expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(200)
+    await setBudget(app.service.deps, serviceActor, owner, { day: 0 })
+    expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(429)
+  })
+
+  test('of one key leaves another alone', async () => {
+    const app = await startApp()
+    const other = await createTenant(app)
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
+    expect((await ask(app, 'hi', {}, other)).status).toBe(200)
+  })
+
+  test('counts what the day has used already when it is set, and what the call used when it is over', async () => {
+    const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
+    const { deps } = app.service
+    const before = (await ask(app, 'before')).body.usage.total_tokens
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 10_000 })
+    expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 10_000, used: before } })
+    const after = (await ask(app, 'after it', { stream: false })).body.usage.total_tokens
+    expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 10_000, used: before + after } })
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 20_000, month: 500 })
+    expect(await getBudget(deps, ownerOf(app))).toEqual({
+      day: { limit: 20_000, used: before + after },
+      month: { limit: 500, used: before + after },
+    })
+  })
+
+  test('that is taken away bounds nothing', async () => {
+    const app = await startApp()
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
+    expect((await ask(app, 'hi')).status).toBe(429)
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), {})
+    expect((await ask(app, 'hi')).status).toBe(200)
+    expect(await getBudget(app.service.deps, ownerOf(app))).toEqual({})
+  })
+
+  test.each([
+    ['a failed call', '[[error:500]]', {}],
+    ['a failed stream', '[[error:400]]', { stream: true }],
+  ])('gets back what %s held', async (_what, content, more) => {
+    const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000 })
+    await ask(app, content, more)
+    expect(await counters(app)).toEqual([{ period: 'day', used: 0, reserved: 0 }])
+  })
+})
+
+describe('calls side by side', () => {
+  test.each([
+    ['whole', {}],
+    ['streamed', { stream: true }],
+  ])('overspend by one call at most (50, %s)', async (_how, more) => {
+    const app = await startApp()
+    const limit = 500
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: limit })
+    const content = '[[tokens:60]] [[delay:1]]'
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => ask(app, content, { max_tokens: 100, ...more })),
+    )
+    const statuses = answers.map(({ status }) => status)
+    const passed = statuses.filter((status) => status === 200).length
+    expect(statuses.filter((status) => status === 429)).toHaveLength(50 - passed)
+    const total = await totalUsage(app)
+    const perCall = total.total_tokens / total.requests
+    expect(total.requests).toBe(passed)
+    expect(passed).toBeGreaterThan(0)
+    expect(total.total_tokens).toBeLessThan(limit + perCall)
+    expect(await counters(app)).toEqual([{ period: 'day', used: total.total_tokens, reserved: 0 }])
+  })
+
+  test('of two processes on one database share a budget', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
+    onTestFinished(() => rm(folder, { recursive: true, force: true }))
+    const dataDir = join(folder, 'data')
+    const env = { PARLEY_DATA_DIR: dataDir, ...(await databaseEnvironmentOf(dataDir)) }
+    const app = await startApp(env)
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 100_000 })
+    const wins = await Promise.all([reserveElsewhere(), reserveElsewhere()])
+    expect(wins[0] + wins[1]).toBe(10)
+    expect(await counters(app)).toEqual([
+      { period: 'day', used: 0, reserved: 1_000 },
+      { period: 'month', used: 0, reserved: 1_000 },
+    ])
+
+    /** Tries to hold back 100 tokens 25 times, in another process; answers how often it could. */
+    async function reserveElsewhere(): Promise<number> {
+      const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../../src', path))
+      const script = `
+        import { parseConfig } from ${source('config/parse.ts')}
+        import { openDatabase } from ${source('db/open.ts')}
+        import { systemClock } from ${source('lib/clock.ts')}
+        import { randomBytes } from 'node:crypto'
+        import { createBudgetKeeper } from ${source('usage/budget-enforcer.ts')}
+        const { config } = await parseConfig(${JSON.stringify(env)})
+        const opened = await openDatabase({ ...config, role: 'command' })
+        const keeper = createBudgetKeeper({ config, db: opened.db, clock: systemClock, random: randomBytes })
+        const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
+        const reserve = () => keeper.reserve(call, () => 100)
+        const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))
+        for (const { reason } of results) if (reason && reason.reason !== 'insufficient_quota') throw reason
+        console.log(results.filter(({ status }) => status === 'fulfilled').length)
+        process.exit()`
+      const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      return Number(await text(child.stdout))
+    }
+  })
+})
+
+describe('a reservation', () => {
+  test('of a call whose process died is given back once no call can last so long', async () => {
+    const clock = createFakeClock(AFTERNOON)
+    const app = await startApp({}, { clock })
+    const { deps } = app.service
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 100 })
+    const call = {
+      operation: 'chat' as const,
+      requestId: 'lost',
+      ...ownerOf(app),
+      agentId: undefined,
+      provider: 'mock',
+      model: 'mock',
+      isStreamed: false,
+      request: { messages: [], max_tokens: 100 },
+    }
+    const lost = await deps.usage.begin(call)
+    const refused = await ask(app, 'hello')
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('retry-after')).toBeNull()
+    clock.advance(1_200)
+    expect((await ask(app, 'hello')).status).toBe(200)
+    expect(await counters(app)).toMatchObject([{ reserved: 0 }])
+    // It was only slow: what it used counts all the same.
+    const { day } = await getBudget(deps, ownerOf(app))
+    lost.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
+    await lost.end('ok')
+    await lost.end('ok')
+    expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 100, used: (day?.used ?? 0) + 3 } })
+    expect(await counters(app)).toMatchObject([{ reserved: 0 }])
+  })
+})
+
+test('without a budget a call asks the database for one at most every two seconds', async () => {
+  const clock = createFakeClock(AFTERNOON)
+  const app = await startApp({}, { clock })
+  await ask(app, 'first')
+  // Set behind the service's back, as another process would.
+  const { tenantId } = ownerOf(app)
+  await app.service.deps.db
+    .insertInto('budgets')
+    .values({ owner_kind: 'parent', owner_id: tenantId, period: 'day', token_limit: 0 })
+    .execute()
+  expect((await ask(app, 'still remembered')).status).toBe(200)
+  clock.advance(2)
+  expect((await ask(app, 'looked up again')).status).toBe(429)
+})

@@ -1,0 +1,172 @@
+/** What is booked of embeddings, and what a budget lets pass of them. */
+import { describe, expect, test } from 'vitest'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
+import { type Answer, startApp, type TestApp } from '../../support/app.ts'
+import { startChatStand } from '../../support/chat-stand.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { callProcedure } from '../../support/rpc.ts'
+import { countBy, totalUsage } from '../../support/usage.ts'
+
+const stand = await startChatStand()
+const path = '/v1/embeddings'
+/** 5 tokens by what is estimated: 12 characters, and 7. */
+const input = ['twelve chars', 'seven c']
+
+function embed(app: TestApp, more: object = {}, signal?: AbortSignal): Promise<Answer> {
+  return app.call('POST', path, { body: { input, ...more }, ...(signal !== undefined && { signal }) })
+}
+
+/** What was booked, without ids and times. */
+async function readCalls(app: TestApp) {
+  await app.service.deps.usage.flush()
+  return app.service.deps.db
+    .selectFrom('usage_calls')
+    .select(['model', 'provider', 'status', 'prompt_tokens', 'completion_tokens', 'is_estimated'])
+    .execute()
+}
+
+/** Lets the backend answer two vectors and this usage. */
+function answerWithUsage(usage: unknown): Promise<void> {
+  const data = [0, 1].map((index) => ({ object: 'embedding', index, embedding: [1, 0] }))
+  return stand.upstream.script(path, `{{up:body ${JSON.stringify({ object: 'list', data, usage })}}}`)
+}
+
+function ownerOf(app: TestApp) {
+  return { kind: 'parent', tenantId: app.key.slice(4, 16) } as const
+}
+
+const counted = { status: 'ok', completion_tokens: 0, is_estimated: 0 }
+const guessed = { ...counted, is_estimated: 1 }
+const failed = { ...counted, prompt_tokens: 0 }
+
+describe('an answered call', () => {
+  test('is one row that says whose, what and how', async () => {
+    const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
+    const { body } = await app.call('POST', path, { body: { input }, headers: { 'X-Request-Id': 'my-id' } })
+    await app.service.deps.usage.flush()
+    expect(await app.service.deps.db.selectFrom('usage_calls').selectAll().execute()).toEqual([
+      {
+        ...counted,
+        id: expect.any(String),
+        request_id: 'my-id',
+        parent_key_id: app.key.slice(4, 16),
+        agent_id: '',
+        model: 'mock-embedding',
+        provider: 'mock',
+        prompt_tokens: body.usage.prompt_tokens,
+        is_streamed: 0,
+        latency_ms: 0,
+        first_byte_ms: null,
+        created_at: 1_800_000_000,
+      },
+    ])
+    expect(await countBy(app, 'model')).toEqual([['mock-embedding', 1]])
+  })
+
+  test('over the typed door is booked alike', async () => {
+    const app = await startApp()
+    await callProcedure(app, 'embeddings.create', { input, dimensions: 2 })
+    expect(await readCalls(app)).toMatchObject([{ ...counted, model: 'mock-embedding' }])
+  })
+
+  test.each<[string, unknown, object]>([
+    ['as counted', { prompt_tokens: 7, total_tokens: 7 }, { ...counted, prompt_tokens: 7 }],
+    ['as counted in all', { total_tokens: 9 }, { ...counted, prompt_tokens: 9 }],
+    ['estimated where nothing was counted', undefined, { ...guessed, prompt_tokens: 5 }],
+    [
+      'estimated where nonsense was',
+      { prompt_tokens: -3, total_tokens: 1 },
+      { ...guessed, prompt_tokens: 5 },
+    ],
+  ])('has its tokens %s', async (_how, usage, row) => {
+    const app = await stand.start()
+    await answerWithUsage(usage)
+    expect((await embed(app)).status).toBe(200)
+    expect(await readCalls(app)).toEqual([{ model: 'up-embedding', provider: 'gateway', ...row }])
+  })
+
+  test('of tokens is estimated to the token', async () => {
+    const app = await stand.start()
+    await answerWithUsage(null)
+    await embed(app, { input: [[1, 2, 3], [4]] })
+    expect(await readCalls(app)).toMatchObject([{ ...guessed, prompt_tokens: 4 }])
+  })
+})
+
+describe('a call that fails', () => {
+  test.each<[string, string, string]>([
+    ['at every attempt', '{{up:status 500}}', 'backend_error'],
+    ['for its caller’s mistake', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
+    ['with nonsense', '{{up:body {}}}', 'backend_error'],
+    ['with a lost connection', '{{up:cut-off}}', 'backend_unavailable'],
+  ])('%s is one row without tokens', async (_how, script, status) => {
+    const app = await stand.start()
+    await embed(app, { input: script })
+    expect(await readCalls(app)).toMatchObject([{ ...failed, status }])
+    expect(await totalUsage(app)).toMatchObject({ requests: 1, errors: 1 })
+  })
+
+  test('because nobody may make it is not booked', async () => {
+    const app = await startApp()
+    const statuses = [{ model: 'unknown' }, { input: '' }].map(
+      async (more) => (await embed(app, more)).status,
+    )
+    expect(await Promise.all(statuses)).toEqual([404, 400])
+    expect(await readCalls(app)).toEqual([])
+  })
+})
+
+test('a caller who leaves is booked with an estimate, and is no error', async () => {
+  const app = await stand.start()
+  const leaving = new AbortController()
+  const asked = embed(app, { input: '{{up:hang}} leaving' }, leaving.signal).catch(() => 'left')
+  await stand.upstream.waitForRequest('leaving')
+  leaving.abort()
+  expect(await asked).toBe('left')
+  await expect.poll(() => totalUsage(app), { timeout: 10_000 }).toMatchObject({ requests: 1, errors: 0 })
+  expect(await readCalls(app)).toMatchObject([{ ...guessed, status: 'left', prompt_tokens: 5 }])
+})
+
+describe('a budget', () => {
+  test('counts what embeddings took, and refuses them once it is spent', async () => {
+    const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
+    const { deps } = app.service
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 6 })
+    const { body } = await embed(app)
+    expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 6, used: body.usage.prompt_tokens } })
+    expect((await embed(app)).status).toBe(200)
+    const refused = await embed(app)
+    const error = { type: 'rate_limit_error', code: 'insufficient_quota' }
+    expect(refused).toMatchObject({ status: 429, body: { error } })
+    expect(await totalUsage(app)).toMatchObject({ requests: 2 })
+  })
+
+  test('that is spent leaves the backend alone', async () => {
+    const app = await stand.start()
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
+    expect((await embed(app)).status).toBe(429)
+    expect((await stand.upstream.listRequests()).filter((seen) => seen.path === path)).toEqual([])
+  })
+
+  test('gets back what a failed call held', async () => {
+    const app = await stand.start()
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
+    await embed(app, { input: '{{up:status 500}}' })
+    const rows = app.service.deps.db.selectFrom('budget_counters').select(['used', 'reserved']).execute()
+    expect(await rows).toEqual([{ used: 0, reserved: 0 }])
+  })
+
+  test('is overspent by one of 50 calls side by side at most', async () => {
+    const app = await startApp()
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 40 })
+    const answers = await Promise.all(Array.from({ length: 50 }, () => embed(app, { dimensions: 2 })))
+    const passed = answers.filter(({ status }) => status === 200)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(50 - passed.length)
+    const perCall = passed[0]?.body.usage.prompt_tokens
+    const { total_tokens } = await totalUsage(app)
+    expect(total_tokens).toBe(perCall * passed.length)
+    expect(total_tokens).toBeGreaterThan(0)
+    expect(total_tokens).toBeLessThan(40 + perCall)
+  })
+})

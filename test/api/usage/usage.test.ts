@@ -1,0 +1,322 @@
+/** What is booked of every call, and what the owner is told of it. */
+
+import { createTRPCClient, httpBatchLink } from '@trpc/client'
+import superjson from 'superjson'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { AppRouter } from '../../../src/server/api.ts'
+import { createTenant } from '../../support/agents.ts'
+import { startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { startUpstream } from '../../support/start-upstream.ts'
+import { ask, countBy, listUsage, totalUsage } from '../../support/usage.ts'
+
+/** A Friday; the day after it begins 8 hours later. */
+const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
+
+function calls(app: TestApp) {
+  return app.service.deps.db.selectFrom('usage_calls').selectAll().orderBy('id').execute()
+}
+
+describe('an answered call', () => {
+  test.each([
+    ['whole', {}],
+    ['streamed', { stream: true }],
+  ])('is booked with what the backend counted (%s)', async (_how, more) => {
+    const app = await startApp()
+    const { body } = await ask(app, 'how much is this')
+    await ask(app, 'how much is this', more)
+    const { usage } = body
+    expect(await totalUsage(app)).toMatchObject({
+      requests: 2,
+      errors: 0,
+      prompt_tokens: 2 * usage.prompt_tokens,
+      completion_tokens: 2 * usage.completion_tokens,
+      total_tokens: 2 * usage.total_tokens,
+      estimated_requests: 0,
+    })
+  })
+
+  test('leaves one row that says whose, what and how', async () => {
+    const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
+    const { agent_id, agent_key } = await app.createAgent()
+    const answer = await app.call('POST', '/v1/chat/completions', {
+      key: agent_key,
+      body: { messages: [{ role: 'user', content: 'hello' }], stream: true },
+      headers: { 'X-Request-Id': 'my-own-id' },
+    })
+    expect(answer.status).toBe(200)
+    await totalUsage(app)
+    expect(await calls(app)).toEqual([
+      {
+        id: expect.stringMatching(/^0018\d{11}-\w{6}-1$/),
+        request_id: 'my-own-id',
+        parent_key_id: app.key.slice(4, 16),
+        agent_id,
+        model: 'mock',
+        provider: 'mock',
+        status: 'ok',
+        prompt_tokens: expect.any(Number),
+        completion_tokens: expect.any(Number),
+        is_estimated: 0,
+        is_streamed: 1,
+        latency_ms: 0,
+        first_byte_ms: 0,
+        created_at: AFTERNOON,
+      },
+    ])
+  })
+
+  test('counts also when its caller sends the same request id again', async () => {
+    const app = await startApp()
+    for (const _ of [1, 2]) {
+      await app.call('POST', '/v1/chat/completions', {
+        body: { messages: [{ role: 'user', content: 'hello' }] },
+        headers: { 'X-Request-Id': 'again' },
+      })
+    }
+    expect((await totalUsage(app)).requests).toBe(2)
+  })
+
+  test('has a time to the first byte only when it was streamed', async () => {
+    const app = await startApp()
+    await ask(app, 'whole')
+    expect((await totalUsage(app)).first_byte_ms).toBeNull()
+    await ask(app, 'in parts', { stream: true })
+    expect((await totalUsage(app)).first_byte_ms).toEqual({
+      p50: expect.any(Number),
+      p95: expect.any(Number),
+      p99: expect.any(Number),
+    })
+  })
+
+  test('counts for the agent a parent key names', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    await ask(app, 'hello', { model: `agent/${agent_id}` })
+    expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
+  })
+
+  test('counts all rounds of a turn', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent()
+    const content = 'look [[tool:forbidden {}]]'
+    await ask(app, content, {}, agent_key)
+    await ask(app, content, { stream: true }, agent_key)
+    await totalUsage(app)
+    const [whole, streamed] = await calls(app)
+    expect(whole?.prompt_tokens).toBe(streamed?.prompt_tokens)
+    expect(whole?.completion_tokens).toBe(streamed?.completion_tokens)
+    expect(whole?.is_estimated).toBe(0)
+  })
+})
+
+describe('a call that fails', () => {
+  test.each([
+    ['before its first byte', '[[error:400]]', 0],
+    ['at a backend that is broken', '[[error:500]]', 0],
+  ])('%s is booked as an error without tokens', async (_when, content, tokens) => {
+    const app = await startApp({}, { clock: createFakeClock() })
+    await ask(app, content)
+    await ask(app, content, { stream: true })
+    expect(await totalUsage(app)).toMatchObject({ requests: 2, errors: 2, total_tokens: tokens })
+  })
+
+  test('in the middle of a stream is booked with an estimate of what was sent', async () => {
+    const app = await startApp({}, { clock: createFakeClock() })
+    const content = '[[tokens:50]] [[break:20]]'
+    await ask(app, content, { stream: true })
+    expect(await totalUsage(app)).toMatchObject({
+      requests: 1,
+      errors: 1,
+      prompt_tokens: Math.ceil(content.length / 4),
+      completion_tokens: 20,
+      estimated_requests: 1,
+    })
+    expect(await calls(app)).toMatchObject([{ status: 'backend_error', is_estimated: 1 }])
+  })
+
+  test('because nobody may make it is not booked', async () => {
+    const app = await startApp()
+    await ask(app, 'hello', { model: 'unknown' })
+    await ask(app, 'hello', { temperature: 3 })
+    await ask(app, 'hello', {}, 'nobody')
+    expect((await totalUsage(app)).requests).toBe(0)
+  })
+})
+
+describe('a caller who leaves', () => {
+  test('in the middle of a stream is booked with an estimate, and not as an error', async () => {
+    const app = await startApp()
+    const leaving = new AbortController()
+    const content = '[[delay:5]] [[tokens:90000]] go on'
+    const response = await fetch(`${app.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ messages: [{ role: 'user', content }], stream: true }),
+      signal: leaving.signal,
+    })
+    const reader = response.body?.getReader()
+    for (let reads = 0; reads < 3; reads++) await reader?.read()
+    leaving.abort()
+    await expect.poll(() => totalUsage(app), { timeout: 10_000 }).toMatchObject({ requests: 1, errors: 0 })
+    const total = await totalUsage(app)
+    expect(total.prompt_tokens).toBe(Math.ceil(content.length / 4))
+    expect(total.completion_tokens).toBeGreaterThanOrEqual(3)
+    expect(total.completion_tokens).toBeLessThan(90_000)
+    expect(await calls(app)).toMatchObject([{ status: 'left', is_estimated: 1 }])
+  })
+
+  test.each([
+    ['a whole answer', false],
+    ['a stream', true],
+  ])('before %s begins is booked with the prompt', async (_what, stream) => {
+    const upstream = await startUpstream()
+    onTestFinished(upstream.stop)
+    const app = await startApp({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: upstream.url })
+    const leaving = new AbortController()
+    const content = `{{up:hang}} ${'x'.repeat(388)}`
+    const asking = fetch(`${app.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ messages: [{ role: 'user', content }], stream }),
+      signal: leaving.signal,
+    }).catch(() => {})
+    await upstream.waitForRequest('{{up:hang}}')
+    leaving.abort()
+    await asking
+    await expect
+      .poll(() => totalUsage(app), { timeout: 10_000 })
+      .toMatchObject({
+        requests: 1,
+        errors: 0,
+        prompt_tokens: 100,
+        completion_tokens: 0,
+        estimated_requests: 1,
+      })
+  })
+})
+
+describe('GET /v1/usage', () => {
+  test('sums up by day, and a day ends at midnight UTC', async () => {
+    const clock = createFakeClock(AFTERNOON)
+    const app = await startApp({}, { clock })
+    clock.advance(8 * 3600 - 1)
+    await ask(app, 'in the last second')
+    clock.advance(1)
+    await ask(app, 'in the first')
+    await ask(app, 'and once more')
+    expect(await countBy(app, 'day')).toEqual([
+      ['2027-01-15', 1],
+      ['2027-01-16', 2],
+    ])
+    const rows = await listUsage(app)
+    expect([rows.from, rows.to]).toEqual(['2026-12-18', '2027-01-16'])
+  })
+
+  test('counts a call for the day it began on', async () => {
+    const clock = createFakeClock(AFTERNOON)
+    const app = await startApp({}, { clock })
+    clock.advance(8 * 3600 - 1)
+    const reads = await fetch(`${app.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ messages: [{ role: 'user', content: '[[tokens:20000]]' }], stream: true }),
+    })
+    clock.advance(2)
+    await reads.text()
+    expect(await countBy(app, 'day')).toEqual([['2027-01-15', 1]])
+  })
+
+  test('sums up by agent, most tokens first, and calls without one under null', async () => {
+    const app = await startApp()
+    const [small, large] = [await app.createAgent(), await app.createAgent()]
+    await ask(app, 'hi', {}, small.agent_key)
+    await ask(app, '[[tokens:500]]', {}, large.agent_key)
+    await ask(app, '[[tokens:200]]')
+    expect(await countBy(app, 'agent')).toEqual([
+      [large.agent_id, 1],
+      [null, 1],
+      [small.agent_id, 1],
+    ])
+  })
+
+  test('sums up by model and provider', async () => {
+    const app = await startApp()
+    await ask(app, 'hi')
+    await ask(app, 'hi')
+    const { data, total } = await listUsage(app, '?group_by=model')
+    expect(data).toEqual([{ model: 'mock', provider: 'mock', ...total }])
+  })
+
+  test.each([
+    ['dates', '&from=2027-01-16&to=2027-01-17'],
+    ['seconds', `&from=${AFTERNOON + 86_400}&to=${AFTERNOON + 2 * 86_400}`],
+    ['a date and a second', `&from=2027-01-16&to=${AFTERNOON + 2 * 86_400}`],
+  ])('takes %s, both ends included', async (_what, range) => {
+    const clock = createFakeClock(AFTERNOON)
+    const app = await startApp({}, { clock })
+    for (let day = 15; day <= 18; day++) {
+      await ask(app, 'hi')
+      clock.advance(86_400)
+    }
+    expect(await countBy(app, 'day', range)).toEqual([
+      ['2027-01-16', 1],
+      ['2027-01-17', 1],
+    ])
+  })
+
+  test.each([
+    ['from=yesterday', 'from'],
+    ['to=2027-02-30', 'to'],
+    ['from=-1', 'from'],
+    ['from=1.5', 'from'],
+    ['from=2027-01-16&to=2027-01-15', 'from'],
+    ['from=2025-01-01&to=2027-01-15', 'from'],
+    ['group_by=hour', 'group_by'],
+  ])('refuses %s and names the field', async (query, param) => {
+    const app = await startApp()
+    const { status, body } = await app.call('GET', `/v1/usage?${query}`)
+    expect({ status, param: body.error.param }).toEqual({ status: 400, param })
+    expect(body.error.message).toMatch(new RegExp(`^${param}: must `))
+  })
+
+  test('refuses a field it does not know', async () => {
+    const app = await startApp()
+    expect((await app.call('GET', '/v1/usage?groupby=day')).status).toBe(400)
+  })
+
+  test('shows a tenant nothing of another', async () => {
+    const app = await startApp()
+    const other = await createTenant(app)
+    await ask(app, 'mine')
+    expect((await totalUsage(app, other)).requests).toBe(0)
+    await ask(app, 'theirs', {}, other)
+    expect((await totalUsage(app, other)).requests).toBe(1)
+    expect((await totalUsage(app)).requests).toBe(1)
+  })
+
+  test('is not for agent keys', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent()
+    const { status, body } = await app.call('GET', '/v1/usage', { key: agent_key })
+    expect({ status, code: body.error.code }).toEqual({ status: 403, code: 'insufficient_permissions' })
+  })
+
+  test('keeps the sums of an agent that was deleted', async () => {
+    const app = await startApp()
+    const { agent_id, agent_key } = await app.createAgent()
+    await ask(app, 'hi', {}, agent_key)
+    await app.call('DELETE', `/v1/agents/${agent_id}`)
+    expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
+  })
+
+  test('is the same over RPC', async () => {
+    const app = await startApp()
+    await ask(app, 'hi')
+    const headers = { Authorization: `Bearer ${app.key}` }
+    const rpc = createTRPCClient<AppRouter>({
+      links: [httpBatchLink({ url: `${app.url}/trpc`, transformer: superjson, headers })],
+    })
+    expect(await rpc.usage.list.query({ group_by: 'model' })).toEqual(await listUsage(app, '?group_by=model'))
+  })
+})

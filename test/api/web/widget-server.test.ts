@@ -1,0 +1,177 @@
+/** What the server serves of the widget: files, documents, and who may show the frame. */
+import { createHash } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
+import { StartupError } from '../../../src/lib/errors.ts'
+import { loadWidget } from '../../../src/web/widget-assets.ts'
+import { GREETER, startApp, type TestApp } from '../../support/app.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+
+const KIB = 1024
+
+interface Part {
+  readonly file: string
+  readonly integrity: string
+  readonly gzipBytes: number
+}
+
+async function readManifest(): Promise<Record<string, Part>> {
+  const path = join(import.meta.dirname, '../../../dist/widget/manifest.json')
+  return JSON.parse(await readFile(path, 'utf8'))
+}
+
+const get = (app: TestApp, path: string, init?: RequestInit) => app.fetch(app.url + path, init)
+
+const ancestorsOf = async (app: TestApp, query: string) => {
+  const policy = (await get(app, `/embed/frame${query}`)).headers.get('content-security-policy')
+  return /frame-ancestors ([^;]*)/.exec(policy ?? '')?.[1]
+}
+
+const publicPartOf = (key: string) => key.slice(0, 'agnt_key-'.length + 12)
+
+test('the loader is for every page, and fresh within five minutes', async () => {
+  const app = await startApp()
+  const { status, headers } = await get(app, '/embed/parley.js')
+  expect(status).toBe(200)
+  expect(Object.fromEntries(headers)).toMatchObject({
+    'content-type': 'text/javascript; charset=utf-8',
+    'cache-control': 'public, max-age=300',
+    'access-control-allow-origin': '*',
+    'cross-origin-resource-policy': 'cross-origin',
+    'x-content-type-options': 'nosniff',
+  })
+})
+
+test('its copy of the same bytes never changes, and fits its digest', async () => {
+  const app = await startApp()
+  const { loader } = await readManifest()
+  const copy = await get(app, `/embed/${loader?.file}`)
+  const body = Buffer.from(await copy.arrayBuffer())
+  expect(copy.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+  expect(`sha384-${createHash('sha384').update(body).digest('base64')}`).toBe(loader?.integrity)
+  expect(body).toEqual(Buffer.from(await (await get(app, '/embed/parley.js')).arrayBuffer()))
+})
+
+test('what a browser has is not sent again', async () => {
+  const app = await startApp()
+  const etag = (await get(app, '/embed/parley.js')).headers.get('etag') ?? ''
+  const again = (tag: string) => get(app, '/embed/parley.js', { headers: { 'If-None-Match': tag } })
+  for (const tag of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+    const answer = await again(tag)
+    expect([answer.status, await answer.text(), answer.headers.get('etag')]).toEqual([304, '', etag])
+  }
+  expect((await again('"x"')).status).toBe(200)
+})
+
+test('HEAD has the headers alone; other methods and paths are refused in the usual form', async () => {
+  const app = await startApp()
+  for (const path of ['/embed/parley.js', '/embed/frame', '/demo']) {
+    const head = await get(app, path, { method: 'HEAD' })
+    expect([head.status, Number(head.headers.get('content-length')) > 100, await head.text()]).toEqual([
+      200,
+      true,
+      '',
+    ])
+    expect(await app.call('POST', path)).toMatchObject({
+      status: 405,
+      body: { error: { code: 'method_not_allowed' } },
+    })
+  }
+  for (const path of [
+    '/embed',
+    '/embed/',
+    '/embed/react.js',
+    '/embed/manifest.json',
+    '/embed/..%2fmanifest.json',
+  ]) {
+    expect(await app.call('GET', path)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+  }
+})
+
+test('the frame is kept by nobody, and may call its own server alone', async () => {
+  const app = await startApp()
+  const { headers } = await get(app, '/embed/frame')
+  expect(headers.get('cache-control')).toBe('no-store')
+  expect(headers.get('x-frame-options')).toBeNull()
+  expect(headers.get('permissions-policy')).toBe('camera=(), microphone=(), geolocation=()')
+  expect(headers.get('content-security-policy')).toBe(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
+      "connect-src 'self'; form-action 'none'; base-uri 'none'; object-src 'none'; frame-ancestors *; " +
+      "require-trusted-types-for 'script'",
+  )
+})
+
+test('what the operator allows stands in the policy and in the document', async () => {
+  const app = await startApp({
+    PARLEY_WIDGET_CONNECT_ORIGINS: 'https://one.example,http://two.example:8080/',
+    PARLEY_WIDGET_ALLOW_PROVIDER_KEY: 'true',
+  })
+  const answer = await get(app, '/embed/frame')
+  const origins = 'https://one.example http://two.example:8080'
+  expect(answer.headers.get('content-security-policy')).toContain(`connect-src 'self' ${origins};`)
+  expect(await answer.text()).toContain(`data-connect-origins="${origins}" data-allow-provider-key="true"`)
+})
+
+test('an agent with origins is shown on those pages alone', async () => {
+  const app = await startApp()
+  const origins =
+    'embed: { origins: [https://shop.example, "https://*.shop.example", http://localhost:8080] }\n'
+  const { agent_key: locked } = await app.createAgent(GREETER + origins)
+  const { agent_key: open } = await app.createAgent(GREETER)
+  expect(await ancestorsOf(app, `?key=${publicPartOf(locked)}`)).toBe(
+    "'self' https://shop.example https://*.shop.example http://localhost:8080",
+  )
+  expect(await ancestorsOf(app, `?key=${publicPartOf(open)}`)).toBe('*')
+})
+
+test('a key of nobody has the frame all the same', async () => {
+  const app = await startApp()
+  const { agent_key } = await app.createAgent(`${GREETER}embed: { origins: [https://shop.example] }\n`)
+  const unknown = [
+    '',
+    '?key=',
+    '?key=agnt_key-000000000000',
+    `?key=${agent_key}`,
+    "?key=x'; script-src *",
+    '?key=%00',
+  ]
+  for (const query of unknown) expect(await ancestorsOf(app, query)).toBe('*')
+})
+
+test('a change of the origins counts at once here, and after two seconds elsewhere', async () => {
+  const clock = createFakeClock()
+  const app = await startApp({}, { clock })
+  const { agent_id, agent_key } = await app.createAgent(
+    `${GREETER}embed: { origins: [https://one.example] }\n`,
+  )
+  const ancestors = () => ancestorsOf(app, `?key=${publicPartOf(agent_key)}`)
+  expect(await ancestors()).toBe("'self' https://one.example")
+  const yaml = `${GREETER}embed: { origins: [https://two.example] }\n`
+  await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml } })
+  expect(await ancestors()).toBe("'self' https://two.example")
+  // As another process would.
+  const source = `${GREETER}embed: { origins: [https://three.example] }\n`
+  await app.service.deps.db.updateTable('agents').set({ source, version: 3 }).execute()
+  expect(await ancestors()).toBe("'self' https://two.example")
+  clock.advance(2.001)
+  expect(await ancestors()).toBe("'self' https://three.example")
+  await app.call('DELETE', `/v1/agents/${agent_id}`)
+  expect(await ancestors()).toBe('*')
+})
+
+test('the loader is at most 6 KiB, the frame at most 110 KiB, compressed', async () => {
+  const { loader, frameScript, frameStyle } = await readManifest()
+  expect(loader?.gzipBytes).toBeLessThanOrEqual(6 * KIB)
+  expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(110 * KIB)
+})
+
+test('a server without the built widget says what builds it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'parley-widget-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const failure = await loadWidget(pathToFileURL(`${folder}/`)).catch((error: unknown) => error)
+  expect(failure).toBeInstanceOf(StartupError)
+  expect(String(failure)).toContain('npm run build')
+})

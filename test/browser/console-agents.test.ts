@@ -1,0 +1,196 @@
+/** Agents in the console: from a template to a saved version, by form and by text, in a real browser. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { startApp } from '../support/app.ts'
+import { listAxeFaults } from '../support/axe.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { keepPicture, openConsole } from '../support/console-ui.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+const commented = `# Greets whoever comes.
+name: Greeter   # shown to people
+instructions: |
+  Greet people.
+tools:
+  - name: weather
+    description: Tells the weather
+    inputSchema:
+      type: object
+      properties:
+        city:
+          type: string
+`
+
+describe('the list', () => {
+  test('tells model, tools and the last day, and finds by a word', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent(commented)
+    await app.createAgent('name: Analyst\ninstructions: Count.\nmodel: mock\n')
+    await app.stream({ messages: [{ role: 'user', content: 'hi' }] }, agent_key)
+    const { page, complaints } = await openConsole(app, browser)
+    const row = page.getByRole('row', { name: /Greeter/ })
+    await row.getByText('1 tool').waitFor()
+    await row.getByText('today').waitFor()
+    await keepPicture(page, 'agents-light')
+    await page.getByRole('textbox', { name: 'Search agents' }).fill('anal')
+    await row.waitFor({ state: 'hidden' })
+    expect(page.url()).toContain('q=anal')
+    await page.reload()
+    await page.getByRole('link', { name: 'Analyst' }).waitFor()
+    expect(await row.count()).toBe(0)
+    await page.getByRole('link', { name: 'Analyst' }).click()
+    await page.getByRole('heading', { name: 'Analyst', level: 1 }).waitFor()
+    expect(complaints).toEqual([])
+  })
+})
+
+describe('the editor', () => {
+  test('makes an agent of a template, and warns before changes are lost', async () => {
+    const app = await startApp()
+    const { page, complaints } = await openConsole(app, browser, '/agents/new')
+    await page.getByRole('heading', { name: 'New agent' }).waitFor()
+    await keepPicture(page, 'templates-light')
+    await page.getByRole('link', { name: /Customer support/ }).click()
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Helpdesk')
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Keys' }).click()
+    await page.getByRole('dialog', { name: 'Leave without saving?' }).waitFor()
+    await page.getByRole('button', { name: 'Stay' }).click()
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('heading', { name: 'Helpdesk', level: 1 }).waitFor()
+    await page.getByText('Saved, version 1').waitFor()
+    const { body } = await app.call('GET', '/v1/agents')
+    expect(body.data[0]).toMatchObject({ name: 'Helpdesk' })
+    expect(body.data[0].markdown).toContain('# What visitors see in the chat window.')
+    expect(complaints).toEqual([])
+  })
+
+  test('form and text follow each other, and comments stay', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(commented)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
+    const text = page.getByRole('textbox', { name: 'Definition as YAML' })
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Ada')
+    await text.getByText('name: Ada   # shown to people').waitFor()
+    await page.getByRole('textbox', { name: 'Tone' }).fill('warm')
+    await text.getByText('tone: warm').waitFor()
+    await text.click()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type('\ntemperature: 0.25')
+    await page.waitForFunction(
+      () => document.querySelector('input[inputmode=decimal]')?.getAttribute('value') === '0.25',
+    )
+    await page.getByRole('button', { name: 'weather Tells the weather' }).click()
+    await page.getByRole('textbox', { name: 'Description' }).fill('Tells the weather of a city')
+    await text.getByText('description: Tells the weather of a city').waitFor()
+    await keepPicture(page, 'editor-light')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved, version 2').waitFor()
+    const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
+    expect(body.yaml).toBe(
+      `${commented.replace('Greeter', 'Ada').replace('Tells the weather', 'Tells the weather of a city')}behavior:\n  tone: warm\n\ntemperature: 0.25`,
+    )
+    expect(complaints).toEqual([])
+  })
+
+  test('shows a fault at its line and at its field, and does not save it', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(commented)
+    const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { colorScheme: 'dark' })
+    await page
+      .getByRole('spinbutton', { name: 'Temperature' })
+      .or(page.getByLabel('Temperature'))
+      .first()
+      .fill('7')
+    await page.getByRole('status').getByText('Line 13: temperature: must be between 0 and 2').waitFor()
+    await page.locator('.mantine-InputWrapper-error', { hasText: 'must be between 0 and 2' }).waitFor()
+    expect(await page.locator('.cm-lint-marker-error').count()).toBe(1)
+    expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
+    await keepPicture(page, 'editor-fault-dark')
+    expect(await listAxeFaults(page)).toEqual([])
+  })
+
+  test('completes what the schema knows', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
+    const text = page.getByRole('textbox', { name: 'Definition as YAML' })
+    await text.click()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type('emb')
+    await page.getByRole('option', { name: /^embed/ }).click()
+    await page.keyboard.press('Enter')
+    await page.keyboard.type('  gree')
+    await page.getByRole('option', { name: /^greeting/ }).waitFor()
+  })
+
+  test('says who was faster, and lets one take either version', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
+    const name = page.getByRole('textbox', { name: 'Name', exact: true })
+    await name.fill('Mine')
+    const headers = { 'Content-Type': 'application/yaml' }
+    const theirs = { body: 'name: Theirs\ninstructions: Wave.\n', headers }
+    await app.call('PUT', `/v1/agents/${agent_id}`, theirs)
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('dialog', { name: 'Somebody else saved this agent' }).waitFor()
+    expect(await listAxeFaults(page)).toEqual([])
+    await keepPicture(page, 'conflict-light')
+    await page.getByRole('button', { name: 'Save mine over it' }).click()
+    await page.getByText('Saved, version 3').waitFor()
+    expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.definition.name).toBe('Mine')
+    await name.fill('Mine again')
+    await app.call('PUT', `/v1/agents/${agent_id}`, theirs)
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Take theirs' }).click()
+    await page.getByText('Saved, version 4').waitFor()
+    expect(await name.inputValue()).toBe('Theirs')
+    expect(complaints.filter((line) => !line.includes('412'))).toEqual([])
+  })
+})
+
+describe('history', () => {
+  test('shows what a version changed, and brings an old one back', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(commented)
+    const headers = { 'Content-Type': 'application/yaml' }
+    await app.call('PUT', `/v1/agents/${agent_id}`, {
+      body: commented.replace('Greet people', 'Wave'),
+      headers,
+    })
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/history`)
+    await page.getByRole('heading', { name: 'From version 1 to 2' }).waitFor()
+    await page.locator('.cm-deletedChunk', { hasText: 'Greet people' }).waitFor()
+    await keepPicture(page, 'history-light')
+    expect(await listAxeFaults(page)).toEqual([])
+    await page.getByRole('button', { name: /Version 1/ }).click()
+    await page.getByRole('button', { name: 'Restore' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
+    await page.getByRole('button', { name: /Version 3/ }).waitFor()
+    expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.yaml).toBe(commented)
+    expect(complaints).toEqual([])
+  })
+})
+
+test('an agent is deleted once its name was typed', async () => {
+  const app = await startApp()
+  const { agent_id } = await app.createAgent()
+  const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
+  await page.getByRole('button', { name: 'More' }).click()
+  await page.getByRole('menuitem', { name: 'Delete this agent' }).click()
+  const confirm = page.getByRole('button', { name: 'Delete', exact: true })
+  await confirm.waitFor()
+  expect(await confirm.isDisabled()).toBe(true)
+  await page.getByRole('textbox', { name: /Type Greeter/ }).fill('Greeter')
+  await confirm.click()
+  await page.getByText('No agents yet').waitFor()
+  expect((await app.call('GET', `/v1/agents/${agent_id}`)).status).toBe(404)
+})

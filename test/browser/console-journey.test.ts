@@ -1,0 +1,218 @@
+/** The way of somebody who has just installed the service: from the first link to the usage of it all, in one browser. */
+import { createServer } from 'node:http'
+import type { Browser, BrowserContext, FrameLocator, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { launchBrowser } from '../support/browser.ts'
+import {
+  createOfTemplate,
+  expectToPlay,
+  goTo,
+  readKey,
+  readTable,
+  rowOf,
+  tryOut,
+} from '../support/console-parts.ts'
+import { openWindow } from '../support/console-ui.ts'
+import { makeVideo } from '../support/conversion.ts'
+import { listenElsewhere } from '../support/elsewhere.ts'
+import { callServer, makeFolder, printedLink, type RunningServer, startServer } from '../support/process.ts'
+
+// A browser and a conversion need their processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+test('a fresh installation is signed in to, and an agent is made, tried, changed, embedded, given a new key, and counted', async () => {
+  const folder = await makeFolder()
+  const [server, clip] = await Promise.all([startServer({ folder }), makeClip(`${folder}/launch.mov`)])
+  const { page, context, complaints } = await openWindow(server, browser)
+  await signInByPrintedLink(page, server)
+  await createOfTemplate(page, 'Helpdesk')
+
+  const facts = await tryOut(page, 'Where is my order?')
+  const [, asked = '', answered = ''] = /mock\/mock · (\d+) \+ (\d+) tokens · .* in all/.exec(facts) ?? []
+  const tried = { requests: 1, prompt_tokens: Number(asked), completion_tokens: Number(answered) }
+  expect(await readUsage(server)).toEqual(tried)
+
+  await changeAndSave(page)
+  await restoreFirst(page)
+
+  const site = await openSite(context)
+  const first = await readSnippet(page)
+  const widget = await site.show(first)
+  await widget.getByText('Hello! What can I help you with?', { exact: true }).waitFor()
+  await say(widget, 'I am on another origin')
+  await widget.getByText('You said: I am on another origin').waitFor()
+  const talked = await readUsage(server)
+  expect(talked).toMatchObject({ requests: 2 })
+
+  const [before, after] = await rotateKey(page, first)
+  await say(widget, 'Are you still there?')
+  await widget.locator('article.reply').getByText('its key was refused').waitFor()
+  expect([await validate(server, before), await validate(server, after)]).toEqual([401, 200])
+  expect(await readUsage(server)).toEqual(talked)
+  await goTo(page, 'Agents')
+  await page.getByRole('link', { name: 'Helpdesk' }).click()
+  const second = await readSnippet(page)
+  expect(second).toBe(first.replace(before, after))
+  const renewed = await site.show(second)
+  await say(renewed, 'And with the new key?')
+  await renewed.getByText('You said: And with the new key?').waitFor()
+
+  await uploadAndWatch(page, clip)
+  await expectUsage(page, server, tried)
+  expect(complaints).toEqual([])
+})
+
+/** What a browser does not play, so that it must be converted. */
+function makeClip(path: string): Promise<string> {
+  return makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'aac'], 'testsrc2=size=640x360:rate=30:duration=2')
+}
+
+async function signInByPrintedLink(page: Page, server: RunningServer): Promise<void> {
+  const [, link = ''] = await server.prints(printedLink)
+  await page.goto(link)
+  await page.getByText('No agents yet').waitFor()
+}
+
+/** By the form, and by the text at its side. */
+async function changeAndSave(page: Page): Promise<void> {
+  // Form and text have the room of the trial.
+  await page.getByRole('button', { name: 'Try it' }).click()
+  const text = page.getByRole('textbox', { name: 'Definition as YAML' })
+  await page.getByRole('textbox', { name: 'Tone' }).fill('brisk')
+  await text.getByText('tone: brisk').waitFor()
+  await text.getByText('greeting: Hello!').click()
+  await page.keyboard.press('End')
+  await page.keyboard.type(' Be quick.')
+  await expect
+    .poll(() => page.getByRole('textbox', { name: 'Greeting' }).inputValue())
+    .toBe('Hello! What can I help you with? Be quick.')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved, version 2').waitFor()
+}
+
+async function restoreFirst(page: Page): Promise<void> {
+  await page.getByRole('link', { name: 'History' }).click()
+  await page.getByRole('heading', { name: 'From version 1 to 2' }).waitFor()
+  await page.locator('.cm-changedLine', { hasText: 'tone: brisk' }).waitFor()
+  await page.getByRole('button', { name: /Version 1/ }).click()
+  await page.getByRole('button', { name: 'Restore' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
+  await page.getByRole('button', { name: /Version 3 in force/ }).waitFor()
+  await page.getByRole('link', { name: 'Edit' }).click()
+  await page.getByText('Saved, version 3').waitFor()
+  expect(await page.getByRole('textbox', { name: 'Tone' }).inputValue()).toBe('friendly and calm')
+}
+
+/** The code to be copied into a page. */
+async function readSnippet(page: Page): Promise<string> {
+  await page.getByRole('link', { name: 'Embed' }).click()
+  return page.getByRole('region', { name: 'Before the end of the page’s body' }).innerText()
+}
+
+/** A page of another origin, in a tab of the same browser. */
+async function openSite(context: BrowserContext) {
+  let body = ''
+  const server = createServer((_request, response) => {
+    response.setHeader('Content-Type', 'text/html; charset=utf-8')
+    response.end(
+      `<!doctype html><html lang="en"><head><title>A shop</title></head><body>${body}</body></html>`,
+    )
+  })
+  onTestFinished(() => void server.close())
+  const origin = await listenElsewhere(server)
+  const tab = await context.newPage()
+  return {
+    /** Loads the page with that in it; answers the open chat. */
+    async show(snippet: string): Promise<FrameLocator> {
+      body = snippet
+      await tab.goto(origin)
+      await tab.locator('parley-chat .launcher').click()
+      return tab.frameLocator('parley-chat iframe')
+    },
+  }
+}
+
+async function say(widget: FrameLocator, text: string): Promise<void> {
+  await widget.getByRole('textbox').fill(text)
+  await widget.getByRole('textbox').press('Enter')
+}
+
+/** The agent's key in the snippet, and the one that takes its place at once. */
+async function rotateKey(page: Page, snippet: string): Promise<[before: string, after: string]> {
+  const before = /data-api-key="([^"]+)"/.exec(snippet)?.[1] ?? ''
+  await goTo(page, 'Keys')
+  await page.getByRole('tab', { name: 'Agent keys' }).click()
+  await page.getByRole('button', { name: 'New key for Helpdesk' }).click()
+  await page.getByLabel('The present secret').selectOption('Stops at once')
+  await page.getByRole('button', { name: 'Make a new secret' }).click()
+  const after = await readKey(page)
+  await page.getByText('The key before it has stopped working.').waitFor()
+  await page.getByRole('button', { name: 'Done' }).click()
+  return [before, after]
+}
+
+async function validate({ url }: RunningServer, key: string): Promise<number> {
+  return (await callServer(url, 'GET', '/v1/keys/validate', key)).status
+}
+
+interface Noting {
+  readonly states: string[]
+}
+
+/** Its states are noted as they are shown; a page that was loaded again would have forgotten them. */
+async function uploadAndWatch(page: Page, clip: string): Promise<void> {
+  await goTo(page, 'Uploads')
+  await page.evaluate(() => {
+    const states: string[] = []
+    Object.assign(globalThis, { states })
+    const note = () => {
+      const state = document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? undefined
+      if (state !== undefined && state !== states.at(-1)) states.push(state)
+    }
+    new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true })
+  })
+  await page.getByLabel('Files to upload').setInputFiles(clip)
+  await rowOf(page, 'launch.mov').getByText('Ready', { exact: true }).waitFor({ timeout: 120_000 })
+  const states = await page.evaluate(() => (globalThis as unknown as Noting).states)
+  expect(states[0]).toMatch(/^(Uploading|Preparing)/)
+  expect(states.at(-1)).toBe('Ready')
+  const poster = page.waitForResponse(/\/poster$/)
+  await page.getByRole('button', { name: 'Open launch.mov' }).click()
+  await expectToPlay(page)
+  expect((await poster).status()).toBe(200)
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+}
+
+type Sums = Readonly<Record<'requests' | 'prompt_tokens' | 'completion_tokens', number>>
+
+/** What was used in all, as the server tells it. */
+async function readUsage({ url, key }: RunningServer): Promise<Sums> {
+  const { body } = await callServer(url, 'GET', '/v1/usage', key)
+  const { requests, prompt_tokens, completion_tokens } = body.total
+  return { requests, prompt_tokens, completion_tokens }
+}
+
+/** One call by the trial and two by the widget, all of them the agent's, none of them failed. */
+async function expectUsage(page: Page, server: RunningServer, tried: Sums): Promise<void> {
+  const told = await readUsage(server)
+  expect(told.requests).toBe(3)
+  expect(told.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
+  expect(told.completion_tokens).toBeGreaterThan(tried.completion_tokens)
+  await goTo(page, 'Usage')
+  const figures = ['3', '0', String(told.prompt_tokens), String(told.completion_tokens)]
+  expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 5)).toEqual(figures)
+  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Agent').click()
+  const byAgent = await readTable(page, 'Usage by agent')
+  expect(byAgent.map((cells) => cells.slice(0, 5))).toEqual([['Helpdesk', ...figures]])
+  await page.getByRole('radiogroup', { name: 'Whose calls' }).getByText('All keys').click()
+  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Key').click()
+  const byKey = await readTable(page, 'Usage by key')
+  expect(byKey.map((cells) => cells.slice(0, 5))).toEqual([['first', ...figures]])
+}

@@ -1,0 +1,168 @@
+/** Keys in a real browser: made, used, given new secrets, ended, claimed. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { startApp, type TestApp } from '../support/app.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { proxied, readMe } from '../support/console.ts'
+import { readKey } from '../support/console-parts.ts'
+import { openConsole, openWindow } from '../support/console-ui.ts'
+import { expectView } from '../support/console-views.ts'
+import { uploadWhole } from '../support/uploads.ts'
+import { ask } from '../support/usage.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+const works = async (app: TestApp, key: string) =>
+  (await app.call('GET', '/v1/keys/validate', { key })).status === 200
+
+async function openActions(page: Page, name: string, action: string): Promise<void> {
+  await page.getByRole('button', { name: `Actions for ${name}` }).click()
+  await page.getByRole('menuitem', { name: action }).click()
+}
+
+describe('parent keys', () => {
+  test('one is made, shown once, used, given a new secret twice, and ended', async () => {
+    const app = await startApp()
+    const { page, complaints } = await openConsole(app, browser, '/keys')
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByLabel('Name').fill('Web shop')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    const first = await readKey(page)
+    expect(first).toMatch(/^svc_/)
+    expect(await works(app, first)).toBe(true)
+    await expectView(page, 'keys-created')
+    await page.getByRole('button', { name: 'I have copied it' }).click()
+    await page.getByRole('cell', { name: 'Web shop', exact: true }).waitFor()
+    expect(await page.content()).not.toContain(first)
+
+    await openActions(page, 'Web shop', 'New secret…')
+    await page.getByRole('button', { name: 'Make a new secret' }).click()
+    const second = await readKey(page)
+    expect(await page.getByText('The key before it works until').isVisible()).toBe(true)
+    expect([await works(app, first), await works(app, second)]).toEqual([true, true])
+    await page.getByRole('button', { name: 'I have copied it' }).click()
+
+    await openActions(page, 'Web shop', 'New secret…')
+    await page.getByLabel('The present secret').selectOption('Stops at once')
+    await expectView(page, 'keys-rotate')
+    await page.getByRole('button', { name: 'Make a new secret' }).click()
+    const third = await readKey(page)
+    await page.getByText('The key before it has stopped working.').waitFor()
+    expect([await works(app, second), await works(app, third)]).toEqual([false, true])
+    await page.getByRole('button', { name: 'I have copied it' }).click()
+
+    await openActions(page, 'Web shop', 'Revoke…')
+    const revoke = page.getByRole('button', { name: 'Revoke for good' })
+    await page.getByRole('textbox', { name: 'Type Web shop to go on' }).fill('web shop')
+    expect(await revoke.isDisabled()).toBe(true)
+    await page.getByRole('textbox', { name: 'Type Web shop to go on' }).fill('Web shop')
+    await revoke.click()
+    await page.getByRole('cell', { name: 'Web shop', exact: true }).waitFor({ state: 'detached' })
+    expect(await works(app, third)).toBe(false)
+    expect(complaints).toEqual([])
+  })
+
+  test('one works with another key, and sees what is its own', async () => {
+    const app = await startApp()
+    await app.createAgent()
+    const { page } = await openConsole(app, browser, '/keys?tab=agent')
+    await page.getByRole('cell', { name: 'Greeter', exact: true }).waitFor()
+    await page.getByRole('tab', { name: 'Parent keys' }).click()
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByLabel('Name').fill('Second')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('button', { name: 'I have copied it' }).click()
+    await openActions(page, 'Second', 'Work with it')
+    await page.getByRole('row', { name: /Second Active/ }).waitFor()
+    await expectView(page, 'keys')
+    await page.getByRole('tab', { name: 'Agent keys' }).click()
+    await page.getByText('No agent keys').waitFor()
+    expect(page.url()).toContain('tab=agent')
+  })
+
+  test('a known key is claimed after a look at what moves', async () => {
+    const app = await startApp(proxied)
+    const email = 'ada@example.org'
+    const { page, complaints } = await openWindow(app, browser, { headers: { 'X-Email': email } })
+    await page.goto(`${app.url}/console/keys`)
+    await page.getByRole('cell', { name: /Automatic/ }).waitFor()
+    const headers = { 'X-Email': email, 'X-Requested-With': 'test', 'Sec-Fetch-Site': 'same-origin' }
+    const body = { yaml: 'name: Mine\ninstructions: Help.\n' }
+    await page.evaluate(
+      async ([url, headers, body]) => {
+        const init = { method: 'POST', headers: { ...headers, 'Content-Type': 'application/json' }, body }
+        const answer = await fetch(url, init)
+        if (!answer.ok) throw new Error(await answer.text())
+      },
+      ['/v1/manager/agents', headers, JSON.stringify(body)] as const,
+    )
+    await page.getByRole('button', { name: 'Claim a key' }).click()
+    await page.getByRole('textbox', { name: 'Parent key' }).fill('svc_nothing')
+    await page.getByRole('button', { name: 'See what moves' }).click()
+    await page.getByRole('alert').waitFor()
+    await page.getByRole('textbox', { name: 'Parent key' }).fill(app.key)
+    await page.getByRole('button', { name: 'See what moves' }).click()
+    await page.getByRole('dialog').getByText('1 agent').waitFor()
+    await expectView(page, 'keys-claim')
+    expect((await readMe(app, email)).keys[0].is_automatic).toBe(true)
+    await page.getByRole('button', { name: 'Claim and move' }).click()
+    await page.getByRole('row', { name: /first Active/ }).waitFor()
+    const me = await readMe(app, email)
+    expect(me).toMatchObject({ agents: 1, keys: [{ name: 'first', is_active: true, is_automatic: false }] })
+    expect(complaints.filter((line) => !line.includes('400'))).toEqual([])
+  })
+})
+
+test('agent keys are shown when asked for, and a new one ends the old one', async () => {
+  const app = await startApp()
+  const { agent_key: key } = await app.createAgent()
+  await app.createAgent('name: Other\ninstructions: Help.\n')
+  const { page, complaints } = await openConsole(app, browser, '/keys?tab=agent')
+  await page.getByRole('cell', { name: 'Greeter', exact: true }).waitFor()
+  expect(await page.locator('main').innerText()).not.toContain(key)
+  await page.getByRole('button', { name: 'Reveal the key of Greeter' }).click()
+  await page.getByText(key).waitFor()
+  await expectView(page, 'keys-agents')
+  await page.getByRole('button', { name: 'New key for Greeter' }).click()
+  await page.getByLabel('The present secret').selectOption('Stops at once')
+  await page.getByRole('button', { name: 'Make a new secret' }).click()
+  const next = await readKey(page)
+  expect([await works(app, key), await works(app, next)]).toEqual([false, true])
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByText(next).waitFor()
+
+  await page.getByRole('link', { name: 'Greeter' }).click()
+  await page.getByRole('heading', { name: 'Greeter', level: 1 }).waitFor()
+  await page.getByRole('button', { name: 'More' }).click()
+  await page.getByRole('menuitem', { name: 'Go to its key' }).click()
+  await page.getByRole('link', { name: 'Show the keys of all agents' }).waitFor()
+  expect(await page.getByRole('row').count()).toBe(2)
+  await page.getByRole('link', { name: 'Show the keys of all agents' }).click()
+  await page.getByRole('link', { name: 'Other' }).waitFor()
+  expect(complaints).toEqual([])
+})
+
+test('what was uploaded and used with the automatic key is counted before it moves', async () => {
+  const app = await startApp(proxied)
+  const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'bob@example.org' } })
+  await page.goto(`${app.url}/console/keys`)
+  await openActions(page, 'bob@example.org', 'New secret…')
+  await page.getByRole('button', { name: 'Make a new secret' }).click()
+  const own = await readKey(page)
+  await page.getByRole('button', { name: 'I have copied it' }).click()
+  await uploadWhole({ ...app, key: own }, Buffer.from('0123456789'))
+  await ask(app, 'hi', {}, own)
+  await ask(app, 'hi again', {}, own)
+  await page.getByRole('button', { name: 'Claim a key' }).click()
+  await page.getByRole('textbox', { name: 'Parent key' }).fill(app.key)
+  await page.getByRole('button', { name: 'See what moves' }).click()
+  await page.getByRole('dialog').getByText('1 upload').waitFor()
+  await page.getByRole('dialog').getByText('2 calls of usage on 1 day').waitFor()
+})

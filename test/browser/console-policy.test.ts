@@ -1,0 +1,79 @@
+/** The model policy in a real browser: what is chosen from the live list, what follows from it, and what is refused. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { launchBrowser } from '../support/browser.ts'
+import { startChatStand } from '../support/chat-stand.ts'
+import { openConsole } from '../support/console-ui.ts'
+import { expectView } from '../support/console-views.ts'
+import { CHAT, createFallbackStand, ONCE, only, SMALL } from '../support/fallbacks.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
+
+const stand = await startChatStand()
+const { startAgent } = createFallbackStand(stand)
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+async function choose(page: Page, label: string, option: string): Promise<void> {
+  await page.getByRole('combobox', { name: label }).click()
+  await page.getByRole('option', { name: option, exact: true }).click()
+}
+
+test('default, allowed and fallback models come from the live list, and what is in effect says why', async () => {
+  const app = await stand.start()
+  const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: up-small\n')
+  const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
+  const effective = page.getByRole('region', { name: 'In effect now' })
+  await effective.getByText('the definition names it, and the policy allows it').waitFor()
+  const first = effective.getByRole('listitem').first()
+  expect(await first.innerText()).toContain('gateway/up-small')
+
+  await choose(page, 'Default model', 'gateway/up-chat')
+  await choose(page, 'Fallback models', 'gateway/up-small')
+  await page.getByRole('combobox', { name: 'Allowed models' }).click()
+  await page.getByRole('option', { name: 'gateway/up-chat', exact: true }).click()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('alert').getByText('fallback_models').waitFor()
+  await expectView(page, 'policy-refused')
+
+  await page.getByRole('combobox', { name: 'Allowed models' }).click()
+  await page.getByRole('option', { name: 'gateway/up-small', exact: true }).click()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await effective.getByText('the policy names it as the default').waitFor()
+  expect(await first.innerText()).toContain('gateway/up-chat')
+  expect(await effective.getByRole('listitem').nth(1).innerText()).toMatch(/gateway\/up-small\s+fallback/i)
+  await expectView(page, 'policy')
+  const { body } = await app.call('GET', `/v1/agents/${agent_id}/model-policy`)
+  expect(body).toMatchObject({
+    default_model: CHAT,
+    allowed_models: [CHAT, SMALL],
+    fallback_models: [SMALL],
+    source: 'policy',
+  })
+  expect(complaints.filter((line) => !line.includes('400'))).toEqual([])
+})
+
+test('the answer of a fallback is marked as one on trial', async () => {
+  const { app, id } = await startAgent({}, ONCE)
+  const { page } = await openConsole(app, browser, `/agents/${id}?try=true`)
+  const message = page.getByRole('textbox', { name: 'Message' })
+  const facts = page.getByRole('group', { name: 'What it took' })
+  await message.fill('hello')
+  await page.keyboard.press('Enter')
+  await facts.first().getByText('gateway/up-chat').waitFor()
+  expect(await facts.first().getByText('fallback').count()).toBe(0)
+  await page.getByRole('button', { name: 'Clear' }).click()
+  await message.fill(only('{{up:status 500}}'))
+  await page.keyboard.press('Enter')
+  await facts.getByText('gateway/up-small').waitFor()
+  expect(await facts.getByText('fallback', { exact: true }).isVisible()).toBe(true)
+  expect(await facts.innerText()).toContain('2 attempts')
+  await expectView(page, 'try-fallback')
+})

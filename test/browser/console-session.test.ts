@@ -1,0 +1,188 @@
+/** What happens in a real browser when a session ends while somebody is at work, and what keeps unsaved work. */
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { startApp, type TestApp } from '../support/app.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { ownPage, proxied } from '../support/console.ts'
+import { makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
+import { expectView } from '../support/console-views.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+const prompt = (page: Page) => page.getByRole('dialog', { name: 'You are signed out' })
+const gone = { state: 'detached' } as const
+
+/** Ends the session of that browser, behind the page's back. */
+async function endSession(app: TestApp, context: BrowserContext): Promise<void> {
+  const answer = await context.request.post(`${app.url}/v1/manager/sign-out`, { headers: ownPage, data: {} })
+  expect(answer.status()).toBe(200)
+}
+
+/** Signs in again in another tab of that browser. */
+async function signInElsewhere(app: TestApp, context: BrowserContext): Promise<void> {
+  const tab = await context.newPage()
+  await tab.goto(await makeSignInUrl(app))
+  await tab.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
+}
+
+const unexpected = (complaints: readonly string[]) => complaints.filter((line) => !line.includes('401'))
+
+describe('a session that ends', () => {
+  test('leaves the draft of an agent as it is, and another tab signs in again', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const { page, context, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
+    const name = page.getByRole('textbox', { name: 'Name', exact: true })
+    await name.fill('Ada')
+    const text = page.getByRole('textbox', { name: 'Definition as YAML' })
+    await text.click()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type('# kept')
+    const check = page.waitForResponse(/agents\.check/)
+    await page.keyboard.type('\n')
+    await check
+    await endSession(app, context)
+    await page.getByRole('button', { name: 'Save' }).click()
+    await prompt(page).waitFor()
+    await expectView(page, 'signed-out')
+    await prompt(page).getByRole('button', { name: 'Try again' }).click()
+    await prompt(page).getByRole('alert').waitFor()
+
+    await signInElsewhere(app, context)
+    await prompt(page).waitFor(gone)
+    expect(await name.inputValue()).toBe('Ada')
+    await text.getByText('# kept').waitFor()
+    await page.getByText('Changed since version 1').waitFor()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved, version 2').waitFor()
+    const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
+    expect(body.yaml).toContain('name: Ada\n')
+    expect(body.yaml).toContain('# kept\n')
+    expect(unexpected(complaints)).toEqual([])
+  })
+
+  test('leaves the model policy as it is, and a pasted link signs in again', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const { page, context } = await openConsole(app, browser, `/agents/${agent_id}/models`)
+    await page.getByLabel('Daily budget').fill('1234')
+    await endSession(app, context)
+    await page.getByRole('button', { name: 'Save' }).click()
+    const link = prompt(page).getByLabel('Sign-in link')
+    const spent = await makeSignInUrl(app)
+    const other = await openWindow(app, browser)
+    await other.page.goto(spent)
+    await other.page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
+    await link.fill(spent)
+    await prompt(page).getByRole('button', { name: 'Sign in' }).click()
+    await prompt(page).getByText('was used already').waitFor()
+    await link.fill(await makeSignInUrl(app))
+    await prompt(page).getByRole('button', { name: 'Sign in' }).click()
+    await prompt(page).waitFor(gone)
+    expect(await page.getByLabel('Daily budget').inputValue()).toBe('1 234')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await expect
+      .poll(async () => (await app.call('GET', `/v1/agents/${agent_id}/model-policy`)).body.budget.day)
+      .toBe(1234)
+  })
+
+  test('leaves the dialog that was open, with what was typed into it', async () => {
+    const app = await startApp()
+    const { page, context } = await openConsole(app, browser, '/keys')
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByLabel('Name').fill('Web shop')
+    await endSession(app, context)
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await prompt(page).waitFor()
+    await page.keyboard.press('Escape')
+    await prompt(page).waitFor(gone)
+    expect(await page.getByLabel('Name').inputValue()).toBe('Web shop')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await prompt(page).waitFor()
+    await signInElsewhere(app, context)
+    await prompt(page).waitFor(gone)
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('button', { name: 'I have copied it' }).click()
+    await page.getByRole('cell', { name: 'Web shop', exact: true }).waitFor()
+  })
+
+  test('keeps what was asked on trial', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const { page, context } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
+    await page.getByRole('textbox', { name: 'Message' }).fill('Are you there?')
+    await endSession(app, context)
+    await page.keyboard.press('Enter')
+    await prompt(page).waitFor()
+    expect(await page.getByText('Are you there?').count()).toBe(1)
+  })
+
+  test('with the proxy that signs people in is asked for there', async () => {
+    const app = await startApp(proxied)
+    const { page, context } = await openWindow(app, browser, { headers: { 'X-Email': 'ada@example.org' } })
+    await page.goto(`${app.url}/console/keys`)
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByLabel('Name').fill('Web shop')
+    // A proxy that knows nobody any more answers itself.
+    const refuse = { status: 401, contentType: 'text/html', body: '<h1>Sign in</h1>' }
+    await context.route('**/trpc/**', (route) => route.fulfill(refuse))
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await prompt(page).getByText('Sign in in another tab').waitFor()
+    expect(await prompt(page).getByRole('textbox').count()).toBe(0)
+    await context.unroute('**/trpc/**')
+    await prompt(page).getByRole('button', { name: 'Try again' }).click()
+    await prompt(page).waitFor(gone)
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('button', { name: 'I have copied it' }).waitFor()
+  })
+})
+
+test('whoever was not signed in comes to the page of the address by signing in in another tab', async () => {
+  const app = await startApp()
+  const { page, context } = await openWindow(app, browser)
+  await page.goto(`${app.url}/console/files`)
+  await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
+  await signInElsewhere(app, context)
+  await page.getByText('No files yet').waitFor()
+  expect(await prompt(page).count()).toBe(0)
+})
+
+describe('unsaved work', () => {
+  test.each([
+    [
+      'an agent',
+      '',
+      async (page: Page) => page.getByRole('textbox', { name: 'Name', exact: true }).fill('X'),
+    ],
+    ['a model policy', '/models', async (page: Page) => page.getByLabel('Longest answer').fill('7')],
+  ])('on %s is asked about before it is left, within the console and by a reload', async (_, path, type) => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent()
+    const { page } = await openConsole(app, browser, `/agents/${agent_id}${path}`)
+    await type(page)
+    const files = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Files' })
+    await files.click()
+    await page.getByRole('dialog', { name: 'Leave without saving?' }).waitFor()
+    await page.getByRole('button', { name: 'Stay' }).click()
+    const asked = new Promise<string>((resolve) => {
+      page.once('dialog', async (dialog) => {
+        await dialog.dismiss()
+        resolve(dialog.type())
+      })
+    })
+    await page.evaluate(() => window.location.reload())
+    expect(await asked).toBe('beforeunload')
+    await files.click()
+    await page.getByRole('button', { name: 'Leave', exact: true }).click()
+    await page.getByText('No files yet').waitFor()
+    const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
+    expect(body.version).toBe(1)
+  })
+})

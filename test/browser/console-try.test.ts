@@ -1,0 +1,105 @@
+/** Trying an agent out beside its editor, in a real browser: drafts, tools, comparison, fallbacks. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { startApp } from '../support/app.ts'
+import { listAxeFaults } from '../support/axe.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { keepPicture, openConsole } from '../support/console-ui.ts'
+import { tool } from '../support/tools.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+const withTools = 'name: Guide\ninstructions: Help.\ntools:\n  - weather\n  - book\n'
+
+describe('a trial', () => {
+  test('runs the draft, and shows tools, tokens, times and who answered', async () => {
+    const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
+    const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
+    const text = page.getByRole('textbox', { name: 'Name', exact: true })
+    await text.fill('Guide of the draft')
+    await page.getByRole('button', { name: 'Add a tool' }).click()
+    await page.getByRole('textbox', { name: 'Name' }).nth(1).fill('weather')
+    await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:weather {"city":"Oslo"}]]')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByLabel('Arguments of weather').getByText('Oslo').waitFor()
+    await page.getByLabel('Result of weather').getByText('21').waitFor()
+    const facts = page.getByRole('group', { name: 'What it took' })
+    await facts.getByText(/mock\/mock · \d+ \+ \d+ tokens · first token .* · .* in all/).waitFor()
+    await keepPicture(page, 'try-light')
+    expect(await listAxeFaults(page)).toEqual([])
+    expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.version).toBe(1)
+    expect(complaints).toEqual([])
+  })
+
+  test('lets one answer for the tools that run at the caller, and goes on', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(withTools)
+    const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
+    await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:book {"day":"Friday"}]]')
+    await page.keyboard.press('Enter')
+    await page.getByRole('textbox', { name: 'Result of book' }).fill('{"booked":true}')
+    await page.getByRole('button', { name: 'Send the result' }).click()
+    await page.locator('.trial-text', { hasText: 'booked' }).waitFor()
+  })
+
+  test('compares draft and saved version on the same message', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`, {
+      width: 1720,
+      colorScheme: 'dark',
+    })
+    await page.getByRole('button', { name: 'Add a tool' }).click()
+    await page.getByRole('switch', { name: 'Compare with the saved version' }).check({ force: true })
+    await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:tool_1 {}]]')
+    await page.keyboard.press('Enter')
+    await page.getByText('Saved version', { exact: true }).waitFor()
+    await page.getByRole('textbox', { name: 'Result of tool_1' }).waitFor()
+    await page.locator('.trial-text').waitFor()
+    await keepPicture(page, 'compare-dark')
+    expect(await listAxeFaults(page)).toEqual([])
+    expect(complaints).toEqual([])
+  })
+
+  test('stops when one says so, and tells of a failure', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
+    const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
+    const message = page.getByRole('textbox', { name: 'Message' })
+    await message.fill('[[tokens:900]] [[delay:100]]')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.getByText('stopped').waitFor()
+    await message.fill('[[error:400]]')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('alert').waitFor()
+  })
+
+  test('is a view of its own on a phone', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(withTools)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {
+      width: 390,
+      height: 844,
+    })
+    await page.getByRole('textbox', { name: 'Name', exact: true }).waitFor()
+    await keepPicture(page, 'editor-phone')
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
+    await page.getByText('Try it', { exact: true }).click()
+    await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
+    await page.keyboard.press('Enter')
+    await page.getByText('You said: Hello').waitFor()
+    await keepPicture(page, 'try-phone')
+    expect(page.url()).toContain('view=try')
+    expect(await listAxeFaults(page)).toEqual([])
+    expect(complaints).toEqual([])
+  })
+})

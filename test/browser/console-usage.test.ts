@@ -1,0 +1,151 @@
+/** Usage in a real browser: figures, charts and tables of what was called, and the file for spreadsheets. */
+import { readFile } from 'node:fs/promises'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { addDays, dayOf } from '../../src/usage/days.ts'
+import { renderHistogram } from '../../src/usage/histogram.ts'
+import { startApp, type TestApp } from '../support/app.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { readTable } from '../support/console-parts.ts'
+import { openConsole } from '../support/console-ui.ts'
+import { expectView } from '../support/console-views.ts'
+import { ask } from '../support/usage.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+const today = dayOf(Date.now())
+
+/** Books that a month of use would leave. */
+async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void> {
+  const parts = ['mock', 'mock-large'].flatMap((model) => agents.map((agent_id) => ({ model, agent_id })))
+  const rows = Array.from({ length: 28 }, (_, age) => age)
+    .filter((age) => age % 7 !== 3)
+    .flatMap((age) =>
+      parts.map(({ model, agent_id }, place) => {
+        const requests = 20 + ((age * 7 + place * 13) % 40)
+        const slow = 60 + ((age + place) % 9)
+        return {
+          parent_key_id: app.key.slice(4, 16),
+          day: addDays(today, -age),
+          agent_id,
+          model,
+          provider: 'mock',
+          requests,
+          errors: age % 5 === 0 ? 3 : 0,
+          prompt_tokens: requests * 420,
+          completion_tokens: requests * (90 + place * 40),
+          estimated: 0,
+          latency_histogram: renderHistogram(
+            new Map([
+              [slow, requests],
+              [slow + 12, 2],
+            ]),
+          ),
+          first_byte_histogram: renderHistogram(
+            new Map([
+              [slow - 20, requests],
+              [slow - 6, 2],
+            ]),
+          ),
+        }
+      }),
+    )
+  await app.service.deps.db.insertInto('usage_days').values(rows).execute()
+}
+
+test('what was asked stands in the figures, in both kinds of tables, and in the CSV', async () => {
+  const app = await startApp()
+  const { agent_id: id, agent_key: key } = await app.createAgent()
+  await ask(app, 'one two three')
+  await ask(app, 'hi', {}, key)
+  await app.stream({ messages: [{ role: 'user', content: 'hi' }] }, key)
+  await ask(app, 'hi', { model: 'nobody' })
+  const { body: told } = await app.call('GET', '/v1/usage')
+  const { page, complaints } = await openConsole(app, browser, '/usage?range=7')
+  const [newest, ...rest] = await readTable(page, 'Usage by day')
+  expect(newest?.slice(1, 5)).toEqual([
+    String(told.total.requests),
+    String(told.total.errors),
+    String(told.total.prompt_tokens),
+    String(told.total.completion_tokens),
+  ])
+  expect(rest.map((cells) => cells[1])).toEqual(['0', '0', '0', '0', '0', '0'])
+  await page.getByRole('region', { name: 'Requests', exact: true }).getByText('Figures').click()
+  expect(await readTable(page, 'Figures of requests')).toHaveLength(7)
+
+  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Agent').click()
+  await page.getByRole('table', { name: 'Usage by agent' }).waitFor()
+  expect(page.url()).toContain('by=agent')
+  const byAgent = await readTable(page, 'Usage by agent')
+  expect(byAgent.map((cells) => cells.slice(0, 2))).toEqual(
+    expect.arrayContaining([
+      ['Greeter', '2'],
+      ['Without an agent', expect.any(String)],
+    ]),
+  )
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Save as CSV' }).click()
+  const download = await downloading
+  expect(download.suggestedFilename()).toBe(`usage-by-agent-${addDays(today, -6)}-${today}.csv`)
+  const lines = (await readFile(await download.path(), 'utf8')).trim().split('\r\n')
+  expect(lines[0]).toMatch(/^agent,name,requests,errors,prompt_tokens/)
+  expect(lines.find((line) => line.startsWith(id))).toMatch(new RegExp(`^${id},Greeter,2,0,\\d+,\\d+`))
+  expect(lines).toHaveLength(byAgent.length + 1)
+  expect(complaints).toEqual([])
+})
+
+test('a month is shown by day, agent, model and key, whatever the theme and the width', async () => {
+  const app = await startApp()
+  const one = await app.createAgent()
+  const two = await app.createAgent('name: =Support, "north"\ninstructions: Help.\n')
+  await writeMonth(app, [one.agent_id, two.agent_id])
+  const { page, complaints } = await openConsole(app, browser, '/usage')
+  const days = await readTable(page, 'Usage by day')
+  expect(days).toHaveLength(30)
+  expect(days[3]?.slice(1, 3)).toEqual(['0', '0'])
+  await page.locator('.recharts-surface').nth(3).waitFor()
+  await expectView(page, 'usage-day')
+  for (const [by, label] of [
+    ['agent', 'Agent'],
+    ['model', 'Model'],
+  ] as const) {
+    await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText(label).click()
+    await page.getByRole('table', { name: `Usage by ${by}` }).waitFor()
+    expect(await readTable(page, `Usage by ${by}`)).toHaveLength(2)
+    await expectView(page, `usage-${by}`)
+  }
+  await page.getByRole('radiogroup', { name: 'Whose calls' }).getByText('All keys').click()
+  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Key').click()
+  await page.getByRole('table', { name: 'Usage by key' }).waitFor()
+  expect((await readTable(page, 'Usage by key')).map(([name]) => name)).toEqual(['first'])
+  await page.reload()
+  await page.getByRole('table', { name: 'Usage by key' }).waitFor()
+  await page.goto(`${app.url}/console/usage?by=agent&from=${addDays(today, -1)}&to=${today}`)
+  await page.getByRole('table', { name: 'Usage by agent' }).waitFor()
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Save as CSV' }).click()
+  const text = await readFile(await (await downloading).path(), 'utf8')
+  expect(text).toContain(`"'=Support, ""north"""`)
+  expect(complaints).toEqual([])
+})
+
+test('days without calls say so, and a server that fails can be asked again', async () => {
+  const app = await startApp()
+  const { page } = await openConsole(app, browser, '/usage')
+  await page.getByText('No calls on these days').waitFor()
+  await expectView(page, 'usage-empty')
+  await page.route('**/trpc/usage.list*', (route) => route.fulfill({ status: 404, body: '{}' }))
+  await page.getByRole('radiogroup', { name: 'Days' }).getByText('7 days').click()
+  await page.getByText('The usage could not be loaded').waitFor()
+  await expectView(page, 'usage-failed')
+  await page.unroute('**/trpc/usage.list*')
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByText('No calls on these days').waitFor()
+})

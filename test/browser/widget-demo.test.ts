@@ -1,0 +1,129 @@
+/** The page at /demo, and the examples, as a visitor has them. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { build, type Rolldown } from 'vite'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { openWidgetStand, type WidgetStand } from '../support/widget-stand.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const repository = join(import.meta.dirname, '../..')
+let stand: WidgetStand
+beforeAll(async () => {
+  stand = await openWidgetStand()
+})
+afterAll(() => stand?.close())
+
+async function openPage(): Promise<{ page: Page; complaints: string[] }> {
+  const page = await stand.browser.newPage({ viewport: { width: 1100, height: 800 } })
+  onTestFinished(() => page.close())
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+  })
+  return { page, complaints }
+}
+
+const say = async (page: Page, text: string) => {
+  const field = page.frameLocator('parley-chat iframe').getByRole('textbox')
+  await field.fill(text)
+  await field.press('Enter')
+}
+
+describe('/demo', () => {
+  test('takes a key from its address, keeps it for the tab and shows the widget', async () => {
+    const { page, complaints } = await openPage()
+    await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
+    await page.locator('parley-chat .launcher').waitFor()
+    expect(page.url()).toBe(`${stand.app.url}/demo`)
+    await page.reload()
+    await page.locator('parley-chat .launcher').waitFor()
+    await page.locator('.events').getByText('parley-chat-ready').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('asks for an agent key, and takes no other', async () => {
+    const { page } = await openPage()
+    await page.goto(`${stand.app.url}/demo`)
+    await page.getByLabel('Agent key').fill(stand.app.key)
+    await page.getByRole('button', { name: 'Start' }).click()
+    await page.getByRole('alert').getByText('belongs on servers only').waitFor()
+    expect(await page.locator('parley-chat').count()).toBe(0)
+    await page.getByLabel('Agent key').fill(stand.agent.agent_key)
+    await page.getByRole('button', { name: 'Start' }).click()
+    await page.locator('parley-chat .launcher').waitFor()
+  })
+
+  test('follows its form, has tools, and takes what is inserted and shared', async () => {
+    const { page, complaints } = await openPage()
+    await page.goto(`${stand.app.url}/demo?key=${stand.agent.agent_key}`)
+    await page.locator('parley-chat .launcher').click()
+    await page.getByLabel('position').selectOption('bottom-left')
+    await expect.poll(async () => (await page.locator('parley-chat .window').boundingBox())?.x).toBe(20)
+    await page.getByLabel('position').selectOption('bottom-right')
+    const frame = page.frameLocator('parley-chat iframe')
+    await say(page, '[[tool:postMessage_set_color {"color":"teal"}]]')
+    await frame.getByText('The tool answered: {"color":"teal"}').waitFor()
+    expect(await page.locator('h1').evaluate(({ style }) => style.color)).toBe('teal')
+    await say(page, '[[tool:postMessage_clear_note {}]]')
+    await frame.getByRole('button', { name: 'Allow', exact: true }).click()
+    await expect.poll(() => page.getByLabel('Note', { exact: true }).inputValue()).toBe('')
+    await say(page, 'for the note')
+    const reply = frame.locator('article.reply').filter({ hasText: 'You said: for the note' })
+    await reply.getByRole('button', { name: /insert/i }).click()
+    await expect
+      .poll(() => page.getByLabel('Note', { exact: true }).inputValue())
+      .toBe('You said: for the note')
+    await reply.getByRole('button', { name: /share/i }).click()
+    await page.locator('section pre').getByText('You said: for the note').waitFor()
+    expect(complaints).toEqual([])
+  })
+})
+
+/** An example with this server's address in place of the one in its text. */
+const read = async (path: string) =>
+  (await readFile(join(repository, path), 'utf8')).replaceAll('http://127.0.0.1:3000', stand.app.url)
+
+/** What the examples have in common. */
+async function tryExample(html: string): Promise<void> {
+  const { page, launcher, complaints } = await stand.open({ html, query: `?key=${stand.agent.agent_key}` })
+  onTestFinished(() => page.close())
+  await launcher.waitFor()
+  await page.getByRole('button', { name: 'Ask the concierge' }).click()
+  await say(page, '[[tool:postMessage_show_room {"room":"Heron"}]]')
+  await page.getByText('The room you look at: Heron').waitFor()
+  expect(complaints).toEqual([])
+}
+
+describe('the example', () => {
+  test('in HTML works', async () => {
+    await tryExample(await read('examples/html/index.html'))
+  })
+
+  test('in React works', async () => {
+    const { output } = (await build({
+      root: join(repository, 'examples/react'),
+      configFile: false,
+      logLevel: 'error',
+      resolve: { alias: { 'parley/react': join(repository, 'dist/widget/react.js') } },
+      build: {
+        write: false,
+        rolldownOptions: {
+          input: join(repository, 'examples/react/main.tsx'),
+          output: { format: 'iife', codeSplitting: false },
+          onLog: () => {},
+        },
+      },
+    })) as Rolldown.RolldownOutput
+    const script = output[0].code
+      .replaceAll('http://127.0.0.1:3000', stand.app.url)
+      .replaceAll('</script', '<\\/script')
+    const html = await read('examples/react/index.html')
+    await tryExample(
+      html.replace('<script type="module" src="main.tsx"></script>', () => `<script>${script}</script>`),
+    )
+  })
+})

@@ -1,0 +1,191 @@
+/** The widget's frame for everybody: axe finds nothing in any state, in both themes, and right to left is right to left. */
+import { createRequire } from 'node:module'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type FrameStand, type OpenFrame, type OpenOptions, openFrameStand } from '../support/widget-frame.ts'
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
+
+const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+let stand: FrameStand
+beforeAll(async () => {
+  stand = await openFrameStand()
+})
+afterAll(() => stand?.close())
+
+const markdown = `# One\n\n## Two\n\nText with \`code\`, **bold**, [a link](https://example.com).\n\n> quote\n\n- a\n- b\n  1. c\n\n- [x] done\n\n|a|b|\n|-|-|\n|1|2|\n\n\`\`\`js\nconst a = 1\n\`\`\`\n\n---`
+const tools = [
+  {
+    name: 'postMessage_remove',
+    inputSchema: { type: 'object' },
+    annotations: { destructiveHint: true, title: 'Remove it' },
+  },
+  { name: 'postMessage_look', inputSchema: { type: 'object' } },
+]
+
+const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unknown>][] = [
+  ['empty', { options: { welcomeMessage: 'Welcome' } }, ({ frame }) => frame.locator('.starters').waitFor()],
+  [
+    'a rich reply',
+    {},
+    async (opened) => {
+      await opened.say(markdown)
+      await opened.frame.locator('article.reply table').waitFor()
+      await opened.settle()
+    },
+  ],
+  [
+    'a reply on its way',
+    {},
+    async (opened) => {
+      await opened.say('[[delay:500]] one two three four five six seven eight nine ten eleven twelve')
+      await opened.frame.locator('.dots').waitFor()
+    },
+  ],
+  [
+    'a failure',
+    {},
+    async (opened) => {
+      await opened.say('[[error:500]]')
+      await opened.frame.locator('.failure').waitFor()
+    },
+  ],
+  ['a refused key', { key: null }, ({ frame }) => frame.locator('.failure').waitFor()],
+  [
+    'an approval',
+    { tools },
+    async (opened) => {
+      await opened.say('[[tool:postMessage_remove {"what":"all"}]]')
+      await opened.frame.locator('.approval').waitFor()
+    },
+  ],
+  [
+    'a used tool, opened',
+    { tools },
+    async (opened) => {
+      await opened.say('[[tool:postMessage_look {}]]')
+      await opened.settle()
+      await opened.frame.locator('summary').click()
+    },
+  ],
+  [
+    'the menu',
+    {},
+    async (opened) => {
+      await opened.say('hello')
+      await opened.settle()
+      await opened.frame.getByRole('button', { name: 'More actions' }).click()
+    },
+  ],
+  [
+    'the question',
+    {},
+    async (opened) => {
+      await opened.say('hello')
+      await opened.settle()
+      await opened.frame.getByRole('button', { name: 'More actions' }).click()
+      await opened.frame.getByRole('menuitem').first().click()
+      await opened.frame.getByRole('dialog').waitFor()
+    },
+  ],
+  ['too long a text', {}, ({ frame }) => frame.locator('textarea').fill('x'.repeat(33_000))],
+]
+
+/** What axe finds, by rule. */
+async function violations(opened: OpenFrame): Promise<string[]> {
+  // The frame's policy lets nobody add a script to it; a debugger may evaluate one.
+  const source = (await import('node:fs')).readFileSync(axePath, 'utf8')
+  await opened.frame.evaluate(source)
+  return opened.frame.evaluate(async () => {
+    type Axe = { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+    const { axe } = globalThis as unknown as { axe: Axe }
+    const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+    const found = await axe.run({ runOnly: tags })
+    return found.violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`),
+    )
+  })
+}
+
+describe.each(['light', 'dark'] as const)('axe finds nothing in the %s theme', (theme) => {
+  test.each(states)('%s', async (name, options, act) => {
+    const opened = await stand.open({
+      ...options,
+      options: { primaryColor: '#ffe600', ...options.options, theme },
+    })
+    await act(opened)
+    await opened.page.screenshot({
+      path: `screenshots/frame-axe-${theme}-${name.replaceAll(/\W+/g, '-')}.png`,
+    })
+    expect(await violations(opened)).toEqual([])
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+})
+
+describe('right to left', () => {
+  test.each([
+    ['ar', 'إرسال', 'اكتب رسالة…'],
+    ['he', 'שליחה', 'כתיבת הודעה…'],
+  ])('%s mirrors the window and speaks its language', async (language, send, placeholder) => {
+    const opened = await stand.open({ options: { language } })
+    await opened.frame.getByRole('button', { name: send }).waitFor()
+    const { lang, dir } = await opened.frame.evaluate(() => {
+      const { lang, dir } = document.documentElement
+      return { lang, dir }
+    })
+    expect({ lang, dir }).toEqual({ lang: language, dir: 'rtl' })
+    expect(await opened.frame.locator('textarea').getAttribute('placeholder')).toBe(placeholder)
+    await opened.say('مرحبا')
+    await opened.settle()
+    const places = await opened.frame.evaluate(() => {
+      const leftOf = (selector: string) =>
+        document.querySelector(selector)?.getBoundingClientRect().left ?? -1
+      return { title: leftOf('h1'), close: leftOf('.header > button'), bubble: leftOf('.bubble') }
+    })
+    expect(places.close).toBeLessThan(places.title)
+    expect(places.bubble).toBeLessThan(60)
+    expect(await violations(opened)).toEqual([])
+  })
+})
+
+test('sentences are announced whole, and the end of the answer too', async () => {
+  const opened = await stand.open()
+  await opened.frame.evaluate(() => {
+    const said: string[] = []
+    Object.assign(globalThis, { announced: said })
+    const region = document.querySelector('[aria-live]') as HTMLElement
+    new MutationObserver(() => said.push(region.textContent ?? '')).observe(region, {
+      childList: true,
+      characterData: true,
+      subtree: true,
+    })
+  })
+  await opened.say(
+    '[[delay:60]] The *first* sentence is here. The second one follows it now. And the third is the last one',
+  )
+  await expect
+    .poll(() => opened.frame.evaluate(() => (globalThis as unknown as { announced: string[] }).announced), {
+      timeout: 20_000,
+    })
+    .toContainEqual(expect.stringContaining('The answer is complete.'))
+  const announced = await opened.frame.evaluate(
+    () => (globalThis as unknown as { announced: string[] }).announced,
+  )
+  const told = announced.filter((words) => words !== '')
+  expect(told.join(' ')).toBe(
+    'You said: The first sentence is here. The second one follows it now. And the third is the last one The answer is complete.',
+  )
+  for (const words of told) expect(words).toMatch(/[.]$/)
+})
+
+test('at 200 % and on a narrow screen nothing is cut off', async () => {
+  const opened = await stand.open({ browser: { viewport: { width: 320, height: 360 } } })
+  await opened.say(markdown)
+  await opened.settle()
+  await opened.frame.evaluate(() => {
+    document.documentElement.style.fontSize = '30px'
+  })
+  const width = await opened.frame.evaluate(() => document.documentElement.scrollWidth)
+  expect(width).toBeLessThanOrEqual(320)
+})

@@ -1,0 +1,185 @@
+/** A conversation in the widget's frame, in a real browser against the real service. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { expectOnly, type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: FrameStand
+beforeAll(async () => {
+  stand = await openFrameStand()
+})
+afterAll(() => stand?.close())
+
+describe('an empty chat', () => {
+  test('shows title, welcome, greeting and starters, and the model sees none of them', async () => {
+    const opened = await stand.open({ options: { welcomeMessage: 'Welcome!' } })
+    const { frame } = opened
+    await frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
+    await shown(frame, 'Welcome!').waitFor()
+    await frame.locator('strong', { hasText: 'here' }).waitFor()
+    expect(await frame.locator('textarea').getAttribute('placeholder')).toBe('Type a message...')
+    await frame.getByRole('button', { name: 'What can you do?' }).click()
+    await shown(frame, 'You said: What can you do?').waitFor()
+    expect(await frame.getByText('Welcome!').count()).toBe(0)
+    expect(await frame.locator('.starters').count()).toBe(0)
+    const body = opened.page.waitForRequest((request) => request.url().includes('chat.stream'))
+    await opened.settle()
+    await opened.say('again')
+    const sent = (await body).postData() ?? ''
+    expect(sent).toContain('What can you do?')
+    expect(sent).not.toContain('I am')
+    expect(sent).not.toContain('Welcome!')
+    expect(opened.complaints).toEqual([])
+  })
+
+  test('takes title, greeting, placeholder and language of the page, also while it runs', async () => {
+    const opened = await stand.open({ options: { title: 'Mine', greeting: 'Hi', placeholder: 'Go on' } })
+    await opened.frame.getByRole('heading', { name: 'Mine' }).waitFor()
+    await opened.say('keep this')
+    await opened.settle()
+    const options = { theme: 'dark', primaryColor: 'tomato', debug: false, history: true, isInline: true }
+    const apiKey = stand.agent.agent_key
+    await opened.post({ type: 'configure', options: { ...options, apiKey, title: 'Neu', language: 'de' } })
+    await opened.frame.getByRole('heading', { name: 'Neu' }).waitFor()
+    await opened.frame.getByRole('button', { name: 'Senden' }).waitFor()
+    await shown(opened.frame, 'You said: keep this').waitFor()
+    expect(await opened.frame.getByRole('button', { name: 'Chat schließen' }).count()).toBe(0)
+    const root = await opened.frame.evaluate(() => {
+      const { lang, dataset, style } = document.documentElement
+      return { lang, theme: dataset.theme, accent: style.getPropertyValue('--accent') }
+    })
+    expect(root).toEqual({ lang: 'de', theme: 'dark', accent: '#ff6347' })
+    await expect
+      .poll(async () => (await opened.said()).filter(({ type }) => type === 'ready'))
+      .toMatchObject([{ words: { open: 'Open chat' } }, { words: { open: 'Chat öffnen' } }])
+  })
+})
+
+describe('a reply', () => {
+  test('is stopped, and what came is kept', async () => {
+    const opened = await stand.open()
+    await opened.say('[[delay:80]] one two three four five six seven eight nine ten eleven twelve thirteen')
+    await opened.frame.locator('article.reply', { hasText: 'You said: one' }).waitFor()
+    await opened.frame.getByRole('button', { name: 'Stop' }).click()
+    await shown(opened.frame, 'You stopped this answer.').waitFor()
+    const [, reply = ''] = await opened.replies()
+    expect(reply).toContain('You said: one')
+    expect(reply).not.toContain('thirteen')
+    await opened.say('next')
+    await shown(opened.frame, 'You said: next').waitFor()
+  })
+
+  test('that failed is tried again, and one that did not is answered anew', async () => {
+    const opened = await stand.open()
+    let failures = 1
+    await opened.page.route('**/trpc/chat.stream*', (route) =>
+      failures-- > 0 ? route.abort() : route.continue(),
+    )
+    await opened.say('hello')
+    await shown(opened.frame, 'The server cannot be reached.').waitFor()
+    await opened.frame.getByRole('button', { name: 'Try again' }).click()
+    await shown(opened.frame, 'You said: hello').waitFor()
+    await opened.settle()
+    await opened.frame.getByRole('button', { name: 'Answer again' }).click()
+    await opened.settle()
+    expect(await opened.frame.locator('article.user').count()).toBe(1)
+    expect((await opened.replies()).filter((text) => text.includes('You said: hello'))).toHaveLength(1)
+  })
+
+  test('goes to the page only when the person says so', async () => {
+    const opened = await stand.open()
+    await opened.say('a secret thought')
+    await opened.settle()
+    await opened.say('another one')
+    await opened.settle()
+    await expectOnly(opened, 'ready', 'mcp')
+    expect(JSON.stringify(await opened.said())).not.toMatch(/secret|another/)
+    await opened.frame.getByRole('button', { name: 'Insert into page' }).last().click()
+    await opened.frame.getByRole('button', { name: 'Share', exact: true }).first().click()
+    await opened.frame.getByRole('button', { name: 'More actions' }).click()
+    await opened.frame.getByRole('menuitem', { name: 'Share conversation' }).click()
+    await expect
+      .poll(async () => (await opened.said()).filter(({ type }) => type === 'insert' || type === 'share'))
+      .toEqual([
+        { type: 'insert', text: 'You said: another one', close: false },
+        { type: 'share', kind: 'message', text: 'You said: a secret thought' },
+        { type: 'share', kind: 'conversation', text: expect.stringContaining('You said:\na secret thought') },
+      ])
+  })
+
+  test('is copied, and so is its code', async () => {
+    const opened = await stand.open()
+    await opened.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await opened.say('look:\n\n```js\nconst a = 1\n```')
+    await opened.settle()
+    await opened.frame.getByRole('button', { name: 'Copy code' }).click()
+    await opened.frame.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await opened.page.evaluate(() => navigator.clipboard.readText())).toBe('const a = 1\n')
+    await opened.frame.getByRole('button', { name: 'Copy answer' }).click()
+    await expect
+      .poll(() => opened.page.evaluate(() => navigator.clipboard.readText()))
+      .toContain('You said: look:\n\n```js')
+  })
+
+  test('that ends while nobody looks is unread', async () => {
+    const opened = await stand.open()
+    await opened.post({ type: 'visibility', isOpen: false })
+    await opened.say('hello')
+    await expect.poll(opened.said).toContainEqual({ type: 'unread', count: 1, label: '1 new message' })
+    await opened.post({ type: 'visibility', isOpen: true })
+    await expect.poll(opened.said).toContainEqual({ type: 'unread', count: 0, label: '' })
+  })
+})
+
+describe('the input', () => {
+  test('sends with Enter, breaks with Shift and Enter, and leaves composed words alone', async () => {
+    const opened = await stand.open()
+    const input = opened.frame.locator('textarea')
+    await opened.post({ type: 'focus' })
+    await expect.poll(() => input.evaluate((area) => area === document.activeElement)).toBe(true)
+    await input.pressSequentially('one')
+    await input.press('Shift+Enter')
+    await input.pressSequentially('two')
+    const composing = { key: 'Enter', isComposing: true, bubbles: true, cancelable: true }
+    await input.evaluate((area, init) => area.dispatchEvent(new KeyboardEvent('keydown', init)), composing)
+    expect(await input.inputValue()).toBe('one\ntwo')
+    await input.press('Enter')
+    expect(await input.inputValue()).toBe('')
+    await opened.frame.locator('article.user', { hasText: 'one\ntwo' }).waitFor()
+  })
+
+  test('grows up to six lines and tells how much is left', async () => {
+    const opened = await stand.open()
+    const input = opened.frame.locator('textarea')
+    const heightOf = async () => (await input.boundingBox())?.height ?? 0
+    const low = await heightOf()
+    await input.fill('a\n'.repeat(40))
+    expect(await heightOf()).toBeGreaterThan(low * 3)
+    expect(await heightOf()).toBeLessThan(low * 6)
+    await input.fill('x'.repeat(32_001))
+    await shown(opened.frame, '32,001 of at most 32,000').waitFor()
+    await input.press('Enter')
+    expect(await opened.frame.locator('article.user').count()).toBe(0)
+  })
+
+  test('starts a new conversation, and asks before', async () => {
+    const opened = await stand.open()
+    await opened.say('to be lost')
+    await opened.settle()
+    const menu = opened.frame.getByRole('button', { name: 'More actions' })
+    await menu.press('Enter')
+    await opened.frame.locator('[role=menuitem]:focus').press('Enter')
+    await opened.frame.getByRole('dialog').waitFor()
+    await opened.page.keyboard.press('Escape')
+    await opened.frame.locator('.menu button:focus').waitFor()
+    expect(await opened.frame.locator('article.user').count()).toBe(1)
+    await menu.press('Enter')
+    await opened.frame.locator('[role=menuitem]:focus').press('Enter')
+    await opened.frame.getByRole('button', { name: 'Start new' }).click()
+    await opened.frame.getByRole('button', { name: 'What can you do?' }).waitFor()
+    expect(await opened.frame.locator('article.user').count()).toBe(0)
+    await opened.page.keyboard.press('Escape')
+    await expect.poll(opened.said).toContainEqual({ type: 'close' })
+  })
+})

@@ -1,0 +1,52 @@
+/** The widget's frame with the chat API of another server, which the operator has allowed. Decision: 11 (endpoint). */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { openApp, type TestApp } from '../support/app.ts'
+import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let other: TestApp
+let stand: FrameStand
+beforeAll(async () => {
+  other = await openApp()
+  stand = await openFrameStand({
+    PARLEY_WIDGET_CONNECT_ORIGINS: other.url,
+    PARLEY_WIDGET_ALLOW_PROVIDER_KEY: 'true',
+  })
+})
+afterAll(async () => {
+  await stand?.close()
+  await other?.close()
+})
+
+test('a conversation goes there, with the headers and the key of the page', async () => {
+  const options = {
+    endpoint: `${other.url}/v1/chat/completions`,
+    providerApiKey: other.key,
+    headers: { 'X-Request-Id': 'from-the-page' },
+  }
+  const opened = await stand.open({ key: null, options })
+  const request = opened.page.waitForRequest(
+    (one) => one.url() === options.endpoint && one.method() === 'POST',
+  )
+  await opened.say('over there')
+  await shown(opened.frame, 'You said: over there').waitFor()
+  await opened.settle()
+  expect((await request).headers()).toMatchObject({
+    authorization: `Bearer ${other.key}`,
+    'x-request-id': 'from-the-page',
+  })
+  await opened.say('[[break:4]] one two three four five six')
+  await shown(opened.frame, 'broke off in the middle').waitFor()
+  expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
+})
+
+test('a refusal there is told as one', async () => {
+  const options = { endpoint: `${other.url}/v1/chat/completions`, providerApiKey: 'sk-wrong' }
+  const opened = await stand.open({ key: null, options })
+  await opened.say('hello')
+  await opened.frame.getByText('its key was refused').first().waitFor()
+  await expect
+    .poll(opened.said)
+    .toContainEqual(expect.objectContaining({ type: 'error', code: 'invalid_api_key' }))
+})

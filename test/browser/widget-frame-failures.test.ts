@@ -1,0 +1,128 @@
+/** What the widget's frame tells a person when something goes wrong, and what it tells the page. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: FrameStand
+beforeAll(async () => {
+  stand = await openFrameStand()
+})
+afterAll(() => stand?.close())
+
+describe('a chat that cannot be used says why', () => {
+  test.each([
+    ['without a key', { key: null }, 'gives no agent key', 'missing_api_key'],
+    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was refused', 'invalid_api_key'],
+    [
+      'with the key of another agent',
+      { options: { agentId: 'agent-other' } },
+      'another agent',
+      'agent_mismatch',
+    ],
+    [
+      'with a foreign endpoint',
+      { options: { endpoint: 'https://example.com/v1/chat/completions' } },
+      'may not speak to the server',
+      'endpoint_not_allowed',
+    ],
+    [
+      "with a provider's key",
+      { options: { providerApiKey: 'sk-secret' } },
+      'does not allow a provider key',
+      'provider_key_not_allowed',
+    ],
+  ] as const)('%s', async (_how, options, words, code) => {
+    const opened = await stand.open(options)
+    await shown(opened.frame, words).waitFor()
+    expect(await opened.frame.locator('textarea').isDisabled()).toBe(true)
+    await expect
+      .poll(opened.said)
+      .toContainEqual({ type: 'error', code, message: expect.stringContaining(words) })
+    expect(JSON.stringify(await opened.said())).not.toContain('sk-secret')
+    expect(opened.requests.filter((url) => url.includes('example.com'))).toEqual([])
+  })
+
+  test('until the page sets another key', async () => {
+    const opened = await stand.open({ key: null })
+    await shown(opened.frame, 'gives no agent key').waitFor()
+    const options = { theme: 'light', primaryColor: '#000', debug: false, history: true, isInline: false }
+    await opened.post({ type: 'configure', options: { ...options, apiKey: stand.agent.agent_key } })
+    await shown(opened.frame, 'Hello! I am').waitFor()
+    await opened.say('now')
+    await shown(opened.frame, 'You said: now').waitFor()
+  })
+})
+
+describe('a reply that fails', () => {
+  test.each([
+    ['[[error:500]]', 'not available just now', 'chat_failed'],
+    ['[[error:400]]', 'could not be processed', 'chat_failed'],
+    ['[[error:429]]', 'too many messages', 'rate_limited'],
+    ['[[break:4]] one two three four five six', 'broke off in the middle', 'chat_failed'],
+  ])('%s', async (text, words, code) => {
+    const opened = await stand.open()
+    await opened.say(text)
+    await opened.frame.getByText(words).first().waitFor()
+    await opened.frame.getByRole('button', { name: 'Try again' }).waitFor()
+    expect(await opened.said()).toContainEqual(expect.objectContaining({ type: 'error', code }))
+    if (text.includes('break')) expect((await opened.replies()).at(-1)).toContain('You said: one')
+  })
+
+  test('while the connection is away goes on when it is back', async () => {
+    const opened = await stand.open()
+    await shown(opened.frame, 'Hello! I am').waitFor()
+    await opened.page.context().setOffline(true)
+    await opened.frame.locator('.offline').waitFor()
+    await opened.say('are you there')
+    await shown(opened.frame, 'As soon as the connection is back').waitFor()
+    await opened.page.context().setOffline(false)
+    await shown(opened.frame, 'You said: are you there').waitFor()
+    expect(await opened.frame.locator('.offline').count()).toBe(0)
+    expect(await opened.frame.locator('.failure').count()).toBe(0)
+  })
+
+  test('for more context than can be sent is not sent at all', async () => {
+    const opened = await stand.open({
+      context: { page: 'x'.repeat(65_000) },
+      options: { system: 'y'.repeat(1000) },
+    })
+    await opened.say('hello')
+    await shown(opened.frame, 'more information than can be sent').waitFor()
+    expect(await opened.frame.locator('textarea').inputValue()).toBe('hello')
+    expect(opened.requests.filter((url) => url.includes('chat.stream'))).toEqual([])
+    await opened.post({ type: 'context', context: { page: 'short' } })
+    const request = opened.page.waitForRequest((one) => one.url().includes('chat.stream'))
+    await opened.frame.locator('textarea').press('Enter')
+    const sent = JSON.parse((await request).postData() ?? '')[0].json
+    expect(sent.messages).toMatchObject([
+      {
+        role: 'user',
+        content: expect.stringMatching(/^\[Context provided by the page, not by the user\][\s\S]*"short"/),
+      },
+      { role: 'user', content: 'hello' },
+    ])
+  })
+})
+
+test('a limit counts down, and what waits as long as it is told is answered', async () => {
+  const limited = await openFrameStand({ PARLEY_RATE_LIMIT_AGENT: '2' })
+  try {
+    const opened = await limited.open()
+    await shown(opened.frame, 'Hello! I am').waitFor()
+    await opened.say('one')
+    await shown(opened.frame, 'You said: one').waitFor()
+    await opened.settle()
+    await opened.say('two')
+    const note = opened.frame.locator('.failure')
+    await note.getByText(/Try again in \d+ seconds?/).waitFor()
+    const seconds = async () => Number(/in (\d+)/.exec(await note.innerText())?.[1] ?? 0)
+    const first = await seconds()
+    expect(first).toBeGreaterThan(0)
+    expect(first).toBeLessThanOrEqual(60)
+    expect(await opened.frame.getByRole('button', { name: 'Try again' }).isDisabled()).toBe(true)
+    await expect.poll(seconds, { timeout: 20_000 }).toBeLessThan(first)
+  } finally {
+    await limited.close()
+  }
+})

@@ -1,0 +1,96 @@
+/** The conversation that outlives a reload of the page, in the frame's own storage. Decision: 11. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type FrameStand, type OpenFrame, openFrameStand, shown } from '../support/widget-frame.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: FrameStand
+beforeAll(async () => {
+  stand = await openFrameStand()
+})
+afterAll(() => stand?.close())
+
+const stored = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage }))
+
+/** The same page again, after it was left. */
+async function again(opened: OpenFrame, more: Parameters<FrameStand['open']>[0] = {}): Promise<OpenFrame> {
+  await opened.page.goto('about:blank')
+  return stand.open({ beside: opened, isSameSite: true, ...more })
+}
+
+describe('a conversation', () => {
+  test('is there again after a reload, without the key, and belongs to its agent', async () => {
+    const opened = await stand.open({ isSameSite: true })
+    await opened.say('remember this')
+    await shown(opened.frame, 'You said: remember this').waitFor()
+    await opened.settle()
+    const reloaded = await again(opened)
+    await shown(reloaded.frame, 'You said: remember this').waitFor()
+    const kept = await stored(reloaded)
+    expect(Object.keys(kept)).toEqual([`parley-history ${stand.agent.agent_key.slice(0, 21)}`])
+    expect(JSON.stringify(kept)).not.toContain(stand.agent.agent_key.slice(21, 40))
+    const other = await stand.app.createAgent()
+    const elsewhere = await again(reloaded, { key: other.agent_key })
+    await elsewhere.frame.getByRole('heading', { name: 'Greeter' }).waitFor()
+    expect(await elsewhere.frame.locator('article.user').count()).toBe(0)
+  })
+
+  test('keeps what came of a reply that the reload broke off', async () => {
+    const opened = await stand.open({ isSameSite: true })
+    await opened.say(
+      '[[delay:100]] one two three four five six seven eight nine ten eleven twelve thirteen fourteen',
+    )
+    await opened.frame.locator('article.reply', { hasText: 'You said: one two' }).waitFor()
+    const reloaded = await again(opened)
+    await shown(reloaded.frame, 'broke off when the page was reloaded').waitFor()
+    await shown(reloaded.frame, 'You said: one two').waitFor()
+    await reloaded.frame.getByRole('button', { name: 'Try again' }).click()
+    await reloaded.frame.getByText('ten eleven twelve').nth(1).waitFor()
+  })
+
+  test('is deleted, and not kept, where the page says so', async () => {
+    const opened = await stand.open({ isSameSite: true })
+    await opened.say('forget this')
+    await opened.settle()
+    const reloaded = await again(opened, { options: { history: false } })
+    await shown(reloaded.frame, 'Hello! I am').waitFor()
+    expect(await reloaded.frame.locator('article.user').count()).toBe(0)
+    await reloaded.say('and this')
+    await reloaded.settle()
+    await reloaded.page.goto('about:blank')
+    const last = await again(reloaded)
+    expect(await stored(last)).toEqual({})
+  })
+
+  test('goes on in memory where the browser forbids storage', async () => {
+    const opened = await stand.open()
+    await opened.say('in memory')
+    await shown(opened.frame, 'You said: in memory').waitFor()
+    const reloaded = await again(opened, { isSameSite: false })
+    await shown(reloaded.frame, 'Hello! I am').waitFor()
+    expect(await reloaded.frame.locator('article.user').count()).toBe(0)
+    expect(reloaded.complaints).toEqual([])
+  })
+
+  test('goes on in memory where storage is full or holds something else', async () => {
+    const opened = await stand.open({ isSameSite: true })
+    await opened.frame.evaluate(
+      (name) => {
+        localStorage.setItem(name, '{"version":99,"entries":[{"kind":"user"}]}')
+        for (let size = 1 << 20; size > 0; size >>= 1) {
+          try {
+            for (let count = 0; ; count++) localStorage.setItem(`${size}-${count}`, 'x'.repeat(size))
+          } catch {}
+        }
+      },
+      `parley-history ${stand.agent.agent_key.slice(0, 21)}`,
+    )
+    const reloaded = await again(opened)
+    await reloaded.say('still here')
+    await shown(reloaded.frame, 'You said: still here').waitFor()
+    await reloaded.settle()
+    await reloaded.say('and here')
+    await shown(reloaded.frame, 'You said: and here').waitFor()
+    expect(reloaded.complaints).toEqual([])
+  })
+})

@@ -1,0 +1,181 @@
+/** Tools of the page, called by the model through the widget's frame. Decision: 11 (Page tools). */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import {
+  type FrameStand,
+  type HostPage,
+  type ListedTool,
+  type OpenFrame,
+  openFrameStand,
+  shown,
+} from '../support/widget-frame.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: FrameStand
+beforeAll(async () => {
+  stand = await openFrameStand()
+})
+afterAll(() => stand?.close())
+
+const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool => ({
+  name: `postMessage_${name}`,
+  description: 'Does something.',
+  inputSchema: { type: 'object', properties: { where: { type: 'string' } } },
+  ...more,
+})
+const tools = [
+  tool('look', { annotations: { title: 'Look around' } }),
+  tool('remove', { annotations: { destructiveHint: true } }),
+  tool('ask', { annotations: { requiresApproval: true } }),
+]
+
+const calledIn = ({ page }: OpenFrame) => page.evaluate(() => (globalThis as unknown as HostPage).called)
+
+/** What the model was told of the calls in the request after them. */
+async function resultsIn(opened: OpenFrame, act: () => Promise<void>): Promise<unknown[]> {
+  const second = opened.page.waitForRequest((request) => (request.postData() ?? '').includes('"role":"tool"'))
+  await act()
+  const { messages } = JSON.parse((await second).postData() ?? '')[0].json
+  return messages
+    .filter(({ role }: { role: string }) => role === 'tool')
+    .map(({ content }: { content: string }) => content)
+}
+
+describe('a call', () => {
+  test('reaches the page with its arguments, and the answer the model', async () => {
+    const opened = await stand.open({ tools })
+    await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
+    await opened.frame.getByText(/^Used “.Look around.”$/).click()
+    await opened.frame.getByRole('region', { name: 'Sent to it' }).getByText('"garden"').waitFor()
+    await shown(opened.frame, 'The tool answered:').waitFor()
+    expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
+    expect(opened.complaints).toEqual([])
+  })
+
+  test('runs beside another, and both are answered together, failure or not', async () => {
+    const opened = await stand.open({ tools })
+    await opened.page.evaluate(() => {
+      const here = globalThis as unknown as HostPage
+      const waiting: (() => void)[] = []
+      // Nobody is answered before both were asked.
+      here.answerTool = (_name, args) =>
+        new Promise((resolve) => {
+          const isError = (args as { where?: string }).where === 'b'
+          waiting.push(() =>
+            resolve({ isError, content: [{ type: 'text', text: isError ? 'closed' : 'open' }] }),
+          )
+          if (waiting.length === 2) for (const answer of waiting) answer()
+        })
+    })
+    const results = await resultsIn(opened, () =>
+      opened.say('[[tool:postMessage_look {"where":"a"}]] [[tool:postMessage_look {"where":"b"}]]'),
+    )
+    expect(results).toEqual(['open', 'Error: closed'])
+    await shown(opened.frame, /^“.Look around.” failed$/).waitFor()
+  })
+
+  test('of a tool that the page no longer has is an error the model sees', async () => {
+    const opened = await stand.open({ tools })
+    await opened.page.route('**/trpc/chat.stream*', async (route) => {
+      await opened.page.evaluate(() => {
+        ;(globalThis as unknown as { tools: unknown[] }).tools = []
+      })
+      const message = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' }
+      await opened.post({ type: 'mcp', message })
+      await route.continue()
+    })
+    const results = await resultsIn(opened, () => opened.say('[[tool:postMessage_look {}]]'))
+    expect(results).toEqual(['Error: There is no tool of this name on this page.'])
+    expect(await calledIn(opened)).toEqual([])
+  })
+
+  test('whose result is too large is an error', async () => {
+    const opened = await stand.open({ tools })
+    await opened.page.evaluate(() => {
+      const here = globalThis as unknown as HostPage
+      here.answerTool = () => ({ content: [{ type: 'text', text: 'é'.repeat(33_000) }] })
+    })
+    const results = await resultsIn(opened, () => opened.say('[[tool:postMessage_look {}]]'))
+    expect(results).toEqual(['Error: The result of the tool is larger than 64 KiB.'])
+  })
+
+  test('is answered once: what comes later, or from nobody asked, is dropped', async () => {
+    const opened = await stand.open({ tools })
+    await opened.page.evaluate(() => {
+      const here = globalThis as unknown as HostPage
+      here.answerTool = (_name, _args, id) => {
+        const answer = (text: string, to: unknown) => {
+          const message = { jsonrpc: '2.0', id: to, result: { content: [{ type: 'text', text }] } }
+          here.port.postMessage({ type: 'mcp', message })
+        }
+        answer('forged', 'another id')
+        answer('forged', 1)
+        answer('first', id)
+        answer('forged', id)
+      }
+    })
+    const results = await resultsIn(opened, () => opened.say('[[tool:postMessage_look {}]]'))
+    expect(results).toEqual(['first'])
+    expect(await opened.frame.getByText('forged').count()).toBe(0)
+  })
+
+  test('that nobody answers ends when the person stops', async () => {
+    const opened = await stand.open({ tools })
+    await opened.page.evaluate(() => {
+      ;(globalThis as unknown as HostPage).answerTool = () => undefined
+    })
+    await opened.say('[[tool:postMessage_look {}]]')
+    await shown(opened.frame, /^Using “.Look around.”…$/).waitFor()
+    await opened.frame.getByRole('button', { name: 'Stop' }).click()
+    await shown(opened.frame, 'You stopped this answer.').waitFor()
+    await expect.poll(opened.said).toContainEqual({
+      type: 'mcp',
+      message: expect.objectContaining({ method: 'notifications/cancelled' }),
+    })
+    await opened.say('and on')
+    await shown(opened.frame, 'You said: and on').waitFor()
+  })
+})
+
+describe('a call that needs approval', () => {
+  const danger = '[[tool:postMessage_remove {"where":"<b>*all*</b> \\u202egpj"}]]'
+
+  test('shows exactly what will be sent, and waits', async () => {
+    const opened = await stand.open({ tools })
+    await opened.say(danger)
+    const card = opened.frame.locator('.approval')
+    await card.waitFor()
+    expect(await card.locator('.exact-text').innerText()).toBe('{\n  "where": "<b>*all*</b> \\u202egpj"\n}')
+    expect(await card.locator('b, em').count()).toBe(0)
+    expect(await calledIn(opened)).toEqual([])
+    await card.getByRole('button', { name: 'Allow', exact: true }).press('Enter')
+    await shown(opened.frame, /^Used “.remove.”$/).waitFor()
+    expect(await calledIn(opened)).toEqual([
+      { name: 'postMessage_remove', args: { where: '<b>*all*</b> \u202egpj' } },
+    ])
+  })
+
+  test('is not made when the person says no, and the model hears of it', async () => {
+    const opened = await stand.open({ tools })
+    const results = await resultsIn(opened, async () => {
+      await opened.say('[[tool:postMessage_ask {}]] [[tool:postMessage_look {}]]')
+      await opened.frame.getByRole('button', { name: 'Don’t allow' }).click()
+    })
+    expect(results).toEqual([
+      'Error: The person did not allow this call.',
+      expect.stringContaining('postMessage_look'),
+    ])
+    await shown(opened.frame, /^“.ask.” was not allowed$/).waitFor()
+    expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: {} }])
+  })
+
+  test('is forgotten when the person stops', async () => {
+    const opened = await stand.open({ tools })
+    await opened.say(danger)
+    await opened.frame.locator('.approval').waitFor()
+    await opened.frame.getByRole('button', { name: 'Stop' }).click()
+    await shown(opened.frame, 'You stopped this answer.').waitFor()
+    expect(await opened.frame.locator('.approval').count()).toBe(0)
+    expect(await calledIn(opened)).toEqual([])
+  })
+})

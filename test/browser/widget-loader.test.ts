@@ -1,0 +1,208 @@
+/** The script on other people's pages: every way of loading it, what a page can set, do and hear. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: WidgetStand
+beforeAll(async () => {
+  stand = await openWidgetStand()
+})
+afterAll(() => stand?.close())
+
+const config = (options: object = {}) =>
+  `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: stand.agent.agent_key, ...options })}</script>`
+
+/** What a page does with its `ParleyChat`. */
+const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.evaluate(code)
+
+const open = (options: object = {}, document: { head?: string; body?: string } = {}) =>
+  stand.open({ head: config(options) + (document.head ?? ''), body: (document.body ?? '') + stand.script() })
+
+describe('the script', () => {
+  test.each([
+    ['in the head', (script: string) => ({ head: script })],
+    ['at the end of the body', (script: string) => ({ body: script })],
+    ['async', (script: string) => ({ head: script.replace('<script', '<script async') })],
+    ['deferred', (script: string) => ({ head: script.replace('<script', '<script defer') })],
+    [
+      'as a module',
+      (script: string) => ({ head: script.replace('<script', '<script type="module" crossorigin') }),
+    ],
+  ])('works %s', async (_where, place) => {
+    const { head = '', body = '' } = place(stand.script()) as { head?: string; body?: string }
+    const opened = await stand.open({ head: config() + head, body })
+    await opened.launcher.waitFor()
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+
+  test('works when it is inserted late, and with its digest', async () => {
+    const opened = await stand.open({ head: config() })
+    const { loader } = JSON.parse(
+      await (await import('node:fs/promises')).readFile('dist/widget/manifest.json', 'utf8'),
+    )
+    await opened.page.evaluate(
+      ([src, integrity]) => {
+        const script = document.createElement('script')
+        Object.assign(script, { src, integrity, crossOrigin: 'anonymous' })
+        document.body.append(script)
+      },
+      [`${stand.app.url}/embed/${loader.file}`, loader.integrity],
+    )
+    await opened.launcher.waitFor()
+    await opened.page.close()
+  })
+
+  test('twice on a page is as good as once', async () => {
+    const opened = await stand.open({ head: config() + stand.script(), body: stand.script('async') })
+    await opened.event('ready')
+    expect(await opened.page.locator('parley-chat').count()).toBe(1)
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+
+  test('takes its options from attributes of its tag, and ParleyChatConfig over them', async () => {
+    const attributes = `data-api-key="${stand.agent.agent_key}" data-title="By attribute" data-position="bottom-left" data-auto-open data-width="300"`
+    const opened = await stand.open({
+      head: '<script>ParleyChatConfig = { width: 320 }</script>',
+      body: stand.script(attributes),
+    })
+    await opened.event('opened')
+    await opened.frame.getByRole('heading', { name: 'By attribute' }).waitFor()
+    const box = await opened.page.locator('parley-chat .window').boundingBox()
+    expect(box).toMatchObject({ x: 20, width: 320, height: 420 })
+    await opened.page.close()
+  })
+
+  test('mounts nothing when it is told not to, until it is told to', async () => {
+    const opened = await open({ autoMount: false })
+    await opened.page.waitForLoadState('networkidle')
+    expect(await opened.page.locator('parley-chat').count()).toBe(0)
+    await run(opened, 'ParleyChat.mount({ autoOpen: true })')
+    await opened.event('opened')
+    await opened.page.close()
+  })
+
+  test('does what was asked for before it came', async () => {
+    const head = `<script>
+      ParleyChat = { q: [['ready', () => document.body.dataset.ready = 'yes'], ['configure', { title: 'Queued' }], ['open'], ['setContext', { page: 1 }]] }
+    </script>`
+    const opened = await open({}, { head })
+    await opened.event('opened')
+    await opened.frame.getByRole('heading', { name: 'Queued' }).waitFor()
+    expect(await run(opened, 'document.body.dataset.ready')).toBe('yes')
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+})
+
+describe('ParleyChat', () => {
+  test('opens, closes and toggles, and tells the callbacks and the document', async () => {
+    const head = `<script>
+      heard = []
+      for (const name of ['onReady', 'onOpen', 'onClose']) ParleyChatConfig[name] = () => heard.push(name)
+    </script>`
+    const opened = await open({}, { head })
+    expect(await run(opened, 'ParleyChat.ready.then((chat) => chat === ParleyChat)')).toBe(true)
+    await run(
+      opened,
+      'ParleyChat.open(); ParleyChat.open(); ParleyChat.toggle(); ParleyChat.close(); ParleyChat.toggle()',
+    )
+    expect(await run(opened, '[ParleyChat.isOpen, ParleyChat.hasUnread, ParleyChat.iframe.tagName]')).toEqual(
+      [true, false, 'IFRAME'],
+    )
+    expect(await run(opened, 'heard')).toEqual(['onReady', 'onOpen', 'onClose', 'onOpen'])
+    expect((await opened.events()).map(([name]) => name)).toEqual(['ready', 'opened', 'closed', 'opened'])
+    await opened.page.close()
+  })
+
+  test('changes what is passed at run time, and takes it back', async () => {
+    const opened = await open({ autoOpen: true, title: 'First' })
+    await opened.event('opened')
+    await run(opened, "ParleyChat.configure({ title: 'Second', position: 'bottom-left', defaultUI: false })")
+    await opened.frame.getByRole('heading', { name: 'Second' }).waitFor()
+    expect(await opened.launcher.isVisible()).toBe(false)
+    expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(20)
+    await run(opened, 'ParleyChat.configure({ title: undefined, defaultUI: true })')
+    await opened.frame.getByRole('heading', { name: 'Helper' }).waitFor()
+    expect(await opened.launcher.isVisible()).toBe(true)
+    await opened.page.close()
+  })
+
+  test('is gone after destroy, and there again after mount', async () => {
+    const opened = await open()
+    await opened.event('ready')
+    await run(opened, 'ParleyChat.destroy(); ParleyChat.destroy()')
+    expect(await opened.page.locator('parley-chat').count()).toBe(0)
+    expect(await run(opened, 'ParleyChat.iframe')).toBe(null)
+    await run(opened, 'ParleyChat.mount(); ParleyChat.ready.then((chat) => chat.open())')
+    await expect
+      .poll(async () => (await opened.events()).map(([name]) => name))
+      .toEqual(['ready', 'ready', 'opened'])
+    await opened.page.close()
+  })
+
+  test('refuses a second widget on the page', async () => {
+    const opened = await open()
+    await opened.event('ready')
+    await run(opened, 'ParleyChat.mount({ onError: (error) => { code = error.code } })')
+    expect(await run(opened, 'code')).toBe('already_mounted')
+    expect(opened.complaints).toEqual([expect.stringContaining('already_mounted')])
+    expect(await opened.page.locator('parley-chat').count()).toBe(1)
+    await opened.page.close()
+  })
+})
+
+test('options that cannot be used are named, never shown, and left out', async () => {
+  const wrong = {
+    theme: 'secret-1',
+    position: 'secret-2',
+    primaryColor: 'secret-3',
+    width: 'secret-4',
+    height: -5,
+    autoOpen: 'secret-5',
+    context: ['secret-6'],
+    tools: [{ type: 'function', function: { name: 'secret 7' } }],
+    widgetUrl: 'ftp://secret-8',
+    onOpen: 'secret-9',
+    title: null,
+  }
+  const opened = await open(wrong)
+  await opened.launcher.click()
+  await opened.event('opened')
+  const { title: _title, ...refused } = wrong
+  const named = (await opened.events()).filter(([name]) => name === 'error').map(([, detail]) => detail)
+  expect(named).toEqual(
+    expect.arrayContaining(Object.keys(refused).map((message) => ({ code: 'invalid_option', message }))),
+  )
+  expect(named).toHaveLength(Object.keys(refused).length)
+  expect(opened.complaints.join()).not.toContain('secret')
+  expect(await opened.page.locator('parley-chat .window').boundingBox()).toMatchObject({
+    width: 360,
+    height: 420,
+  })
+  await opened.page.close()
+})
+
+test('debug names events, and holds no key, context or text', async () => {
+  const opened = await open({
+    debug: true,
+    autoOpen: true,
+    context: { word: 'contextual' },
+    title: 'Titular',
+  })
+  const lines: string[] = []
+  opened.page.on('console', (message) => lines.push(message.text()))
+  await opened.event('opened')
+  await opened.frame.getByRole('textbox').fill('textual')
+  await opened.frame.getByRole('textbox').press('Enter')
+  await opened.frame.getByText('You said: textual').waitFor()
+  await run(opened, 'ParleyChat.close()')
+  await expect.poll(() => lines.join()).toContain('Parley: closed')
+  for (const secret of [stand.agent.agent_key, 'contextual', 'textual', 'Titular']) {
+    expect(lines.join()).not.toContain(secret)
+  }
+  await opened.page.close()
+})

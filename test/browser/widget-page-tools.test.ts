@@ -1,0 +1,148 @@
+/** Tools of the page, from the model's call to the page and back. */
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: WidgetStand
+beforeAll(async () => {
+  const yaml = 'name: Helper\ninstructions: Help people.\npageTools: { blocked: [forbidden] }\n'
+  stand = await openWidgetStand({}, yaml)
+})
+afterAll(() => stand?.close())
+
+const tool = (name: string, annotations: object = {}) => ({
+  type: 'function',
+  function: {
+    name,
+    description: `Does ${name}.`,
+    parameters: { type: 'object', properties: {} },
+    annotations,
+  },
+})
+
+/** Runs `code` with the configuration `c` before the script comes. */
+async function open(tools: readonly object[], code = '', after = ''): Promise<WidgetPage> {
+  const config = { apiKey: stand.agent.agent_key, autoOpen: true, tools }
+  const head = `<script>called = []; const c = ParleyChatConfig = ${JSON.stringify(config)}; ${code}</script>`
+  const opened = await stand.open({ head, body: `${stand.script()}<script>${after}</script>` })
+  onTestFinished(() => opened.page.close())
+  await opened.event('opened')
+  return opened
+}
+
+async function say({ frame }: WidgetPage, text: string): Promise<void> {
+  await frame.getByRole('textbox').fill(text)
+  await frame.getByRole('textbox').press('Enter')
+}
+
+const called = ({ page }: WidgetPage) => page.evaluate('called')
+
+const answering = `c.onToolCall = (tool, args, sendResult) => { called.push([tool, args]); sendResult({ tool, done: true }) }`
+
+describe('a call', () => {
+  test('is answered by the callback, and the model goes on from there', async () => {
+    const opened = await open([tool('find')], answering)
+    await say(opened, '[[tool:postMessage_find {"q":"tea"}]]')
+    await opened.frame.locator('article.reply').getByText('"done":true').waitFor()
+    expect(await called(opened)).toEqual([['find', { q: 'tea' }]])
+    expect(opened.complaints).toEqual([])
+  })
+
+  test('is answered by a listener of the document', async () => {
+    const listener = `document.addEventListener('parley-chat-tool-call', ({ detail }) => detail.sendResult('heard ' + detail.tool))`
+    const opened = await open([tool('find')], listener)
+    await say(opened, '[[tool:postMessage_find {}]]')
+    await opened.frame.getByText('The tool answered: heard find').waitFor()
+  })
+
+  test('of a callback that fails is told to the model', async () => {
+    const opened = await open(
+      [tool('find')],
+      `c.onToolCall = async () => { throw new Error('the shop is shut') }`,
+    )
+    await say(opened, '[[tool:postMessage_find {}]]')
+    await opened.frame.getByText('The tool answered: Error: the shop is shut').waitFor()
+    expect(opened.complaints).toEqual([])
+  })
+
+  test('beside another is answered together with it', async () => {
+    const opened = await open([tool('one'), tool('two')], answering)
+    await say(opened, '[[tool:postMessage_one {}]] [[tool:postMessage_two {}]]')
+    await opened.frame.locator('article.reply').getByText('"tool":"two"').waitFor()
+    expect(await called(opened)).toEqual([
+      ['one', {}],
+      ['two', {}],
+    ])
+  })
+
+  test('that the agent does not accept never reaches the page', async () => {
+    const opened = await open([tool('forbidden'), tool('find')], answering)
+    await say(opened, '[[tool:postMessage_forbidden {}]]')
+    await opened.frame.locator('article.reply').last().waitFor()
+    await say(opened, '[[tool:postMessage_find {}]]')
+    await opened.frame.locator('article.reply').getByText('"tool":"find"').waitFor()
+    expect(await called(opened)).toEqual([['find', {}]])
+  })
+
+  test('of a tool that destroys waits for the person', async () => {
+    const opened = await open([tool('remove', { destructiveHint: true })], answering)
+    await say(opened, '[[tool:postMessage_remove {"id":7}]]')
+    await opened.frame.locator('article.reply').getByText('"id": 7').waitFor()
+    expect(await called(opened)).toEqual([])
+    await opened.frame.getByRole('button', { name: 'Allow', exact: true }).click()
+    await opened.frame.locator('article.reply').getByText('"done":true').waitFor()
+    expect(await called(opened)).toEqual([['remove', { id: 7 }]])
+  })
+})
+
+test('tools that change are the new ones from the next message on', async () => {
+  const opened = await open([], answering)
+  const tools = JSON.stringify([tool('late')])
+  await opened.page.evaluate(`ParleyChat.configure({ tools: ${tools} })`)
+  await say(opened, '[[tool:postMessage_late {}]]')
+  await opened.frame.locator('article.reply').getByText('"tool":"late"').waitFor()
+})
+
+describe('tools of WebMCP', () => {
+  const register = (place: string, name: string, options = '{}') =>
+    `${place}.modelContext.registerTool({ name: '${name}', description: 'x', inputSchema: { type: 'object' }, execute: (args) => ({ by: '${name}', args }) }, ${options});`
+
+  test.each(['navigator', 'document'])('registered at %s are offered and run', async (place) => {
+    const opened = await open([], answering, register(place, 'weather'))
+    await say(opened, '[[tool:postMessage_weather {"day":1}]]')
+    await opened.frame.locator('article.reply').getByText('"by":"weather"').waitFor()
+    expect(await called(opened)).toEqual([])
+  })
+
+  test('are gone when the page takes them back', async () => {
+    const code = `stop = new AbortController(); ${register('document', 'first', 'stop')} ${register('document', 'second')} ${register('document', 'third')}`
+    const opened = await open([], answering, code)
+    const offered = () =>
+      opened.page.evaluate(() => [
+        ...((window as never as Record<symbol, { tools: Map<string, unknown> } | undefined>)[
+          Symbol.for('parley.webmcp')
+        ]?.tools.keys() ?? []),
+      ])
+    expect(await offered()).toEqual(['first', 'second', 'third'])
+    await opened.page.evaluate("stop.abort(); document.modelContext.unregisterTool('second')")
+    expect(await offered()).toEqual(['third'])
+    await say(opened, '[[tool:postMessage_third {}]]')
+    await opened.frame.locator('article.reply').getByText('"by":"third"').waitFor()
+    await opened.page.evaluate('document.modelContext.provideContext({ tools: [] })')
+    expect(await offered()).toEqual([])
+  })
+
+  test('that the browser has itself stay its own, and are offered too', async () => {
+    const native = `
+      native = { names: [], registerTool({ name }) { if (name === 'bad') throw new Error('bad tool'); this.names.push(name) }, unregisterTool() {} }
+      Object.defineProperty(document, 'modelContext', { value: native, configurable: true })`
+    const opened = await open([], `${answering};${native}`, register('document', 'weather'))
+    expect(await opened.page.evaluate('native.names')).toEqual(['weather'])
+    const refused = opened.page.evaluate("document.modelContext.registerTool({ name: 'bad', execute() {} })")
+    await expect(refused).rejects.toThrow('bad tool')
+    await say(opened, '[[tool:postMessage_weather {}]]')
+    await opened.frame.locator('article.reply').getByText('"by":"weather"').waitFor()
+  })
+})

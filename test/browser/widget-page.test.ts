@@ -1,0 +1,290 @@
+/** The widget within a page: its launcher, its window, strict pages, pages it is not for, and pages that lie. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let stand: WidgetStand
+beforeAll(async () => {
+  stand = await openWidgetStand()
+})
+afterAll(() => stand?.close())
+
+const config = (options: object = {}, key = stand.agent.agent_key) =>
+  `<script nonce="n">ParleyChatConfig = ${JSON.stringify({ apiKey: key, ...options })}</script>`
+
+async function open(options: object = {}, body = '', browser = {}): Promise<WidgetPage> {
+  const opened = await stand.open({ head: config(options), body: body + stand.script() }, browser)
+  onTestFinished(() => opened.page.close())
+  return opened
+}
+
+const focused = ({ page }: WidgetPage) =>
+  page.evaluate(() => {
+    const { activeElement } = document
+    return (activeElement?.shadowRoot?.activeElement ?? activeElement)?.className
+  })
+
+describe('the launcher', () => {
+  test('is a button that says what it does, and whether it has', async () => {
+    const opened = await open()
+    const button = opened.page.getByRole('button', { name: 'Open chat' })
+    await button.waitFor()
+    expect(await button.getAttribute('aria-expanded')).toBe('false')
+    await button.focus()
+    await opened.page.keyboard.press('Enter')
+    await opened.page.getByRole('button', { name: 'Close chat', expanded: true }).waitFor()
+    expect(await opened.page.locator('parley-chat iframe').getAttribute('title')).not.toBe('')
+  })
+
+  test('speaks the language of the person', async () => {
+    const opened = await open({}, '', { locale: 'de-DE' })
+    await opened.launcher.waitFor()
+    expect(await opened.launcher.getAttribute('aria-label')).toMatch(/Chat öffnen|Chat/)
+    expect(await opened.launcher.getAttribute('aria-label')).not.toBe('Open chat')
+  })
+
+  test('has the focus again when Escape closes the window from inside', async () => {
+    const opened = await open()
+    await opened.launcher.click()
+    await opened.frame.getByRole('textbox').press('Escape')
+    await opened.event('closed')
+    expect(await focused(opened)).toBe('launcher')
+    await opened.launcher.press('Enter')
+    await opened.frame.getByRole('textbox').waitFor()
+    await opened.launcher.focus()
+    await opened.page.keyboard.press('Escape')
+    await expect.poll(() => opened.launcher.getAttribute('aria-expanded')).toBe('false')
+  })
+
+  test('gives way to a button of the page, which gets the focus back', async () => {
+    const opened = await open(
+      { defaultUI: false },
+      '<button class="own" onclick="ParleyChat.open()">Help</button>',
+    )
+    await opened.event('ready')
+    expect(await opened.launcher.isVisible()).toBe(false)
+    await opened.page.getByRole('button', { name: 'Help' }).click()
+    await opened.frame.getByRole('textbox').press('Escape')
+    await opened.event('closed')
+    expect(await focused(opened)).toBe('own')
+  })
+
+  test('counts what came while the window was closed', async () => {
+    const opened = await open()
+    await opened.launcher.click()
+    await opened.frame.getByRole('textbox').fill('[[delay:300]] one two three four five')
+    await opened.frame.getByRole('textbox').press('Enter')
+    await opened.page.evaluate('ParleyChat.close()')
+    expect(await opened.event('unread')).toEqual({ count: 1 })
+    expect(await opened.page.locator('parley-chat .badge').textContent()).toBe('1')
+    expect(await opened.launcher.getAttribute('aria-label')).toMatch(/^Open chat \(.+\)$/)
+    expect(await opened.page.evaluate('ParleyChat.hasUnread')).toBe(true)
+    await opened.launcher.click()
+    await opened.page.locator('parley-chat .badge').waitFor({ state: 'hidden' })
+  })
+
+  test.each([
+    '#4f46e5',
+    '#ffffff',
+    '#000000',
+    'yellow',
+    'red',
+    '#808080',
+    'hsl(200 90% 45%)',
+    '#777',
+    'oklch(0.6 0.2 150)',
+  ])('can be read on %s', async (primaryColor) => {
+    const opened = await open({ primaryColor })
+    await opened.launcher.waitFor()
+    const ratio = await opened.launcher.evaluate((button) => {
+      const luminanceOf = (color: string) => {
+        const context = document.createElement('canvas').getContext('2d') as CanvasRenderingContext2D
+        context.fillStyle = color
+        context.fillRect(0, 0, 1, 1)
+        const [red = 0, green = 0, blue = 0] = [...context.getImageData(0, 0, 1, 1).data].map((part) =>
+          part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4,
+        )
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+      }
+      const { color, backgroundColor } = getComputedStyle(button)
+      const [light = 0, dark = 0] = [color, backgroundColor]
+        .map(luminanceOf)
+        .sort((one, other) => other - one)
+      return (light + 0.05) / (dark + 0.05)
+    })
+    expect(ratio).toBeGreaterThanOrEqual(4.5)
+  })
+})
+
+describe('the window', () => {
+  test('is the whole screen of a phone, and closes again', async () => {
+    const opened = await open({}, '', { viewport: { width: 390, height: 780 } })
+    await opened.launcher.click()
+    await opened.event('opened')
+    const box = await opened.page.locator('parley-chat .window').boundingBox()
+    expect(box).toEqual({ x: 0, y: 0, width: 390, height: 780 })
+    await opened.frame.getByRole('button', { name: /close/i }).click()
+    await opened.event('closed')
+    expect(await opened.launcher.isVisible()).toBe(true)
+  })
+
+  test('keeps its side on a page that reads from the right', async () => {
+    const opened = await open(
+      { position: 'bottom-right' },
+      '<script nonce="n">document.documentElement.dir = "rtl"</script>',
+    )
+    await opened.launcher.waitFor()
+    expect((await opened.launcher.boundingBox())?.x).toBe(1000 - 20 - 56)
+  })
+
+  test('takes lengths of CSS, and stays within a small screen', async () => {
+    const opened = await open({ width: '30rem', height: '200vh', autoOpen: true })
+    await opened.event('opened')
+    expect(await opened.page.locator('parley-chat .window').boundingBox()).toEqual({
+      x: 1000 - 20 - 480,
+      y: 20,
+      width: 480,
+      height: 700 - 40 - 72,
+    })
+  })
+
+  test('is not printed', async () => {
+    const opened = await open()
+    await opened.launcher.waitFor()
+    await opened.page.emulateMedia({ media: 'print' })
+    expect(await opened.launcher.isVisible()).toBe(false)
+  })
+
+  test('stands in an element of the page, open and without a launcher', async () => {
+    const style = '<div id="here" style="width: 400px; height: 500px"></div>'
+    const opened = await open({ containerId: 'here' }, style)
+    await opened.event('opened')
+    expect(await opened.page.locator('#here iframe').boundingBox()).toMatchObject({ width: 400, height: 500 })
+    expect(await opened.launcher.count()).toBe(0)
+    await opened.page.evaluate('ParleyChat.close()')
+    expect(await opened.page.evaluate('ParleyChat.isOpen')).toBe(true)
+  })
+
+  test('is nowhere when its element is not there', async () => {
+    const opened = await open({ containerId: 'gone' })
+    expect(await opened.event('error')).toEqual({ code: 'container_not_found', message: 'gone' })
+    expect(await opened.page.locator('parley-chat').count()).toBe(0)
+  })
+})
+
+test('a page that forbids everything but the script and the frame has all of it', async () => {
+  const policy = `default-src 'none'; script-src ${stand.app.url} 'nonce-n'; frame-src ${stand.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
+  const headers = { 'Content-Security-Policy': policy }
+  const opened = await stand.open({ head: config({ autoOpen: true }), body: stand.script(), headers })
+  const requests: string[] = []
+  opened.page.on('request', (request) => requests.push(new URL(request.url()).origin))
+  await opened.event('opened')
+  await opened.frame.getByRole('textbox').fill('Good evening')
+  await opened.frame.getByRole('textbox').press('Enter')
+  await opened.frame.getByText('You said: Good evening').waitFor()
+  const { width } = (await opened.page.locator('parley-chat .window').boundingBox()) ?? {}
+  expect([width, opened.complaints]).toEqual([360, []])
+  expect(new Set(requests)).toEqual(new Set([stand.app.url]))
+  await opened.page.close()
+})
+
+describe('an agent of other pages', () => {
+  const openLocked = async (origin: string) => {
+    const yaml = `name: Locked\ninstructions: x\nembed: { origins: ["${origin}"] }\n`
+    const { agent_key } = await stand.app.createAgent(yaml)
+    const opened = await stand.open({ head: config({}, agent_key), body: stand.script() })
+    onTestFinished(() => opened.page.close())
+    return opened
+  }
+
+  test('is shown where it is meant to be', async () => {
+    await (await openLocked(stand.origin)).launcher.waitFor()
+  })
+
+  test('shows nothing but a hint to the developer, which names the setting', async () => {
+    const opened = await openLocked('https://elsewhere.example')
+    expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
+    const hint = opened.page.getByRole('alert')
+    await hint.waitFor()
+    expect(await hint.textContent()).toContain('embed.origins')
+    expect(await hint.textContent()).toContain(stand.origin)
+    expect(await opened.launcher.isVisible()).toBe(false)
+    expect(opened.complaints.join()).toContain('frame_unreachable')
+  })
+})
+
+test('what other windows say changes nothing', async () => {
+  const forgers = await Promise.all([1, 2, 3].map(() => startForger()))
+  onTestFinished(() => {
+    for (const { close } of forgers) close()
+  })
+  const frames = forgers.map(({ url }) => `<iframe src="${url}"></iframe>`).join('')
+  const opened = await open({}, frames)
+  await opened.event('ready')
+  // With the widget there, each forger says everything once more, and answers when it has.
+  await opened.page.evaluate(
+    () =>
+      new Promise<void>((resolve) => {
+        let heard = 0
+        addEventListener('message', ({ data }) => {
+          if (data === 'said' && ++heard === 3) resolve()
+        })
+        for (const frame of document.querySelectorAll('iframe'))
+          frame.contentWindow?.postMessage('again', '*')
+      }),
+  )
+  expect((await opened.events()).map(([name]) => name)).toEqual(['ready'])
+  expect(await opened.launcher.getAttribute('aria-expanded')).toBe('false')
+  expect(await opened.page.locator('parley-chat .badge').isVisible()).toBe(false)
+  // Page and frame still hear each other: nobody has made either take another for it.
+  await opened.launcher.click()
+  await opened.page.evaluate(() =>
+    (globalThis as unknown as { ParleyChat: { configure(options: object): void } }).ParleyChat.configure({
+      title: 'Still here',
+    }),
+  )
+  await opened.frame.getByRole('heading', { name: 'Still here' }).waitFor()
+})
+
+/** A page of its own origin that says to its parent, and to the widget's frame, whatever either might believe. */
+async function startForger(): Promise<{ url: string; close: () => void }> {
+  const forge = () => {
+    const protocol = 'parley/1'
+    const lies = [
+      { type: 'frame-hello', session: '' },
+      { type: 'page-hello', session: 'forged' },
+      { type: 'port', session: 'forged' },
+      { type: 'ready', words: { open: 'Forged', close: 'Forged', window: 'Forged' } },
+      { type: 'unread', count: 7, label: 'forged' },
+      { type: 'insert', text: 'forged', close: false },
+      { type: 'share', kind: 'message', text: 'forged' },
+      { type: 'error', code: 'offline', message: 'forged' },
+      { type: 'mcp', message: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
+    ]
+    const targets = () => [parent, ...Array.from({ length: parent.length }, (_, at) => parent[at] as Window)]
+    const lieToAll = () => {
+      for (const target of targets()) {
+        for (const lie of lies) target.postMessage({ protocol, ...lie }, '*', [new MessageChannel().port2])
+      }
+    }
+    setInterval(lieToAll, 20)
+    addEventListener('message', ({ data }) => {
+      if (data !== 'again') return
+      lieToAll()
+      parent.postMessage('said', '*')
+    })
+  }
+  const html = `<!doctype html><script>(${forge.toString()})()</script>`
+  const server = createServer((_request, response) =>
+    response.setHeader('Content-Type', 'text/html').end(html),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    close: () => server.close(),
+  }
+}

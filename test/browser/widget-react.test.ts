@@ -1,0 +1,166 @@
+/** `parley/react`, built into a page as its developers do it. */
+import { join } from 'node:path'
+import { createElement } from 'react'
+import { renderToString } from 'react-dom/server'
+import { build, type Rolldown } from 'vite'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { openWidgetStand, type WidgetPage, type WidgetStand } from '../support/widget-stand.ts'
+
+// A browser needs its processor, which others may have on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const repository = join(import.meta.dirname, '../..')
+const component = join(repository, 'dist/widget/react.js')
+let stand: WidgetStand
+let script: string
+
+beforeAll(async () => {
+  script = await bundle()
+  stand = await openWidgetStand()
+})
+afterAll(() => stand?.close())
+
+async function bundle(): Promise<string> {
+  const { output } = (await build({
+    root: join(repository, 'test/widget-react'),
+    configFile: false,
+    logLevel: 'error',
+    resolve: { alias: { 'parley/react': component } },
+    define: { 'process.env.NODE_ENV': '"development"' },
+    build: {
+      write: false,
+      minify: false,
+      rolldownOptions: {
+        input: join(repository, 'test/widget-react/page.tsx'),
+        output: { format: 'iife', codeSplitting: false },
+        // It says where the code is meant to run.
+        onLog: () => {},
+      },
+    },
+  })) as Rolldown.RolldownOutput
+  return output[0].code.replaceAll('</script', '<\\/script')
+}
+
+async function openPage(): Promise<WidgetPage> {
+  const opened = await stand.open({ body: `<div id="root"></div><script>${script}</script>` })
+  onTestFinished(() => opened.page.close())
+  return opened
+}
+
+/** `code` is the props of the first component; `more` those of others. */
+const show = ({ page }: WidgetPage, code = '{}', { more = '', isStrict = false } = {}) => {
+  const base = JSON.stringify({ apiKey: stand.agent.agent_key, widgetUrl: stand.app.url })
+  return page.evaluate(`show({ all: [{ ...${base}, ...${code} } ${more}], isStrict: ${isStrict} })`)
+}
+
+const heard = ({ page }: WidgetPage) => page.evaluate('heard') as Promise<[string, unknown][]>
+const namesHeard = async (opened: WidgetPage) => (await heard(opened)).map(([name]) => name)
+const status = async ({ page }: WidgetPage) => JSON.parse((await page.locator('output').textContent()) ?? '')
+
+test('shows the widget, tells the callbacks, and the hook tells of it elsewhere on the page', async () => {
+  const opened = await openPage()
+  await opened.page.evaluate('show({ all: [] })')
+  expect(await status(opened)).toEqual({ isReady: false, isOpen: false, hasUnread: false, hasFrame: false })
+  await show(opened)
+  await opened.launcher.click()
+  await expect
+    .poll(() => status(opened))
+    .toEqual({ isReady: true, isOpen: true, hasUnread: false, hasFrame: true })
+  expect(await namesHeard(opened)).toEqual(['onReady', 'onOpen'])
+  await opened.page.evaluate('chat.close(); chat.toggle(); chat.toggle(); chat.open()')
+  await expect
+    .poll(() => namesHeard(opened))
+    .toEqual(['onReady', 'onOpen', 'onClose', 'onOpen', 'onClose', 'onOpen'])
+  expect(opened.complaints).toEqual([])
+})
+
+test('follows its props, and goes back to the default of one that is gone', async () => {
+  const opened = await openPage()
+  await show(opened, '{ autoOpen: true, title: "First", position: "bottom-left", tools: [], headers: {} }')
+  await opened.frame.getByRole('heading', { name: 'First' }).waitFor()
+  expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(20)
+  await show(opened, '{ autoOpen: true, title: "Second", tools: [], headers: {} }')
+  await opened.frame.getByRole('heading', { name: 'Second' }).waitFor()
+  expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(1000 - 20 - 360)
+  await show(opened, '{ autoOpen: true }')
+  await opened.frame.getByRole('heading', { name: 'Helper' }).waitFor()
+  expect(await namesHeard(opened)).toEqual(['onReady', 'onOpen'])
+})
+
+test('a context is another one only when it is another object', async () => {
+  const opened = await openPage()
+  // What the model is told of the page comes back in what the mock says of a call's messages.
+  const bodies: string[] = []
+  opened.page.on('request', (request) => {
+    if (request.url().includes('chat.stream')) bodies.push(request.postData() ?? '')
+  })
+  const ask = async (text: string) => {
+    await opened.frame.getByRole('textbox').fill(text)
+    await opened.frame.getByRole('textbox').press('Enter')
+    await opened.frame.getByText(`You said: ${text}`).waitFor()
+    return bodies.at(-1)
+  }
+  await opened.page.evaluate('context = { place: "garden" }')
+  await show(opened, '{ autoOpen: true, context }')
+  await opened.event('opened')
+  expect(await ask('one')).toContain('garden')
+  await opened.page.evaluate('context.place = "cellar"')
+  await show(opened, '{ autoOpen: true, context }')
+  expect(await ask('two')).toContain('garden')
+  await show(opened, '{ autoOpen: true, context: { ...context } }')
+  expect(await ask('three')).toContain('cellar')
+  await opened.page.evaluate('chat.setContext({ place: "attic" })')
+  expect(await ask('four')).toContain('attic')
+})
+
+test('answers tools with the newest callback', async () => {
+  const opened = await openPage()
+  const tools = `[{ type: 'function', function: { name: 'find', parameters: { type: 'object', properties: { q: { type: 'string' } } } } }]`
+  await show(opened, `{ autoOpen: true, tools: ${tools}, onToolCall: echo('old') }`)
+  await opened.event('opened')
+  await show(opened, `{ autoOpen: true, tools: ${tools}, onToolCall: echo('new') }`)
+  await opened.frame.getByRole('textbox').fill('[[tool:postMessage_find {"q":"tea"}]]')
+  await opened.frame.getByRole('textbox').press('Enter')
+  await opened.frame.getByText('"word":"new"').waitFor()
+})
+
+test('is one widget in strict mode, none after it is gone, and one again', async () => {
+  const opened = await openPage()
+  await show(opened, '{}', { isStrict: true })
+  await opened.launcher.waitFor()
+  expect(await opened.page.locator('parley-chat').count()).toBe(1)
+  await opened.page.evaluate('show({ all: [], isStrict: true })')
+  await expect.poll(() => opened.page.locator('parley-chat').count()).toBe(0)
+  expect(await status(opened)).toMatchObject({ isReady: false, hasFrame: false })
+  await show(opened, '{}', { isStrict: true })
+  await opened.launcher.waitFor()
+  expect(opened.complaints).toEqual([])
+})
+
+test('a second one warns, and there is nothing of it', async () => {
+  const opened = await openPage()
+  await show(opened, '{}', { more: ', {}' })
+  await opened.launcher.waitFor()
+  expect(await opened.page.locator('parley-chat').count()).toBe(1)
+  expect(await heard(opened)).toContainEqual(['onError1', 'already_mounted'])
+  expect(opened.complaints).toEqual([expect.stringContaining('already_mounted')])
+})
+
+test('sendMessage of the hook logs a warning, and sends nothing', async () => {
+  const opened = await openPage()
+  await show(opened, '{ autoOpen: true }')
+  await opened.event('opened')
+  await opened.page.evaluate('chat.sendMessage("private words")')
+  expect(opened.complaints).toEqual([expect.stringMatching(/sendMessage is not implemented/)])
+  expect(opened.complaints.join()).not.toContain('private words')
+})
+
+test('renders on a server, where there is no widget', async () => {
+  const { ParleyChat, useParleyChat } = await import(component)
+  const Status = () => {
+    const { isReady, isOpen, hasUnread, iframe } = useParleyChat()
+    return JSON.stringify([isReady, isOpen, hasUnread, iframe])
+  }
+  const page = createElement('main', null, createElement(ParleyChat, { apiKey: 'k' }), createElement(Status))
+  expect(renderToString(page)).toBe('<main>[false,false,false,null]</main>')
+})

@@ -1,0 +1,63 @@
+/** What `parley doctor` finds of tools, Redis and the clock, where they are well and where they are not. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { findFreePort } from '../support/free-port.ts'
+import { startMcpHttpServer, stdioProgram } from '../support/mcp.ts'
+import { makeFolder, runParley } from '../support/process.ts'
+import { startRedis } from '../support/redis.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const hooks = `
+setInterval(() => {}, 1000)
+export const tools = { find_room: { handler: () => 'Gull' } }
+export const onUploadComplete = () => {}`
+
+/** Runs it with these MCP servers; every check by its name. */
+async function examine(folder: string, mcp: object, env: Record<string, string>) {
+  await writeFile(join(folder, 'parley.yaml'), JSON.stringify({ mcp }))
+  const all = { PORT: '0', PARLEY_CONFIG: 'parley.yaml', PARLEY_HOOKS: 'hooks.mjs', ...env }
+  const { stdout } = await runParley(['doctor', '--json'], { folder, env: all })
+  const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: Record<string, string>[] }
+  return {
+    ok,
+    ...Object.fromEntries(checks.map(({ check, state, message }) => [check, `${state}: ${message}`])),
+  }
+}
+
+test('what is there is named, and a module that goes on does not keep it from its end', async () => {
+  const [folder, redis, http] = [await makeFolder(), await startRedis(), await startMcpHttpServer()]
+  await writeFile(join(folder, 'hooks.mjs'), hooks)
+  const mcp = { far: { url: http.url }, near: { command: process.execPath, args: [stdioProgram] } }
+  const found = await examine(folder, mcp, { REDIS_URL: redis.url, PARLEY_STORAGE_QUOTA_BYTES: '1' })
+  expect(found).toMatchObject({
+    ok: true,
+    'host module': expect.stringMatching(/^ok: .*hooks\.mjs has 1 tools, and handles complete uploads$/),
+    'mcp far': expect.stringMatching(/^ok: http:\S+ lists [1-9]\d* tools$/),
+    'mcp near': expect.stringMatching(/^ok: .* lists [1-9]\d* tools$/),
+    redis: expect.stringMatching(/^ok: Redis \d+\.\S+ at 127\.0\.0\.1:\d+$/),
+    clock: expect.stringMatching(/^ok: 20\S+Z, as Redis at \S+ has it$/),
+  })
+  expect(http.process.exitCode).toBeNull()
+})
+
+test('what is not is named with what to do', async () => {
+  const folder = await makeFolder()
+  await writeFile(join(folder, 'hooks.mjs'), 'export const tools = 7')
+  const away = `127.0.0.1:${await findFreePort()}`
+  const mcp = { far: { url: `http://${away}/mcp` }, near: { command: './nowhere' } }
+  const env = { REDIS_URL: `redis://:hidden@${away}/0`, PARLEY_STORAGE_QUOTA_BYTES: '0' }
+  const found = await examine(folder, mcp, env)
+  expect(found).toMatchObject({
+    ok: false,
+    'host module': expect.stringMatching(/^fail: PARLEY_HOOKS \(.*\): tools must be/),
+    'mcp far': expect.stringMatching(
+      /^warn: http:\S+ cannot be used .*correct mcp\.far in the file of PARLEY_CONFIG$/,
+    ),
+    'mcp near': expect.stringMatching(/^warn: \.\/nowhere cannot be used .*ENOENT/),
+    redis: expect.stringMatching(/^warn: Redis at 127\.0\.0\.1:\d+ cannot be used .*correct REDIS_URL/),
+    'free space': expect.stringMatching(/^warn: .*(each key may keep without bound|make room)/),
+  })
+  expect(JSON.stringify(found)).not.toContain('hidden')
+})

@@ -1,0 +1,173 @@
+/** PostgreSQL going away and coming back: what is served meanwhile, what is refused and how, and what is left of it afterwards. */
+
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { readEvents, startApp, type TestApp } from '../support/app.ts'
+import { createTestDatabase, type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { callProcedure } from '../support/rpc.ts'
+import {
+  beginUpload,
+  headUpload,
+  patchUpload,
+  readArtifact,
+  readOffset,
+  untilState,
+} from '../support/uploads.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let server: PostgresServer
+
+beforeEach(async () => {
+  server = await startPostgres()
+  return () => server.remove()
+})
+
+const startOnServer = () => startApp({ DATABASE_URL: server.urlOf('postgres') })
+
+const readReady = async (app: TestApp) => {
+  const { status, body } = await app.call('GET', '/readyz')
+  return [status, body.status, body.checks.database]
+}
+
+const untilServed = (app: TestApp) =>
+  expect.poll(async () => (await app.call('GET', '/v1/agents')).status).toBe(200)
+
+const chat = { model: 'mock', messages: [{ role: 'user', content: '[[tokens:60]][[delay:50]]' }] }
+
+/** A chat, streamed over three seconds. */
+async function openStream(app: TestApp): Promise<ReadableStreamDefaultReader<string>> {
+  const response = await fetch(`${app.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${app.key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ ...chat, stream: true }),
+  })
+  expect(response.status).toBe(200)
+  return (response.body as ReadableStream<Uint8Array<ArrayBuffer>>)
+    .pipeThrough(new TextDecoderStream())
+    .getReader()
+}
+
+describe('while the database is away', () => {
+  test('every door says so in its own shape, and what needs no rows is served', async () => {
+    const app = await startOnServer()
+    const { agent_key: key } = await app.createAgent()
+    const upload = await beginUpload(app)
+    await server.stop()
+
+    const inOneShape = [
+      await app.call('POST', '/v1/agents', {
+        body: 'name: Guide\ninstructions: Guide.\n',
+        headers: { 'Content-Type': 'application/yaml' },
+      }),
+      await app.call('GET', '/v1/agents'),
+      await app.call('GET', `/artifacts/${upload.id}/status`),
+    ]
+    for (const { status, headers, body } of inOneShape) {
+      expect([status, headers.get('retry-after')]).toEqual([503, '1'])
+      expect(JSON.stringify(body)).toContain('The data store is busy or away; try again.')
+    }
+    const asked = await app.call('POST', '/v1/chat/completions', { key, body: chat })
+    expect([asked.status, asked.headers.get('retry-after'), asked.body.error.code]).toEqual([
+      503,
+      '1',
+      'service_unavailable',
+    ])
+    const typed = await callProcedure(app, 'agents.list')
+    expect([typed.status, typed.body.error.json.data.code]).toEqual([503, 'service_unavailable'])
+    const head = await headUpload(app, upload)
+    expect([head.status, head.headers.get('retry-after'), head.headers.get('tus-resumable')]).toEqual([
+      503,
+      '1',
+      '1.0.0',
+    ])
+
+    expect((await app.call('GET', '/healthz')).status).toBe(200)
+    expect((await app.call('GET', '/openapi.json', { key: null })).status).toBe(200)
+    expect(await readReady(app)).toEqual([503, 'unavailable', 'down'])
+
+    await server.start()
+    await untilServed(app)
+    // What replicas tell each other is heard again a moment after rows are.
+    await expect.poll(() => readReady(app)).toEqual([200, 'ready', 'up'])
+    expect((await headUpload(app, upload)).status).toBe(200)
+  })
+
+  test.each(['stop', 'kill'] as const)(
+    'after a %s, a stream goes on to its end, and is in the books afterwards',
+    async (how) => {
+      const app = await startOnServer()
+      const reader = await openStream(app)
+      let text = (await reader.read()).value ?? ''
+      await server[how]()
+      expect(readEvents(text).isDone).toBe(false)
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) text += piece.value
+      const { isDone, events } = readEvents(text)
+      expect(isDone).toBe(true)
+      expect(events.filter((event) => event.error !== undefined)).toEqual([])
+      await server.start()
+      await untilServed(app)
+      const countCalls = () => app.service.deps.db.selectFrom('usage_calls').select('status').execute()
+      await expect.poll(countCalls).toEqual([{ status: 'ok' }])
+    },
+  )
+
+  test('an upload stops at what is written down, and goes on from there', async () => {
+    const app = await startOnServer()
+    const bytes = randomBytes(300_000)
+    const upload = await beginUpload(app, { size: bytes.length })
+    expect((await patchUpload(app, upload, 0, bytes.subarray(0, 100_000))).status).toBe(204)
+
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+    const sending = patchUpload(app, upload, 100_000, readable)
+    const writer = writable.getWriter()
+    await writer.write(bytes.subarray(100_000, 150_000))
+    const leased = () => app.service.deps.db.selectFrom('artifacts').select('fence').executeTakeFirst()
+    await expect.poll(leased).toEqual({ fence: 2 })
+    await server.stop()
+    await writer.write(bytes.subarray(150_000))
+    await writer.close()
+    const { status, headers } = await sending
+    expect([status, headers.get('retry-after')]).toEqual([503, '1'])
+
+    await server.start()
+    await untilServed(app)
+    const offset = await readOffset(app, upload)
+    expect(offset).toBe(100_000)
+    // The lease is given up as soon as that can be written.
+    const rest = () => patchUpload(app, upload, offset, bytes.subarray(offset))
+    await expect.poll(async () => (await rest()).status).toBe(204)
+    await untilState(app, upload.id, 'ready')
+    expect((await readArtifact(app, upload.id)).equals(bytes)).toBe(true)
+  })
+})
+
+test('a server that hangs is away too, until it goes on', async () => {
+  const app = await startOnServer()
+  await untilServed(app)
+  await server.signal('SIGSTOP')
+  expect((await app.call('GET', '/v1/agents')).status).toBe(503)
+  expect(await readReady(app)).toEqual([503, 'unavailable', 'down'])
+  await server.signal('SIGCONT')
+  await untilServed(app)
+})
+
+test('who finds every connection in use is refused while the others wait', async () => {
+  const app = await startApp({ DATABASE_URL: await createTestDatabase() })
+  await untilServed(app)
+  const other = new pg.Client({ connectionString: app.service.deps.config.databaseUrl })
+  await other.connect()
+  onTestFinished(() => other.end())
+  await other.query('begin; lock table agents in access exclusive mode')
+  const answers: number[] = []
+  const asking = Array.from({ length: 25 }, async () => {
+    const { status, headers } = await app.call('GET', '/v1/agents')
+    if (status === 503) expect(headers.get('retry-after')).toBe('1')
+    answers.push(status)
+  })
+  await expect.poll(() => answers).toEqual(Array(5).fill(503))
+  await other.query('rollback')
+  await Promise.all(asking)
+  expect(answers.filter((status) => status === 200)).toHaveLength(20)
+})

@@ -1,0 +1,117 @@
+/** That a PostgreSQL database and a data directory belong together, however many servers start on them at once. */
+import { randomUUID } from 'node:crypto'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { openApp, startApp } from '../support/app.ts'
+import { runCommandHere } from '../support/command.ts'
+import { refusal } from '../support/database.ts'
+import { upload } from '../support/files.ts'
+import { createTestDatabase, query } from '../support/postgres.ts'
+import { makeFolder, runParley, startServer } from '../support/process.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const PARLEY_SECRET = 'one secret of many bytes, so many of them'
+
+/** A database and a data directory that a server has used, with one file. */
+async function makeInstallation() {
+  const folder = await makeFolder()
+  const dataDir = join(folder, 'data')
+  const env = { DATABASE_URL: await createTestDatabase(), PARLEY_DATA_DIR: dataDir, PARLEY_SECRET }
+  const app = await openApp(env)
+  await upload(app)
+  await app.close()
+  return { folder, dataDir, env }
+}
+
+const listAll = async (dataDir: string) => (await readdir(dataDir, { recursive: true })).sort()
+const idIn = async (databaseUrl: string) => (await query(databaseUrl, 'select id from installation'))[0]?.id
+const markIn = async (dataDir: string) =>
+  (await readFile(join(dataDir, 'files', 'installation'), 'utf8')).trim()
+
+test('the database of another installation is refused, and every file stays', async () => {
+  const [one, other] = [await makeInstallation(), await makeInstallation()]
+  const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
+  const before = await listAll(one.dataDir)
+  const words = /files belongs to another installation: .* the database in DATABASE_URL has the id/
+  expect(await refusal(startApp(env))).toMatch(words)
+  for (const more of [[], ['--workers', '2']]) {
+    const served = await runParley(['serve', ...more], { folder: one.folder, env: { ...env, PORT: '0' } })
+    expect([served.code, served.stderr]).toEqual([1, expect.stringMatching(words)])
+  }
+  const doctor = await runCommandHere(['doctor'], { folder: one.folder, env })
+  expect([doctor.code, doctor.stdout]).toEqual([1, expect.stringMatching(words)])
+  expect(await listAll(one.dataDir)).toEqual(before)
+  await startApp(one.env)
+})
+
+test('a new database beside a used directory is refused, and gets no id', async () => {
+  const { dataDir, env } = await makeInstallation()
+  const before = await listAll(dataDir)
+  const DATABASE_URL = await createTestDatabase()
+  expect(await refusal(startApp({ ...env, DATABASE_URL }))).toContain('has no id yet, because it is new')
+  expect(await idIn(DATABASE_URL)).toBeUndefined()
+  expect(await listAll(dataDir)).toEqual(before)
+})
+
+test('a used database beside files without a mark is refused when it names none of them', async () => {
+  const { dataDir, env } = await makeInstallation()
+  for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
+  const other = await makeInstallation()
+  expect(await refusal(startApp({ ...env, DATABASE_URL: other.env.DATABASE_URL }))).toContain(
+    'names none of them',
+  )
+  await startApp(env)
+  expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
+})
+
+test('a used database takes an empty directory', async () => {
+  const { env } = await makeInstallation()
+  const dataDir = join(await makeFolder(), 'data')
+  await startApp({ ...env, PARLEY_DATA_DIR: dataDir })
+  expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
+})
+
+test('store adopt makes the files those of the database', async () => {
+  const [one, other] = [await makeInstallation(), await makeInstallation()]
+  const env = { ...one.env, DATABASE_URL: other.env.DATABASE_URL }
+  const adopted = await runCommandHere(['store', 'adopt', '--json'], { folder: one.folder, env })
+  const [former, installation] = [await idIn(one.env.DATABASE_URL), await idIn(env.DATABASE_URL)]
+  expect(JSON.parse(adopted.stdout)).toEqual({
+    installation,
+    former: { files: former, artifacts: former },
+  })
+  await startApp(env)
+  expect(await refusal(startApp(one.env))).toContain('belongs to another installation')
+})
+
+test('servers that start at the same time on one new database and directory agree', async () => {
+  const folder = await makeFolder()
+  const env = { DATABASE_URL: await createTestDatabase('empty'), PARLEY_SECRET }
+  const servers = await Promise.all([1, 2, 3].map(() => startServer({ folder, env })))
+  expect(await markIn(join(folder, 'data'))).toBe(await idIn(env.DATABASE_URL))
+  for (const server of servers) expect(await server.stop()).toMatchObject({ code: 0 })
+})
+
+test('of two new databases that start on one directory at the same time one wins', async () => {
+  const dataDir = join(await makeFolder(), 'data')
+  const urls = [await createTestDatabase(), await createTestDatabase()]
+  const starts = await Promise.allSettled(
+    urls.map((DATABASE_URL) => openApp({ DATABASE_URL, PARLEY_DATA_DIR: dataDir, PARLEY_SECRET })),
+  )
+  const started = starts.map(({ status }) => status === 'fulfilled')
+  for (const one of starts) if (one.status === 'fulfilled') await one.value.close()
+  expect(started.filter(Boolean)).toHaveLength(1)
+  expect(await markIn(dataDir)).toBe(await idIn(urls[started.indexOf(true)] as string))
+})
+
+test('files that nobody knows beside a database without tables stay', async () => {
+  const dataDir = join(await makeFolder(), 'data')
+  const blob = randomUUID()
+  await mkdir(join(dataDir, 'files'), { recursive: true })
+  await writeFile(join(dataDir, 'files', blob), 'whose?')
+  const env = { DATABASE_URL: await createTestDatabase(), PARLEY_DATA_DIR: dataDir, PARLEY_SECRET }
+  expect(await refusal(startApp(env))).toContain('names none of them')
+  expect(await listAll(dataDir)).toEqual(['files', `files/${blob}`])
+})

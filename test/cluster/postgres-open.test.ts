@@ -1,0 +1,204 @@
+/** Opening a PostgreSQL database: what a server makes of it, what it refuses, and what is said then. */
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Migration, sql } from 'kysely'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { parseConfig } from '../../src/config/parse.ts'
+import { applyPostgresMigrations, listPendingMigrations } from '../../src/db/migrate.ts'
+import { migrations } from '../../src/db/migrations/index.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { createMigrationPool, toPostgresKysely } from '../../src/db/postgres.ts'
+import { openApp, startApp } from '../support/app.ts'
+import { parentKey, refusal } from '../support/database.ts'
+import { createTestDatabase, query } from '../support/postgres.ts'
+import { makeFolder } from '../support/process.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const quiet = { warn() {} }
+
+/** Opens the database until the test ends. */
+async function opened(databaseUrl: string, dataDir = ':memory:') {
+  const database = await openDatabase({ dataDir, databaseUrl, role: 'server', log: quiet })
+  onTestFinished(() => database.close())
+  return database
+}
+
+const refused = (databaseUrl: string, dataDir = ':memory:') =>
+  refusal(openDatabase({ dataDir, databaseUrl, role: 'server' }))
+
+/** The same database for somebody else, or another one of the server. */
+function changed(
+  databaseUrl: string,
+  parts: Partial<Pick<URL, 'username' | 'password' | 'pathname' | 'port'>>,
+) {
+  return Object.assign(new URL(databaseUrl), parts).href
+}
+
+describe('a connection', () => {
+  test('has the bounds of security 2.12, what the URL asks for, and durable commits', async () => {
+    const { db } = await opened(`${await createTestDatabase()}?options=-c%20search_path%3Dpublic%2Cextra`)
+    const names = [
+      'statement_timeout',
+      'lock_timeout',
+      'idle_in_transaction_session_timeout',
+      'synchronous_commit',
+    ]
+    const settings = await Promise.all(
+      [...names, 'search_path', 'application_name'].map(async (name) => {
+        const { rows } = await sql<{ value: string }>`select current_setting(${name}) as value`.execute(db)
+        return rows[0]?.value
+      }),
+    )
+    expect(settings).toEqual(['10s', '5s', '15s', 'on', 'public,extra', 'parley'])
+  })
+
+  test('brings counts, times and sums as numbers, and sorts text by its bytes', async () => {
+    const { db } = await opened(await createTestDatabase())
+    for (const id of ['a', 'B', 'Z', 'ä']) {
+      await db
+        .insertInto('parent_keys')
+        .values({ ...parentKey(id), created_at: 1_795_303_380_786_000 })
+        .execute()
+    }
+    const sums = db
+      .selectFrom('parent_keys')
+      .select(({ fn }) => [fn.countAll().as('count'), fn.sum('created_at').as('sum')])
+    expect(await sums.executeTakeFirst()).toEqual({ count: 4, sum: 7_181_213_523_144_000 })
+    const rows = await db.selectFrom('parent_keys').select('id').orderBy('id').execute()
+    expect(rows.map(({ id }) => id)).toEqual(['B', 'Z', 'a', 'ä'])
+  })
+})
+
+describe('migrations', () => {
+  test('are applied once by servers that start at the same time', async () => {
+    const url = await createTestDatabase('empty')
+    const databases = await Promise.all([opened(url), opened(url), opened(url)])
+    for (const { db } of databases) expect(await listPendingMigrations(db, migrations)).toEqual([])
+    const names = (await query(url, 'select name from kysely_migration order by name')).map(
+      ({ name }) => name,
+    )
+    expect(names).toEqual(Object.keys(migrations))
+  })
+
+  test('that are pending keep a command away', async () => {
+    const databaseUrl = await createTestDatabase('empty')
+    expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' }))).toContain(
+      'it lacks 0001_create_keys_and_agents',
+    )
+    expect(await query(databaseUrl, `select tablename from pg_tables where schemaname = 'public'`)).toEqual(
+      [],
+    )
+  })
+
+  test('that this version does not know keep server and command away', async () => {
+    const databaseUrl = await createTestDatabase()
+    await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
+    for (const role of ['server', 'command'] as const) {
+      expect(await refusal(openDatabase({ dataDir: ':memory:', databaseUrl, role }))).toContain(
+        'written by another version of Parley (its migration 9999_from_the_future is not known here)',
+      )
+    }
+  })
+
+  test('that fail leave the database as it was, those before them included', async () => {
+    const url = await createTestDatabase('empty')
+    const db = toPostgresKysely(createMigrationPool(url, quiet))
+    onTestFinished(() => db.destroy())
+    const steps: Record<string, Migration> = {
+      '0001_create_a': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
+      '0002_fail': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
+    }
+    expect(await refusal(applyPostgresMigrations(db, steps))).toContain('The migration 0002_fail failed')
+    expect(await query(url, `select tablename from pg_tables where schemaname = 'public'`)).toEqual([])
+  })
+})
+
+describe('a database that cannot be used', () => {
+  test.each<[what: string, parts: Parameters<typeof changed>[1], words: string]>([
+    ['that is not there', { pathname: '/nowhere' }, 'has no database nowhere'],
+    ['of nobody', { username: 'stranger' }, 'does not let stranger use the database'],
+    ['behind a port nobody listens on', { port: '1' }, '127.0.0.1:1 cannot be reached (connect ECONNREFUSED'],
+  ])('%s is named, and the password is not', async (_what, parts, words) => {
+    const message = await refused(changed(await createTestDatabase(), { password: 'hidden', ...parts }))
+    expect(message).toContain(words)
+    expect(message).not.toContain('hidden')
+  })
+
+  test('with a certificate that cannot be read is refused', async () => {
+    expect(
+      await refused(`${await createTestDatabase()}?sslmode=require&sslrootcert=/nowhere/ca.pem`),
+    ).toMatch(/^DATABASE_URL cannot be used \(ENOENT/)
+  })
+
+  test('that does not speak TLS is not used without it', async () => {
+    expect(await refused(`${await createTestDatabase()}?sslmode=require`)).toContain('does not support SSL')
+  })
+
+  test('in another encoding is refused with how to make a good one', async () => {
+    const url = await createTestDatabase('empty')
+    const name = `${new URL(url).pathname.slice(1)}_ascii`
+    await query(url, `create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`)
+    onTestFinished(async () => void (await query(url, `drop database ${name}`)))
+    expect(await refused(changed(url, { pathname: `/${name}` }))).toContain('keeps text as SQL_ASCII')
+  })
+})
+
+describe('the data directory', () => {
+  test('is made, and holds no database and no lock', async () => {
+    const dataDir = join(await makeFolder(), 'data')
+    const app = await openApp({ PARLEY_DATA_DIR: dataDir, DATABASE_URL: await createTestDatabase() })
+    await app.createAgent()
+    await app.close()
+    const entries = await readdir(dataDir)
+    expect(entries).toContain('secret')
+    expect(entries.filter((entry) => /^(parley\.db|\.lock)/.test(entry))).toEqual([])
+  })
+
+  test('that is in use is not taken for a new database', async () => {
+    const dataDir = join(await makeFolder(), 'data')
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, 'parley.db'), '')
+    expect(await refused(await createTestDatabase('empty'), dataDir)).toContain(
+      'holds files (such as parley.db) that belong to another one',
+    )
+  })
+})
+
+describe('the secret', () => {
+  const [SECRET, OTHER] = ['one secret of many bytes, so many', 'another secret of many bytes, too'] as const
+
+  test('is the same for all servers of a database, from the first one on', async () => {
+    const env = { DATABASE_URL: await createTestDatabase(), PARLEY_SECRET: SECRET }
+    const { key } = await startApp(env)
+    await startApp({ ...env, PARLEY_PARENT_KEY: key })
+    expect(await refusal(startApp({ ...env, PARLEY_SECRET: OTHER }))).toContain(
+      'set PARLEY_SECRET to the same text for all of them',
+    )
+  })
+
+  test('changes with a server that names the former one, and then that one is refused', async () => {
+    const env = { DATABASE_URL: await createTestDatabase() }
+    const { key } = await startApp({ ...env, PARLEY_SECRET: SECRET })
+    const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
+    await startApp(next)
+    expect(await refusal(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain('use another secret')
+  })
+})
+
+test('the first parent key is one for servers that start at the same time', async () => {
+  const { config } = await parseConfig({
+    DATABASE_URL: await createTestDatabase(),
+    PARLEY_DATA_DIR: ':memory:',
+    PARLEY_SECRET: 'x'.repeat(32),
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+  })
+  const { createService } = await import('../../src/server/service.ts')
+  const services = await Promise.all(Array.from({ length: 4 }, () => createService({ config })))
+  onTestFinished(async () => void (await Promise.all(services.map((service) => service.close()))))
+  expect(services.filter(({ firstParentKey }) => firstParentKey !== undefined)).toHaveLength(1)
+  expect(await query(config.databaseUrl as string, 'select name from parent_keys')).toEqual([
+    { name: 'first' },
+  ])
+})

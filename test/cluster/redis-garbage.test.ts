@@ -1,0 +1,84 @@
+/** A Redis, or something else on its port, that sends what is not Redis's protocol: the server treats it as unavailable and lives on. */
+import { describe, expect, test, vi } from 'vitest'
+import { type FakeRedis, type Moment, startFakeRedis } from '../support/fake-redis.ts'
+import { callServer, makeFolder, type RunningServer, startServer } from '../support/process.ts'
+
+// Starting a process takes its time on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
+
+async function start(env: Readonly<Record<string, string>> = {}) {
+  const redis = await startFakeRedis()
+  const server = await startServer({ folder: await makeFolder(), env: { REDIS_URL: redis.url, ...env } })
+  await untilRedisIs(server, 'up')
+  return { redis, server }
+}
+
+const untilRedisIs = (server: RunningServer, state: 'up' | 'down') =>
+  expect.poll(async () => (await callServer(server.url, 'GET', '/readyz')).body.checks.redis).toBe(state)
+
+/** What breaks the protocol, or follows it and fits no command. */
+const garbage: Readonly<Record<string, string>> = {
+  'another protocol': 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n',
+  'zero bytes': '\0'.repeat(64),
+  null: '_\r\n_\r\n_\r\n',
+  'an empty list': '*0\r\n',
+  'a push without a type': '>1\r\n_\r\n',
+  'a push without a channel': '>1\r\n$9\r\nsubscribe\r\n',
+  'replies to no command': ':1\r\n:1\r\n_\r\n',
+  'a list too long for memory': '*99999999999999\r\n',
+  'half a string': '$100\r\nabc',
+  'a string that is broken off': '$8\r\nabc\r\n\xff\xfe*!',
+  'an answer of another kind': '+OK\r\n',
+  'numbers out of range': '*2\r\n:-5\r\n:99999999999999999999\r\n',
+}
+
+const cases: [moment: Moment, names: readonly string[]][] = [
+  ['hello', ['another protocol', 'a push without a type', 'half a string']],
+  ['info', ['another protocol', 'a push without a channel', 'half a string']],
+  // After replies to no command the connection is new before the next question.
+  ['eval', Object.keys(garbage).filter((name) => name !== 'replies to no command')],
+  ['subscribe', ['another protocol', 'null', 'an empty list', 'a push without a type', 'half a string']],
+  ['ping', ['another protocol', 'a push without a channel', 'half a string']],
+]
+
+describe('the server survives', () => {
+  test.each(cases)('garbage instead of the reply to %s', async (moment, names) => {
+    const { redis, server } = await start()
+    for (const name of names) {
+      redis.breakAt(moment, garbage[name] as string)
+      await untilRedisIs(server, 'down')
+      expect([name, (await callServer(server.url, 'GET', '/healthz')).status]).toEqual([name, 200])
+      redis.mend()
+      await untilRedisIs(server, 'up')
+    }
+    expect(server.stderr).not.toContain('an error was not caught')
+    expect((await server.stop()).code).toBe(0)
+  })
+
+  test('garbage that it did not ask for', async () => {
+    const { redis, server } = await start()
+    for (const name of ['another protocol', 'null', 'a push without a type', 'replies to no command']) {
+      redis.breakAt('unasked', garbage[name] as string)
+      await untilRedisIs(server, 'down')
+      expect([name, (await callServer(server.url, 'GET', '/healthz')).status]).toEqual([name, 200])
+      redis.mend()
+      await untilRedisIs(server, 'up')
+    }
+    expect((await server.stop()).code).toBe(0)
+  })
+})
+
+const countCalls = async (server: RunningServer, redis: FakeRedis) => {
+  redis.breakAt('eval', garbage['another protocol'] as string)
+  const statuses: number[] = []
+  for (let calls = 0; calls < 5; calls++)
+    statuses.push((await callServer(server.url, 'GET', '/v1/models', server.key)).status)
+  return statuses
+}
+
+test('garbage instead of a count leaves the server its own share of the limits, and is logged once', async () => {
+  const { redis, server } = await start({ PARLEY_RATE_LIMIT_PARENT: '3' })
+  expect(await countCalls(server, redis)).toEqual([200, 200, 200, 429, 429])
+  await untilRedisIs(server, 'down')
+  expect(server.stderr.match(/each enforces its part of the limits/g)).toHaveLength(1)
+})

@@ -1,0 +1,109 @@
+/** Two replicas behind a balancer, one of which is killed under load: nothing that was acknowledged is lost, and nothing is answered wrongly. */
+import { randomBytes } from 'node:crypto'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
+import { startBalancer } from '../support/balancer.ts'
+import { makeVideo } from '../support/conversion.ts'
+import { countTries, makeGate, until } from '../support/jobs.ts'
+import { callServer, makeFolder, startServer } from '../support/process.ts'
+import { startLoad } from '../support/replica-load.ts'
+import { makeInstallation, type SharedStore } from '../support/replicas.ts'
+import { startS3rver } from '../support/s3rver.ts'
+import { beginUpload, readArtifact, readStatus, type Target, uploadWhole } from '../support/uploads.ts'
+
+// Processes, on a busy machine, and leases that have to run out.
+vi.setConfig({ testTimeout: 300_000 })
+
+/** After so long without one of them all requests succeed. */
+const RECOVERED_AFTER_MS = 2_000
+
+/** Two replicas in processes of their own, on one data directory. */
+async function startProcesses(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
+  const folder = await makeFolder()
+  const installation = await makeInstallation(store)
+  const env = { ...installation, ...more, PARLEY_DATA_DIR: join(folder, 'data') }
+  const off = {
+    PARLEY_RATE_LIMIT_PARENT: '0',
+    PARLEY_MAX_STREAMS_PARENT: '0',
+    PARLEY_MAX_STREAMS_ADDRESS: '0',
+  }
+  const start = () => startServer({ folder, env: { ...env, ...off } })
+  const servers = [await start(), await start()] as const
+  const key = installation.PARLEY_PARENT_KEY as string
+  const targets = servers.map(({ url }): Target => ({ url, key, fetch }))
+  return { folder, key, servers, targets: targets as [Target, Target] }
+}
+
+async function expectAllAgents({ url, key }: Target, ids: readonly string[]): Promise<void> {
+  const { body } = await callServer(url, 'GET', '/v1/agents', key)
+  const there = new Set(body.data.map(({ id }: { readonly id: string }) => id))
+  expect(ids.filter((id) => !there.has(id))).toEqual([])
+}
+
+describe('killed under load', () => {
+  test.each([
+    ['Redis', 'a folder'],
+    ['PostgreSQL', 'a bucket'],
+  ] as const)('a replica takes nothing with it (%s, %s)', async (store, place) => {
+    const bucket = place === 'a bucket' ? await startS3rver() : {}
+    const { servers, targets, key } = await startProcesses(store, bucket)
+    const balancer = await startBalancer(servers.map(({ url }) => url))
+    const target: Target = { url: balancer.url, key, fetch }
+    const known = randomBytes(1_000)
+    const { id } = await uploadWhole(target, known, { metadata: { filename: 'known.bin' } })
+    const load = startLoad(target, { id, bytes: known })
+    await until(async () => load.uploads.length >= 4 && load.agents.length >= 20, 'the load has begun')
+    const killedAtMs = performance.now()
+    await servers[0].crash()
+    await wait(3 * RECOVERED_AFTER_MS)
+    await load.stop()
+
+    expect(load.outcomes.filter(({ result }) => result === 'wrong')).toEqual([])
+    const recovered = load.outcomes.filter(({ beganAtMs }) => beganAtMs > killedAtMs + RECOVERED_AFTER_MS)
+    expect(recovered.filter(({ result }) => result !== 'ok')).toEqual([])
+    const before = load.outcomes.filter(({ beganAtMs }) => beganAtMs < killedAtMs - RECOVERED_AFTER_MS)
+    expect(before.filter(({ result }) => result !== 'ok')).toEqual([])
+    expect(new Set(recovered.map(({ kind }) => kind))).toEqual(new Set(load.outcomes.map(({ kind }) => kind)))
+    await expectAllAgents(targets[1], load.agents)
+    for (const upload of load.uploads) {
+      // One whose last byte the killed one had, and whose end it had not written down, is ended by the other's next sweep.
+      const readState = async () => (await readStatus(targets[1], upload.id)).state
+      await expect.poll(readState, { timeout: 120_000 }).toBe('ready')
+      expect((await readArtifact(targets[1], upload.id)).equals(upload.bytes)).toBe(true)
+    }
+  })
+})
+
+/** A host that writes down each event. */
+const hooks = (events: string) => `
+  import { appendFile } from 'node:fs/promises'
+  export const onUploadComplete = async ({ eventId, artifactId }) =>
+    appendFile(${JSON.stringify(events)}, eventId + ' ' + artifactId + '\\n')`
+
+test('the conversion of a replica that is killed is done by the other, once, and the host hears of it under one id', async () => {
+  const gate = await makeGate()
+  const events = join(gate.folder, 'events')
+  const module = join(gate.folder, 'hooks.mjs')
+  await writeFile(module, hooks(events))
+  await appendFile(events, '')
+  const { folder, servers, targets } = await startProcesses('PostgreSQL', {
+    ...gate.env,
+    PARLEY_HOOKS: module,
+  })
+  const bytes = await readFile(await makeVideo(join(folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
+  // Its own replica begins with a job before any other has heard of it.
+  const { id } = await beginUpload(targets[0], { size: bytes.length, body: bytes })
+  await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
+  await servers[0].crash()
+  await expect.poll(() => countTries(gate), { timeout: 120_000 }).toBe(2)
+  await gate.open()
+  await expect.poll(async () => (await readStatus(targets[1], id)).state, { timeout: 120_000 }).toBe('ready')
+  expect(await readStatus(targets[1], id)).toMatchObject({ conversion: { result: 'converted' } })
+  await until(async () => (await readStatus(targets[1], id)).acknowledged === true, 'the host has heard')
+  const heard = (await readFile(events, 'utf8')).trim().split('\n')
+  expect(heard.length).toBeGreaterThan(0)
+  expect(new Set(heard).size).toBe(1)
+  expect(heard[0]?.split(' ')[1]).toBe(id)
+})

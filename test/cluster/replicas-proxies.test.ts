@@ -1,0 +1,276 @@
+/** nginx and Caddy, with the files of `deploy/`, in front of two replicas: nothing is held up, repeated, made up or told to the outside. */
+import { randomBytes } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { findFreePort } from '../support/free-port.ts'
+import { type RunningProxy, startCaddy, startNginx } from '../support/proxies.ts'
+import {
+  type HttpVersion,
+  httpVersions,
+  makeBody,
+  makeFetch,
+  openRequest,
+  type ProxyStand,
+  postJson,
+  startFalseReplica,
+  startProxyStand,
+  statusOf,
+} from '../support/proxy-stand.ts'
+import {
+  BODY_TYPE,
+  beginUpload,
+  expectProtocol,
+  patchUpload,
+  readArtifact,
+  readStatus,
+  type Target,
+  toMetadata,
+  tus,
+  untilState,
+} from '../support/uploads.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const CHAT = '/v1/chat/completions'
+const AUTH_FAILURES = 3
+const MIB = 1024 ** 2
+/** A hundredth of every time that nginx's file names, but for how long it leaves a replica out: that is in whole seconds. */
+const shorten = (text: string) => text.replaceAll(/(?<= )(\d+)s;/g, (_, seconds) => `${seconds * 10}ms;`)
+/** Leaves what is known of replicas to the requests themselves. */
+const askNoProbe = (text: string) => text.replaceAll(/^\t+health_.*\n/gm, '')
+/** Has proxies ask a replica that failed at once again. */
+const forgive = {
+  nginx: (text: string) => text.replaceAll('max_fails=1', 'max_fails=0'),
+  Caddy: (text: string) => text.replace('fail_duration 5s', 'fail_duration 10ms'),
+}
+
+let stand: ProxyStand
+beforeAll(async () => {
+  stand = await startProxyStand({
+    PARLEY_HEARTBEAT_SECONDS: '0.1',
+    PARLEY_RATE_LIMIT_AUTH_FAILURES: String(AUTH_FAILURES),
+  })
+})
+afterAll(() => stand.stop())
+
+const chat = (content: string, stream = true) => ({
+  model: 'up-chat',
+  stream,
+  messages: [{ role: 'user', content }],
+})
+
+/** What a client of that proxy calls with. */
+function targetOf(proxy: RunningProxy, localAddress?: string): Target {
+  return { url: proxy.url, key: stand.key, fetch: makeFetch(stand.certificate, localAddress) }
+}
+
+async function call(target: Target, method: string, path: string, headers = {}, body?: object) {
+  const response = await target.fetch(target.url + path, {
+    method,
+    headers: { Authorization: `Bearer ${target.key}`, 'Content-Type': 'application/json', ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text }
+}
+
+describe.each([
+  ['nginx', startNginx, '127.0.1'],
+  ['Caddy', startCaddy, '127.0.2'],
+] as const)('%s', (name, start, network) => {
+  let proxy: RunningProxy
+  beforeAll(async () => {
+    proxy = await start(stand.certificate, stand)
+  })
+  afterAll(() => proxy?.stop())
+
+  const ask = (version: HttpVersion, body: object) =>
+    postJson(version, proxy.url, stand.certificate, { path: CHAT, key: stand.key, body })
+
+  test.each(httpVersions)('passes a stream on as it comes (%s)', async (version) => {
+    // The upstream sends nothing after the first word.
+    const content = `Stream ${name} ${version} {{up:hang-after 2}}`
+    const reading = ask(version, chat(content))
+    await reading.receives(/"content":"\w/)
+    await reading.receives(/(: keep-alive\n\n){2}/)
+    expect((await stand.upstream.waitForRequest(content)).endedBy).toBe(null)
+  })
+
+  test.each(httpVersions)(
+    'ends the work for an answer that nobody waits for any more (%s)',
+    async (version) => {
+      // Nothing is written meanwhile that would show who is gone.
+      const content = `Leave ${name} ${version} {{up:hang}}`
+      const reading = ask(version, chat(content, false))
+      const { id } = await stand.upstream.waitForRequest(content)
+      reading.leave()
+      expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
+    },
+  )
+
+  test('passes an upload on while it comes, with the headers of its protocol', async () => {
+    const target = targetOf(proxy)
+    const bytes = randomBytes(9 * MIB)
+    const begun = await beginUpload(target, { size: bytes.length, metadata: { filename: 'noise.bin' } })
+    const { body, push, end } = makeBody()
+    const answering = patchUpload(target, begun, 0, body)
+    push(bytes.subarray(0, -10))
+    await expect
+      .poll(async () => (await readStatus(target, begun.id)).bytesReceived)
+      .toBeGreaterThan(8 * MIB - 1)
+    expect(await readdir(proxy.bodyFolder)).toEqual([])
+    push(bytes.subarray(-10))
+    end()
+    const answer = await answering
+    expect([answer.status, answer.headers.get('upload-offset')]).toEqual([204, String(bytes.length)])
+    expectProtocol(answer)
+    await untilState(target, begun.id, 'ready')
+    expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
+  })
+
+  test('asks for a body that waits to be asked for, and passes a refusal on before its end', async () => {
+    const headers = {
+      ...tus,
+      'Upload-Length': '10',
+      'Upload-Metadata': toMetadata({ filename: 'noise.bin' }),
+      'Content-Type': BODY_TYPE,
+      'Content-Length': '10',
+    }
+    const asked = { method: 'POST', path: '/upload', localAddress: `${network}.1` }
+    const known = { Authorization: `Bearer ${stand.key}`, Expect: '100-continue' }
+    const patient = openRequest(proxy.url, stand.certificate, { ...asked, headers: { ...headers, ...known } })
+    patient.once('continue', () => patient.end(randomBytes(10)))
+    patient.flushHeaders()
+    expect(await statusOf(patient)).toBe(201)
+    const unknown = openRequest(proxy.url, stand.certificate, { ...asked, headers })
+    unknown.write('half ')
+    expect(await statusOf(unknown)).toBe(401)
+  })
+
+  test('says itself where a request comes from', async () => {
+    let calls = 0
+    const knock = (from: string) => {
+      const forged = { Authorization: 'Bearer svc_nobody', 'X-Forwarded-For': `192.0.2.${calls++}` }
+      return call(targetOf(proxy, from), 'GET', '/v1/models', forged)
+    }
+    for (let turn = 0; turn < AUTH_FAILURES; turn++) expect((await knock(`${network}.2`)).status).toBe(401)
+    expect((await knock(`${network}.2`)).status).toBe(429)
+    expect((await knock(`${network}.3`)).status).toBe(401)
+  })
+
+  test('lets nobody say who they are', async () => {
+    const me = '/v1/manager/me'
+    const identity = { 'X-Email': 'ada@example.org', 'X-User': 'ada', 'X-Groups': 'admins' }
+    const direct = await fetch(stand.apps[0].url + me, { headers: identity })
+    expect(direct.status).toBe(200)
+    const target = targetOf(proxy, `${network}.4`)
+    const ask = (headers: object) =>
+      target.fetch(target.url + me, { headers: { ...headers } }).then(({ status }) => status)
+    expect(await ask(identity)).toBe(401)
+    expect(await ask({ X_Email: 'ada@example.org' })).toBeOneOf([400, 401])
+  })
+
+  test('keeps figures to itself, and tokens out of its log', async () => {
+    const target = targetOf(proxy, `${network}.5`)
+    const metrics = await call(target, 'GET', '/metrics')
+    expect([metrics.status, metrics.headers.get('x-request-id')]).toEqual([404, null])
+    const path = `/artifacts/${crypto.randomUUID()}/status`
+    await call(target, 'GET', `${path}?token=not-for-logs`)
+    await expect.poll(() => proxy.readLog()).toContain(path)
+    for (const secret of ['not-for-logs', stand.key]) expect(await proxy.readLog()).not.toContain(secret)
+  })
+
+  test('sends a request that got lost to another replica if it is a GET, and never else', async () => {
+    const { address, seen } = await startFalseReplica()
+    const beside = await start(stand.certificate, {
+      replicas: [address, stand.replicas[0]],
+      change: forgive[name],
+    })
+    const target = targetOf(beside)
+    const sawA = (method: string) => seen.some((line) => line.startsWith(`${method} /v1/agents`))
+    const countAgents = async () => JSON.parse((await call(target, 'GET', '/v1/agents')).text).data.length
+    try {
+      while (!sawA('GET')) expect((await call(target, 'GET', '/v1/agents')).status).toBe(200)
+      const before = await countAgents()
+      const statuses: number[] = []
+      while (!sawA('POST')) {
+        statuses.push(
+          (await call(target, 'POST', '/v1/agents', {}, { yaml: 'name: Once\ninstructions: Be.\n' })).status,
+        )
+      }
+      expect(statuses.pop()).toBe(502)
+      expect(new Set(statuses)).toEqual(new Set(statuses.map(() => 201)))
+      expect(await countAgents()).toBe(before + statuses.length)
+    } finally {
+      await beside.stop()
+    }
+  })
+
+  test('gives a request that reached no replica to another one', async () => {
+    const gone = `127.0.0.1:${await findFreePort()}`
+    const replicas = [gone, stand.replicas[0]] as const
+    const beside = await start(stand.certificate, { replicas, change: askNoProbe })
+    // Until 2.11.2 Caddy closed a body together with the connection that failed (caddyserver/caddy#7547).
+    const [method, path] = name === 'nginx' ? ['POST', CHAT] : ['GET', '/v1/models']
+    const body = method === 'POST' ? chat('Good evening!', false) : undefined
+    try {
+      for (let turn = 0; turn < 10; turn++) {
+        expect((await call(targetOf(beside), method, path, {}, body)).status).toBe(200)
+      }
+    } finally {
+      await beside.stop()
+    }
+  })
+})
+
+test('Caddy asks replicas how they are, and sends nothing to one that does not answer', async () => {
+  const gone = `127.0.0.1:${await findFreePort()}`
+  const caddy = await startCaddy(stand.certificate, { replicas: [gone, stand.replicas[0]] })
+  try {
+    await expect.poll(() => caddy.readLog()).toMatch(new RegExp(`HTTP request failed.*${gone}`))
+    for (let turn = 0; turn < 10; turn++) {
+      const { status } = await call(targetOf(caddy), 'POST', CHAT, {}, chat('Good evening!', false))
+      expect(status).toBe(200)
+    }
+  } finally {
+    await caddy.stop()
+  }
+})
+
+test('an upload and an answer may be silent for longer than nginx by itself would let them', async () => {
+  const names = ['client_body_timeout', 'send_timeout', 'proxy_send_timeout', 'proxy_read_timeout']
+  // Its own 60 s, a hundredth like all the others.
+  const around = names.map((name) => `${name} 600ms;`).join(' ')
+  const leaveOut = (text: string) => text.replaceAll(new RegExp(`^ *(${names.join('|')}) .*\n`, 'gm'), '')
+  const { replicas, certificate } = stand
+  const ours = await startNginx(certificate, { replicas, around, change: shorten })
+  const theirs = await startNginx(certificate, {
+    replicas,
+    around,
+    change: (text) => shorten(leaveOut(text)),
+  })
+  try {
+    const upload = async (target: Target) => {
+      const begun = await beginUpload(target, { size: 20, metadata: { filename: 'noise.bin' } })
+      const { body, push, end } = makeBody()
+      const answering = patchUpload(target, begun, 0, body).then(
+        ({ status }) => status,
+        () => 'cut off',
+      )
+      push(randomBytes(10))
+      return { answering, push, end }
+    }
+    const [kept, lost] = [await upload(targetOf(ours)), await upload(targetOf(theirs))]
+    expect(await lost.answering).toBeOneOf([408, 'cut off'])
+    kept.push(randomBytes(10))
+    kept.end()
+    expect(await kept.answering).toBe(204)
+
+    const ask = (proxy: RunningProxy) =>
+      call(targetOf(proxy), 'POST', CHAT, {}, chat('{{up:slow-head 1500}} Late.', false))
+    const answers = await Promise.all([ask(ours), ask(theirs)])
+    expect(answers.map(({ status }) => status)).toEqual([200, 504])
+  } finally {
+    for (const proxy of [ours, theirs]) await proxy.stop()
+  }
+})

@@ -1,0 +1,127 @@
+/** What one replica began another ends, and what there is once is spent once, whichever replicas are asked. */
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { serviceActor } from '../../src/identity/audit.ts'
+import type { CompletedUpload } from '../../src/server/service.ts'
+import { setBudget } from '../../src/usage/budgets.ts'
+import { makeVideo } from '../support/conversion.ts'
+import { countTries, makeGate, until } from '../support/jobs.ts'
+import { makeFolder } from '../support/process.ts'
+import { makeInstallation, sharedStores, stallPatch, startReplicas } from '../support/replicas.ts'
+import {
+  beginUpload,
+  patchUpload,
+  readArtifact,
+  readOffset,
+  readStatus,
+  untilState,
+} from '../support/uploads.ts'
+import { ask, totalUsage } from '../support/usage.ts'
+
+// Databases, servers and processes take their time on a busy machine.
+vi.setConfig({ testTimeout: 180_000 })
+
+/** The settings of replicas on one data directory. */
+async function makeOnFolder(
+  store: (typeof sharedStores)[number],
+  more: Readonly<Record<string, string>> = {},
+) {
+  return { ...(await makeInstallation(store)), PARLEY_DATA_DIR: join(await makeFolder(), 'data'), ...more }
+}
+
+describe.each(sharedStores)('through %s', (store) => {
+  test('an upload goes from replica to replica, byte for byte', async () => {
+    const [one, other] = await startReplicas(await makeOnFolder(store))
+    const bytes = randomBytes(300_000)
+    const begun = await beginUpload(one, { size: bytes.length, metadata: { filename: 'data.bin' } })
+    for (const [turn, from] of [0, 100_000, 200_000].entries()) {
+      const app = turn % 2 === 0 ? other : one
+      expect(await readOffset(app, begun)).toBe(from)
+      expect((await patchUpload(app, begun, from, bytes.subarray(from, from + 100_000))).status).toBe(204)
+    }
+    await untilState(one, begun.id, 'ready')
+    for (const app of [one, other]) expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
+  })
+
+  test('calls at all replicas at once overspend a budget by one call at most', async () => {
+    const apps = await startReplicas(await makeInstallation(store))
+    const [one, other] = apps
+    const owner = { kind: 'parent', tenantId: one.key.slice(4, 16) } as const
+    await setBudget(one.service.deps, serviceActor, owner, { day: 500 })
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, turn) =>
+        ask(turn % 2 === 0 ? one : other, '[[tokens:60]] [[delay:1]]', { max_tokens: 100 }),
+      ),
+    )
+    const passed = answers.filter(({ status }) => status === 200).length
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(40 - passed)
+    expect(passed).toBeGreaterThan(0)
+    await expect.poll(async () => (await totalUsage(one)).requests).toBe(passed)
+    const total = await totalUsage(one)
+    expect(total.total_tokens).toBeLessThan(500 + total.total_tokens / total.requests)
+    const counters = await other.service.deps.db
+      .selectFrom('budget_counters')
+      .select(['used', 'reserved'])
+      .execute()
+    expect(counters).toEqual([{ used: total.total_tokens, reserved: 0 }])
+  })
+
+  test('one conversion is begun once, though both look for it', async () => {
+    const gate = await makeGate()
+    const env = await makeOnFolder(store, gate.env)
+    const apps = await startReplicas(env)
+    const bytes = await readFile(await makeVideo(join(gate.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
+    const { id } = await beginUpload(apps[0], { size: bytes.length, body: bytes })
+    await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
+    for (const { service } of apps) service.deps.artifacts.processing.wake()
+    // What it would begin it has begun by then: it has looked, and answers.
+    for (const app of apps) expect((await readStatus(app, id)).state).toBe('processing')
+    expect(await countTries(gate)).toBe(1)
+    await gate.open()
+    await untilState(apps[1], id, 'ready')
+    expect(await readStatus(apps[1], id)).toMatchObject({ conversion: { result: 'converted' } })
+  })
+
+  test('a host that fails at one replica is called by either again, under the same id', async () => {
+    const events: CompletedUpload[] = []
+    const onUploadComplete = async (upload: CompletedUpload) => {
+      events.push(upload)
+      if (events.length < 3) throw new Error('not now')
+    }
+    const apps = await startReplicas(await makeOnFolder(store), { onUploadComplete })
+    const { id } = await beginUpload(apps[0], { size: 5, body: Buffer.from('hello') })
+    await until(async () => (await readStatus(apps[1], id)).acknowledged === true, 'it is acknowledged')
+    expect(events).toHaveLength(3)
+    expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(1)
+  })
+
+  test('a replica that is told to stop gives its jobs and uploads to the other at once', async () => {
+    const gate = await makeGate()
+    const env = await makeOnFolder(store, { ...gate.env, PARLEY_SHUTDOWN_SECONDS: '0.2' })
+    const [one, other] = await startReplicas(env)
+    const video = await readFile(await makeVideo(join(gate.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
+    const { id } = await beginUpload(one, { size: video.length, body: video })
+    await until(async () => (await countTries(gate)) === 1, 'ffmpeg runs')
+    const begun = await beginUpload(one, { size: 1_000 })
+    const writing = await stallPatch(one, begun, Buffer.from('hello'))
+    await until(async () => {
+      const row = await one.service.deps.db
+        .selectFrom('artifacts')
+        .select('lease_until')
+        .where('id', '=', begun.id)
+        .executeTakeFirst()
+      return row?.lease_until != null
+    }, 'it is being written')
+    await one.service.close()
+    await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
+    // Long before the lease would have ended.
+    await until(async () => (await countTries(gate)) === 2, 'the other runs it')
+    await gate.open()
+    await untilState(other, id, 'ready')
+    const offset = await readOffset(other, begun)
+    const rest = Buffer.alloc(1_000 - offset, 'x')
+    expect((await patchUpload(other, begun, offset, rest)).status).toBe(204)
+  })
+})

@@ -1,0 +1,146 @@
+/** `serve --workers`: several processes on one port, started, kept and stopped as one. */
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createTestDatabase } from '../support/postgres.ts'
+import {
+  callServer,
+  makeFolder,
+  printedLink,
+  type Running,
+  runParley,
+  startParley,
+} from '../support/process.ts'
+
+// These start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 180_000 })
+
+const printedKey = /svc_[0-9A-Za-z]{61}/
+
+/** Starts so many workers on a database of their own, and waits until they listen and have told all. */
+async function startWorkers(count: number, env: Readonly<Record<string, string>> = {}) {
+  const all = { PORT: '0', DATABASE_URL: await createTestDatabase('empty'), ...env }
+  const running = startParley(['serve', '--workers', String(count)], { folder: await makeFolder(), env: all })
+  onTestFinished(async () => {
+    // Workers do not outlive the first process.
+    running.kill('SIGKILL')
+    await running.ended
+  })
+  const [, url = ''] = await running.prints(/listening on (http:\S+)\n/)
+  await running.prints(printedLink)
+  const key = printedKey.exec(running.stdout)?.[0] as string
+  return { running, url, key }
+}
+
+async function listChildren({ pid }: Running): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return text.trim().split(/\s+/).map(Number)
+}
+
+const count = (text: string, pattern: RegExp) => text.match(new RegExp(pattern, 'g'))?.length ?? 0
+
+async function openStream(url: string, key: string, content: string): Promise<ReadableStreamDefaultReader> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ model: 'mock', stream: true, messages: [{ role: 'user', content }] }),
+  })
+  expect(response.status).toBe(200)
+  return (response.body as ReadableStream).getReader()
+}
+
+async function readToEnd(reader: ReadableStreamDefaultReader): Promise<string> {
+  const parts: Uint8Array[] = []
+  for (let part = await reader.read(); !part.done; part = await reader.read()) parts.push(part.value)
+  return Buffer.concat(parts).toString()
+}
+
+describe('workers are refused', () => {
+  test('on SQLite, which has one writer', async () => {
+    const words = ['serve', '--workers', '2']
+    const { code, stdout, stderr } = await runParley(words, { folder: await makeFolder() })
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toBe(
+      'parley: SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or omit --workers.\n',
+    )
+  })
+
+  test('where each would have files of its own', async () => {
+    const env = { DATABASE_URL: 'postgres://127.0.0.1:1/none', PARLEY_DATA_DIR: ':memory:' }
+    const { code, stderr } = await runParley(['serve', '--workers', '2'], { folder: await makeFolder(), env })
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^parley: PARLEY_DATA_DIR=:memory: .*\n$/)])
+  })
+
+  test.each(['0', '65', 'two', '1.5', '-1'])('in the number %s', async (text) => {
+    const { code, stderr } = await runParley(['serve', '--workers', text], { folder: await makeFolder() })
+    expect([code, stderr]).toEqual([1, expect.stringContaining('it takes 1 to 64')])
+  })
+
+  test('with one sentence when the first of them cannot start', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void taken.close())
+    await once(taken, 'listening')
+    const { port } = taken.address() as { port: number }
+    const env = { PORT: String(port), DATABASE_URL: await createTestDatabase() }
+    const { code, stdout, stderr } = await runParley(['serve', '--workers', '3'], {
+      folder: await makeFolder(),
+      env,
+    })
+    expect([code, stdout]).toEqual([1, ''])
+    expect(count(stderr, /^parley: /m)).toBe(1)
+    expect(stderr).toContain(`Port ${port} on 127.0.0.1 is taken by another program`)
+  })
+})
+
+test('workers tell once how to begin, and one that dies is started again', async () => {
+  const { running, url, key } = await startWorkers(2)
+  expect(count(running.stdout, /listening on/)).toBe(1)
+  expect(count(running.stdout, printedKey)).toBe(1)
+  const before = await listChildren(running)
+  expect(before).toHaveLength(2)
+  process.kill(before[0] as number, 'SIGKILL')
+  await running.prints(/"worker":\d+,"exitCode":null,"signalCode":"SIGKILL".*a worker died/, 'stderr')
+  await expect
+    .poll(async () => (await listChildren(running)).filter((pid) => !before.includes(pid)).length, {
+      timeout: 60_000,
+    })
+    .toBe(1)
+  for (let turn = 0; turn < 4; turn++) {
+    expect((await callServer(url, 'GET', '/v1/keys/validate', key)).status).toBe(200)
+  }
+  running.kill('SIGTERM')
+  expect(await running.ended).toMatchObject({ code: 0 })
+  expect(count(running.stdout, /listening on|svc_/)).toBe(2)
+})
+
+test('a stream under way is whole when all are told to stop, even as a group', async () => {
+  const { running, url, key } = await startWorkers(2)
+  const stream = await openStream(url, key, '[[tokens:30]] [[delay:100]]')
+  await stream.read()
+  // As a terminal does, and some supervisors.
+  for (const pid of await listChildren(running)) process.kill(pid, 'SIGINT')
+  running.kill('SIGINT')
+  await running.prints(/SIGINT: stopping/, 'stderr')
+  expect((await readToEnd(stream)).endsWith('data: [DONE]\n\n')).toBe(true)
+  const { code, stderr } = await running.ended
+  expect([code, count(stderr, /stopping/)]).toEqual([0, 1])
+})
+
+test('a second signal ends all of them at once', async () => {
+  const { running, url, key } = await startWorkers(2)
+  const stream = await openStream(url, key, '[[tokens:100000]] [[delay:20]]')
+  await stream.read()
+  const cut = expect(readToEnd(stream)).rejects.toThrow()
+  running.kill('SIGTERM')
+  await running.prints(/SIGTERM: stopping/, 'stderr')
+  running.kill('SIGTERM')
+  expect(await running.ended).toMatchObject({ code: 1 })
+  await cut
+})
+
+test('the log says which worker a line is of', async () => {
+  const { running } = await startWorkers(2, { LOG_LEVEL: 'warn', PATH: '/nowhere' })
+  expect(running.stderr).toMatch(/"worker":1,.*ffmpeg/)
+  expect(running.stderr).toMatch(/"worker":2,.*ffmpeg/)
+})

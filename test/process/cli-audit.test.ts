@@ -1,0 +1,87 @@
+/** What commands leave in the record of changes, beside a running server and without one. */
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import type { AuditRow } from '../../src/identity/audit.ts'
+import { expectNoSecrets, publicIdOf } from '../support/audit.ts'
+import { runCommandHere } from '../support/command.ts'
+import { raw } from '../support/database.ts'
+import { callServer, makeFolder, startServer } from '../support/process.ts'
+
+// These start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const rowsOf = (folder: string) =>
+  raw(join(folder, 'data')).prepare('select * from audit_events order by id').all() as AuditRow[]
+
+/** What a command prints. */
+async function parley(folder: string, ...words: string[]): Promise<string> {
+  const { stdout, code } = await runCommandHere(words, { folder })
+  expect(code).toBe(0)
+  return stdout.trim()
+}
+
+/** A row that a command of this user left. */
+const byCommand = (action: string, key: string) => ({
+  action,
+  actor_kind: 'command',
+  actor: userInfo().username,
+  tenant: publicIdOf(key),
+  request_id: null,
+  client_address: null,
+})
+
+test('beside a running server every change leaves a row in its place, with the user who made it', async () => {
+  const folder = await makeFolder()
+  const server = await startServer({ folder })
+  const first = server.key as string
+  const key = await parley(folder, 'keys', 'create', '--name', 'ci')
+  const yaml = 'name: Greeter\ninstructions: Greet people.\n'
+  const { agent_id } = (await callServer(server.url, 'POST', '/v1/agents', first, { yaml })).body
+  await callServer(server.url, 'POST', `/v1/agents/${agent_id}/rotate-key`, first)
+  await parley(folder, 'keys', 'rotate', publicIdOf(key), '--overlap', '60')
+  await parley(folder, 'agents', 'delete', agent_id, '--key', first, '--yes')
+  await parley(folder, 'keys', 'revoke', key)
+  await parley(folder, 'keys', 'list')
+  await parley(folder, 'keys', 'generate')
+  const rows = rowsOf(folder)
+  expect(rows).toMatchObject([
+    { action: 'key.create', actor_kind: 'service', target_id: publicIdOf(first) },
+    { action: 'session.offer', actor_kind: 'service', target_id: 'administrator' },
+    { ...byCommand('key.create', key), target_id: publicIdOf(key) },
+    { action: 'agent_key.rotate', actor_kind: 'parent_key', actor: publicIdOf(first), target_id: agent_id },
+    { ...byCommand('key.rotate', key), target_id: publicIdOf(key) },
+    { ...byCommand('agent.delete', first), target_id: agent_id },
+    { ...byCommand('key.revoke', key), target_id: publicIdOf(key) },
+  ])
+  expect(rows).toHaveLength(7)
+  expect(JSON.parse(rows[2]?.details ?? '')).toEqual({ name: 'ci', key_hint: `svc_…${key.slice(-4)}` })
+  expectNoSecrets(rows)
+})
+
+test('a command that fails leaves none', async () => {
+  const folder = await makeFolder()
+  const key = await parley(folder, 'keys', 'create', '--name', 'ci')
+  await parley(folder, 'keys', 'revoke', key)
+  const before = rowsOf(folder)
+  for (const words of [
+    ['keys', 'revoke', key],
+    ['keys', 'rotate', key],
+    ['keys', 'revoke', 'zzzzzzzzzzzz'],
+    ['agents', 'delete', 'agent-00000000000000000000', '--yes'],
+  ]) {
+    expect((await runCommandHere(words, { folder })).code).toBe(1)
+  }
+  expect(rowsOf(folder)).toEqual(before)
+})
+
+test('a command whose row cannot be written changes nothing', async () => {
+  const folder = await makeFolder()
+  const key = await parley(folder, 'keys', 'create', '--name', 'ci')
+  raw(join(folder, 'data')).exec(
+    `create trigger fail_at before insert on audit_events begin select raise(abort, 'refused'); end`,
+  )
+  const { code, stderr } = await runCommandHere(['keys', 'revoke', key], { folder })
+  expect([code, stderr]).toEqual([1, 'parley: The database cannot be used now (refused).\n'])
+  expect(JSON.parse(await parley(folder, 'keys', 'list', '--json'))).toMatchObject([{ revoked_at: null }])
+})

@@ -1,0 +1,212 @@
+/** The `keys` commands, beside a running server and without one. */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { parseKey } from '../../src/lib/api-key.ts'
+import { runCommandHere } from '../support/command.ts'
+import {
+  callServer,
+  eventually,
+  makeFolder,
+  type RunningServer,
+  type RunOptions,
+  runParley,
+  startServer,
+} from '../support/process.ts'
+
+// These start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+/** Runs `parley keys …` that has nothing to complain about; its standard output. */
+async function keys(folder: string, ...words: string[]): Promise<string> {
+  const { stdout, ...end } = await runCommandHere(['keys', ...words], { folder })
+  expect(end).toEqual({ code: 0, signal: null, stderr: '' })
+  return stdout
+}
+
+/** What a `keys` command complains about when it fails. */
+async function complaint(options: RunOptions, ...words: string[]): Promise<string> {
+  const { stderr, ...end } = await runCommandHere(['keys', ...words], options)
+  expect(end).toEqual({ code: 1, signal: null, stdout: '' })
+  expect(stderr).toMatch(/^parley: [^\n]*\.\n$/)
+  return stderr
+}
+
+const createKey = async (folder: string, name = 'ci') => (await keys(folder, 'create', '--name', name)).trim()
+const publicIdOf = (key: string) => parseKey(key)?.publicId as string
+const listKeys = async (folder: string) => JSON.parse(await keys(folder, 'list', '--json'))
+
+const validate = async (url: string, key: string) =>
+  (await callServer(url, 'GET', '/v1/keys/validate', key)).status
+
+describe('keys create', () => {
+  test('prints the key alone', async () => {
+    const text = await keys(await makeFolder(), 'create', '--name', 'ci')
+    expect(text.endsWith('\n')).toBe(true)
+    expect(parseKey(text.slice(0, -1))?.kind).toBe('parent')
+  })
+
+  test('prints id, name and key as JSON', async () => {
+    const text = await keys(await makeFolder(), 'create', '--name', ' Wörk 🎉 ', '--json')
+    const { key, ...rest } = JSON.parse(text)
+    expect(rest).toEqual({ id: publicIdOf(key), name: 'Wörk 🎉' })
+  })
+})
+
+describe('keys create at the moment of the first start', () => {
+  test('works, however many do it, and so does the start', async () => {
+    const folder = await makeFolder()
+    const starting = startServer({ folder })
+    const create = (name: string) => runParley(['keys', 'create', '--name', name], { folder })
+    const created = (await Promise.all(['a', 'b', 'c'].map(create))).map(({ stdout }) => stdout.trim())
+    const { url } = await starting
+    expect(await Promise.all(created.map((key) => validate(url, key)))).toEqual([200, 200, 200])
+  })
+})
+
+describe('keys generate', () => {
+  test('prints a well-formed key, another each time, and touches neither settings nor disk', async () => {
+    const folder = await makeFolder()
+    const env = { PORT: 'http', PARLEY_DATA_DIR: '/proc/nowhere' }
+    const first = (await runCommandHere(['keys', 'generate'], { folder, env })).stdout.trim()
+    const second = JSON.parse(await keys(folder, 'generate', '--json'))
+    expect(parseKey(first)?.kind).toBe('parent')
+    expect(second).toEqual({ id: publicIdOf(second.key), key: second.key })
+    expect(second.key).not.toBe(first)
+    expect(await readdir(folder)).toEqual([])
+  })
+})
+
+describe('keys list', () => {
+  test('shows each key by id, name, hint and state, and never a secret', async () => {
+    const folder = await makeFolder()
+    const [old, current] = [await createKey(folder, 'old'), await createKey(folder, 'in use')]
+    await keys(folder, 'revoke', publicIdOf(old))
+    const text = await keys(folder, 'list')
+    expect(text.split('\n')[0]).toMatch(/^ID +NAME +KEY +CREATED +LAST USED +STATE$/)
+    expect(text).toMatch(
+      new RegExp(`^${publicIdOf(current)} +in use +svc_…${current.slice(-4)} +20.* - +active$`, 'm'),
+    )
+    expect(text).toMatch(new RegExp(`^${publicIdOf(old)} +old .* revoked 20\\S+Z$`, 'm'))
+    for (const key of [old, current]) expect(text).not.toContain(key.slice(16, -4))
+  })
+
+  test('as JSON has the same and no more', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    expect(await listKeys(folder)).toEqual([
+      {
+        id: publicIdOf(key),
+        name: 'ci',
+        hint: `svc_…${key.slice(-4)}`,
+        created_at: expect.any(Number),
+        rotated_at: null,
+        revoked_at: null,
+        last_used_at: null,
+        user_id: null,
+        is_automatic: false,
+      },
+    ])
+  })
+})
+
+describe('keys rotate and revoke', () => {
+  test('take the id, the id with its prefix, or the whole key', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    const id = publicIdOf(key)
+    for (const name of [id, `svc_${id}`, key]) {
+      const { key: next, ...rest } = JSON.parse(await keys(folder, 'rotate', name, '--json'))
+      expect(rest).toEqual({ id, previous_valid_until: expect.any(Number) })
+      expect(publicIdOf(next)).toBe(id)
+    }
+    expect(JSON.parse(await keys(folder, 'revoke', key, '--json'))).toEqual({ id, revoked: true })
+  })
+
+  test('refuse what is no id without repeating it, and an id of no usable key', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    const id = publicIdOf(key)
+    for (const name of [`${key.slice(0, -1)}!`, `${id}1`, key.slice(0, 40), 'svc_scoped_x']) {
+      const text = await complaint({ folder }, 'revoke', name)
+      expect(text).toContain('is not the id of a parent key')
+      expect(text).not.toContain(name)
+    }
+    expect(await complaint({ folder }, 'revoke', 'zzzzzzzzzzzz')).toContain("no parent key 'zzzzzzzzzzzz'")
+    expect(await listKeys(folder)).toMatchObject([{ revoked_at: null }])
+    expect(await keys(folder, 'revoke', id)).toBe(`revoked ${id}\n`)
+    for (const verb of ['revoke', 'rotate']) {
+      expect(await complaint({ folder }, verb, id)).toContain(`no parent key '${id}' that could be used`)
+    }
+  })
+})
+
+describe('where there is no database', () => {
+  test.each([['list'], ['rotate', 'abcdefghijkl'], ['revoke', 'abcdefghijkl']])(
+    'keys %s says where it looked and makes none',
+    async (...words) => {
+      const folder = await makeFolder()
+      expect(await complaint({ folder }, ...words)).toContain(`no Parley database in ${join(folder, 'data')}`)
+      expect(await readdir(folder)).toEqual([])
+    },
+  )
+
+  test('such as in memory, no key is created that nobody could use', async () => {
+    const options = { folder: await makeFolder(), env: { PARLEY_DATA_DIR: ':memory:' } }
+    expect(await complaint(options, 'create', '--name', 'ci')).toContain('PARLEY_DATA_DIR=:memory:')
+  })
+})
+
+describe('beside a running server', () => {
+  const yaml = 'name: Greeter\ninstructions: Greet people.\n'
+
+  /** A server that has just let the key in, so that it remembers it. */
+  async function startWith(folder: string, key: string): Promise<RunningServer> {
+    const server = await startServer({ folder })
+    expect(await validate(server.url, key)).toBe(200)
+    return server
+  }
+
+  test('a created key works soon', async () => {
+    const folder = await makeFolder()
+    const { url } = await startWith(folder, await createKey(folder))
+    const key = await createKey(folder, 'second')
+    expect(await eventually(() => validate(url, key), 200)).toBe(200)
+  })
+
+  test('a revoked key ends soon, and the keys of its agents with it', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    const { url } = await startWith(folder, key)
+    const { body: agent } = await callServer(url, 'POST', '/v1/agents', key, { yaml })
+    expect(await validate(url, agent.agent_key)).toBe(200)
+    await keys(folder, 'revoke', key)
+    expect(await eventually(() => validate(url, key), 401)).toBe(401)
+    expect(await eventually(() => validate(url, agent.agent_key), 401)).toBe(401)
+  })
+
+  test('a rotated key changes soon; what it owns stays', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    const { url } = await startWith(folder, key)
+    const { body: agent } = await callServer(url, 'POST', '/v1/agents', key, { yaml })
+    const next = (await keys(folder, 'rotate', publicIdOf(key))).trim()
+    expect(await eventually(() => validate(url, next), 200)).toBe(200)
+    expect(await eventually(() => validate(url, key), 401)).toBe(401)
+    expect((await callServer(url, 'GET', `/v1/agents/${agent.agent_id}`, next)).status).toBe(200)
+  })
+})
+
+describe('a key rotated with an overlap', () => {
+  test('works in both spellings until the time that is told', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    const before = Math.floor(Date.now() / 1000)
+    const words = ['rotate', publicIdOf(key), '--overlap', '3600', '--json']
+    const { key: next, previous_valid_until } = JSON.parse(await keys(folder, ...words))
+    expect(previous_valid_until).toBeGreaterThanOrEqual(before + 3600)
+    expect(previous_valid_until).toBeLessThanOrEqual(Date.now() / 1000 + 3600)
+    const { url } = await startServer({ folder })
+    expect([await validate(url, key), await validate(url, next)]).toEqual([200, 200])
+  })
+})

@@ -1,0 +1,161 @@
+/** Who may use the data directory at once: one server, and commands beside it. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { openDatabase } from '../../src/db/open.ts'
+import { listIds, opened, parentKey, raw, refusal } from '../support/database.ts'
+import { OtherProcess, openScript, source } from '../support/other-process.ts'
+import { makeFolder } from '../support/process.ts'
+
+// Many of these start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 30_000 })
+
+let folder: string
+let dataDir: string
+
+beforeEach(async () => {
+  folder = await makeFolder()
+  dataDir = join(folder, 'data')
+})
+
+describe('the lock', () => {
+  test('refuses a second server of the same process with a sentence that names it', async () => {
+    await opened('server', dataDir)
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toBe(
+      `Another Parley server (process ${process.pid}) is using the data directory ${dataDir}; stop it, or give this one its own PARLEY_DATA_DIR.`,
+    )
+  })
+
+  test('still holds after somebody was refused', async () => {
+    await opened('server', dataDir)
+    await refusal(openDatabase({ dataDir, role: 'server' }))
+    expect(await new OtherProcess(openScript('server', dataDir)).hears()).toContain(
+      `(process ${process.pid})`,
+    )
+  })
+
+  test('refuses a second server of another process, until that is killed', async () => {
+    const first = new OtherProcess(openScript('server', dataDir))
+    expect(await first.hears()).toBe('open')
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
+      `Another Parley server (process ${first.child.pid})`,
+    )
+    await first.kill()
+    expect(await listIds(await opened('server', dataDir))).toEqual([])
+  })
+
+  test('ends with close', async () => {
+    await (await opened('server', dataDir)).close()
+    const next = new OtherProcess(openScript('server', dataDir))
+    expect(await next.hears()).toBe('open')
+  })
+
+  test('is given back when the start fails after it', async () => {
+    await (await opened('server', dataDir)).close()
+    raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
+    await refusal(openDatabase({ dataDir, role: 'server' }))
+    const next = new OtherProcess(openScript('server', dataDir))
+    expect(await next.hears()).toContain('9999_from_the_future')
+  })
+
+  test('goes to exactly one of several that start in the same moment', async () => {
+    const starters = Array.from(
+      { length: 4 },
+      () =>
+        new OtherProcess(`
+          import { once } from 'node:events'
+          import { openDatabase } from ${source('db/open.ts')}
+          console.log('ready')
+          await once(process.stdin, 'data')
+          await openDatabase({ dataDir: ${JSON.stringify(dataDir)}, role: 'server' })
+            .then(() => console.log('open'), (error) => console.log(error.name + ': ' + error.message))
+          setInterval(() => {}, 1000)
+        `),
+    )
+    for (const starter of starters) expect(await starter.hears()).toBe('ready')
+    for (const starter of starters) starter.say('go')
+    const heard = await Promise.all(starters.map((starter) => starter.hears()))
+    expect(heard.filter((line) => line === 'open')).toHaveLength(1)
+    const refused = heard.filter((line) => line.startsWith('StartupError: Another Parley server'))
+    expect(refused).toHaveLength(3)
+  })
+
+  test('is never held by two while several take and release it at full speed', async () => {
+    await mkdir(dataDir)
+    const contender = `
+      import { closeSync, openSync, unlinkSync } from 'node:fs'
+      import { acquireLock } from ${source('db/lock.ts')}
+      const witness = ${JSON.stringify(join(folder, 'witness'))}
+      let held = 0
+      while (held < 20) {
+        let lock
+        try { lock = acquireLock(${JSON.stringify(dataDir)}) } catch (error) {
+          if (error.name !== 'StartupError' || !error.message.startsWith('Another')) throw error
+          continue
+        }
+        closeSync(openSync(witness, 'wx'))
+        unlinkSync(witness)
+        lock.release()
+        held++
+      }
+      console.log('had its turns')
+    `
+    const contenders = [new OtherProcess(contender), new OtherProcess(contender), new OtherProcess(contender)]
+    expect(await Promise.all(contenders.map((one) => one.hears()))).toEqual(Array(3).fill('had its turns'))
+  })
+
+  test('that is damaged is reported with what to do', async () => {
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
+      /\.lock cannot be used .*delete that file/,
+    )
+  })
+})
+
+describe('a command beside a server', () => {
+  test('sees what the server wrote and the other way round', async () => {
+    const server = await opened('server', dataDir)
+    await server.db.insertInto('parent_keys').values(parentKey('from-server')).execute()
+    const command = await opened('command', dataDir)
+    await command.db.insertInto('parent_keys').values(parentKey('from-command')).execute()
+    expect(await listIds(server)).toEqual(['from-command', 'from-server'])
+    expect(await listIds(command)).toEqual(['from-command', 'from-server'])
+  })
+
+  test('waits for its turn when both write in transactions that begin by reading', async () => {
+    const server = await opened('server', dataDir)
+    const writer = new OtherProcess(`
+      import { openDatabase } from ${source('db/open.ts')}
+      const { db, close } = await openDatabase({ dataDir: ${JSON.stringify(dataDir)}, role: 'command' })
+      console.log('open')
+      for (let turn = 0; turn < 20; turn++) {
+        await db.transaction().execute(async (trx) => {
+          await trx.selectFrom('parent_keys').selectAll().execute()
+          await trx.insertInto('parent_keys')
+            .values({ id: 'command-' + turn, name: '', hint: '', created_at: 1 }).execute()
+        })
+      }
+      await close()
+      console.log('done')
+    `)
+    expect(await writer.hears()).toBe('open')
+    for (let turn = 0; turn < 20; turn++) {
+      await server.db.transaction().execute(async (trx) => {
+        await trx.selectFrom('parent_keys').selectAll().execute()
+        await trx
+          .insertInto('parent_keys')
+          .values(parentKey(`server-${turn}`))
+          .execute()
+      })
+    }
+    expect(await writer.hears()).toBe('done')
+    expect(await listIds(server)).toHaveLength(40)
+  })
+
+  test('takes no lock', async () => {
+    await (await opened('server', dataDir)).close()
+    await opened('command', dataDir)
+    expect(await listIds(await opened('server', dataDir))).toEqual([])
+  })
+})

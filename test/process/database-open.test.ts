@@ -1,0 +1,154 @@
+/** What the data directory may be when it is opened: new, somebody else's, left by a kill, or damaged. */
+
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, open, readdir, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { openDatabase } from '../../src/db/open.ts'
+import { listIds, opened, refusal } from '../support/database.ts'
+import { OtherProcess, openScript, source } from '../support/other-process.ts'
+import { makeFolder } from '../support/process.ts'
+
+// Many of these start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 30_000 })
+
+let folder: string
+let dataDir: string
+
+beforeEach(async () => {
+  folder = await makeFolder()
+  dataDir = join(folder, 'data')
+})
+
+describe('the first start', () => {
+  test('creates the directory for its user alone, and the database in it', async () => {
+    const database = await opened('server', join(dataDir, 'deep', 'down'))
+    expect(await listIds(database)).toEqual([])
+    expect((await stat(join(dataDir, 'deep', 'down'))).mode & 0o777).toBe(0o700)
+    for (const name of ['parley.db', 'parley.db-wal', '.lock']) {
+      expect((await stat(join(dataDir, 'deep', 'down', name))).mode & 0o777).toBe(0o600)
+    }
+  })
+
+  test('accepts a directory that holds a secret, a lock and what a fresh disk holds', async () => {
+    await mkdir(join(dataDir, 'lost+found'), { recursive: true })
+    await writeFile(join(dataDir, 'secret'), 'x'.repeat(32))
+    await writeFile(join(dataDir, '.lock'), '')
+    expect(await listIds(await opened('server', dataDir))).toEqual([])
+  })
+
+  test('refuses a directory with other files and leaves it as it was', async () => {
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, 'holiday.jpg'), '')
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(
+      `${dataDir} holds other files (such as holiday.jpg) but no Parley database`,
+    )
+    expect(await readdir(dataDir)).toEqual(['holiday.jpg'])
+  })
+
+  test('accepts other files beside a database that is there', async () => {
+    await (await opened('server', dataDir)).close()
+    await mkdir(join(dataDir, 'files'))
+    expect(await listIds(await opened('server', dataDir))).toEqual([])
+  })
+
+  test('refuses a path that is a file', async () => {
+    await writeFile(dataDir, '')
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain(`${dataDir} cannot be used by`)
+  })
+
+  test('is not made by a command, which says where it looked', async () => {
+    expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
+      `There is no Parley database in ${dataDir} yet`,
+    )
+    expect(existsSync(dataDir)).toBe(false)
+  })
+})
+
+describe('a directory of somebody else', () => {
+  const isRoot = process.getuid?.() === 0
+  const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0
+  const asNobody = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
+
+  test.skipIf(isRoot && !hasSetpriv)('is refused with its path and the user', async () => {
+    await chmod(folder, 0o755)
+    await mkdir(dataDir)
+    await chmod(dataDir, 0o555)
+    const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
+    expect(heard).toMatch(/^StartupError: The data directory \S+ cannot be used by .*uid \d+.* \(EACCES\)/)
+    expect(heard).toContain(`directory ${dataDir} `)
+    if (isRoot) expect(heard).toContain('uid 65534')
+    expect(await readdir(dataDir)).toEqual([])
+  })
+
+  test.skipIf(isRoot && !hasSetpriv)('where none can be created is refused with its path', async () => {
+    await chmod(folder, 0o555)
+    onTestFinished(() => chmod(folder, 0o700))
+    const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
+    expect(heard).toContain(`StartupError: The data directory ${dataDir} cannot be used by`)
+  })
+
+  test.skipIf(isRoot && !hasSetpriv)('with a database this user may not write is refused', async () => {
+    await (await opened('server', dataDir)).close()
+    await chmod(folder, 0o755)
+    await chmod(dataDir, 0o777)
+    await chmod(join(dataDir, '.lock'), 0o666)
+    await chmod(join(dataDir, 'parley.db'), 0o444)
+    const refused = `StartupError: The database ${join(dataDir, 'parley.db')} cannot be used by`
+    expect(await new OtherProcess(openScript('server', dataDir), asNobody).hears()).toContain(refused)
+    expect(await new OtherProcess(openScript('command', dataDir), asNobody).hears()).toContain(refused)
+  })
+})
+
+describe('after a server was killed', () => {
+  /** Writes one row into the database file and one into the log only, then waits to be killed. */
+  const writer = () => `
+    import Sqlite from ${JSON.stringify(join(import.meta.dirname, '../../node_modules/better-sqlite3/lib/index.js'))}
+    import { openDatabase } from ${source('db/open.ts')}
+    const dataDir = ${JSON.stringify(dataDir)}
+    const { db } = await openDatabase({ dataDir, role: 'server' })
+    const insert = (id) => db.insertInto('parent_keys').values({ id, name: '', hint: '', created_at: 1 }).execute()
+    await insert('early')
+    const other = new Sqlite(dataDir + '/parley.db')
+    other.pragma('wal_checkpoint(TRUNCATE)')
+    other.close()
+    await insert('late')
+    console.log('written')
+    setInterval(() => {}, 1000)
+  `
+
+  test('everything it had answered for is there', async () => {
+    const server = new OtherProcess(writer())
+    expect(await server.hears()).toBe('written')
+    await server.kill()
+    expect(await listIds(await opened('server', dataDir))).toEqual(['early', 'late'])
+  })
+
+  test('a damaged page that no query touches is found at the next start', async () => {
+    const server = new OtherProcess(writer())
+    expect(await server.hears()).toBe('written')
+    const reader = new Sqlite(join(dataDir, 'parley.db'), { readonly: true })
+    const page = reader
+      .prepare(`select rootpage from sqlite_schema where name = 'agents_by_owner'`)
+      .pluck()
+      .get()
+    reader.close()
+    await server.kill()
+    const file = await open(join(dataDir, 'parley.db'), 'r+')
+    await file.write(Buffer.alloc(4096, 0xaa), 0, 4096, (Number(page) - 1) * 4096)
+    await file.close()
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toMatch(
+      /parley\.db is damaged \(.+\); restore it from a backup\.$/,
+    )
+  })
+})
+
+describe('a file that is no database', () => {
+  test('is reported as damaged', async () => {
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, 'parley.db'), 'not a database, '.repeat(1000))
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('parley.db is damaged')
+  })
+})

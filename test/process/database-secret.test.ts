@@ -1,0 +1,76 @@
+/** The secret of a data directory: made once, or written by an operator. */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { loadOrCreateSecret } from '../../src/db/data-directory.ts'
+import { refusal } from '../support/database.ts'
+import { OtherProcess, source } from '../support/other-process.ts'
+import { makeFolder } from '../support/process.ts'
+
+// Some of these start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 30_000 })
+
+let dataDir: string
+
+beforeEach(async () => {
+  dataDir = join(await makeFolder(), 'data')
+  await mkdir(dataDir)
+})
+
+describe('the secret', () => {
+  test('is made once, readable by its user alone, and of 48 random bytes', async () => {
+    const secret = await loadOrCreateSecret(dataDir, randomBytes)
+    expect(Buffer.from(secret, 'base64')).toHaveLength(48)
+    expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe(`${secret}\n`)
+    expect((await stat(join(dataDir, 'secret'))).mode & 0o777).toBe(0o600)
+    expect(await readdir(dataDir)).toEqual(['secret'])
+    expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe(secret)
+  })
+
+  test('is the same for all who ask at once, in one process and in several', async () => {
+    const asker = `
+      import { randomBytes } from 'node:crypto'
+      import { once } from 'node:events'
+      import { loadOrCreateSecret } from ${source('db/data-directory.ts')}
+      console.log('ready')
+      await once(process.stdin, 'data')
+      console.log(await loadOrCreateSecret(${JSON.stringify(dataDir)}, randomBytes))
+      process.exit()
+    `
+    const others = [new OtherProcess(asker), new OtherProcess(asker)]
+    for (const other of others) expect(await other.hears()).toBe('ready')
+    for (const other of others) other.say('go')
+    const here = Array.from({ length: 8 }, () => loadOrCreateSecret(dataDir, randomBytes))
+    const secrets = await Promise.all([...here, ...others.map((other) => other.hears())])
+    expect(new Set(secrets).size).toBe(1)
+    expect(await readdir(dataDir)).toEqual(['secret'])
+  })
+
+  test('that an operator wrote is taken without the line end', async () => {
+    await writeFile(join(dataDir, 'secret'), `${'x'.repeat(32)}\n`)
+    expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe('x'.repeat(32))
+  })
+
+  test('of fewer than 32 bytes is refused and stays', async () => {
+    await writeFile(join(dataDir, 'secret'), 'too short\n')
+    const message = await refusal(loadOrCreateSecret(dataDir, randomBytes))
+    expect(message).toContain(`${join(dataDir, 'secret')} must hold at least 32 bytes`)
+    expect(message).not.toContain('too short')
+    expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe('too short\n')
+  })
+
+  test('in memory is never written', async () => {
+    const secret = await loadOrCreateSecret(':memory:', randomBytes)
+    expect(Buffer.from(secret, 'base64')).toHaveLength(48)
+    expect(existsSync(':memory:')).toBe(false)
+  })
+
+  test('that cannot be read is refused with its path', async () => {
+    await mkdir(join(dataDir, 'secret'))
+    expect(await refusal(loadOrCreateSecret(dataDir, randomBytes))).toContain(
+      `The file ${join(dataDir, 'secret')} cannot be used by`,
+    )
+  })
+})

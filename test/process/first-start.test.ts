@@ -1,0 +1,147 @@
+/** What the first start shows and later ones do not, and what survives between them. */
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { callServer, makeFolder, runParley, startParley, startServer } from '../support/process.ts'
+
+// These start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+/** A key is its prefix, 12 characters of public id, 43 of secret and 6 of checksum. */
+const WHOLE_KEY = /svc_[0-9A-Za-z]{61}/g
+
+/** A listener that accepts and never says a word. */
+async function startSilence(): Promise<{ server: Server; port: number }> {
+  const server = createServer((socket) => socket.on('error', () => {}))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const address = server.address()
+  return { server, port: typeof address === 'object' && address !== null ? address.port : 0 }
+}
+
+const validate = async (url: string, key: string) =>
+  (await callServer(url, 'GET', '/v1/keys/validate', key)).status
+
+describe('the first start', () => {
+  test('prints the address, then one parent key that works', async () => {
+    const server = await startServer({ folder: await makeFolder() })
+    expect(server.stdout).toMatch(/^listening on http:\/\/127\.0\.0\.1:\d+\n/)
+    expect(server.stdout.match(WHOLE_KEY)).toEqual([server.key])
+    expect(server.stdout.indexOf('svc_')).toBe(server.stdout.indexOf(server.key as string))
+    expect(server.stderr).toBe('')
+    const answer = await callServer(server.url, 'GET', '/v1/keys/validate', server.key)
+    expect(answer).toEqual({ status: 200, body: { valid: true, kind: 'parent' } })
+  })
+
+  test('is not the second: that prints no key, and the first one goes on working', async () => {
+    const folder = await makeFolder()
+    const first = await startServer({ folder })
+    expect(await first.stop()).toMatchObject({ code: 0 })
+    const second = await startServer({ folder })
+    expect(second.stdout).toBe(`listening on ${second.url}\n`)
+    expect(await validate(second.url, first.key as string)).toBe(200)
+  })
+
+  test('keeps database, secret and files in ./data, for its user alone', async () => {
+    const folder = await makeFolder()
+    await (await startServer({ folder })).stop()
+    expect(await readdir(folder)).toEqual(['data'])
+    const kept = ['.lock', 'artifacts', 'conversions', 'files', 'parley.db', 'secret']
+    expect((await readdir(join(folder, 'data'))).sort()).toEqual(kept)
+  })
+
+  test('after `keys create` prints no key', async () => {
+    const folder = await makeFolder()
+    const { stdout } = await runParley(['keys', 'create', '--name', 'ci'], { folder })
+    const server = await startServer({ folder })
+    expect(server.stdout).not.toContain('svc_')
+    expect(await validate(server.url, stdout.trim())).toBe(200)
+  })
+})
+
+describe('a taken port', () => {
+  test('is refused in a sentence, and the next start still prints the first key', async () => {
+    const folder = await makeFolder()
+    const { port } = await startSilence()
+    const env = { PORT: String(port) }
+    expect(await startParley(['serve'], { folder, env }).ended).toEqual({
+      code: 1,
+      signal: null,
+      stdout: '',
+      stderr: `parley: Port ${port} on 127.0.0.1 is taken by another program; choose another with PORT.\n`,
+    })
+    const { url, key } = await startServer({ folder })
+    expect(await validate(url, key as string)).toBe(200)
+  })
+
+  test('ends the process without waiting for a gateway that says nothing', async () => {
+    const folder = await makeFolder()
+    const [taken, gateway] = [await startSilence(), await startSilence()]
+    const env = {
+      PORT: String(taken.port),
+      PARLEY_BACKEND: 'gateway',
+      PARLEY_GATEWAY_URL: `http://127.0.0.1:${gateway.port}/v1`,
+    }
+    const { code, stderr } = await startParley(['serve'], { folder, env }).ended
+    expect(code).toBe(1)
+    // Having waited, it would also say that the model list could not be read.
+    expect(stderr).toMatch(/^parley: Port \d+ on 127\.0\.0\.1 is taken [^\n]*\n$/)
+  })
+})
+
+describe('PARLEY_PARENT_KEY', () => {
+  test('registers the key, and no other is made or printed', async () => {
+    const folder = await makeFolder()
+    const { stdout } = await runParley(['keys', 'generate'], { folder })
+    const PARLEY_PARENT_KEY = stdout.trim()
+    expect(await readdir(folder)).toEqual([])
+    const server = await startServer({ folder, env: { PARLEY_PARENT_KEY } })
+    expect(server.stdout).toBe(`listening on ${server.url}\n`)
+    expect(await validate(server.url, PARLEY_PARENT_KEY)).toBe(200)
+  })
+
+  test('does not bring a rotated secret back at the next start', async () => {
+    const folder = await makeFolder()
+    const PARLEY_PARENT_KEY = (await runParley(['keys', 'generate'], { folder })).stdout.trim()
+    const first = await startServer({ folder, env: { PARLEY_PARENT_KEY } })
+    const { body } = await callServer(first.url, 'POST', '/v1/keys/rotate', PARLEY_PARENT_KEY)
+    await first.stop()
+    const second = await startServer({ folder, env: { PARLEY_PARENT_KEY } })
+    expect(await validate(second.url, PARLEY_PARENT_KEY)).toBe(401)
+    expect(await validate(second.url, body.key)).toBe(200)
+  })
+
+  test('does not bring a revoked key back, nor does another one appear', async () => {
+    const folder = await makeFolder()
+    const PARLEY_PARENT_KEY = (await runParley(['keys', 'generate'], { folder })).stdout.trim()
+    await (await startServer({ folder, env: { PARLEY_PARENT_KEY } })).stop()
+    await runParley(['keys', 'revoke', PARLEY_PARENT_KEY], { folder })
+    const again = await startServer({ folder, env: { PARLEY_PARENT_KEY } })
+    expect(again.stdout).toBe(`listening on ${again.url}\n`)
+    expect(await validate(again.url, PARLEY_PARENT_KEY)).toBe(401)
+  })
+})
+
+describe('after kill -9', () => {
+  test('the next start finds the agent, and its key works', async () => {
+    const folder = await makeFolder()
+    const first = await startServer({ folder })
+    const yaml = 'name: Greeter\ninstructions: Greet people.\n'
+    const { body: agent } = await callServer(first.url, 'POST', '/v1/agents', first.key, { yaml })
+    first.kill('SIGKILL')
+    expect(await first.ended).toMatchObject({ signal: 'SIGKILL' })
+
+    const { url } = await startServer({ folder })
+    const found = await callServer(url, 'GET', `/v1/agents/${agent.agent_id}`, first.key)
+    expect(found).toMatchObject({
+      status: 200,
+      body: { agent_id: agent.agent_id, instructions: 'Greet people.' },
+    })
+    const messages = [{ role: 'user', content: 'still there' }]
+    const chat = await callServer(url, 'POST', '/v1/chat/completions', agent.agent_key, { messages })
+    expect(chat.body.choices[0].message.content).toBe('You said: still there')
+  })
+})

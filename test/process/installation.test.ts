@@ -1,0 +1,203 @@
+/** That a database and the stored bytes belong together: what a start marks, what it refuses, and how an operator overrides it. */
+import { randomUUID } from 'node:crypto'
+import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { openDatabase } from '../../src/db/open.ts'
+import { openApp, startApp } from '../support/app.ts'
+import { backUp } from '../support/backup.ts'
+import { runCommandHere } from '../support/command.ts'
+import { raw, refusal } from '../support/database.ts'
+import { download, listStored, upload } from '../support/files.ts'
+import { makeFolder, runParley } from '../support/process.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+/** A data directory whose server has stopped, with one file and one agent in it. */
+async function makeInstallation() {
+  const folder = await makeFolder()
+  const dataDir = join(folder, 'data')
+  const app = await openApp({ PARLEY_DATA_DIR: dataDir })
+  const { body: file } = await upload(app)
+  await app.createAgent()
+  await app.close()
+  return { folder, dataDir, fileId: String(file.id), key: app.key }
+}
+
+const start = (dataDir: string) => startApp({ PARLEY_DATA_DIR: dataDir })
+
+const readMarks = (dataDir: string) =>
+  Promise.all(['files', 'artifacts'].map((name) => readFile(join(dataDir, name, 'installation'), 'utf8')))
+
+/** Every name in the directory but those of the lock, with the content of files. */
+async function readAll(dataDir: string): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  for (const entry of await readdir(dataDir, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.name.startsWith('.lock') || entry.name.startsWith('parley.db-')) continue
+    found[path] = entry.isFile() ? await readFile(path, 'base64') : ''
+  }
+  return found
+}
+
+async function removeMarks(dataDir: string): Promise<void> {
+  for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
+}
+
+/** Puts another installation's database into the directory. */
+async function swapDatabase(dataDir: string): Promise<void> {
+  const other = await makeInstallation()
+  for (const name of ['parley.db', 'secret']) await cp(join(other.dataDir, name), join(dataDir, name))
+}
+
+test('a first start writes the id of the database into both folders', async () => {
+  const { dataDir } = await makeInstallation()
+  const id = raw(dataDir).prepare('select id from installation').pluck().get()
+  expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
+})
+
+test('a data directory from before there were marks starts, and is marked', async () => {
+  const { dataDir, fileId, key } = await makeInstallation()
+  const marks = await readMarks(dataDir)
+  await removeMarks(dataDir)
+  const app = await start(dataDir)
+  expect(await readMarks(dataDir)).toEqual(marks)
+  const read = await app.fetch(`${app.url}/v1/files/${fileId}/content`, {
+    headers: { Authorization: `Bearer ${key}` },
+  })
+  expect(await read.text()).toBe('hello')
+})
+
+test('a data directory from before databases had an id starts, and is marked', async () => {
+  const { dataDir } = await makeInstallation()
+  await removeMarks(dataDir)
+  const connection = raw(dataDir)
+  connection.exec('delete from installation')
+  await start(dataDir)
+  const id = connection.prepare('select id from installation').pluck().get()
+  expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
+})
+
+describe('a database without tables beside files', () => {
+  test.each([
+    ['of zero bytes', (path: string) => truncate(path)],
+    [
+      'with nothing in it',
+      async (path: string) => {
+        await rm(path)
+        const connection = raw(join(path, '..'))
+        connection.exec('pragma journal_mode = wal; create table x (y); drop table x')
+        connection.close()
+      },
+    ],
+  ])('%s is refused, and every file stays', async (_what, spoil) => {
+    const { dataDir } = await makeInstallation()
+    await spoil(join(dataDir, 'parley.db'))
+    const before = await readAll(dataDir)
+    expect(await refusal(start(dataDir))).toMatch(
+      /holds other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
+    )
+    expect(await readAll(dataDir)).toEqual(before)
+  })
+
+  test('is refused by the command in a process of its own, and doctor says so', async () => {
+    const { folder, dataDir } = await makeInstallation()
+    await truncate(join(dataDir, 'parley.db'))
+    const { code, stdout, stderr } = await runParley(['serve'], { folder, env: { PORT: '0' } })
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('a parley.db without tables')])
+    const doctor = await runCommandHere(['doctor'], { folder })
+    expect(doctor).toMatchObject({ code: 1, stdout: expect.stringContaining('a parley.db without tables') })
+    const keys = await runCommandHere(['keys', 'list'], { folder })
+    expect(keys).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no Parley database') })
+  })
+
+  test('whose rows may be in its log is not opened', async () => {
+    const dataDir = join(await makeFolder(), 'data')
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, 'parley.db'), '')
+    await writeFile(join(dataDir, 'parley.db-wal'), 'rows')
+    expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('such as parley.db-wal')
+    expect(await readFile(join(dataDir, 'parley.db-wal'), 'utf8')).toBe('rows')
+  })
+
+  test('that a first start left when it was killed becomes an installation', async () => {
+    const dataDir = join(await makeFolder(), 'data')
+    await mkdir(dataDir)
+    for (const name of ['parley.db', '.lock']) await writeFile(join(dataDir, name), '')
+    await start(dataDir)
+    expect(await readMarks(dataDir)).toHaveLength(2)
+  })
+})
+
+describe('the database of another installation', () => {
+  test('is refused, and nothing changes', async () => {
+    const { dataDir } = await makeInstallation()
+    await swapDatabase(dataDir)
+    const before = await readAll(dataDir)
+    expect(await refusal(start(dataDir))).toMatch(
+      /The folder \S+\/files belongs to another installation: .*Nothing was changed.*`parley store adopt`/,
+    )
+    expect(await readAll(dataDir)).toEqual(before)
+  })
+
+  test('is refused beside files without a mark, of which it names none', async () => {
+    const { dataDir } = await makeInstallation()
+    await removeMarks(dataDir)
+    await swapDatabase(dataDir)
+    const before = await readAll(dataDir)
+    expect(await refusal(start(dataDir))).toMatch(/files holds files, and the database in \S+ names none of/)
+    expect(await readAll(dataDir)).toEqual(before)
+  })
+
+  test('is reported by doctor and refused by backup', async () => {
+    const { folder, dataDir } = await makeInstallation()
+    const well = await runCommandHere(['doctor'], { folder })
+    expect(well.stdout).toMatch(/ok +stored files +they belong to this database/)
+    await swapDatabase(dataDir)
+    const doctor = await runCommandHere(['doctor'], { folder })
+    expect(doctor.code).toBe(1)
+    expect(doctor.stdout).toMatch(/fail +stored files +The folder \S+ belongs to another installation/)
+    expect(await refusal(backUp(dataDir, join(folder, 'backup.tar')))).toContain('another installation')
+    expect(await readdir(folder)).toEqual(['data'])
+  })
+
+  test('is accepted once the operator has adopted the files', async () => {
+    const { folder, dataDir } = await makeInstallation()
+    await swapDatabase(dataDir)
+    const adopted = await runCommandHere(['store', 'adopt'], { folder })
+    expect(adopted).toMatchObject({ code: 0, stderr: '' })
+    expect(adopted.stdout).toMatch(/^files in \S+ belongs to this database now \(\S+\); before: \S+\n/)
+    const again = await runCommandHere(['store', 'adopt'], { folder })
+    expect(again.stdout).toMatch(/^files in \S+ belongs to this database already\n/)
+    await start(dataDir)
+  })
+})
+
+describe('store orphans', () => {
+  async function makeOrphans(dataDir: string): Promise<void> {
+    for (let count = 0; count < 120; count++) await writeFile(join(dataDir, 'files', randomUUID()), '')
+  }
+
+  test('counts what no row names, beside a running server, and deletes nothing by itself', async () => {
+    const folder = await makeFolder()
+    const dataDir = join(folder, 'data')
+    const app = await start(dataDir)
+    const { body: file } = await upload(app)
+    await makeOrphans(dataDir)
+    const counted = await runCommandHere(['store', 'orphans', '--json'], { folder })
+    expect(counted).toMatchObject({ code: 0 })
+    expect(JSON.parse(counted.stdout).files).toMatchObject({ objects: 121, deleted: 0 })
+    expect((await listStored(dataDir)).kept).toHaveLength(121)
+    // A file of the last hour may be about to get its row, and nothing but the clock makes it older.
+    vi.useFakeTimers({ now: Date.now() + 7_200_000, toFake: ['Date'] })
+    try {
+      const deleted = await runCommandHere(['store', 'orphans', '--delete'], { folder })
+      expect(deleted).toMatchObject({ code: 0, stderr: '' })
+      expect(deleted.stdout).toMatch(/files +121 +120 +120\n/)
+    } finally {
+      vi.useRealTimers()
+    }
+    expect((await listStored(dataDir)).kept).toHaveLength(1)
+    expect(await (await download(app, file.id)).text()).toBe('hello')
+  })
+})

@@ -1,0 +1,196 @@
+/** Tools of MCP servers over HTTP, in processes of their own, of both generations of the protocol. */
+import { describe, expect, test, vi } from 'vitest'
+import type { TestApp } from '../support/app.ts'
+import { say, startChatStand } from '../support/chat-stand.ts'
+import { createLineLog } from '../support/log-lines.ts'
+import { hasTools, type McpHttpServer, startMcpHttpServer, startWithMcp } from '../support/mcp.ts'
+import { eventually } from '../support/process.ts'
+import { agentWith, answerCalling, resultOf as findResult, tool } from '../support/tools.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const stand = await startChatStand()
+const config = ({ url }: McpHttpServer) => ({ near: { url, headers: { Authorization: 'Bearer mcp-key' } } })
+
+/** What the model is told of one call. */
+const resultOf = (app: TestApp, name: string, args?: string) => findResult(stand, app, name, args)
+
+describe.each([
+  ['with sessions', []],
+  ['of the second generation', ['--modern']],
+])('a server %s', (_what, words) => {
+  test('lists its tools, on all pages, with their schemas, and is sent what the operator says', async () => {
+    const server = await startMcpHttpServer(words)
+    const app = await startWithMcp(stand, config(server), ['echo', 'data'])
+    const names = app.service.deps.tools.list().map(({ name }) => name)
+    expect(names.toSorted()).toEqual([
+      'big',
+      'data',
+      'die',
+      'echo',
+      'environment',
+      'fail',
+      'huge',
+      'mixed',
+      'near__dotted_name',
+      'seen',
+      'wait',
+    ])
+    const { agent_key } = await app.createAgent(agentWith(['echo', 'near__echo']))
+    const me = await app.call('GET', '/v1/agents/me', { key: agent_key })
+    expect(me.body.tools).toEqual(
+      ['echo', 'near__echo'].map((name) => ({
+        name,
+        description: 'Says it again.',
+        inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+      })),
+    )
+    expect(new Set((await server.seen()).authorizations)).toEqual(new Set(['Bearer mcp-key']))
+  })
+
+  test('answers calls', async () => {
+    const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['echo'])
+    const results: Record<string, string> = {}
+    for (const name of ['near__dotted_name', 'fail', 'mixed', 'data'])
+      results[name] = await resultOf(app, name)
+    expect(results).toEqual({
+      near__dotted_name: 'dotted',
+      fail: 'Error: no such order',
+      mixed:
+        'one\n[image, image/png, not shown]\n[resource file:///a.txt]\ntwo\n[resource file:///c.bin, not shown]',
+      data: '{"degrees":7}',
+    })
+    expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
+    expect(await resultOf(app, 'near__echo', '{"text":7}')).toBe(
+      "Error: the arguments of 'near__echo' are wrong: text must be string",
+    )
+    expect(await resultOf(app, 'near__gone')).toBe("Error: the tool 'near__gone' does not exist")
+  })
+
+  test('says too much: what is large is cut, what is huge is an error, and the next call is answered', async () => {
+    const app = await startWithMcp(stand, config(await startMcpHttpServer(words)), ['big', 'huge'])
+    expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was cut off: it has 1048576 bytes/)
+    expect(await resultOf(app, 'huge')).toBe('Error: the server of this tool gave no answer')
+    expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
+  })
+
+  test('is told when the caller leaves', async () => {
+    const server = await startMcpHttpServer(words)
+    const app = await startWithMcp(stand, config(server), ['wait'])
+    const { agent_key } = await app.createAgent(agentWith(['wait']))
+    await stand.answerWith(answerCalling('streamed', [{ name: 'wait' }]), 1)
+    const leaving = new AbortController()
+    const body = { ...say('hello'), stream: true }
+    const left = expect(
+      app.call('POST', '/v1/chat/completions', { key: agent_key, body, signal: leaving.signal }),
+    ).rejects.toThrow('aborted')
+    expect(await eventually(async () => (await server.seen()).calls.length, 1)).toBe(1)
+    leaving.abort()
+    await left
+    expect(await eventually(async () => (await server.seen()).cancelled.length, 1)).toBe(1)
+  })
+
+  test('has another tool from one moment to the next', async () => {
+    const server = await startMcpHttpServer(words)
+    const app = await startWithMcp(stand, config(server), ['echo'])
+    await server.add('late')
+    await hasTools(app, ['late'])
+    expect(await resultOf(app, 'late')).toBe('late')
+  })
+
+  test('that comes back with other tools is asked for them, whether anybody calls it or not', async () => {
+    const server = await startMcpHttpServer(words)
+    const app = await startWithMcp(stand, config(server), ['echo'])
+    await server.restart(['--extra', 'new'])
+    await hasTools(app, ['new'])
+    expect(await resultOf(app, 'new')).toBe('new')
+  })
+
+  test('that dies costs a round, and is there again once it is back', async () => {
+    const server = await startMcpHttpServer(words)
+    const app = await startWithMcp(stand, config(server), ['echo', 'die'])
+    expect(await resultOf(app, 'die')).toBe('Error: the server of this tool gave no answer')
+    await server.kill()
+    expect(await resultOf(app, 'echo', '{"text":"hi"}')).toMatch(/^Error: /)
+    const again = await server.restart()
+    const answered = async () => (await resultOf(app, 'echo', '{"text":"hi"}')) === 'echo: hi'
+    expect(await eventually(answered, true)).toBe(true)
+    expect((await again.seen()).calls).toEqual(['echo'])
+  })
+})
+
+test('a server that has forgotten the session is asked in a new one, within the call', async () => {
+  const server = await startMcpHttpServer()
+  const app = await startWithMcp(stand, config(server), ['echo'])
+  await server.forget()
+  expect(await resultOf(app, 'echo', '{"text":"hi"}')).toBe('echo: hi')
+  expect(await server.seen()).toMatchObject({ begun: 2, calls: ['echo'] })
+})
+
+test('the session ends with the service', async () => {
+  const server = await startMcpHttpServer()
+  const app = await startWithMcp(stand, config(server), ['echo'])
+  await app.close()
+  expect(await server.seen()).toMatchObject({ begun: 1, ended: 1 })
+})
+
+describe('a redirect', () => {
+  test('within the origin is followed', async () => {
+    const server = await startMcpHttpServer()
+    await startWithMcp(stand, { near: { url: `${server.origin}/moved` } }, ['echo'])
+  })
+
+  test('to another origin is not', async () => {
+    const [server, other] = [await startMcpHttpServer(), await startMcpHttpServer()]
+    const url = `${server.origin}/moved?to=${encodeURIComponent(other.url)}`
+    const app = await startWithMcp(
+      stand,
+      { far: { url, headers: { Authorization: 'Bearer mcp-key' } }, ...config(server) },
+      ['echo'],
+    )
+    // By the second attempt the first has come to its end.
+    expect(await eventually(async () => (await server.seen()).moved > 1, true)).toBe(true)
+    expect(app.service.deps.tools.list().map(({ name }) => name)).not.toContain('far__echo')
+    expect(await other.seen()).toMatchObject({ authorizations: [] })
+  })
+})
+
+describe('names', () => {
+  test('that two servers share are told apart by the servers’', async () => {
+    const [one, two] = [await startMcpHttpServer(), await startMcpHttpServer()]
+    const servers = { one: { url: one.url }, two: { url: two.url } }
+    const app = await startWithMcp(stand, servers, ['one__echo', 'two__echo'])
+    expect(app.service.deps.tools.find('echo')).toBeUndefined()
+    expect(await resultOf(app, 'two__echo', '{"text":"hi"}')).toBe('echo: hi')
+    expect([(await one.seen()).calls, (await two.seen()).calls]).toEqual([[], ['echo']])
+  })
+
+  test('of the host’s tools are the host’s', async () => {
+    const server = await startMcpHttpServer()
+    const app = await startWithMcp(stand, config(server), ['data'], {
+      tools: { echo: tool(() => 'the host') },
+    })
+    expect(await resultOf(app, 'echo')).toBe('the host')
+    expect(await resultOf(app, 'near__echo', '{"text":"hi"}')).toBe('echo: hi')
+  })
+})
+
+test('a server that cannot be reached holds up neither the start nor a call', async () => {
+  const server = await startMcpHttpServer()
+  await server.kill()
+  const app = await startWithMcp(stand, config(server), [])
+  expect(await resultOf(app, 'near__echo')).toBe(
+    "Error: the tool 'near__echo' cannot be reached at the moment",
+  )
+})
+
+test('neither arguments nor results are logged, however a call ends', async () => {
+  const { log, lines } = createLineLog()
+  const server = await startMcpHttpServer()
+  const app = await startWithMcp(stand, config(server), ['echo', 'huge'], { log })
+  expect(await resultOf(app, 'echo', '{"text":"argument-7f3a"}')).toBe('echo: argument-7f3a')
+  await resultOf(app, 'huge', '{"word":"argument-7f3a"}')
+  await resultOf(app, 'die', '{"word":"argument-7f3a"}')
+  expect(lines.join('')).toContain('an MCP server gave no answer')
+  expect(lines.join('')).not.toMatch(/7f3a|hhhh|mcp-key/)
+})

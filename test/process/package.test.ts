@@ -1,0 +1,153 @@
+/** The publishable package, as those have it who install it: plain JavaScript below `node_modules`, with nothing of this checkout. */
+
+import { readFile, realpath } from 'node:fs/promises'
+import { builtinModules } from 'node:module'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import sharp from 'sharp'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type InstalledPackage, installPackage } from '../support/installed-package.ts'
+import { renderedPage, typedProgram, typedProject } from '../support/package-user.ts'
+import { makeFolder, repository, startServer } from '../support/process.ts'
+import { readArtifact, readStatus, uploadWhole } from '../support/uploads.ts'
+
+// These install packages and start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
+
+let installed: InstalledPackage
+let manifest: Manifest
+
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
+}
+
+beforeAll(async () => {
+  installed = await installPackage()
+  manifest = JSON.parse(await readText('package.json')) as Manifest
+})
+afterAll(() => installed?.remove())
+
+const readText = (path: string) => readFile(join(installed.folder, 'node_modules/parley', path), 'utf8')
+
+describe('the tarball', () => {
+  const allowed = [
+    /^(package|openapi)\.json$/,
+    /^(README|CHANGELOG)\.md$|^LICENSE$/,
+    /^src\/([\w-]+\/)*[\w-]+\.(js|d\.ts)$/,
+    /^src\/artifacts\/watch\/watch\.(css|svg)$/,
+    /^client\/rpc\/(index|link)\.(js|d\.ts)$/,
+    /^dist\/console\/[\w.-]+\.(js|css)(\.br)?$/,
+    /^dist\/widget\/([\w-]+\.(js|css)|types\/([\w-]+\/)*[\w-]+\.d\.ts)$/,
+    /^dist\/(console|widget)\/manifest\.json$/,
+  ]
+
+  test('holds code, its types, and what the service reads beside it', () => {
+    expect(installed.files.filter((path) => !allowed.some((one) => one.test(path)))).toEqual([])
+    for (const one of allowed) expect(installed.files.some((path) => one.test(path))).toBe(true)
+    expect(installed.files.filter((path) => path.endsWith('.js')).length).toBeGreaterThan(350)
+    expect(installed.sizeBytes).toBeLessThan(3 * 1024 ** 2)
+  })
+
+  test('has every file that its entries name', () => {
+    const named = Object.values(manifest.exports).flatMap((one) =>
+      typeof one === 'string' ? [one] : Object.values(one),
+    )
+    expect(named.length).toBeGreaterThan(7)
+    expect(named.filter((path) => !installed.files.includes(path.slice(2)))).toEqual([])
+  })
+
+  test('asks for what its files import, and for nothing of the checkout', async () => {
+    const wanted = new Set<string>()
+    const imported = /(?:\bfrom |\bimport\(|^import )['"]([^.'"][^'"]*)['"](?:;|\)|$)/gm
+    for (const path of installed.files.filter((name) => /^(src|client)\/.*\.(js|d\.ts)$/.test(name))) {
+      for (const [, name = ''] of (await readText(path)).matchAll(imported))
+        wanted.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/'))
+    }
+    expect(wanted.size).toBeGreaterThan(15)
+    const given = { ...manifest.dependencies, ...manifest.peerDependencies }
+    const isThere = (name: string) =>
+      name.startsWith('node:') || builtinModules.includes(name) || name in given
+    expect([...wanted].filter((name) => !isThere(name))).toEqual([])
+    expect(Object.keys(manifest)).toEqual(expect.arrayContaining(['engines', 'publishConfig']))
+    for (const name of ['private', 'scripts', 'devDependencies', 'optionalDependencies', 'overrides'])
+      expect(Object.keys(manifest)).not.toContain(name)
+  })
+
+  test('says nothing of the machine it was made on, and leads to no source', async () => {
+    const places = [repository, await realpath(repository), `${homedir()}/`, `${installed.folder}/`]
+    for (const path of installed.files.filter((name) => !name.endsWith('.br'))) {
+      const text = await readText(path)
+      expect([path, places.filter((place) => text.includes(place))]).toEqual([path, []])
+      if (/\.(js|css|d\.ts)$/.test(path))
+        expect([path, /sourceMappingURL=|file:\/\/\//.exec(text)]).toEqual([path, null])
+    }
+  })
+})
+
+describe('a project that has installed it', () => {
+  test('runs the service and talks to it: examples/library.mjs', async () => {
+    await installed.write('library.mjs', await readFile(join(repository, 'examples/library.mjs'), 'utf8'))
+    expect(await installed.run('node', 'library.mjs')).toBe('The tool answered: Welcome, Ada!\n')
+  })
+
+  test('renders the component with its own React', async () => {
+    await installed.write('page.mjs', renderedPage)
+    expect(await installed.run('node', 'page.mjs')).toMatch(
+      /^<main><output>\{.*"isReady":false.*\}<\/output><\/main>$/,
+    )
+  })
+
+  test('compiles against its types', async () => {
+    await installed.write('typed.ts', typedProgram)
+    await installed.write('tsconfig.json', typedProject)
+    expect(await installed.run(join(repository, 'node_modules/.bin/tsc'), '-p', '.')).toBe('')
+  })
+
+  test('has the command', async () => {
+    const { version } = JSON.parse(await readText('package.json')) as { version: string }
+    expect(await installed.run('npx', '--no-install', 'parley', 'version')).toBe(`${version}\n`)
+    expect(await installed.run('npx', '--no-install', 'parley', 'openapi', '--check')).toBe('')
+  })
+})
+
+test('the command serves everything that a checkout does', async () => {
+  const main = join(installed.folder, 'node_modules/.bin/parley')
+  const server = await startServer({ folder: await makeFolder(), main })
+  const get = async (path: string) => {
+    const response = await fetch(server.url + path)
+    return { status: response.status, text: await response.text() }
+  }
+  await server.prints(/\(later: npx parley sign-in\)/)
+  expect(await get('/readyz')).toMatchObject({ status: 200, text: expect.stringContaining('"ready"') })
+  const page = await get('/console')
+  const [script = ''] = /\/console\/assets\/main-[\w-]+\.js/.exec(page.text) ?? []
+  const paths = [script, '/embed/parley.js', '/docs', '/docs/page.js', '/openapi.json', '/demo']
+  for (const path of paths) expect([path, (await get(path)).status]).toEqual([path, 200])
+
+  const target = { url: server.url, key: server.key as string, fetch }
+  const background = { r: 200, g: 30, b: 60 }
+  const picture = await sharp({ create: { width: 64, height: 48, channels: 3, background } })
+    .png()
+    .toBuffer()
+  const { id } = await uploadWhole(target, picture, { metadata: { filename: 'a.png', kind: 'thumbnail' } })
+  expect((await readStatus(target, id)).conversion).toEqual({ result: 'converted' })
+  expect((await sharp(await readArtifact(target, id)).metadata()).format).toMatch(/^(jpeg|webp)$/)
+  const { code, signal, stderr } = await server.stop()
+  expect({ code, signal }).toEqual({ code: 0, signal: null })
+  expect(stderr).not.toMatch(/Error|DeprecationWarning/)
+})
+
+test('a Node that is too old is refused with a sentence', async () => {
+  const older =
+    "data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'22.11.0'}})"
+  const sentence = 'Parley needs Node 24 or newer; this is 22.11.0.'
+  const command = installed.run('node', '--import', older, 'node_modules/.bin/parley', 'version')
+  await expect(command).rejects.toMatchObject({ code: 1, stderr: `parley: ${sentence}\n` })
+  await installed.write(
+    'older.mjs',
+    "await import('parley').catch(({ message }) => process.stdout.write(message))",
+  )
+  expect(await installed.run('node', '--import', older, 'older.mjs')).toBe(sentence)
+})

@@ -1,0 +1,236 @@
+/** What the two commands of the README rest on: the set-up, the last line of a test run, the check of documented paths. */
+import { spawn } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { findCommand } from '../../scripts/programs.mjs'
+import { webBuilds } from '../../scripts/web-sources.mjs'
+
+const repository = fileURLToPath(new URL('../..', import.meta.url))
+const folders: string[] = []
+
+afterEach(async () => {
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true })
+})
+
+/** A temporary folder with these files in it, gone after the test. */
+async function makeFolder(files: Record<string, string>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'parley-setup-test-'))
+  folders.push(folder)
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true })
+    await writeFile(join(folder, name), text)
+  }
+  return folder
+}
+
+interface Ended {
+  readonly code: number | null
+  readonly output: string
+}
+
+/** Runs the project's Node to its end. None of the environment of `npm test` reaches it: npm would act on this repository. */
+async function runNode(folder: string, args: readonly string[], path = process.env.PATH): Promise<Ended> {
+  const env = { PATH: path, HOME: folder, TMPDIR: folder }
+  // One pipe for both outputs, as in a terminal: the order of the lines is part of the promise.
+  const command = ['-c', 'exec "$@" 2>&1', 'sh', process.execPath, ...args]
+  const child = spawn('sh', command, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const chunks: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
+  return { code, output: Buffer.concat(chunks).toString() }
+}
+
+describe('the set-up', () => {
+  /** A checkout with one dependency, which lies in a folder of its own and has an install script. */
+  async function makeCheckout(): Promise<string> {
+    const folder = await makeFolder({
+      'package.json': JSON.stringify({
+        name: 'checkout',
+        version: '1.0.0',
+        dependencies: { part: 'file:part' },
+      }),
+      'package-lock.json': renderLockfile('1.0.0'),
+      'part/package.json': renderPart('1.0.0'),
+    })
+    for (const name of ['.npmrc', 'scripts']) {
+      await cp(join(repository, name), join(folder, name), { recursive: true })
+    }
+    return folder
+  }
+
+  function renderPart(version: string): string {
+    return JSON.stringify({ name: 'part', version, scripts: { postinstall: 'touch ran' } })
+  }
+
+  function renderLockfile(version: string): string {
+    const packages = {
+      '': { name: 'checkout', version: '1.0.0', dependencies: { part: 'file:part' } },
+      'node_modules/part': { resolved: 'part', link: true },
+      part: { version, hasInstallScript: true },
+    }
+    return JSON.stringify({ name: 'checkout', version: '1.0.0', lockfileVersion: 3, packages })
+  }
+
+  const setUp = (folder: string) => runNode(folder, ['scripts/setup.mjs'])
+
+  test('installs a fresh checkout without install scripts and gives it a Node', async () => {
+    const folder = await makeCheckout()
+    expect(await setUp(folder)).toMatchObject({ code: 0, output: expect.stringContaining('npm ci') })
+    expect(await readFile(join(folder, 'node_modules/part/package.json'), 'utf8')).toBe(renderPart('1.0.0'))
+    await expect(stat(join(folder, 'part/ran'))).rejects.toThrow('ENOENT')
+    expect((await stat(join(folder, 'node_modules/.bin/node'))).isFile()).toBe(true)
+  })
+
+  test('says and does nothing the second time', async () => {
+    const folder = await makeCheckout()
+    await setUp(folder)
+    await writeFile(join(folder, 'node_modules/kept'), '')
+    expect(await setUp(folder)).toEqual({ code: 0, output: '' })
+    expect((await stat(join(folder, 'node_modules/kept'))).isFile()).toBe(true)
+  })
+
+  test('follows a lock file that has changed', async () => {
+    const folder = await makeCheckout()
+    await setUp(folder)
+    await writeFile(join(folder, 'package-lock.json'), renderLockfile('2.0.0'))
+    await writeFile(join(folder, 'part/package.json'), renderPart('2.0.0'))
+    expect((await setUp(folder)).output).toContain('npm ci')
+    expect(await setUp(folder)).toEqual({ code: 0, output: '' })
+  })
+
+  test.each(Object.entries(webBuilds))(
+    'builds what is for the %s again when its sources have changed, and only then',
+    async (name, build) => {
+      const { source, script } = build
+      const folder = await makeCheckout()
+      const part = join(folder, source, 'part.ts')
+      await mkdir(join(folder, source))
+      await writeFile(part, 'one')
+      const stub = `import { mkdirSync, writeFileSync } from 'node:fs'
+      import { digestSources, webBuilds } from './web-sources.mjs'
+      const build = webBuilds.${name}
+      mkdirSync(build.target, { recursive: true })
+      writeFileSync(build.target + '/manifest.json', JSON.stringify({ sources: digestSources('.', build) }))`
+      await writeFile(join(folder, script), stub)
+      expect((await setUp(folder)).output).toContain(`building ${source}/`)
+      expect(await setUp(folder)).toEqual({ code: 0, output: '' })
+      await writeFile(part, 'two')
+      expect((await setUp(folder)).output).toContain(`building ${source}/`)
+      expect(await setUp(folder)).toEqual({ code: 0, output: '' })
+    },
+  )
+
+  test('twice at once installs once', async () => {
+    const folder = await makeCheckout()
+    const both = await Promise.all([setUp(folder), setUp(folder)])
+    expect(both.map(({ code }) => code)).toEqual([0, 0])
+    expect(both.filter(({ output }) => output.includes('npm ci'))).toHaveLength(1)
+  })
+
+  test('names the package of a program it cannot install', async () => {
+    const folder = await makeCheckout()
+    await setUp(folder)
+    const path = await makePath(folder, ['npm', 'node', 'sh'])
+    expect(await runNode(folder, ['scripts/setup.mjs', '--tests'], path)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('apt-get install chromium'),
+    })
+  })
+
+  test('fails with a sentence when npm does', async () => {
+    const folder = await makeCheckout()
+    await writeFile(
+      join(folder, 'package-lock.json'),
+      '{ "lockfileVersion": 3, "packages": { "node_modules/other": {} } }',
+    )
+    expect(await setUp(folder)).toMatchObject({ code: 1, output: expect.stringContaining('npm ci failed') })
+  })
+
+  /** A PATH on which nothing but these commands is found. */
+  async function makePath(folder: string, commands: readonly string[]): Promise<string> {
+    const path = join(folder, 'path')
+    await mkdir(path)
+    for (const command of commands) await symlink(findCommand([command]) ?? '', join(path, command))
+    return path
+  }
+})
+
+describe('the last line of a test run', () => {
+  /** Runs these test files the way `npm test` runs ours. */
+  async function runTests(
+    files: Record<string, string>,
+  ): Promise<{ code: number | null; lastLine: string | undefined }> {
+    const config = `import { CountReporter } from ${JSON.stringify(join(repository, 'test/support/reporter.ts'))}
+      export default { test: {
+        globals: true,
+        setupFiles: [${JSON.stringify(join(repository, 'test/support/setup.ts'))}],
+        reporters: ['default', new CountReporter()],
+      } }`
+    const folder = await makeFolder({
+      ...files,
+      'vitest.config.mjs': config,
+      'package.json': '{"type":"module"}',
+    })
+    await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'))
+    const { code, output } = await runNode(folder, ['node_modules/vitest/vitest.mjs', 'run'])
+    return { code, lastLine: output.trimEnd().split('\n').at(-1) }
+  }
+
+  test('counts what passed', async () => {
+    const files = { 'a.test.js': `test('one', () => {}); test('two', () => {})` }
+    expect(await runTests(files)).toEqual({ code: 0, lastLine: '2 passed, 0 failed' })
+  })
+
+  test('counts failed and skipped tests, and tests that wrote to the console', async () => {
+    const files = {
+      'a.test.js': `test('good', () => {}); test('bad', () => { throw new Error('bad') }); test.skip('later', () => {})`,
+      'b.test.js': `test('loud', () => { console.warn('careful') })`,
+    }
+    expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 2 failed, 1 skipped' })
+  })
+
+  test('counts a file that does not load', async () => {
+    const files = { 'a.test.js': `import './absent.js'`, 'b.test.js': `test('good', () => {})` }
+    expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 1 failed' })
+  })
+
+  test('counts a broken hook and an error outside any test', async () => {
+    const files = {
+      'a.test.js': `describe('x', () => { beforeAll(() => { throw new Error('hook') }); test('unreached', () => {}) })`,
+      'b.test.js': `test('early', () => new Promise((resolve) => { setTimeout(() => { resolve(); throw new Error('late') }) }))`,
+    }
+    expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 2 failed, 1 skipped' })
+  })
+
+  test('is not good when there was nothing to run', async () => {
+    expect(await runTests({})).toEqual({ code: 1, lastLine: '0 passed, 1 failed' })
+  })
+})
+
+describe('the check of documented paths', () => {
+  const check = async (readme: string) => {
+    const folder = await makeFolder({
+      'README.md': readme,
+      'src/here.ts': '',
+      'docs/guide.md': '[home](../README.md)',
+    })
+    return runNode(folder, [join(repository, 'scripts/check-doc-paths.ts')])
+  }
+
+  test('passes over paths that exist, patterns, placeholders, URLs and code blocks', async () => {
+    const readme =
+      'See `src/here.ts`, `src/*.ts`, `src/<room>/store.ts`, `/v1/agents`, [a](docs/guide.md#part), [b](https://a.test/b).'
+    expect(await check(`${readme}\n\`\`\`\n\`src/gone.ts\`\n\`\`\`\n`)).toEqual({ code: 0, output: '' })
+  })
+
+  test('fails for a word and for a link that lead nowhere', async () => {
+    const { code, output } = await check('See `src/gone.ts` and [this](docs/gone.md).')
+    expect(code).toBe(1)
+    expect(output).toContain('README.md names src/gone.ts')
+    expect(output).toContain('README.md names docs/gone.md')
+  })
+})

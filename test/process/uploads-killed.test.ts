@@ -1,0 +1,116 @@
+/** A server that is killed while several uploads run: what it had promised is there, byte by byte, and all of them go on. */
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { CuttingProxy } from '../support/cutting-proxy.ts'
+import { raw } from '../support/database.ts'
+import { makeFolder, startServer } from '../support/process.ts'
+import { type ClientUpload, createClientUpload } from '../support/tus-client.ts'
+import { readArtifact, untilState } from '../support/uploads.ts'
+
+// It starts processes and moves many bytes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
+
+const MIB = 1024 ** 2
+const UPLOADS = 4
+const SIZE = 24 * MIB
+const CHUNK = 3 * MIB
+/** The server is killed after so many chunks were accepted. */
+const killsAfter: readonly number[] = [2, 5, 9]
+
+/** An upload of the test's, and what the service has promised of it. */
+interface Watched extends ClientUpload {
+  readonly name: string
+  readonly bytes: Buffer
+  id: string
+  promisedBytes: number
+}
+
+/** Every other one sends all it has in one request, the rest in chunks. */
+function watch(url: string, key: string, index: number, onChunk: () => void): Watched {
+  const bytes = randomBytes(SIZE)
+  const name = `upload ${index}`
+  const client = createClientUpload(
+    bytes,
+    { url, key },
+    {
+      metadata: { filename: 'clip.mp4', name },
+      chunkSize: index % 2 === 0 ? SIZE : CHUNK,
+      onChunkComplete: onChunk,
+      onAfterResponse(_request, response) {
+        watched.id ||= response.getHeader('X-Artifact-Id') ?? ''
+        watched.promisedBytes = Math.max(
+          watched.promisedBytes,
+          Number(response.getHeader('Upload-Offset') ?? 0),
+        )
+      },
+    },
+  )
+  const watched: Watched = { ...client, name, bytes, id: '', promisedBytes: 0 }
+  return watched
+}
+
+/** What lies in the data directory of a server that is dead. */
+async function readLeft(dataDir: string, { name }: Watched) {
+  const database = raw(dataDir)
+  try {
+    const query = database.prepare('select blob, state, received_bytes from artifacts where name = ?')
+    const row = query.get(name) as { blob: string; state: string; received_bytes: number }
+    const growing = readFile(join(dataDir, 'artifacts', 'growing', row.blob))
+    return { ...row, file: await growing.catch(() => readFile(join(dataDir, 'artifacts', row.blob))) }
+  } finally {
+    database.close()
+  }
+}
+
+async function expectKept(dataDir: string, upload: Watched): Promise<number> {
+  const { file, received_bytes: receivedBytes } = await readLeft(dataDir, upload)
+  expect(receivedBytes).toBeGreaterThanOrEqual(upload.promisedBytes)
+  expect(file.length).toBeGreaterThanOrEqual(receivedBytes)
+  expect(file.subarray(0, receivedBytes).equals(upload.bytes.subarray(0, receivedBytes))).toBe(true)
+  return receivedBytes
+}
+
+test('four uploads lose nothing by it, however often', async () => {
+  const folder = await makeFolder()
+  const dataDir = join(folder, 'data')
+  const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: dataDir } })
+  let server = await start()
+  const key = server.key as string
+  const failed = Promise.withResolvers<never>()
+  const keptBytes: number[] = []
+
+  const proxy = await CuttingProxy.open(server.url)
+  onTestFinished(() => proxy.close())
+  let chunks = 0
+  let kills = 0
+  const onChunk = () => {
+    if (!killsAfter.includes(++chunks)) return
+    kills++
+    const restarted = restart()
+    restarted.catch(failed.reject)
+    proxy.leadTo(restarted)
+    proxy.cut('reset')
+  }
+  async function restart(): Promise<string> {
+    server.kill('SIGKILL')
+    await server.ended
+    for (const upload of uploads) keptBytes.push(await expectKept(dataDir, upload))
+    server = await start()
+    return server.url
+  }
+
+  const uploads = Array.from({ length: UPLOADS }, (_, index) => watch(proxy.url, key, index, onChunk))
+  for (const { upload } of uploads) upload.start()
+  await Promise.race([failed.promise, Promise.all(uploads.map(({ done }) => done))])
+
+  expect(kills).toBe(killsAfter.length)
+  // Something had come of them, or the kills have shown nothing.
+  expect(Math.max(...keptBytes)).toBeGreaterThanOrEqual(CHUNK)
+  const target = { url: server.url, key, fetch }
+  for (const { id, bytes } of uploads) {
+    await untilState(target, id, 'ready')
+    expect((await readArtifact(target, id)).equals(bytes)).toBe(true)
+  }
+})

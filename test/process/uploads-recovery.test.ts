@@ -1,0 +1,169 @@
+/** Uploads that a process leaves behind, however it ends: what the next one makes of them, byte by byte. */
+import { createHash, randomBytes } from 'node:crypto'
+import { open, rename, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { raw } from '../support/database.ts'
+import { eventually, makeFolder, startServer } from '../support/process.ts'
+import { RawConnection, toRequest } from '../support/raw-connection.ts'
+import {
+  type Begun,
+  BODY_TYPE,
+  beginUpload,
+  listArtifactBytes,
+  patchUpload,
+  readArtifact,
+  readOffset,
+  type Target,
+  untilState,
+} from '../support/uploads.ts'
+
+// Each of these starts processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
+
+const MIB = 1024 ** 2
+
+/** A data directory, and the servers that live on it one after the other. */
+async function startWorld() {
+  const folder = await makeFolder()
+  const dataDir = join(folder, 'data')
+  let key: string | undefined
+  const start = async (env: Readonly<Record<string, string>> = {}) => {
+    const server = await startServer({ folder, env: { PARLEY_DATA_DIR: dataDir, ...env } })
+    key ??= server.key
+    return { server, target: { url: server.url, key: key as string, fetch } }
+  }
+  return { dataDir, start }
+}
+
+/** Sends the beginning of a PATCH whose end never comes. */
+async function stall(
+  { url, key }: Target,
+  { location }: Begun,
+  bytes: Buffer,
+  length: number,
+): Promise<void> {
+  const connection = await RawConnection.open({ url })
+  const head = ['Host: x', `Authorization: Bearer ${key}`, 'Tus-Resumable: 1.0.0', 'Upload-Offset: 0']
+  const type = [`Content-Type: ${BODY_TYPE}`, `Content-Length: ${length}`]
+  connection.send(toRequest(`PATCH ${location}`, [...head, ...type]))
+  connection.send(bytes)
+}
+
+/** Goes on as a client does, to the end; the artifact is then what was sent. */
+async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
+  const offset = await readOffset(target, begun)
+  expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
+  await untilState(target, begun.id, 'ready')
+  expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
+}
+
+test.each([true, false])(
+  'a server that is killed in the middle is gone on from (synced: %s)',
+  async (isSynced) => {
+    const env = { PARLEY_UPLOAD_FSYNC: String(isSynced) }
+    const world = await startWorld()
+    const bytes = randomBytes(40 * MIB)
+    const checksum = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+    const first = await world.start(env)
+    const begun = await beginUpload(first.target, { size: bytes.length, metadata: { checksum } })
+    await stall(first.target, begun, bytes.subarray(0, 30 * MIB), bytes.length)
+    expect(await eventually(async () => (await readOffset(first.target, begun)) >= 8 * MIB, true)).toBe(true)
+    const promised = await readOffset(first.target, begun)
+    await first.server.crash()
+
+    const second = await world.start(env)
+    const offset = await readOffset(second.target, begun)
+    expect(offset).toBeGreaterThanOrEqual(promised)
+    expect(offset).toBeLessThanOrEqual(30 * MIB)
+    await finish(second.target, begun, bytes)
+    await second.server.stop()
+  },
+)
+
+test('an upload survives one kill after another', async () => {
+  const world = await startWorld()
+  const bytes = randomBytes(5 * MIB)
+  let { server, target } = await world.start()
+  const begun = await beginUpload(target, { size: bytes.length })
+  for (let part = 0; part < 3; part++) {
+    const offset = await readOffset(target, begun)
+    await patchUpload(target, begun, offset, bytes.subarray(offset, offset + MIB))
+    await server.crash()
+    ;({ server, target } = await world.start())
+  }
+  expect(await readOffset(target, begun)).toBe(3 * MIB)
+  await finish(target, begun, bytes)
+})
+
+describe('a server that died between the last byte and what follows', () => {
+  /** An upload with all its bytes, of which nobody has taken notice yet. */
+  async function leaveComplete(world: Awaited<ReturnType<typeof startWorld>>, bytes: Buffer): Promise<Begun> {
+    const { server, target } = await world.start()
+    const begun = await beginUpload(target, { size: bytes.length, body: bytes.subarray(0, 4) })
+    await server.crash()
+    const database = raw(world.dataDir)
+    const { blob } = database.prepare('select blob from artifacts').get() as { blob: string }
+    await writeFile(join(world.dataDir, 'artifacts', 'growing', blob), bytes)
+    database.prepare('update artifacts set received_bytes = size_bytes, lease_until = 1e10').run()
+    database.close()
+    return begun
+  }
+
+  test.each([
+    ['before the bytes were moved', false],
+    ['after the bytes were moved', true],
+  ])('is finished for by the next one (%s)', async (_when, isMoved) => {
+    const world = await startWorld()
+    const bytes = randomBytes(100_000)
+    const begun = await leaveComplete(world, bytes)
+    const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
+    const root = join(world.dataDir, 'artifacts')
+    if (isMoved) await rename(join(root, 'growing', name), join(root, name))
+    const { target } = await world.start()
+    await untilState(target, begun.id, 'ready')
+    expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
+    expect(await listArtifactBytes(world.dataDir)).toEqual({ kept: [name], growing: [] })
+  })
+
+  test('is finished for while it was processing, too', async () => {
+    const world = await startWorld()
+    const bytes = randomBytes(100_000)
+    const { server, target } = await world.start()
+    const begun = await beginUpload(target, { size: bytes.length, body: bytes })
+    await untilState(target, begun.id, 'ready')
+    await server.crash()
+    raw(world.dataDir).exec(
+      `update artifacts set state = 'processing', served_blob = null, served_bytes = null;
+       insert into jobs (kind, blob, is_taken, next_at) select 'convert', blob, 1, 1e10 from artifacts`,
+    )
+    const second = await world.start()
+    await untilState(second.target, begun.id, 'ready')
+    expect((await readArtifact(second.target, begun.id)).equals(bytes)).toBe(true)
+  })
+})
+
+describe('a file that does not hold what the row says', () => {
+  test.each([
+    ['less', 70_000, 70_000],
+    ['more', 130_000, 100_000],
+    ['nothing', 0, 0],
+  ])('(%s) is believed where it is the less', async (_what, sizeBytes, expected) => {
+    const world = await startWorld()
+    const bytes = randomBytes(200_000)
+    const first = await world.start()
+    const begun = await beginUpload(first.target, { size: bytes.length, body: bytes.subarray(0, 100_000) })
+    await first.server.crash()
+    const [name = ''] = (await listArtifactBytes(world.dataDir)).growing
+    const path = join(world.dataDir, 'artifacts', 'growing', name)
+    if (sizeBytes <= 100_000) await truncate(path, sizeBytes)
+    else {
+      // Bytes that were on their way, and never counted.
+      await using file = await open(path, 'a')
+      await file.writeFile(Buffer.alloc(sizeBytes - 100_000, 'x'))
+    }
+    const second = await world.start({ LOG_LEVEL: 'silent' })
+    expect(await readOffset(second.target, begun)).toBe(expected)
+    await finish(second.target, begun, bytes)
+  })
+})

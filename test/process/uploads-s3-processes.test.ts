@@ -1,0 +1,132 @@
+/** Uploads into a bucket by servers that die: the next one goes on where the one before promised. */
+import { createHash, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { listGrowing } from '../support/growing.ts'
+import { eventually, makeFolder, startServer } from '../support/process.ts'
+import { RawConnection, toRequest } from '../support/raw-connection.ts'
+import { S3Server } from '../support/s3-server.ts'
+import { MIB } from '../support/s3-store.ts'
+import { startS3rver } from '../support/s3rver.ts'
+import {
+  type Begun,
+  BODY_TYPE,
+  beginUpload,
+  patchUpload,
+  readArtifact,
+  readOffset,
+  type Target,
+  untilState,
+} from '../support/uploads.ts'
+
+// Each of these starts processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
+
+/** A data directory with a bucket, and the servers that live on it one after the other. */
+async function startWorld(env: Readonly<Record<string, string>>) {
+  const folder = await makeFolder()
+  let key: string | undefined
+  return async () => {
+    const server = await startServer({ folder, env: { PARLEY_DATA_DIR: join(folder, 'data'), ...env } })
+    key ??= server.key
+    return { server, target: { url: server.url, key: key as string, fetch } }
+  }
+}
+
+/** Sends the beginning of a PATCH whose end never comes. */
+async function stall(
+  { url, key }: Target,
+  { location }: Begun,
+  offset: number,
+  bytes: Buffer,
+): Promise<RawConnection> {
+  const connection = await RawConnection.open({ url })
+  const head = ['Host: x', `Authorization: Bearer ${key}`, 'Tus-Resumable: 1.0.0', `Upload-Offset: ${offset}`]
+  const type = [`Content-Type: ${BODY_TYPE}`, 'Transfer-Encoding: chunked']
+  connection.send(toRequest(`PATCH ${location}`, [...head, ...type]))
+  connection.send(
+    Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]),
+  )
+  return connection
+}
+
+/** Goes on as a client does, to the end; the artifact is then what was sent. */
+async function finish(target: Target, begun: Begun, bytes: Buffer): Promise<void> {
+  const offset = await readOffset(target, begun)
+  expect((await patchUpload(target, begun, offset, bytes.subarray(offset))).status).toBe(204)
+  await untilState(target, begun.id, 'ready')
+  expect((await readArtifact(target, begun.id)).equals(bytes)).toBe(true)
+}
+
+test.each([
+  ['s3rver', startS3rver],
+  ['the scripted S3', async () => (await S3Server.start()).environment],
+])('a server that is killed in the middle, over and over, is gone on from (%s)', async (_what, startS3) => {
+  const start = await startWorld(await startS3())
+  const bytes = randomBytes(60 * MIB)
+  const checksum = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+  let { server, target } = await start()
+  const begun = await beginUpload(target, { size: bytes.length, metadata: { checksum } })
+  let promised = 0
+  for (const partBytes of [20 * MIB, 11 * MIB, 9 * MIB + 7]) {
+    await stall(target, begun, promised, bytes.subarray(promised, promised + partBytes))
+    const before = promised
+    const goesOn = async () => (await readOffset(target, begun)) >= before + 8 * MIB
+    expect(await eventually(goesOn, true)).toBe(true)
+    promised = await readOffset(target, begun)
+    await server.crash()
+    ;({ server, target } = await start())
+    const offset = await readOffset(target, begun)
+    expect(offset).toBeGreaterThanOrEqual(promised)
+    expect(offset).toBeLessThanOrEqual(before + partBytes)
+    promised = offset
+  }
+  await finish(target, begun, bytes)
+  expect((await server.stop()).code).toBe(0)
+})
+
+test('a server that is killed before it could end an upload is ended for by the next one', async () => {
+  const s3 = await S3Server.start()
+  const start = await startWorld(s3.environment)
+  const bytes = randomBytes(10 * MIB)
+  const first = await start()
+  const begun = await beginUpload(first.target, { size: bytes.length })
+  s3.fail('CompleteMultipartUpload', 'hang', 1)
+  const sending = patchUpload(first.target, begun, 0, bytes).catch(() => 'it died')
+  await expect.poll(() => s3.count('CompleteMultipartUpload'), { timeout: 20_000 }).toBe(1)
+  await first.server.crash()
+  expect(await sending).toBe('it died')
+  const second = await start()
+  await untilState(second.target, begun.id, 'ready')
+  expect((await readArtifact(second.target, begun.id)).equals(bytes)).toBe(true)
+  await expect.poll(() => listGrowing(s3)).toEqual({ tails: [], uploads: 0 })
+})
+
+test('a server that stops keeps what has arrived, and the next one has it', async () => {
+  const s3 = await S3Server.start()
+  const start = await startWorld({ ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.2' })
+  const bytes = randomBytes(12 * MIB)
+  const first = await start()
+  const begun = await beginUpload(first.target, { size: bytes.length })
+  const connection = await stall(first.target, begun, 0, bytes.subarray(0, 11 * MIB))
+  expect(await eventually(async () => (await readOffset(first.target, begun)) >= 8 * MIB, true)).toBe(true)
+  const stopped = first.server.stop()
+  await connection.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
+  expect((await stopped).code).toBe(0)
+  const second = await start()
+  expect(await readOffset(second.target, begun)).toBe(11 * MIB)
+  await finish(second.target, begun, bytes)
+})
+
+test('a start does not look into the bucket for each upload', async () => {
+  const s3 = await S3Server.start()
+  const start = await startWorld(s3.environment)
+  const first = await start()
+  for (let count = 0; count < 5; count++)
+    await beginUpload(first.target, { size: 10, body: Buffer.from('hello') })
+  await first.server.crash()
+  const before = s3.calls.length
+  await start()
+  const calls = s3.calls.slice(before).map(({ operation }) => operation)
+  expect(calls).toEqual(['GetObject', 'ListMultipartUploads', 'GetObject'])
+})

@@ -1,0 +1,122 @@
+/** Uploads on a real disk that is really full: 507, nothing lost, and on it goes once there is room. */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { raw } from '../support/database.ts'
+import { OtherProcess, source } from '../support/other-process.ts'
+import { makeFolder, startServer } from '../support/process.ts'
+import { findDiskObstacle, prepareSmallDisk } from '../support/small-disk.ts'
+import {
+  beginUpload,
+  callUpload,
+  patchUpload,
+  postUpload,
+  readArtifact,
+  readOffset,
+  readStatus,
+  type Target,
+  untilState,
+  uploadWhole,
+} from '../support/uploads.ts'
+
+// Each of these starts a process, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
+
+const MIB = 1024 ** 2
+const error = { ok: false, error: expect.any(String) }
+
+const obstacle = findDiskObstacle()
+if (obstacle !== undefined) process.stderr.write(`no small disk can be mounted here: ${obstacle}\n`)
+
+/** A service that believes its disk to be empty until the system says otherwise, as one does whose disk others fill. */
+const careless = (dataDir: string) => `
+  import { parseConfig } from ${source('config/parse.ts')}
+  import { createService } from ${source('server/service.ts')}
+  import { openFolder } from ${source('storage/folder.ts')}
+  import { toGrowingStore } from ${source('storage/local.ts')}
+  const dataDir = ${JSON.stringify(dataDir)}
+  const { config } = await parseConfig({ PARLEY_DATA_DIR: dataDir, PORT: '0', LOG_LEVEL: 'silent' })
+  const space = { freeBytes: 1e12, totalBytes: 1e12 }
+  const folder = await openFolder(dataDir + '/artifacts', async () => space)
+  const service = await createService({ config, artifactStore: toGrowingStore(folder, true) })
+  console.log(service.url)
+  console.log(service.firstParentKey)
+`
+
+async function startCareless(sizeMebibytes: number) {
+  const dataDir = join(await makeFolder(), 'data')
+  const server = new OtherProcess(careless(dataDir), await prepareSmallDisk(dataDir, sizeMebibytes))
+  const target: Target = { url: await server.hears(), key: await server.hears(), fetch }
+  return { dataDir, server, target }
+}
+
+/** Goes on with an upload to its end; the artifact is then what was sent. */
+async function finish(target: Target, begun: { location: string; id: string }, bytes: Buffer) {
+  const offset = await readOffset(target, begun)
+  const answer = await patchUpload(target, begun, offset, bytes.subarray(offset))
+  expect([answer.status, answer.text]).toEqual([204, ''])
+  await expectWhole(target, begun.id, bytes)
+}
+
+async function expectWhole(target: Target, id: string, bytes: Buffer): Promise<void> {
+  await untilState(target, id, 'ready')
+  expect((await readArtifact(target, id)).equals(bytes)).toBe(true)
+}
+
+describe.skipIf(obstacle !== undefined)('a disk that fills up', () => {
+  test('while two uploads run ends what does not fit with 507, and everything else goes on', async () => {
+    const { dataDir, server, target } = await startCareless(24)
+    const kept = randomBytes(4 * MIB)
+    const { id: keptId } = await uploadWhole(target, kept)
+    const bodies = [randomBytes(14 * MIB), randomBytes(14 * MIB)] as const
+    const uploads = [
+      await beginUpload(target, { size: 14 * MIB }),
+      await beginUpload(target, { size: 14 * MIB }),
+    ] as const
+    const answers = await Promise.all(
+      uploads.map((upload, index) => patchUpload(target, upload, 0, bodies[index] as Buffer)),
+    )
+    const offsets = [await readOffset(target, uploads[0]), await readOffset(target, uploads[1])] as const
+    // The one that has more to send than a truncated tail could make room for.
+    const failed = offsets[0] < offsets[1] ? 0 : 1
+    expect(answers[failed]).toMatchObject({ status: 507, body: error })
+
+    // It stays full: whoever asks is answered, whoever sends is told.
+    const [begun, bytes] = [uploads[failed], bodies[failed]] as const
+    const filler = await beginUpload(target, { size: 24 * MIB })
+    expect((await patchUpload(target, filler, 0, randomBytes(24 * MIB))).status).toBe(507)
+    // What fits of it is kept, so it has to be the right bytes.
+    const again = await patchUpload(target, begun, offsets[failed], bytes.subarray(offsets[failed]))
+    expect(again).toMatchObject({ status: 507, body: error })
+    expect((await postUpload(target, { body: randomBytes(10) })).status).toBe(507)
+    expect(await readStatus(target, begun.id)).toMatchObject({ state: 'uploading' })
+    expect((await fetch(`${target.url}/healthz`)).status).toBe(200)
+    await expectWhole(target, keptId, kept)
+
+    // There is room again.
+    for (const other of [filler, uploads[failed === 0 ? 1 : 0]])
+      expect((await callUpload(target, 'DELETE', other.location)).status).toBe(204)
+    await finish(target, begun, bytes)
+    await expectWhole(target, keptId, kept)
+    await server.kill()
+    expect(raw(dataDir).pragma('integrity_check', { simple: true })).toBe('ok')
+  })
+
+  test('is left some room by a service that looks at it: 507 before a byte is sent', async () => {
+    const folder = await makeFolder()
+    const dataDir = join(folder, 'data')
+    // 2 GiB of it are not for files.
+    const wrapper = await prepareSmallDisk(dataDir, 2_048 + 48)
+    const server = await startServer({ folder, wrapper, env: { PARLEY_DATA_DIR: dataDir } })
+    onTestFinished(() => server.kill('SIGKILL'))
+    const target = { url: server.url, key: server.key as string, fetch }
+    const bytes = randomBytes(30 * MIB)
+    const first = await uploadWhole(target, bytes)
+    const under = await beginUpload(target, { size: 10 * MIB, body: bytes.subarray(0, MIB) })
+    expect(await postUpload(target, { size: 30 * MIB })).toMatchObject({ status: 507, body: error })
+    expect(await readOffset(target, under)).toBe(MIB)
+    expect((await callUpload(target, 'DELETE', first.location)).status).toBe(204)
+    await uploadWhole(target, bytes)
+    await finish(target, under, bytes.subarray(0, 10 * MIB))
+  })
+})

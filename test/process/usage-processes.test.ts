@@ -1,0 +1,142 @@
+/** Usage and budgets between processes: a server and one beside it, a server that was killed and the one after it. */
+
+import { join } from 'node:path'
+import type Sqlite from 'better-sqlite3'
+import { describe, expect, test, vi } from 'vitest'
+import { raw } from '../support/database.ts'
+import { OtherProcess, source } from '../support/other-process.ts'
+import { callServer, eventually, makeFolder, type RunningServer, startServer } from '../support/process.ts'
+
+// These start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const DAY_MS = 86_400_000
+
+async function startOn(folder: string, env: Readonly<Record<string, string>> = {}) {
+  return startServer({ folder, env: { PARLEY_DATA_DIR: join(folder, 'data'), ...env } })
+}
+
+function ask({ url }: RunningServer, key: string, content: string) {
+  const body = { messages: [{ role: 'user', content }], max_tokens: 100 }
+  return callServer(url, 'POST', '/v1/chat/completions', key, body)
+}
+
+/** Bounds the key's tokens of a day, as another process would. */
+function insertBudget(database: Sqlite.Database, key: string, limit: number): void {
+  database
+    .prepare("insert into budgets (owner_kind, owner_id, period, token_limit) values ('parent', ?, 'day', ?)")
+    .run(tenantOf(key), limit)
+}
+
+function tenantOf(key: string): string {
+  return key.slice(4, 16)
+}
+
+function readCounter(database: Sqlite.Database) {
+  return database.prepare('select used, reserved from budget_counters').get() as {
+    used: number
+    reserved: number
+  }
+}
+
+/** Holds 100 tokens back for each of 25 calls side by side once it is told to, settles 60 of each, and prints how many passed. */
+const spendingScript = (dataDir: string, tenantId: string) => `
+  import { randomBytes } from 'node:crypto'
+  import { once } from 'node:events'
+  import { parseConfig } from ${source('config/parse.ts')}
+  import { openDatabase } from ${source('db/open.ts')}
+  import { systemClock } from ${source('lib/clock.ts')}
+  import { createBudgetKeeper } from ${source('usage/budget-enforcer.ts')}
+  const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(dataDir)} })
+  const { db } = await openDatabase({ dataDir: config.dataDir, role: 'command' })
+  const keeper = createBudgetKeeper({ config, db, clock: systemClock, random: randomBytes })
+  async function spend() {
+    const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined }
+    const reservation = await keeper.reserve(call, () => 100)
+    await reservation.settle(60)
+  }
+  console.log('ready')
+  await once(process.stdin, 'data')
+  const results = await Promise.allSettled(Array.from({ length: 25 }, spend))
+  for (const { reason } of results) if (reason && reason.reason !== 'insufficient_quota') throw reason
+  console.log(results.filter(({ status }) => status === 'fulfilled').length)
+  process.exit()
+`
+
+test('a server under 50 calls at once and a process beside it do not overspend a budget by more than one call', async () => {
+  const limit = 1_000
+  const folder = await makeFolder()
+  const server = await startOn(folder)
+  const key = server.key as string
+  const database = raw(join(folder, 'data'))
+  insertBudget(database, key, limit)
+  const beside = new OtherProcess(spendingScript(join(folder, 'data'), tenantOf(key)))
+  expect(await beside.hears()).toBe('ready')
+  beside.say('go')
+  const asked = Array.from({ length: 50 }, () => ask(server, key, '[[tokens:60]] [[delay:1]]'))
+  const answers = await Promise.all(asked)
+  const passedBeside = Number(await beside.hears())
+
+  const passed = answers.filter(({ status }) => status === 200)
+  const refused = answers.filter(
+    ({ status, body }) => status === 429 && body.error.code === 'insufficient_quota',
+  )
+  expect(passed.length + refused.length).toBe(50)
+  const perCall = Math.max(60, ...passed.map(({ body }) => body.usage.total_tokens))
+  const used = passed.reduce((sum, { body }) => sum + body.usage.total_tokens, 60 * passedBeside)
+  expect(readCounter(database)).toEqual({ used, reserved: 0 })
+  expect(used).toBeLessThan(limit + perCall)
+  expect(refused.length).toBeGreaterThan(0)
+})
+
+test('what a server that was killed held back is given back by the next, once no call can last so long', async () => {
+  const folder = await makeFolder()
+  const first = await startOn(folder)
+  const key = first.key as string
+  const database = raw(join(folder, 'data'))
+  insertBudget(database, key, 1_000)
+  const lost = ask(first, key, '[[hang]]').catch(() => 'lost')
+  const isHeld = async () => (readCounter(database)?.reserved ?? 0) > 100
+  expect(await eventually(isHeld, true)).toBe(true)
+  first.kill('SIGKILL')
+  expect(await lost).toBe('lost')
+
+  const second = await startOn(folder)
+  expect((await ask(second, key, 'hello')).status).toBe(200)
+  expect(readCounter(database).reserved).toBeGreaterThan(100)
+  await second.stop()
+  database.prepare('update budget_reservations set expires_at = expires_at - 1300').run()
+  await startOn(folder)
+  expect(await eventually(async () => readCounter(database).reserved, 0)).toBe(0)
+})
+
+describe('retention', () => {
+  const countCalls = (database: Sqlite.Database) =>
+    database.prepare('select count(*) from usage_calls').pluck().get()
+
+  test('prunes old calls in a server as it runs, and keeps their sums', async () => {
+    const folder = await makeFolder()
+    const first = await startOn(folder)
+    const key = first.key as string
+    for (const content of ['one', 'two', 'three']) await ask(first, key, content)
+    const before = await callServer(first.url, 'GET', '/v1/usage', key)
+    expect(before.body.total.requests).toBe(3)
+    await first.stop()
+
+    const database = raw(join(folder, 'data'))
+    const [old] = database.prepare('select * from usage_calls order by id limit 1').all() as { id: string }[]
+    const oldTime = String(Number(old?.id.slice(0, 15)) - 3 * DAY_MS).padStart(15, '0')
+    database.prepare('update usage_calls set id = ? || substr(id, 16) where id = ?').run(oldTime, old?.id)
+    // More than one batch of them.
+    const columns = Object.keys(old ?? {}).filter((name) => name !== 'id')
+    database.exec(`
+      with recursive counted (n) as (select 1 union all select n + 1 from counted where n < 1200)
+      insert into usage_calls (id, ${columns}) select '${oldTime}-copy-' || n, ${columns}
+      from counted, usage_calls where id like '${oldTime}%'`)
+    expect(countCalls(database)).toBe(1_203)
+
+    const second = await startOn(folder, { PARLEY_USAGE_RETENTION_DAYS: '2' })
+    expect(await eventually(async () => countCalls(database), 2)).toBe(2)
+    expect(await callServer(second.url, 'GET', '/v1/usage', key)).toEqual(before)
+  })
+})

@@ -1,0 +1,59 @@
+/** OpenAI's agents library in chat-completions mode, unmodified, with tools of its own and of the server's. */
+
+import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool } from '@openai/agents'
+import OpenAI from 'openai'
+import { describe, expect, test } from 'vitest'
+import { startChatStand } from '../support/chat-stand.ts'
+import {
+  askSchema,
+  backends,
+  type Conversation,
+  rainAnswer,
+  rainPrompt,
+  startConversation,
+} from '../support/clients.ts'
+
+const stand = await startChatStand()
+// It would send what it sees to its maker.
+setTracingDisabled(true)
+
+function agentOf({ baseURL, apiKey, model, answer }: Conversation) {
+  const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 })
+  const ask = tool({
+    name: 'ask',
+    description: 'Asks the user.',
+    parameters: askSchema,
+    strict: true,
+    execute: (input) => answer(input as { question: string }),
+  })
+  return new Agent({
+    name: 'Client',
+    instructions: 'Use the tools.',
+    model: new OpenAIChatCompletionsModel(client, model),
+    tools: [ask],
+  })
+}
+
+describe.each(backends)('an agent with the %s', (backend) => {
+  test('calls its tools in whole answers', async () => {
+    const conversation = await startConversation(stand, backend, 'whole')
+    const { finalOutput } = await run(agentOf(conversation), conversation.prompt)
+    await conversation.check(finalOutput)
+  })
+
+  test('calls its tools over streams', async () => {
+    const conversation = await startConversation(stand, backend, 'streamed')
+    const result = await run(agentOf(conversation), conversation.prompt, { stream: true })
+    let text = ''
+    for await (const piece of result.toTextStream({ compatibleWithNodeStreams: true })) text += piece
+    await result.completed
+    await conversation.check(result.finalOutput)
+    expect(text.endsWith(String(result.finalOutput))).toBe(true)
+  })
+})
+
+test('an agent sees nothing of a tool that runs on the server', async () => {
+  const conversation = await startConversation(stand, 'mock', 'whole')
+  const { finalOutput, newItems } = await run(agentOf(conversation), rainPrompt)
+  expect([finalOutput, newItems.length]).toEqual([rainAnswer, 1])
+})

@@ -1,0 +1,51 @@
+/** Vercel's AI SDK with its provider for compatible servers, unmodified: several steps, with tools of its own and of the server's. */
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { generateText, isStepCount, jsonSchema, streamText, tool } from 'ai'
+import { describe, expect, test } from 'vitest'
+import { startChatStand } from '../support/chat-stand.ts'
+import {
+  askSchema,
+  backends,
+  type Conversation,
+  rainAnswer,
+  rainPrompt,
+  startConversation,
+} from '../support/clients.ts'
+
+const stand = await startChatStand()
+
+function requestOf({ baseURL, apiKey, model, answer }: Conversation, prompt: string) {
+  const provider = createOpenAICompatible({ name: 'parley', baseURL, apiKey, includeUsage: true })
+  const ask = tool({
+    description: 'Asks the user.',
+    inputSchema: jsonSchema<{ question: string }>(askSchema),
+    execute: answer,
+  })
+  return { model: provider(model), prompt, tools: { ask }, stopWhen: isStepCount(5), maxRetries: 0 }
+}
+
+describe.each(backends)('with the %s', (backend) => {
+  test('generateText takes several steps', async () => {
+    const conversation = await startConversation(stand, backend, 'whole')
+    const { text, steps, finishReason } = await generateText(requestOf(conversation, conversation.prompt))
+    await conversation.check(text)
+    expect([steps.length, finishReason]).toEqual([2, 'stop'])
+  })
+
+  test('streamText takes several steps', async () => {
+    const conversation = await startConversation(stand, backend, 'streamed')
+    const result = streamText(requestOf(conversation, conversation.prompt))
+    const pieces: string[] = []
+    for await (const piece of result.textStream) pieces.push(piece)
+    await conversation.check(await result.text)
+    expect(pieces.length).toBeGreaterThan(1)
+    expect((await result.totalUsage).totalTokens).toBeGreaterThan(0)
+  })
+})
+
+test('a tool that runs on the server takes no step', async () => {
+  const conversation = await startConversation(stand, 'mock', 'streamed')
+  const result = streamText(requestOf(conversation, rainPrompt))
+  expect(await result.text).toBe(rainAnswer)
+  expect(await result.steps).toHaveLength(1)
+})

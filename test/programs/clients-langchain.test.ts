@@ -1,0 +1,51 @@
+/** LangChain's chat model with tools, unmodified, with tools of its own and of the server's. */
+import { type AIMessageChunk, type BaseMessage, HumanMessage } from '@langchain/core/messages'
+import { tool } from '@langchain/core/tools'
+import { ChatOpenAI } from '@langchain/openai'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { startChatStand } from '../support/chat-stand.ts'
+import { backends, type Conversation, rainAnswer, rainPrompt, startConversation } from '../support/clients.ts'
+import type { Way } from '../support/tools.ts'
+
+const stand = await startChatStand()
+
+/** The loop every LangChain agent runs; answers with the text of the last message. */
+async function converse(
+  { baseURL, apiKey, model, answer }: Conversation,
+  prompt: string,
+  way: Way,
+): Promise<string> {
+  const ask = tool(answer, {
+    name: 'ask',
+    description: 'Asks the user.',
+    schema: z.object({ question: z.string() }),
+  })
+  const chat = new ChatOpenAI({ model, apiKey, configuration: { baseURL }, maxRetries: 0 }).bindTools([ask])
+  const messages: BaseMessage[] = [new HumanMessage(prompt)]
+  for (;;) {
+    const said = way === 'whole' ? await chat.invoke(messages) : await join(await chat.stream(messages))
+    messages.push(said)
+    if (!said.tool_calls?.length) return said.text
+    for (const call of said.tool_calls) messages.push(await ask.invoke({ ...call, type: 'tool_call' }))
+  }
+}
+
+async function join(chunks: AsyncIterable<AIMessageChunk>): Promise<AIMessageChunk> {
+  let joined: AIMessageChunk | undefined
+  for await (const chunk of chunks) joined = joined?.concat(chunk) ?? chunk
+  if (joined === undefined) throw new Error('the stream was empty')
+  return joined
+}
+
+describe.each(backends)('ChatOpenAI with the %s', (backend) => {
+  test.each<Way>(['whole', 'streamed'])('calls its tools (%s)', async (way) => {
+    const conversation = await startConversation(stand, backend, way)
+    await conversation.check(await converse(conversation, conversation.prompt, way))
+  })
+})
+
+test('ChatOpenAI sees nothing of a tool that runs on the server', async () => {
+  const conversation = await startConversation(stand, 'mock', 'streamed')
+  expect(await converse(conversation, rainPrompt, 'streamed')).toBe(rainAnswer)
+})

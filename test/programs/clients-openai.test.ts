@@ -1,0 +1,56 @@
+/** The official client's tool runner, unmodified, with tools of its own and of the server's. */
+import OpenAI from 'openai'
+import { describe, expect, test } from 'vitest'
+import { startChatStand } from '../support/chat-stand.ts'
+import {
+  askSchema,
+  backends,
+  type Conversation,
+  rainAnswer,
+  rainPrompt,
+  startConversation,
+} from '../support/clients.ts'
+
+const stand = await startChatStand()
+
+const clientOf = ({ baseURL, apiKey }: Conversation) => new OpenAI({ baseURL, apiKey, maxRetries: 0 })
+
+function requestOf({ model, answer }: Conversation, content: string) {
+  const ask = {
+    name: 'ask',
+    description: 'Asks the user.',
+    parameters: askSchema,
+    parse: JSON.parse,
+    function: answer,
+  }
+  return {
+    model,
+    messages: [{ role: 'user' as const, content }],
+    tools: [{ type: 'function' as const, function: ask }],
+  }
+}
+
+describe.each(backends)('runTools with the %s', (backend) => {
+  test('runs its own tool, and the server its own, in whole answers', async () => {
+    const conversation = await startConversation(stand, backend, 'whole')
+    const runner = clientOf(conversation).chat.completions.runTools(
+      requestOf(conversation, conversation.prompt),
+    )
+    await conversation.check(await runner.finalContent())
+    expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
+  })
+
+  test('does the same over streams', async () => {
+    const conversation = await startConversation(stand, backend, 'streamed')
+    const request = { ...requestOf(conversation, conversation.prompt), stream: true as const }
+    await conversation.check(await clientOf(conversation).chat.completions.runTools(request).finalContent())
+  })
+})
+
+test('runTools sees nothing of a tool that runs on the server', async () => {
+  const conversation = await startConversation(stand, 'mock', 'streamed')
+  const request = { ...requestOf(conversation, rainPrompt), stream: true as const }
+  const runner = clientOf(conversation).chat.completions.runTools(request)
+  expect(await runner.finalContent()).toBe(rainAnswer)
+  expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant'])
+})

@@ -1,0 +1,175 @@
+/** Programs that read uploads can do little harm: they are limited, cut off, and gone with all they started. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { findPrograms, type Programs } from '../../src/conversion/programs.ts'
+import { createGuard, type Tool } from '../../src/conversion/sandbox.ts'
+import { h264, listProcesses, makeStand, makeVideo } from '../support/conversion.ts'
+import { eventually, makeFolder } from '../support/process.ts'
+
+// These start many processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const all = await findPrograms(process.env.PATH ?? '')
+const { bwrap: _without, ...plain } = all
+const MIB = 1024 ** 2
+/** What a Node reserves before it does anything. */
+const reservedBytes = 1536 * MIB
+const node: Tool = { program: process.execPath, reads: [], check: ['--version'], reservedBytes }
+const limits = { wallMs: 60_000, memoryBytes: 256 * MIB }
+const canIsolate = await createGuard(all, limits).isIsolated(node)
+
+/** Runs JavaScript under a guard, in a folder of its own. */
+async function runScript(programs: Programs, toScript: (folder: string) => string, given = limits) {
+  const folder = await makeFolder()
+  const { signal } = new AbortController()
+  const words = ['-e', toScript(folder)]
+  const run = { words, source: folder, folder, outputBytes: MIB, signal }
+  return { folder, ...(await createGuard(programs, given).run(node, run)) }
+}
+
+const ways: [way: string, programs: Programs][] = [
+  ...(canIsolate ? [['with bubblewrap', all] as [string, Programs]] : []),
+  ['without bubblewrap', plain],
+]
+
+describe.each(ways)('%s', (_way, programs) => {
+  test('a program prints, writes and ends as it would', async () => {
+    const end = await runScript(programs, (folder) => {
+      const path = JSON.stringify(join(folder, 'made'))
+      return `require('fs').writeFileSync(${path}, ''); console.log(1); console.error(2); process.exitCode = 3`
+    })
+    expect(end).toMatchObject({ code: 3, killedBy: null, stdout: '1\n', stderr: '2\n' })
+    expect(existsSync(join(end.folder, 'made'))).toBe(true)
+  })
+
+  test('it learns nothing of the environment', async () => {
+    const { stdout } = await runScript(programs, () => 'console.log(Object.keys(process.env).join())')
+    expect(
+      stdout
+        .trim()
+        .split(',')
+        .filter((name) => name !== 'PWD'),
+    ).toEqual(['LC_ALL'])
+  })
+
+  test('it gets so much memory', async () => {
+    const allocate = (mib: number) => () =>
+      `const a = Buffer.alloc(${mib} * 1048576, 1); console.log(a.length)`
+    expect(await runScript(programs, allocate(64))).toMatchObject({ code: 0 })
+    expect((await runScript(programs, allocate(1900))).code).not.toBe(0)
+  })
+
+  test('it gets so much time of the processor', async () => {
+    const end = await runScript(programs, () => 'for (;;);', { ...limits, wallMs: 250 })
+    expect(end.code).not.toBe(0)
+  })
+
+  test('it writes files of so many bytes', async () => {
+    const write = (mib: number) => (folder: string) =>
+      `require('fs').writeFileSync(${JSON.stringify(join(folder, 'made'))}, Buffer.alloc(${mib} * 1048576))`
+    expect(await runScript(programs, write(1))).toMatchObject({ code: 0 })
+    expect((await runScript(programs, write(2))).code).not.toBe(0)
+  })
+
+  test('what it prints is kept to an end', async () => {
+    const script = `const line = 'x'.repeat(1048576); for (let i = 0; i < 8; i++) { process.stdout.write(line); process.stderr.write(line) }`
+    const { stdout, stderr } = await runScript(programs, () => script)
+    expect([stdout.length, stderr.length]).toEqual([MIB, 4096])
+  })
+
+  test('what is aborted is gone with all it started', async () => {
+    const { folder, converter, workFolder } = await makeHanging(programs)
+    const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
+    const leaving = new AbortController()
+    const { signal } = leaving
+    const conversion = converter.convert({ kind: 'video', source, workFolder, signal, onProgress: () => {} })
+    conversion.catch(() => {})
+    expect(await eventually(async () => (await listProcesses(marker)).length > 1, true)).toBe(true)
+    leaving.abort(new Error('enough'))
+    await expect(conversion).rejects.toThrow('enough')
+    expect(await listProcesses(marker)).toEqual([])
+    await expect(
+      converter.convert({ kind: 'video', source, workFolder, signal, onProgress: () => {} }),
+    ).rejects.toThrow('enough')
+  })
+
+  test('so is what takes too long, and nothing of it stays in the folder', async () => {
+    const { folder, convert } = await makeHanging(programs, 400)
+    const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
+    expect(await convert('video', source)).toEqual({
+      refused: 'unconvertible: The conversion took longer than 0.4 seconds.',
+      left: [],
+    })
+    expect(await listProcesses(marker)).toEqual([])
+  })
+
+  test('a video that takes more memory than it may have is refused', async () => {
+    const { folder, convert } = await makeStand({ memoryBytes: 450 * MIB, programs: pick(programs) })
+    const words = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-an', '-frames:v', '4']
+    const source = await makeVideo(join(folder, 'clip.mov'), words, 'color=size=3000x3000:rate=2')
+    const { refused, left } = await convert('video', source)
+    expect(refused).toBe('unconvertible: The video takes more memory than a conversion may have.')
+    expect(left).toEqual([])
+  })
+})
+
+/** A number of seconds nobody else sleeps. */
+const marker = `98${process.pid}`
+
+function pick(programs: Programs) {
+  return Object.fromEntries(Object.keys(programs).map((name) => [name, true as const]))
+}
+
+/** A stand whose ffmpeg starts another process and never ends. */
+function makeHanging(programs: Programs, wallMs = 60_000) {
+  const ffmpeg = `[ "$1" = -version ] && exit; sleep ${marker} & sleep ${marker}`
+  return makeStand({ wallMs, programs: { ...pick(programs), ffmpeg } })
+}
+
+test('what a server started is gone when the server is killed', async () => {
+  const { folder, workFolder } = await makeHanging(all)
+  const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
+  const script = fileURLToPath(new URL('../support/convert-forever.ts', import.meta.url))
+  const server = spawn(process.execPath, [script, source, workFolder, join(folder, 'programs')])
+  onTestFinished(() => void server.kill('SIGKILL'))
+  expect(await eventually(async () => (await listProcesses(marker)).length > 1, true)).toBe(true)
+  server.kill('SIGKILL')
+  await once(server, 'close')
+  expect(await eventually(async () => (await listProcesses(`sleep\0${marker}`)).length, 0)).toBe(0)
+})
+
+describe.runIf(canIsolate)('in namespaces of its own a program', () => {
+  test('sees neither the network nor files that are not its own', async () => {
+    const server = createServer((socket) => void socket.end())
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as { port: number }
+    const secret = join(await makeFolder(), 'secret')
+    await writeFile(secret, 'secret')
+    const script = () => `
+      require('net').connect(${port}, '127.0.0.1').on('connect', () => console.log('connected')).on('error', () => {})
+      try { console.log(require('fs').readFileSync(${JSON.stringify(secret)}, 'utf8')) } catch {}
+      try { require('fs').writeFileSync('/usr/made', ''); console.log('written') } catch {}`
+    expect((await runScript(plain, script)).stdout).toContain('connected')
+    expect(await runScript(all, script)).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  test('does so only where that works; else it runs with its limits', async () => {
+    const broken = { ...plain, bwrap: '/bin/false' }
+    expect(await createGuard(broken, limits).isIsolated(node)).toBe(false)
+    expect(await runScript(broken, () => 'console.log(1)')).toMatchObject({ code: 0, stdout: '1\n' })
+  })
+})
+
+test('a program that is not there is an error of the machine', async () => {
+  const run = { words: [], source: '/', folder: '/tmp', outputBytes: 1, signal: new AbortController().signal }
+  const tool = { ...node, program: '/nowhere/ffmpeg' }
+  await expect(createGuard({}, limits).run(tool, run)).rejects.toThrow('ENOENT')
+})

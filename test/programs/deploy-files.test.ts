@@ -1,0 +1,254 @@
+/** What can be said of `compose.yaml`, `deploy/kubernetes.yaml` and `deploy/parley.service` without anything to run them in. */
+import { execFile } from 'node:child_process'
+import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { parseEnv, promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { findCommand } from '../../scripts/programs.mjs'
+import { parseConfig } from '../../src/config/parse.ts'
+import { settingNames } from '../../src/config/settings.ts'
+import { getText, parseDockerfile, readEnvironment, type Stage } from '../support/dockerfile.ts'
+import { forgeKey } from '../support/forge-key.ts'
+import { makeFolder, repository } from '../support/process.ts'
+
+const run = promisify(execFile)
+const read = (path: string) => readFile(join(repository, path), 'utf8')
+const image = parseDockerfile(await read('Dockerfile')).at(-1) as Stage
+const built = readEnvironment(image)
+
+const parentKey = forgeKey('svc_', '5'.repeat(55))
+
+/** Names that are not ours, and that the image is meant to have all the same. */
+const others = ['NODE_ENV']
+
+/** The configuration that these make; it is whole, and gives nobody anything to say. */
+async function configOf(variables: Readonly<Record<string, string>>) {
+  for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
+  const { config, warnings } = await parseConfig(variables)
+  expect(warnings).toEqual([])
+  return config
+}
+
+/** Files as containers find them, in a folder of the test's own. */
+function moveFiles(variables: NodeJS.Dict<string>, from: string, to: string) {
+  const moved = Object.entries(variables).map(([name, value]) => [name, value?.replace(from, `${to}/`)])
+  return Object.fromEntries(moved) as Record<string, string>
+}
+
+const secondsOf = (text: string) => Number(/^(\d+)s$/.exec(text)?.[1])
+
+describe('compose.yaml', () => {
+  /** Every place that is left to the operator has its default. */
+  const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
+  const load = async () => parse(fillIn(await read('compose.yaml')), { merge: true })
+
+  /** The secrets that its script makes, and the key that has to be made by hand. */
+  async function makeSecrets(): Promise<string> {
+    const folder = await makeFolder()
+    await cp(join(repository, 'deploy'), join(folder, 'deploy'), { recursive: true })
+    await run('sh', [join(folder, 'deploy/make-secrets.sh')], { cwd: '/' })
+    await writeFile(join(folder, 'secrets/parent_key'), `${parentKey}\n`)
+    return join(folder, 'secrets')
+  }
+
+  test('gives both replicas settings that are whole, from the secrets that its script makes', async () => {
+    const { services, secrets } = await load()
+    const folder = await makeSecrets()
+    const files = Object.values(secrets as Record<string, { file: string }>).map(({ file }) => basename(file))
+    expect((await readdir(folder)).sort()).toEqual(files.sort())
+    for (const name of ['parley-1', 'parley-2']) {
+      const moved = moveFiles(services[name].environment, '/run/secrets/', folder)
+      const config = await configOf({ ...built, ...moved })
+      const password = (await readFile(join(folder, 'postgres_password'), 'utf8')).trim()
+      expect(config.databaseUrl).toBe(`postgres://parley:${password}@postgres:5432/parley`)
+      expect(config.redisUrl).toMatch(/^redis:\/\/:[0-9a-f]{64}@redis:6379\/0$/)
+      expect(config.s3).toMatchObject({ endpoint: 'http://s3:7070', bucket: 'parley', forcePathStyle: true })
+    }
+  })
+
+  test('keeps secrets that are there, for their owner alone', async () => {
+    const folder = await makeSecrets()
+    const before = await readFile(join(folder, 'parley_secret'), 'utf8')
+    await run('sh', [join(folder, '../deploy/make-secrets.sh')])
+    expect(await readFile(join(folder, 'parley_secret'), 'utf8')).toBe(before)
+    expect((await stat(folder)).mode & 0o777).toBe(0o700)
+  })
+
+  test('names only what there is', async () => {
+    const { services, networks, volumes, secrets } = await load()
+    for (const service of Object.values<Record<string, unknown>>(services)) {
+      const named = service as Record<string, Iterable<string> & Record<string, string>>
+      expect(Object.keys(secrets)).toEqual(expect.arrayContaining([...(named.secrets ?? [])]))
+      expect(Object.keys(services)).toEqual(expect.arrayContaining(Object.keys(named.depends_on ?? {})))
+      const where = Array.isArray(named.networks) ? named.networks : Object.keys(named.networks ?? {})
+      expect(Object.keys(networks)).toEqual(expect.arrayContaining(where))
+      for (const mount of named.volumes ?? []) {
+        const [source = ''] = mount.split(':')
+        if (source.startsWith('./')) expect((await stat(join(repository, source))).isFile()).toBe(true)
+        else expect(Object.keys(volumes)).toContain(source)
+      }
+      const paths = JSON.stringify(service).matchAll(/\/run\/secrets\/(\w+)/g)
+      expect([...(named.secrets ?? [])]).toEqual(expect.arrayContaining([...paths].map(([, name]) => name)))
+    }
+  })
+
+  test('shuts every container in, and publishes the balancer alone', async () => {
+    const { services, networks } = await load()
+    for (const [name, service] of Object.entries<Record<string, unknown>>(services)) {
+      expect(service, name).toMatchObject({
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        restart: 'unless-stopped',
+      })
+      expect('ports' in service, name).toBe(name === 'balancer')
+      expect(String(service.image), name).not.toMatch(/:latest$/)
+      // The image of ours has its own.
+      expect('healthcheck' in service, name).toBe(!name.startsWith('parley'))
+    }
+    expect(networks.back).toEqual({ internal: true })
+  })
+
+  test('has the balancer use the file that is tested, and the replicas believe it alone', async () => {
+    const { services } = await load()
+    const { balancer } = services
+    expect(balancer.volumes).toContain('./deploy/Caddyfile:/etc/caddy/Caddyfile:ro')
+    const caddyfile = await read('deploy/Caddyfile')
+    for (const name of Object.keys(balancer.environment)) expect(caddyfile).toContain(`{$${name}:`)
+    for (const address of balancer.environment.PARLEY_REPLICAS.split(' ')) {
+      const [host, port] = address.split(':')
+      expect(services[host].environment.PARLEY_TRUSTED_PROXIES).toBe(balancer.networks.front.ipv4_address)
+      expect(port).toBe(built.PORT)
+    }
+  })
+
+  test('waits for what is under way', async () => {
+    const { services } = await load()
+    const { config } = await parseConfig({})
+    for (const name of ['balancer', 'parley-1', 'parley-2']) {
+      expect(secondsOf(services[name].stop_grace_period)).toBeGreaterThan(
+        config.timings.shutdownMs / 1000 + 2,
+      )
+    }
+  })
+})
+
+describe('deploy/kubernetes.yaml', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: every object has a shape of its own
+  const load = async (): Promise<any[]> => {
+    const documents = parseAllDocuments(await read('deploy/kubernetes.yaml'))
+    expect(documents.flatMap(({ errors }) => errors)).toEqual([])
+    return documents.map((document) => document.toJS())
+  }
+  const getPod = async () => {
+    const objects = await load()
+    const find = (kind: string) => objects.find((one) => one.kind === kind)
+    const pod = find('Deployment').spec.template
+    return { find, pod, container: pod.spec.containers[0] }
+  }
+
+  test('gives replicas settings that are whole, from files of its secret', async () => {
+    const { find, pod, container } = await getPod()
+    const folder = await makeFolder()
+    const secret: Record<string, string> = find('Secret').stringData
+    for (const [name, value] of Object.entries(secret)) {
+      await writeFile(join(folder, name), name === 'parent-key' ? parentKey : value)
+    }
+    expect(container.envFrom).toEqual([{ configMapRef: { name: find('ConfigMap').metadata.name } }])
+    const { mountPath } = container.volumeMounts.find((one: { name: string }) => one.name === 'secrets')
+    const volume = pod.spec.volumes.find((one: { name: string }) => one.name === 'secrets')
+    expect(volume.secret.secretName).toBe(find('Secret').metadata.name)
+    const moved = moveFiles(find('ConfigMap').data, `${mountPath}/`, folder)
+    const config = await configOf({ ...built, ...moved })
+    expect(config).toMatchObject({ databaseUrl: secret['database-url'], redisUrl: secret['redis-url'] })
+    expect(config.server.publicUrl).toBe(`https://${find('Ingress').spec.rules[0].host}`)
+  })
+
+  test('names only what there is', async () => {
+    const { find, pod, container } = await getPod()
+    const labels = pod.metadata.labels
+    for (const kind of ['Deployment', 'PodDisruptionBudget']) {
+      expect(find(kind).spec.selector.matchLabels).toEqual(labels)
+    }
+    const service = find('Service')
+    expect(service.spec.selector).toEqual(labels)
+    const portNames = container.ports.map(({ name }: { name: string }) => name)
+    for (const { targetPort } of service.spec.ports) expect(portNames).toContain(targetPort)
+    expect(String(container.ports[0].containerPort)).toBe(built.PORT)
+    const { backend } = find('Ingress').spec.rules[0].http.paths[0]
+    expect(backend.service).toEqual({
+      name: service.metadata.name,
+      port: { name: service.spec.ports[0].name },
+    })
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+      expect(portNames).toContain(container[probe].httpGet.port)
+    }
+    const volumes = pod.spec.volumes.map(({ name }: { name: string }) => name)
+    const mounts = container.volumeMounts.map(({ name }: { name: string }) => name)
+    expect(mounts.sort()).toEqual(volumes.sort())
+  })
+
+  test('runs it as the user of the image, with /data and /tmp to write in', async () => {
+    const { pod, container } = await getPod()
+    const [user, group] = getText(image, 'USER').split(':').map(Number)
+    expect(pod.spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: user, runAsGroup: group })
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    })
+    const written = container.volumeMounts.filter((one: { readOnly?: boolean }) => !one.readOnly)
+    const paths = written.map(({ mountPath }: { mountPath: string }) => mountPath)
+    expect(paths).toEqual([built.PARLEY_DATA_DIR, '/tmp'])
+  })
+
+  test('waits for balancers first, and then for what is under way', async () => {
+    const { pod, container } = await getPod()
+    const { config } = await parseConfig({})
+    const [, pauseSeconds] = container.lifecycle.preStop.exec.command
+    const neededSeconds = Number(pauseSeconds) + config.timings.shutdownMs / 1000 + 2
+    expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(neededSeconds)
+  })
+
+  test('asks of the Ingress what the file for nginx does', async () => {
+    const { find } = await getPod()
+    const nginx = await read('deploy/nginx.conf')
+    const settingOf = (name: string) =>
+      new RegExp(`^ *${name} (.*);$`, 'm').exec(nginx)?.[1]?.replace(/^(\d+)s$/, '$1')
+    const names: Record<string, string> = { 'proxy-body-size': 'client_max_body_size' }
+    const annotations: Record<string, string> = find('Ingress').metadata.annotations
+    expect(Object.keys(annotations).length).toBeGreaterThan(5)
+    for (const [annotation, value] of Object.entries(annotations)) {
+      const name = annotation.split('/')[1] as string
+      expect(settingOf(names[name] ?? name.replaceAll('-', '_')), name).toBe(value)
+    }
+  })
+})
+
+describe('deploy/parley.service', () => {
+  test('goes with the settings that docs/deploy.md begins with, and waits for what is under way', async () => {
+    const unit = await read('deploy/parley.service')
+    const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
+    const [, folder = '', settings = ''] =
+      /install .* (\/.*)\/\.env <<'END'\n([\s\S]*?)END\n/.exec(await read('docs/deploy.md')) ?? []
+    expect(settingOf('WorkingDirectory')).toBe(folder)
+    const secrets = await makeFolder()
+    await writeFile(join(secrets, 'secret'), parentKey)
+    const config = await configOf(moveFiles(parseEnv(settings), `${folder}/`, secrets))
+    expect(config).toMatchObject({ secret: parentKey, dataDir: `/var/lib/${settingOf('StateDirectory')}` })
+    expect(secondsOf(settingOf('TimeoutStopSec'))).toBeGreaterThan(config.timings.shutdownMs / 1000 + 2)
+  })
+
+  test.runIf(findCommand(['systemd-analyze']))('is one that systemd understands', async () => {
+    const folder = await makeFolder()
+    const path = join(folder, 'parley.service')
+    // It looks for the program and the user as well.
+    const unit = (await read('deploy/parley.service'))
+      .replaceAll('/opt/parley/node_modules/.bin/node', process.execPath)
+      .replaceAll('=parley\n', '=daemon\n')
+    await writeFile(path, unit)
+    const { stderr } = await run('systemd-analyze', ['verify', '--man=no', path])
+    expect(stderr).toBe('')
+  })
+})

@@ -1,0 +1,171 @@
+/** What becomes of uploads of every kind: what is served, told, kept, and left behind. */
+
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import sharp from 'sharp'
+import { describe, expect, test, vi } from 'vitest'
+import { openGrowingStore } from '../../src/storage/local.ts'
+import { startApp } from '../support/app.ts'
+import { makeVideo, probe } from '../support/conversion.ts'
+import {
+  getRow,
+  listJobs,
+  listWork,
+  makeGate,
+  openArtifact,
+  startJobs,
+  until,
+  watchUntil,
+} from '../support/jobs.ts'
+import { makeFolder } from '../support/process.ts'
+import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../support/uploads.ts'
+import { makeZip } from '../support/zip.ts'
+
+// These run other programs, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const SRT = '1\r\n00:00:01,000 --> 00:00:02,000\r\nHello <i>you</i>\r\n'
+const VTT = '\uFEFFWEBVTT\n\nNOTE kept\n\n00:01.000 --> 00:02.000\nHello\n'
+
+/** A video that has to be coded again. */
+async function makeOldVideo(): Promise<Buffer> {
+  const path = join(await makeFolder(), 'clip.mkv')
+  return readFile(await makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'flac']))
+}
+
+describe('a video', () => {
+  test('is served as an MP4 with a poster; what was uploaded goes', async () => {
+    const { app, dataDir } = await startJobs()
+    const bytes = await makeOldVideo()
+    const { id } = await uploadWhole(app, bytes, { metadata: { filename: 'Ferien.mkv' } })
+    expect(await readStatus(app, id)).toEqual({
+      artifactId: id,
+      state: 'ready',
+      kind: 'video',
+      bytesReceived: bytes.length,
+      size: bytes.length,
+      acknowledged: true,
+      conversion: { result: 'converted' },
+    })
+
+    const whole = await openArtifact(app, id)
+    expect(whole.headers.get('content-type')).toBe('video/mp4')
+    expect(whole.headers.get('content-disposition')).toMatch(/^inline; filename="?Ferien\.mp4"?$/)
+    const copy = join(await makeFolder(), 'served.mp4')
+    await writeFile(copy, whole.bytes)
+    expect((await probe(copy)).streams).toMatchObject([{ codec_name: 'h264' }, { codec_name: 'aac' }])
+    const part = await openArtifact(app, id, { Range: 'bytes=100-299' })
+    expect(part.status).toBe(206)
+    expect(part.bytes.equals(whole.bytes.subarray(100, 300))).toBe(true)
+
+    const poster = await openArtifact(app, `${id}/poster`)
+    expect(poster.headers.get('content-type')).toBe('image/jpeg')
+    expect(await sharp(poster.bytes).metadata()).toMatchObject({ format: 'jpeg', width: 320, height: 240 })
+
+    const row = await getRow(app)
+    expect(row.kept_bytes).toBe(whole.bytes.length + poster.bytes.length)
+    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 2, 'the original goes')
+    expect((await listArtifactBytes(dataDir)).kept.sort()).toEqual([row.served_blob, row.poster_blob].sort())
+    expect(await listWork(dataDir)).toEqual([])
+    expect(await listJobs(app)).toEqual([])
+  })
+
+  test('is converted as well when its bytes lie in a store that has no files', async () => {
+    const root = await makeFolder()
+    const { blobs, growing } = await openGrowingStore(root, 'elsewhere', false)
+    const hidden = Object.assign(Object.create(blobs), { findPath: undefined })
+    const app = await startApp({}, { artifactStore: { blobs: hidden, growing } })
+    const { id } = await uploadWhole(app, await makeOldVideo())
+    expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
+    expect((await openArtifact(app, id)).headers.get('content-type')).toBe('video/mp4')
+  })
+
+  test('tells how far it is, never less than before', async () => {
+    const gate = await makeGate(
+      ['500000', '1000000', '300000', '1500000'].map((us) => `echo out_time_us=${us}; sleep 0.4`).join('\n'),
+    )
+    const app = await startApp(gate.env)
+    const bytes = await makeOldVideo()
+    const { id } = await beginUpload(app, { size: bytes.length, body: bytes })
+    const watching = watchUntil(app, id, ({ state }) => state === 'ready')
+    await gate.open()
+    const statuses = await watching
+    const shares = statuses.filter(({ state }) => state === 'processing').map(({ progress }) => progress)
+    expect(shares.some((share) => share > 0 && share < 1)).toBe(true)
+    expect(shares).toEqual(shares.toSorted((one, other) => one - other))
+    expect(statuses.at(-1).progress).toBeUndefined()
+  })
+})
+
+describe('two at a time', () => {
+  test('are converted, and the others wait for their turn', async () => {
+    const gate = await makeGate()
+    const { app, dataDir } = await startJobs({ env: gate.env })
+    const bytes = await makeOldVideo()
+    const begun = []
+    for (let count = 0; count < 4; count++)
+      begun.push(await beginUpload(app, { size: bytes.length, body: bytes }))
+    await until(async () => (await listWork(dataDir)).length === 2, 'two are under way')
+    const jobs = await listJobs(app)
+    expect(jobs.filter((job) => job.is_taken === 1)).toHaveLength(2)
+    expect(jobs).toHaveLength(4)
+    await gate.open()
+    for (const { id } of begun) await untilState(app, id, 'ready')
+  })
+})
+
+describe("served in a browser's own window", () => {
+  const picture = sharp({ create: { width: 60, height: 40, channels: 3, background: 'red' } })
+
+  test('is a thumbnail, coded anew', async () => {
+    const app = await startApp()
+    const png = await picture
+      .clone()
+      .withExif({ IFD0: { Artist: 'Ada' } })
+      .png()
+      .toBuffer()
+    const { id } = await uploadWhole(app, png, { metadata: { kind: 'thumbnail', filename: 'a.png' } })
+    expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
+    const { headers, bytes } = await openArtifact(app, id)
+    expect(headers.get('content-type')).toBe('image/webp')
+    expect(headers.get('content-disposition')).toMatch(/^inline; filename="?a\.webp"?$/)
+    expect(await sharp(bytes).metadata()).toMatchObject({ format: 'webp', width: 60, height: 40 })
+    expect(bytes.includes('Ada')).toBe(false)
+    expect((await openArtifact(app, `${id}/poster`)).status).toBe(404)
+  })
+
+  test('are captions, made into WebVTT', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, Buffer.from(SRT), { metadata: { kind: 'captions' } })
+    expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
+    const { headers, bytes } = await openArtifact(app, id)
+    expect(headers.get('content-type')).toMatch(/^text\/vtt/)
+    expect(headers.get('content-disposition')).toMatch(/^inline/)
+    expect(bytes.toString()).toMatch(/^WEBVTT\n\n00:00:01\.000 --> 00:00:02\.000\nHello <i>you<\/i>\n/)
+  })
+
+  test('are captions that are WebVTT, byte by byte as they came', async () => {
+    const { app, dataDir } = await startJobs()
+    const { id } = await uploadWhole(app, Buffer.from(VTT), { metadata: { kind: 'captions' } })
+    expect((await readStatus(app, id)).conversion).toEqual({ result: 'original' })
+    const { headers, bytes } = await openArtifact(app, id)
+    expect(headers.get('content-disposition')).toMatch(/^inline; filename="?clip\.mp4"?$/)
+    expect(bytes.equals(Buffer.from(VTT))).toBe(true)
+    const row = await getRow(app)
+    expect([row.kept_bytes, row.served_blob]).toEqual([bytes.length, row.blob])
+    expect((await listArtifactBytes(dataDir)).kept).toEqual([row.blob])
+  })
+})
+
+test.each([
+  ['JSON', Buffer.from('{"layers":[1,2]}'), 'application/json'],
+  ['a ZIP archive', makeZip([{ name: 'project.json', data: '{}' }]), 'application/zip'],
+])('a project that is %s is served as it came, to be saved', async (_what, bytes, mediaType) => {
+  const app = await startApp()
+  const { id } = await uploadWhole(app, bytes, { metadata: { kind: 'project' } })
+  expect((await readStatus(app, id)).conversion).toEqual({ result: 'original' })
+  const { headers, bytes: served } = await openArtifact(app, id)
+  expect(headers.get('content-type')).toBe(mediaType)
+  expect(headers.get('content-disposition')).toMatch(/^attachment/)
+  expect(served.equals(bytes)).toBe(true)
+})

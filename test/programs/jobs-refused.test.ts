@@ -1,0 +1,189 @@
+/** Uploads that cannot be converted, must not be, or are gone before that; and a server that fails at it. */
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { backOffSeconds } from '../../src/artifacts/jobs/queue.ts'
+import { NO_FFMPEG } from '../../src/conversion/video.ts'
+import { openFolder } from '../../src/storage/folder.ts'
+import { toGrowingStore } from '../../src/storage/local.ts'
+import { startApp } from '../support/app.ts'
+import { listProcesses, makeVideo } from '../support/conversion.ts'
+import { getRow, listJobs, listWork, makeGate, openArtifact, startJobs, until } from '../support/jobs.ts'
+import { createLineLog } from '../support/log-lines.ts'
+import { makeFolder } from '../support/process.ts'
+import {
+  beginUpload,
+  listArtifactBytes,
+  postUpload,
+  readArtifact,
+  readStatus,
+  untilState,
+  uploadWhole,
+} from '../support/uploads.ts'
+import { makeZip } from '../support/zip.ts'
+
+// These run other programs, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const REASON = 'This is no MP4, MOV, WebM or Matroska video.'
+const page = Buffer.from('<!doctype html><script>alert(1)</script>')
+
+describe('what is dangerous', () => {
+  const bomb = makeZip([{ name: 'zeros', data: Buffer.alloc(100 * 1024 ** 2) }])
+
+  test('is unknown again, and leaves neither bytes nor jobs behind', async () => {
+    let calls = 0
+    const onUploadComplete = () => {
+      calls += 1
+      return new Promise(() => {})
+    }
+    const { app, dataDir } = await startJobs({ options: { onUploadComplete } })
+    const metadata = { kind: 'project', artifactId: randomUUID() }
+    const { id } = await beginUpload(app, { size: bomb.length, body: bomb, metadata })
+    await untilState(app, id, 'unknown')
+    expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
+    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 0, 'its bytes go')
+    expect(await listJobs(app)).toEqual([])
+    expect(calls).toBe(1)
+    expect((await openArtifact(app, id)).status).toBe(404)
+    expect((await postUpload(app, { metadata })).status).toBe(201)
+  })
+})
+
+describe('what cannot be converted', () => {
+  test('is tried three times, and then served as it came, to be saved', async () => {
+    const { app, advance } = await startJobs({ env: { PARLEY_CONVERSION_TRIES: '3' } })
+    const { id } = await beginUpload(app, { size: page.length, body: page })
+    for (const refusals of [1, 2]) {
+      const isBack = async () => {
+        const [job] = await listJobs(app)
+        return job?.refusals === refusals && job.is_taken === 0
+      }
+      await until(isBack, `it was refused ${refusals} times`)
+      expect(await readStatus(app, id)).toMatchObject({ state: 'processing', progress: 0 })
+      // Not before its time.
+      advance(0)
+      expect(await isBack()).toBe(true)
+      advance(10)
+    }
+    await untilState(app, id, 'ready')
+    expect((await readStatus(app, id)).conversion).toEqual({ result: 'original', reason: REASON })
+    expect(await listJobs(app)).toEqual([])
+    const { headers, bytes } = await openArtifact(app, id)
+    expect(headers.get('content-disposition')).toMatch(/^attachment/)
+    expect(headers.get('content-type')).toBe('application/octet-stream')
+    expect(bytes.equals(page)).toBe(true)
+  })
+
+  test('is an attachment even if it is what browsers show', async () => {
+    const app = await startApp()
+    const path = await makeVideo(join(await makeFolder(), 'clip.mp4'))
+    const bytes = (await readFile(path)).subarray(0, 5_000)
+    const { id } = await uploadWhole(app, bytes)
+    const { headers, bytes: served } = await openArtifact(app, id)
+    expect(headers.get('content-type')).toBe('video/mp4')
+    expect(headers.get('content-disposition')).toMatch(/^attachment/)
+    expect(served.equals(bytes)).toBe(true)
+  })
+
+  test('for want of ffmpeg is served at once', async () => {
+    const path = await makeVideo(join(await makeFolder(), 'clip.mp4'))
+    const env = { PATH: await makeFolder(), PARLEY_CONVERSION_TRIES: '3' }
+    // Its clock stands still, so that there is no second try.
+    const { app } = await startJobs({ env })
+    const { id } = await uploadWhole(app, await readFile(path))
+    expect((await readStatus(app, id)).conversion).toEqual({ result: 'original', reason: NO_FFMPEG })
+    expect((await openArtifact(app, id)).headers.get('content-disposition')).toMatch(/^attachment/)
+  })
+
+  test('may be nothing at all', async () => {
+    const app = await startApp()
+    const { id } = await uploadWhole(app, Buffer.alloc(0))
+    expect((await readStatus(app, id)).conversion.reason).toBe('The file is empty.')
+    expect(await readArtifact(app, id)).toHaveLength(0)
+  })
+})
+
+describe('a server without room for what it makes', () => {
+  const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
+
+  /** A disk on which the captions have room, and what is made of them has not. */
+  async function startOnDisk() {
+    const disk = { freeBytes: 2 * 1024 ** 3 + srt.length, totalBytes: 1 }
+    const folder = await openFolder(join(await makeFolder(), 'artifacts'), async () => disk)
+    const { log, lines } = createLineLog()
+    const options = { artifactStore: toGrowingStore(folder, true), log }
+    const { app, advance } = await startJobs({ options })
+    const { id } = await beginUpload(app, { size: srt.length, body: srt, metadata: { kind: 'captions' } })
+    const untilFailed = (failures: number) =>
+      until(async () => (await listJobs(app))[0]?.failures === failures, `it failed ${failures} times`)
+    await untilFailed(1)
+    return { app, advance, disk, id, untilFailed, lines }
+  }
+
+  test('goes on once there is room, whatever content may be refused for', async () => {
+    const { app, advance, disk, id, untilFailed, lines } = await startOnDisk()
+    for (const failures of [2, 3, 4]) {
+      advance(600)
+      await untilFailed(failures)
+    }
+    expect((await listJobs(app))[0]).toMatchObject({ refusals: 0, is_taken: 0 })
+    expect(lines.join()).toContain('could not be converted; it is tried again')
+    disk.freeBytes *= 2
+    advance(600)
+    await untilState(app, id, 'ready')
+    expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
+  })
+
+  test('serves what came after hours of that', async () => {
+    const { app, advance, id } = await startOnDisk()
+    await app.service.deps.db.updateTable('jobs').set({ failures: 29 }).execute()
+    advance(600)
+    await untilState(app, id, 'ready')
+    const { result, reason } = (await readStatus(app, id)).conversion
+    expect([result, reason]).toEqual(['original', expect.stringMatching(/could not be converted here/)])
+    const { headers, bytes } = await openArtifact(app, id)
+    expect(headers.get('content-disposition')).toMatch(/^attachment/)
+    expect(bytes.equals(srt)).toBe(true)
+  })
+})
+
+describe('a conversion under way', () => {
+  async function startConversion() {
+    const gate = await makeGate()
+    const { app, dataDir } = await startJobs({ env: gate.env })
+    const bytes = await readFile(await makeVideo(join(gate.folder, 'clip.mp4')))
+    const { id } = await beginUpload(app, { size: bytes.length, body: bytes })
+    const isRunning = async () => (await listProcesses(join(gate.env.PATH, 'ffmpeg'))).length > 0
+    await until(isRunning, 'ffmpeg runs')
+    return { app, dataDir, id, isRunning }
+  }
+
+  test('ends with the artifact, and nothing is left of either', async () => {
+    const { app, dataDir, id, isRunning } = await startConversion()
+    expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(200)
+    expect(await isRunning()).toBe(false)
+    expect(await listArtifactBytes(dataDir)).toEqual({ kept: [], growing: [] })
+    expect(await listWork(dataDir)).toEqual([])
+    expect(await listJobs(app)).toEqual([])
+    expect((await readStatus(app, id)).state).toBe('unknown')
+  })
+
+  test('is given back when the server stops', async () => {
+    const { app, dataDir, id, isRunning } = await startConversion()
+    await app.close()
+    expect(await isRunning()).toBe(false)
+    expect(await listWork(dataDir)).toEqual([])
+    const next = await startJobs({ env: { PARLEY_DATA_DIR: dataDir, PARLEY_PARENT_KEY: app.key } })
+    await untilState(next.app, id, 'ready')
+    expect((await readStatus(next.app, id)).conversion).toEqual({ result: 'converted' })
+    expect((await getRow(next.app)).state).toBe('ready')
+  })
+})
+
+test('a job rests twice as long each time, ten minutes at the most', () => {
+  const rest = (inVain: number, byte: number) => backOffSeconds(inVain, () => Uint8Array.of(byte))
+  expect([1, 2, 3, 4, 10, 11, 5_000].map((inVain) => rest(inVain, 255))).toEqual([1, 2, 4, 8, 512, 600, 600])
+  expect([1, 2, 3, 4, 10, 11, 5_000].map((inVain) => rest(inVain, 0))).toEqual([1, 1, 2, 4, 256, 300, 300])
+})

@@ -1,0 +1,160 @@
+/** How a service with a model of the process starts, stops, and says what it cannot use; real processes. */
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { webBuilds } from '../../scripts/web-sources.mjs'
+import { greedy, localEnvironment } from '../support/local-model.ts'
+import { callServer, makeFolder, repository, runParley, startServer } from '../support/process.ts'
+import { makeTinyModel } from '../support/tiny-model.ts'
+
+// These start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+const tiny = makeTinyModel()
+
+/** A folder with a model in it. */
+async function makeModelFolder(
+  bytes: Uint8Array = tiny,
+): Promise<{ folder: string; env: Record<string, string> }> {
+  const folder = await makeFolder()
+  await writeFile(join(folder, 'tiny.gguf'), bytes)
+  // The path is one from the working directory.
+  return { folder, env: { ...localEnvironment('tiny.gguf'), PORT: '0' } }
+}
+
+/** A checkout whose packages lack one. */
+async function makeCheckoutWithout(name: string): Promise<string> {
+  const folder = await makeFolder()
+  await cp(join(repository, 'src'), join(folder, 'src'), { recursive: true })
+  for (const { target } of Object.values(webBuilds)) {
+    await cp(join(repository, target), join(folder, target), { recursive: true })
+  }
+  await cp(join(repository, 'package.json'), join(folder, 'package.json'))
+  const packages = (await readdir(join(repository, 'node_modules'))).filter(
+    (entry) => !entry.startsWith('.') && entry !== name,
+  )
+  await mkdir(join(folder, 'node_modules'))
+  for (const entry of packages) {
+    await symlink(join(repository, 'node_modules', entry), join(folder, 'node_modules', entry))
+  }
+  return folder
+}
+
+interface Check {
+  readonly check: string
+  readonly state: string
+  readonly message: string
+}
+
+/** What `doctor` finds of the backend. */
+async function examine(folder: string, env: Record<string, string>): Promise<string> {
+  const { stdout, stderr } = await runParley(['doctor', '--json'], { folder, env })
+  expect(stderr).toBe('')
+  const { checks }: { checks: Check[] } = JSON.parse(stdout)
+  const { state, message } = checks.find(({ check }) => check === 'backend') as Check
+  return `${state}: ${message}`
+}
+
+test('a server answers with the model, prints nothing else, and stops in the middle of an answer', async () => {
+  const { folder, env } = await makeModelFolder(makeTinyModel({ brevity: -100 }))
+  const server = await startServer({
+    folder,
+    env: { ...env, LOG_LEVEL: 'error', PARLEY_SHUTDOWN_SECONDS: '0.3' },
+  })
+  const short = await callServer(
+    server.url,
+    'POST',
+    '/v1/chat/completions',
+    server.key,
+    greedy('Hi', { max_tokens: 3 }),
+  )
+  expect(short.body.usage.completion_tokens).toBe(3)
+  const health = await callServer(server.url, 'GET', '/readyz')
+  expect(health.body).toMatchObject({ status: 'ready' })
+  const endless = await fetch(`${server.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${server.key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify(greedy('Hi', { stream: true })),
+  })
+  const reader = endless.body?.getReader()
+  expect((await reader?.read())?.done).toBe(false)
+  const { code, signal, stderr, stdout } = await server.stop()
+  expect({ code, signal }).toEqual({ code: 0, signal: null })
+  expect(stderr).toMatch(/^SIGTERM: stopping;.*\n$/)
+  expect(stdout).not.toMatch(/llama|gguf/i)
+})
+
+describe('what cannot be loaded is told in one sentence, by the start and by doctor', () => {
+  /** Both must say it; llama.cpp's own words do not always come in the same order. */
+  async function expectComplaint(
+    folder: string,
+    env: Record<string, string>,
+    expected: RegExp,
+  ): Promise<void> {
+    const { code, stdout, stderr } = await runParley(['serve'], { folder, env })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    const path = join(folder, String(env.PARLEY_LOCAL_MODEL))
+    const opening = `The model file ${path} (provider local) `
+    const found = await examine(folder, env)
+    for (const [sentence, start] of [
+      [stderr, 'parley: '],
+      [`${found}\n`, 'fail: '],
+    ] as const) {
+      expect(sentence.slice(0, start.length + opening.length)).toBe(start + opening)
+      expect(sentence.slice(start.length + opening.length)).toMatch(expected)
+    }
+  }
+
+  test('a file that is not there', async () => {
+    const { folder, env } = await makeModelFolder()
+    await expectComplaint(folder, { ...env, PARLEY_LOCAL_MODEL: 'other.gguf' }, /^is not there\.\n$/)
+  })
+
+  test.each<[what: string, bytes: Uint8Array, complaint: RegExp]>([
+    ['a text', Buffer.from('not a model, only text'), /^is not in the GGUF format\.\n$/],
+    ['nothing', Buffer.alloc(0), /^is not in the GGUF format\.\n$/],
+    ['half a head', tiny.subarray(0, 5000), /^cannot be loaded: \S.*\.\n$/],
+    [
+      'a model cut off',
+      tiny.subarray(0, tiny.length - 50_000),
+      /^cannot be loaded: .*(corrupted|incomplete|bounds).*\.\n$/,
+    ],
+    [
+      'an architecture nobody knows',
+      Buffer.from(Buffer.from(tiny).toString('latin1').replace('llama', 'zzzzz'), 'latin1'),
+      /^cannot be loaded: .*zzzzz.*\.\n$/,
+    ],
+  ])('%s', async (_what, bytes, expected) => {
+    const { folder, env } = await makeModelFolder(bytes)
+    await expectComplaint(folder, env, expected)
+  })
+})
+
+test('a chat template that is broken stops the start', async () => {
+  const { folder, env } = await makeModelFolder(
+    makeTinyModel({ chatTemplate: '{% for m in messages %}{{ m.content }' }),
+  )
+  const { code, stderr } = await runParley(['serve'], { folder, env })
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^parley: The model file .* cannot be loaded: .*\n$/)
+})
+
+test('doctor knows a model that can be loaded', async () => {
+  const { folder, env } = await makeModelFolder()
+  expect(await examine(folder, env)).toBe(`ok: ${join(folder, 'tiny.gguf')} can be loaded`)
+})
+
+test('without the package the command that installs it is named; other backends do not miss it', async () => {
+  const { folder, env } = await makeModelFolder()
+  const main = join(await makeCheckoutWithout('node-llama-cpp'), 'src/main.ts')
+  const { code, stderr } = await runParley(['serve'], { folder, env, main })
+  const manifest = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'))
+  const version = manifest.devDependencies['node-llama-cpp']
+  expect(code).toBe(1)
+  expect(stderr).toBe(
+    'parley: A model that runs in this process (provider local) needs a package that is not installed; ' +
+      `\`npm install --no-save --ignore-scripts node-llama-cpp@${version}\` installs it.\n`,
+  )
+  const server = await startServer({ folder: dirname(main), main })
+  expect((await server.stop()).code).toBe(0)
+})

@@ -1,0 +1,90 @@
+/** Every state with everything that can happen, and what the rows of artifacts make of it. */
+import { describe, expect, test } from 'vitest'
+import {
+  completeLeased,
+  convertArtifact,
+  findNextState,
+  insertArtifact,
+  listStatesBefore,
+  type Occurrence,
+  occurrences,
+  removeArtifact,
+  type State,
+  stateAfter,
+  states,
+} from '../../src/artifacts/store.ts'
+import { opened, parentKey } from '../support/database.ts'
+
+/** What follows, for each state and each thing that can happen in it; a dash is refused. */
+const table: Readonly<Record<State, Readonly<Record<Occurrence, State | '-'>>>> = {
+  unknown: { create: 'uploading', complete: '-', convert: '-', expire: '-', reject: '-', remove: '-' },
+  uploading: {
+    create: '-',
+    complete: 'processing',
+    convert: '-',
+    expire: 'unknown',
+    reject: 'unknown',
+    remove: 'unknown',
+  },
+  processing: {
+    create: '-',
+    complete: '-',
+    convert: 'ready',
+    expire: '-',
+    reject: 'unknown',
+    remove: 'unknown',
+  },
+  ready: { create: '-', complete: '-', convert: '-', expire: '-', reject: '-', remove: 'unknown' },
+}
+const cells = states.flatMap((state) =>
+  occurrences.map((occurrence) => [state, occurrence, table[state][occurrence]] as const),
+)
+
+test('the table has a cell for every state and everything that can happen', () => {
+  expect(states).toEqual(Object.keys(table))
+  for (const row of Object.values(table)) expect(Object.keys(row)).toEqual(occurrences)
+})
+
+describe('when an artifact', () => {
+  test.each(cells)('is %s and %s happens, it is %s', (state, occurrence, next) => {
+    expect(findNextState(state, occurrence) ?? '-').toBe(next)
+    expect(listStatesBefore(occurrence).includes(state)).toBe(next !== '-')
+    if (next !== '-') expect(stateAfter(occurrence)).toBe(next)
+  })
+})
+
+const one = { blob: 'one', fence: 0 }
+
+async function storeOf(state: State) {
+  const { db } = await opened('server', ':memory:')
+  const owner = 'a'.repeat(12)
+  await db.insertInto('parent_keys').values(parentKey(owner)).execute()
+  await insertArtifact(db, { id: 'one', parent_key_id: owner, state, created_at: 1, blob: one.blob })
+  const readState = async () =>
+    (await db.selectFrom('artifacts').select('state').executeTakeFirst())?.state ?? 'gone'
+  return { db, readState }
+}
+
+describe('the row of an artifact', () => {
+  test.each(states)('that is %s moves on only where the table says so', async (state) => {
+    const moves = [
+      ['complete', completeLeased],
+      ['convert', convertArtifact],
+    ] as const
+    for (const [occurrence, move] of moves) {
+      const { db, readState } = await storeOf(state)
+      const next = table[state][occurrence]
+      expect(await move(db, one, { acknowledged: 1 })).toBe(next !== '-')
+      expect(await readState()).toBe(next === '-' ? state : next)
+    }
+  })
+
+  test.each(states)('that is %s goes only where the table says so', async (state) => {
+    for (const occurrence of ['reject', 'remove'] as const) {
+      const { db, readState } = await storeOf(state)
+      const isLegal = table[state][occurrence] === 'unknown'
+      expect(await removeArtifact(db, one, occurrence)).toBe(isLegal)
+      expect(await readState()).toBe(isLegal ? 'gone' : state)
+    }
+  })
+})

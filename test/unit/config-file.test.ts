@@ -1,0 +1,242 @@
+/** What the file of `PARLEY_CONFIG` may hold, and what an operator is told when it holds something else. */
+import { join, relative } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type ConfigError, parseConfig } from '../../src/config/parse.ts'
+import { gateway, problemsOf, providersOf, writeConfigFile } from '../support/config-file.ts'
+import { makeFolder } from '../support/process.ts'
+
+const URL_RULE = 'must be an http or https URL that ends in /v1, without credentials, query or fragment'
+const NAME_RULE =
+  'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
+
+const mock = (name = 'mock') => ({ kind: 'mock', name })
+const entry = (name: string) => `  ${name}: { url: https://${name}.org/v1 }\n`
+
+describe('the providers', () => {
+  test('are those of the file in its order, with the key each was given', async () => {
+    const text = `# ours
+providers:
+  near:
+    url: http://127.0.0.1:8000/v1/
+  far:
+    kind: gateway
+    url: https://far.org/openai/v1
+    api_key: literal
+  play: { kind: mock }
+`
+    expect(await providersOf(text)).toEqual([
+      { kind: 'gateway', name: 'near', url: 'http://127.0.0.1:8000/v1', apiKey: undefined },
+      { kind: 'gateway', name: 'far', url: 'https://far.org/openai/v1', apiKey: 'literal' },
+      mock('play'),
+    ])
+  })
+
+  test.each<[what: string, text: string, env: Record<string, string>, names: object[]]>([
+    ['the file’s alone where no backend is set', `providers:\n${entry('a')}`, {}, [gateway('a')]],
+    [
+      'the environment’s before the file’s',
+      `providers:\n${entry('a')}`,
+      { PARLEY_BACKEND: 'mock' },
+      [mock(), gateway('a')],
+    ],
+    [
+      'the environment’s gateway too',
+      `providers:\n${entry('a')}`,
+      { PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: 'https://gateway.org/v1' },
+      [gateway('gateway'), gateway('a')],
+    ],
+    ['the mock where the file names none', 'providers: {}', {}, [mock()]],
+    ['the mock where the file has no such section', '{}', {}, [mock()]],
+    [
+      'called mock or gateway where the environment is not',
+      'providers: { mock: { kind: mock }, gateway: { url: https://gateway.org/v1 } }',
+      {},
+      [mock(), gateway('gateway')],
+    ],
+  ])('are %s', async (_what, text, env, providers) => {
+    expect(await providersOf(text, env)).toEqual(providers)
+  })
+
+  test.each(['0', 'a-b_c', 'x'.repeat(32)])('may be called %s', async (name) => {
+    expect(await providersOf(`providers: { "${name}": { kind: mock } }`)).toEqual([mock(name)])
+  })
+
+  test('are read from a file with a byte order mark and Windows line ends', async () => {
+    expect(await providersOf(`\uFEFFproviders:\r\n${entry('a').replace('\n', '\r\n')}`)).toEqual([
+      gateway('a'),
+    ])
+  })
+})
+
+test('the path is one from the working directory', async () => {
+  const path = relative(process.cwd(), await writeConfigFile(`providers:\n${entry('a')}`))
+  expect((await parseConfig({ PARLEY_CONFIG: path })).config.providers).toEqual([gateway('a')])
+})
+
+describe('what is wrong is named with its place', () => {
+  const provider = (text: string) => `providers:\n  a: ${text}\n`
+  const fine = 'url: https://a.org/v1'
+
+  test.each<[what: string, text: string, problem: string]>([
+    ['no mapping', '- a\n', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
+    ['nothing', '# nothing\n', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
+    [
+      'an unknown section',
+      '\nprovider: {}\n',
+      'provider: is not a key here; the nearest is providers (line 2, column 1)',
+    ],
+    [
+      'a list of providers',
+      'providers: []\n',
+      'providers: must be a mapping of names to providers (line 1, column 1)',
+    ],
+    [
+      'an empty section',
+      'providers:\n',
+      'providers: must be a mapping of names to providers (line 1, column 1)',
+    ],
+    [
+      'a provider that is text',
+      provider('https://a.org/v1'),
+      'providers.a: must be a mapping (line 2, column 3)',
+    ],
+    ['an empty provider', provider(''), 'providers.a: must be a mapping (line 2, column 3)'],
+    ['no URL', provider('{ api_key: k }'), 'providers.a.url: is missing (line 2, column 3)'],
+    [
+      'a URL that is none',
+      provider('{ url: https://a.org }'),
+      `providers.a.url: ${URL_RULE} (line 2, column 8)`,
+    ],
+    [
+      'a URL with a password',
+      provider('{ url: https://u:p@a.org/v1 }'),
+      `providers.a.url: ${URL_RULE} (line 2, column 8)`,
+    ],
+    [
+      'a key that is a number',
+      provider(`{ ${fine}, api_key: 5 }`),
+      'providers.a.api_key: must be text; put it in quotes (line 2, column 31)',
+    ],
+    [
+      'a key that is empty',
+      provider(`{ ${fine}, api_key: }`),
+      'providers.a.api_key: must be text; put it in quotes (line 2, column 31)',
+    ],
+    [
+      'a key of two words',
+      provider(`{ ${fine}, api_key: a b }`),
+      'providers.a.api_key: must be visible ASCII characters only (line 2, column 31)',
+    ],
+    [
+      'an unknown key',
+      provider(`{ ${fine}, apikey: k }`),
+      'providers.a.apikey: is not a key here; the nearest is api_key (line 2, column 31)',
+    ],
+    [
+      'a URL of a mock',
+      provider(`{ kind: mock, ${fine} }`),
+      'providers.a.url: is not a key here; the nearest is kind (line 2, column 20)',
+    ],
+    [
+      'an unknown kind',
+      provider(`{ kind: remote, ${fine} }`),
+      'providers.a.kind: must be gateway, local or mock (line 2, column 8)',
+    ],
+    [
+      'a kind that is a number',
+      provider('{ kind: 1 }'),
+      'providers.a.kind: must be gateway, local or mock (line 2, column 8)',
+    ],
+    [
+      'a name in capitals',
+      'providers:\n  Open: { kind: mock }\n',
+      `providers.Open: ${NAME_RULE} (line 2, column 3)`,
+    ],
+    [
+      'a name with a slash',
+      'providers: { a/b: { kind: mock } }',
+      `providers["…"]: ${NAME_RULE} (line 1, column 14)`,
+    ],
+    [
+      'a name that begins with a dash',
+      'providers: { -a: { kind: mock } }',
+      `providers.-a: ${NAME_RULE} (line 1, column 14)`,
+    ],
+    [
+      'a name that is too long',
+      `providers: { ${'x'.repeat(33)}: { kind: mock } }`,
+      `providers.${'x'.repeat(33)}: ${NAME_RULE} (line 1, column 14)`,
+    ],
+    [
+      'the name of agents',
+      'providers: { agent: { kind: mock } }',
+      'providers.agent: is not allowed as a name: model ids that start with agent/ are agents (line 1, column 14)',
+    ],
+    [
+      'a name twice',
+      `providers:\n${entry('a')}${entry('a')}`,
+      'providers.a: is a repeated key (line 3, column 3)',
+    ],
+    [
+      'an anchor',
+      'providers: &a {}\n',
+      'providers: YAML anchors are not allowed; put a text that starts with & in quotes (line 1, column 12)',
+    ],
+    [
+      'a tag',
+      'providers: !!map {}\n',
+      'providers: YAML tags are not allowed; put a text that starts with ! in quotes (line 1, column 12)',
+    ],
+    ['two documents', '{}\n---\n{}\n', 'Must be one YAML document, not several (line 2, column 1)'],
+    ['no YAML', 'providers: [\n', 'Invalid YAML (line 2, column 1)'],
+  ])('%s', async (_what, text, problem) => {
+    expect(await problemsOf(text)).toEqual([`<file>: ${problem}.`])
+  })
+
+  test.each([
+    ['mock', {}],
+    ['gateway', { PARLEY_GATEWAY_URL: 'https://gateway.org/v1' }],
+  ])('a name that the environment’s provider has: %s', async (name, env) => {
+    const problem = `is already the provider that PARLEY_BACKEND=${name} sets (line 1, column 14)`
+    expect(
+      await problemsOf(`providers: { ${name}: { kind: mock } }`, { PARLEY_BACKEND: name, ...env }),
+    ).toEqual([`<file>: providers.${name}: ${problem}.`])
+  })
+
+  test('everything at once, beside what is wrong with the environment, from top to bottom', async () => {
+    const text = `providers:
+  A:
+    url: nowhere
+    api_key: \${MISSING_KEY}
+  b:
+    kind: moc
+    key: k
+  c:
+    token: k
+mpc: {}
+`
+    expect(await problemsOf(text, { PORT: 'x' })).toEqual([
+      'PORT must be a whole number from 0 to 65535.',
+      `<file>: providers.A: ${NAME_RULE} (line 2, column 3).`,
+      `<file>: providers.A.url: ${URL_RULE} (line 3, column 5).`,
+      '<file>: providers.A.api_key: refers to MISSING_KEY, which is not set (line 4, column 5).',
+      '<file>: providers.b.kind: must be gateway, local or mock (line 6, column 5).',
+      '<file>: providers.c.url: is missing (line 8, column 3).',
+      '<file>: providers.c.token: is not a key here; the nearest is kind (line 9, column 5).',
+      expect.stringMatching(/^<file>: mpc: is not a key here; the nearest is mcp \(line 10, column 1\)\.$/),
+    ])
+  })
+
+  test('a file that is not there, or a folder', async () => {
+    const folder = await makeFolder()
+    for (const [path, reason] of [
+      [join(folder, 'absent.yaml'), 'ENOENT'],
+      [folder, 'EISDIR'],
+    ] as const) {
+      const error = await parseConfig({ PARLEY_CONFIG: path }).catch((thrown: unknown) => thrown)
+      expect((error as ConfigError).problems).toEqual([
+        `PARLEY_CONFIG names a file that cannot be read (${reason}).`,
+      ])
+    }
+  })
+})

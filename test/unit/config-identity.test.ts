@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ConfigError, parseConfig } from '../../src/config/parse.ts'
+import { makeFolder } from '../support/process.ts'
+
+const secret = randomBytes(24).toString('base64')
+const trusting = { PARLEY_TRUST_FORWARDED_AUTH: 'true' }
+
+async function problemsOf(variables: Record<string, string>): Promise<readonly string[]> {
+  const error = await parseConfig(variables).catch((thrown: unknown) => thrown)
+  return error instanceof ConfigError ? error.problems : []
+}
+
+describe('forwarded identity', () => {
+  test('is off', async () => {
+    const { config } = await parseConfig({ PARLEY_TRUST_FORWARDED_AUTH: 'false' })
+    expect(config.forwardedAuth).toBeUndefined()
+  })
+
+  test.each([
+    ['a list of proxies', { PARLEY_TRUSTED_PROXIES: '10.0.0.1' }, undefined],
+    ['a secret', { PARLEY_PROXY_SECRET: secret }, secret],
+    ['both', { PARLEY_TRUSTED_PROXIES: '10.0.0.1', PARLEY_PROXY_SECRET: secret }, secret],
+  ])('can be switched on with %s', async (_what, more, proxySecret) => {
+    const { config, warnings } = await parseConfig({ ...trusting, ...more })
+    expect(warnings).toEqual([])
+    expect(config.forwardedAuth).toEqual({
+      proxySecret,
+      headers: {
+        email: 'x-email',
+        user: 'x-user',
+        preferredUsername: 'x-preferred-username',
+        firstName: 'x-user-first-name',
+        lastName: 'x-user-last-name',
+        groups: 'x-groups',
+      },
+    })
+  })
+
+  test.each<Record<string, string>>([{}, { PARLEY_TRUSTED_PROXIES: '', PARLEY_PROXY_SECRET: ' ' }])(
+    'cannot be switched on with neither: %j',
+    async (more) => {
+      expect(await problemsOf({ ...trusting, ...more })).toEqual([
+        'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without them, any client could claim any identity.',
+      ])
+    },
+  )
+
+  test('takes its secret from a file too', async () => {
+    const path = join(await makeFolder(), 'proxy')
+    await writeFile(path, `${secret}\n`)
+    const { config } = await parseConfig({ ...trusting, PARLEY_PROXY_SECRET_FILE: path })
+    expect(config.forwardedAuth?.proxySecret).toBe(secret)
+  })
+
+  test('takes other names for its headers, in any case, but not one name for two', async () => {
+    const renamed = { ...trusting, PARLEY_PROXY_SECRET: secret, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' }
+    const { config } = await parseConfig(renamed)
+    expect(config.forwardedAuth?.headers.email).toBe('x-auth-request-email')
+    expect(await problemsOf({ ...renamed, PARLEY_HEADER_EMAIL: 'X-User' })).toEqual([
+      'Two of the PARLEY_HEADER_ settings name the same header, x-user.',
+    ])
+  })
+
+  test('that is off makes its other settings worth a warning', async () => {
+    const unused = {
+      PARLEY_PROXY_SECRET: secret,
+      PARLEY_HEADER_USER: 'x-name',
+      PARLEY_ADMIN_EMAILS: 'ada@example.org',
+    }
+    const { warnings } = await parseConfig(unused)
+    expect(warnings).toEqual(
+      Object.keys(unused).map((name) => `${name} is not used: it needs PARLEY_TRUST_FORWARDED_AUTH=true.`),
+    )
+  })
+})
+
+test('administrators are named in the form in which addresses are compared', async () => {
+  const { config } = await parseConfig({
+    ...trusting,
+    PARLEY_PROXY_SECRET: secret,
+    PARLEY_ADMIN_EMAILS: ' Ada@Example.ORG,zoe\u0308@example.org',
+  })
+  expect(config.adminEmails).toEqual(['ada@example.org', 'zo\u00eb@example.org'])
+})
+
+test.each([
+  ['PARLEY_TRUST_FORWARDED_AUTH', ['yes', '1', 'TRUE']],
+  ['PARLEY_PROXY_SECRET', ['short', 'x'.repeat(31)]],
+  ['PARLEY_HEADER_EMAIL', ['X_Email', 'x email', 'x-email:', 'é']],
+  ['PARLEY_ADMIN_EMAILS', ['ada', 'ada@example.org,,', '@example.org', 'a b@example.org']],
+])('a wrong value of %s is refused under its name', async (name, values) => {
+  for (const value of values) {
+    expect(await problemsOf({ [name]: value })).toEqual([
+      expect.stringMatching(new RegExp(`^${name} must be .+\\.$`)),
+    ])
+  }
+})

@@ -1,0 +1,105 @@
+/** What the settings of a bucket come to, alone and together. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ConfigError, parseConfig } from '../../src/config/parse.ts'
+import { makeFolder } from '../support/process.ts'
+
+const keys = { AWS_ACCESS_KEY_ID: 'AKIATEST', AWS_SECRET_ACCESS_KEY: 'secret' }
+const credentials = { accessKeyId: 'AKIATEST', secretAccessKey: 'secret', sessionToken: undefined }
+
+async function s3Of(variables: Record<string, string>) {
+  return (await parseConfig({ S3_BUCKET: 'parley', ...variables })).config.s3
+}
+
+async function problemsOf(variables: Record<string, string>): Promise<readonly string[]> {
+  const error = await parseConfig(variables).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(ConfigError)
+  return (error as ConfigError).problems
+}
+
+describe('a bucket', () => {
+  test('at AWS needs its name and nothing else', async () => {
+    expect(await s3Of({})).toEqual({
+      bucket: 'parley',
+      prefix: '',
+      endpoint: undefined,
+      region: 'us-east-1',
+      forcePathStyle: false,
+      credentials: undefined,
+    })
+  })
+
+  test('elsewhere stands in the path, unless told otherwise', async () => {
+    const there = { S3_ENDPOINT: 'http://127.0.0.1:9000/', ...keys }
+    const s3 = {
+      bucket: 'parley',
+      prefix: '',
+      endpoint: 'http://127.0.0.1:9000',
+      region: 'us-east-1',
+      credentials,
+    }
+    expect(await s3Of(there)).toEqual({ ...s3, forcePathStyle: true })
+    expect(await s3Of({ ...there, S3_FORCE_PATH_STYLE: 'false' })).toEqual({ ...s3, forcePathStyle: false })
+  })
+
+  test.each(['production', 'production/'])('keeps things under the prefix %s', async (prefix) => {
+    expect(await s3Of({ S3_PREFIX: prefix })).toMatchObject({ prefix: 'production/' })
+  })
+
+  test('lies in the region of AWS where it has none of its own', async () => {
+    expect(await s3Of({ AWS_REGION: 'eu-central-1' })).toMatchObject({ region: 'eu-central-1' })
+    expect(await s3Of({ AWS_REGION: 'eu-central-1', S3_REGION: 'auto' })).toMatchObject({ region: 'auto' })
+  })
+
+  test('is used with the secrets in files', async () => {
+    const folder = await makeFolder()
+    await writeFile(join(folder, 'secret'), 'secret\n')
+    await writeFile(join(folder, 'token'), 'token\n')
+    const given = {
+      AWS_ACCESS_KEY_ID: 'AKIATEST',
+      AWS_SECRET_ACCESS_KEY_FILE: join(folder, 'secret'),
+      AWS_SESSION_TOKEN_FILE: join(folder, 'token'),
+    }
+    expect(await s3Of(given)).toMatchObject({ credentials: { ...credentials, sessionToken: 'token' } })
+  })
+
+  test('is left alone when nothing is kept', async () => {
+    const { config, warnings } = await parseConfig({ S3_BUCKET: 'parley', PARLEY_DATA_DIR: ':memory:' })
+    expect(config.s3).toBeUndefined()
+    expect(warnings).toEqual(['S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.'])
+  })
+})
+
+describe('what does not go together is told', () => {
+  test.each([
+    [
+      { AWS_ACCESS_KEY_ID: 'AKIATEST' },
+      'AWS_SECRET_ACCESS_KEY is missing; AWS_ACCESS_KEY_ID does not work without it.',
+    ],
+    [
+      { AWS_SECRET_ACCESS_KEY: 'secret' },
+      'AWS_ACCESS_KEY_ID is missing; AWS_SECRET_ACCESS_KEY does not work without it.',
+    ],
+    [
+      { S3_ENDPOINT: 'http://127.0.0.1:9000' },
+      expect.stringMatching(/^AWS_ACCESS_KEY_ID and .* S3_ENDPOINT needs them/),
+    ],
+  ])('%j', async (variables, problem) => {
+    expect(await problemsOf({ S3_BUCKET: 'parley', ...variables })).toEqual([problem])
+  })
+
+  test('but not without a bucket: then it is for others', async () => {
+    const { config, warnings } = await parseConfig({
+      AWS_ACCESS_KEY_ID: 'AKIATEST',
+      AWS_REGION: 'eu-central-1',
+    })
+    expect(config.s3).toBeUndefined()
+    expect(warnings).toEqual([])
+  })
+
+  test('and settings of no bucket are not used', async () => {
+    const { warnings } = await parseConfig({ S3_REGION: 'eu-central-1' })
+    expect(warnings).toEqual(['S3_REGION is not used: it needs S3_BUCKET.'])
+  })
+})

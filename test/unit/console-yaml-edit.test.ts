@@ -1,0 +1,181 @@
+/** How the console's form changes the text of a definition: one value, and nothing around it. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parse, stringify } from 'yaml'
+import { changeDefinition, readDefinition } from '../../client/agents/definition-text.ts'
+import { emptiedPath, type Path, withValue } from '../../client/agents/object-paths.ts'
+import { editYaml } from '../../client/agents/yaml-edit.ts'
+
+const text = `# The greeter.
+name:   "Greeter"   # shown to people
+
+instructions: |
+  Greet people.
+
+  Be short.
+# Below the instructions.
+tools:
+  # Looks things up.
+  - lookup
+  - name: weather   # free
+    description: 'Tells the weather'
+    inputSchema:
+      type: object
+behavior: { tone: warm, rules: [a, b] }
+custom: kept
+`
+
+const change = (path: Path, value: unknown) => changeDefinition(text, 'yaml', path, value)
+
+describe('a change', () => {
+  test.each<[name: string, path: Path, value: unknown, from: string, to: string]>([
+    ['of a quoted text', ['name'], 'Ada', '"Greeter"', '"Ada"'],
+    [
+      'of a text of several lines',
+      ['instructions'],
+      'One.\n\nTwo.\n',
+      '  Greet people.\n\n  Be short.\n',
+      '  One.\n\n  Two.\n',
+    ],
+    [
+      'of a value in a list of mappings',
+      ['tools', 1, 'description'],
+      'Rain?',
+      "'Tells the weather'",
+      "'Rain?'",
+    ],
+    ['of an item', ['tools', 0], 'search', '- lookup', '- search'],
+    ['that takes an item out', ['tools', 0], undefined, '  - lookup\n', ''],
+    [
+      'that takes a key out',
+      ['tools', 1, 'description'],
+      undefined,
+      "    description: 'Tells the weather'\n",
+      '',
+    ],
+    [
+      'that adds a key at the end',
+      ['temperature'],
+      0.2,
+      'custom: kept\n',
+      'custom: kept\ntemperature: 0.2\n',
+    ],
+    [
+      'that adds a key to an item',
+      ['tools', 1, 'inputSchema', 'additionalProperties'],
+      false,
+      '      type: object\n',
+      '      type: object\n      additionalProperties: false\n',
+    ],
+    [
+      'that adds an item',
+      ['tools', 2],
+      { name: 'mail', description: 'Sends' },
+      '      type: object\n',
+      '      type: object\n  - name: mail\n    description: Sends\n',
+    ],
+    [
+      'that adds a mapping',
+      ['embed', 'origins'],
+      ['https://a.example'],
+      'custom: kept\n',
+      'custom: kept\nembed:\n  origins:\n    - https://a.example\n',
+    ],
+  ])('%s touches nothing else', (_name, path, value, from, to) => {
+    expect(text.split(from)).toHaveLength(2)
+    expect(change(path, value)).toBe(text.replace(from, () => to))
+  })
+
+  test('within a flow mapping writes that one anew', () => {
+    const changed = change(['behavior', 'tone'], 'dry')
+    expect(parse(changed)).toEqual(withValue(parse(text), ['behavior', 'tone'], 'dry'))
+    expect(changed.startsWith(text.slice(0, text.indexOf('behavior')))).toBe(true)
+    expect(changed.endsWith('custom: kept\n')).toBe(true)
+  })
+
+  test('to what is there already changes nothing', () => {
+    expect(change(['name'], 'Greeter')).toBe(text)
+  })
+
+  test('that leaves a mapping empty takes it out too', () => {
+    const small = 'name: A\nbehavior:\n  tone: warm\n'
+    expect(changeDefinition(small, 'yaml', ['behavior', 'tone'], undefined)).toBe('name: A\n')
+  })
+
+  test('of Markdown changes the front matter or the text below it', () => {
+    const markdown = '---\nname: A # shown\n---\n\nGreet.\n'
+    expect(readDefinition(markdown, 'markdown')).toEqual({ name: 'A', instructions: 'Greet.\n' })
+    expect(changeDefinition(markdown, 'markdown', ['name'], 'B')).toBe(
+      '---\nname: B # shown\n---\n\nGreet.\n',
+    )
+    expect(changeDefinition(markdown, 'markdown', ['instructions'], 'Wave.')).toBe(
+      '---\nname: A # shown\n---\n\nWave.',
+    )
+  })
+
+  test('quotes a text of nothing but space that the printer would lose', () => {
+    const value = [{ a: { a: ' \n' } }, '']
+    expect(parse(editYaml('a: false\n', ['a'], value))).toEqual({ a: value })
+  })
+
+  test('begins an empty text', () => {
+    expect(changeDefinition('', 'yaml', ['name'], 'A')).toBe('name: A\n')
+    expect(changeDefinition('# Soon.\n', 'yaml', ['name'], 'A')).toBe('# Soon.\nname: A\n')
+  })
+})
+
+test('a text that is no mapping cannot be read', () => {
+  expect(readDefinition('a: [', 'yaml')).toBeUndefined()
+  expect(readDefinition('- a', 'yaml')).toBeUndefined()
+  expect(readDefinition('no front matter', 'markdown')).toBeUndefined()
+})
+
+test('whatever is changed where, the text says that and nothing else', () => {
+  const scalar = fc.oneof(
+    fc.stringMatching(/^[ -~\n\u00e4\u6f22]{0,30}$/),
+    // A definition is JSON, which has no -0.
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => number + 0),
+    fc.boolean(),
+    fc.constantFrom('', ' ', '#', '- a', 'a: b', 'null', '\n', 'a\n', ' a\n b\n\n'),
+  )
+  const key = fc.constantFrom('a', 'b', 'c')
+  const { value: tree } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 3 },
+      scalar,
+      fc.array(tie('value'), { minLength: 1, maxLength: 3 }),
+      tie('map'),
+    ),
+    map: fc.dictionary(key, tie('value'), { minKeys: 1, maxKeys: 3 }),
+  }))
+  // What the printer loses of it on the way is not in the text to begin with.
+  const map = fc
+    .dictionary(key, tree, { minKeys: 1, maxKeys: 3 })
+    .map((value): Record<string, unknown> => parse(stringify(value)))
+  const paths = fc.array(fc.oneof(key, fc.nat(2)), { minLength: 1, maxLength: 3 })
+  fc.assert(
+    fc.property(map, paths, fc.option(tree, { nil: undefined }), (before, path, value) => {
+      fc.pre(isThere(before, path))
+      const place = value === undefined ? emptiedPath(before, path) : path
+      expect(parse(editYaml(stringify(before), place, value)) ?? {}).toEqual(
+        JSON.parse(JSON.stringify(withValue(before, place, value))),
+      )
+    }),
+    { numRuns: 300 },
+  )
+})
+
+/** Whether the last step of the path leads out of something that can be changed there. */
+function isThere(whole: unknown, path: readonly (string | number)[]): boolean {
+  let held: unknown = whole
+  for (const key of path) {
+    if (
+      typeof key === 'number'
+        ? !Array.isArray(held) || key > held.length - 1
+        : held === null || typeof held !== 'object' || Array.isArray(held)
+    )
+      return false
+    held = (held as Record<string | number, unknown>)[key]
+  }
+  return true
+}

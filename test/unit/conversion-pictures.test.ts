@@ -1,0 +1,138 @@
+/** Pictures are encoded anew: upright, not too large, and without what their camera wrote into them. */
+
+import { readFile } from 'node:fs/promises'
+import { crc32, deflateSync } from 'node:zlib'
+import sharp from 'sharp'
+import { describe, expect, test, vi } from 'vitest'
+import { makeStand } from '../support/conversion.ts'
+
+// These start processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
+
+async function convertPicture(content: string | Uint8Array) {
+  const { convert } = await makeStand()
+  const { converted, refused, left } = await convert('thumbnail', content)
+  const bytes = converted && (await readFile(converted.file.path))
+  return { converted, refused, left, bytes: bytes ?? Buffer.alloc(0) }
+}
+
+const plain = (width: number, height: number) =>
+  sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 60 } } })
+
+/** A PNG of one colour with two shades, as small as its size allows. */
+function makeBlankPng(width: number, height: number): Buffer {
+  const chunk = (name: string, data: Buffer) => {
+    const named = Buffer.concat([Buffer.from(name), data])
+    const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)]
+    length.writeUInt32BE(data.length)
+    checksum.writeUInt32BE(crc32(named))
+    return Buffer.concat([length, named, checksum])
+  }
+  const header = Buffer.alloc(13)
+  header.writeUInt32BE(width, 0)
+  header.writeUInt32BE(height, 4)
+  header.writeUInt8(1, 8)
+  const rows = deflateSync(Buffer.alloc((Math.ceil(width / 8) + 1) * height), { level: 9 })
+  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+  const parts = [chunk('IHDR', header), chunk('IDAT', rows), chunk('IEND', Buffer.alloc(0))]
+  return Buffer.concat([signature, ...parts])
+}
+
+describe('a picture', () => {
+  test.each([
+    ['JPEG', 'jpeg', 'picture.jpg', 'image/jpeg'],
+    ['PNG', 'png', 'picture.webp', 'image/webp'],
+    ['WebP', 'webp', 'picture.webp', 'image/webp'],
+  ] as const)('of the kind %s is encoded anew', async (_what, format, name, mediaType) => {
+    const content = await plain(60, 40).toFormat(format).toBuffer()
+    const { converted, left, bytes } = await convertPicture(content)
+    expect(converted).toMatchObject({ result: 'converted', file: { mediaType } })
+    expect(left).toEqual([name])
+    expect(bytes).not.toEqual(content)
+    expect(await sharp(bytes).metadata()).toMatchObject({ format: mediaType.slice(6), width: 60, height: 40 })
+  })
+
+  test('keeps what can be seen through', async () => {
+    const { bytes } = await convertPicture(await plain(8, 8).ensureAlpha(0.5).png().toBuffer())
+    expect(await sharp(bytes).metadata()).toMatchObject({ format: 'webp', hasAlpha: true })
+  })
+
+  test('stands upright, and tells neither place nor camera', async () => {
+    const exif = { IFD0: { Model: 'Kamera 3000' }, IFD3: { GPSLatitude: '48/1 8/1 0/1' } }
+    const camera = plain(60, 40).withExif(exif).withMetadata({ orientation: 6 }).withXmp('<x>Zuhause</x>')
+    const content = await camera.withIccProfile('p3').jpeg().toBuffer()
+    for (const word of ['Kamera', 'Zuhause']) expect(content.includes(word)).toBe(true)
+    const { bytes } = await convertPicture(content)
+    const { width, height, exif: left, xmp, icc, orientation } = await sharp(bytes).metadata()
+    expect({ width, height, left, xmp, icc, orientation }).toEqual({ width: 40, height: 60 })
+    for (const word of ['Kamera', 'Zuhause']) expect(bytes.includes(word)).toBe(false)
+  })
+
+  test('is made to fit into 4096 pixels, and no larger than it is', async () => {
+    const { bytes } = await convertPicture(await plain(5000, 1000).jpeg().toBuffer())
+    expect(await sharp(bytes).metadata()).toMatchObject({ width: 4096, height: 819 })
+  })
+
+  test('that moves becomes its first picture', async () => {
+    const frames = await Promise.all([plain(8, 8).png().toBuffer(), plain(8, 8).negate().png().toBuffer()])
+    const { bytes } = await convertPicture(
+      await sharp(frames, { join: { animated: true } })
+        .webp()
+        .toBuffer(),
+    )
+    expect((await sharp(bytes).metadata()).pages ?? 1).toBe(1)
+  })
+})
+
+describe('what is refused', () => {
+  const NO_PICTURE = 'unconvertible: This is no JPEG, PNG or WebP picture.'
+
+  test('other kinds of picture, whatever their name', async () => {
+    const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'
+    const others = [svg, await plain(8, 8).gif().toBuffer(), await plain(8, 8).tiff().toBuffer(), 'text']
+    for (const content of others)
+      expect(await convertPicture(content)).toMatchObject({ refused: NO_PICTURE, left: [] })
+  })
+
+  test('a drawing behind the beginning of a picture', async () => {
+    const jpeg = Buffer.from([0xff, 0xd8, 0xff, 0xe0])
+    const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>')
+    const { refused, left } = await convertPicture(Buffer.concat([jpeg, svg]))
+    expect(refused).toMatch(/^unconvertible: The picture cannot be read/)
+    expect(left).toEqual([])
+  })
+
+  test('a picture that is cut off', async () => {
+    const noise = sharp({
+      create: {
+        width: 200,
+        height: 200,
+        channels: 3,
+        background: '#000',
+        noise: { type: 'gaussian', sigma: 30 },
+      },
+    })
+    const whole = await noise.jpeg().toBuffer()
+    const { refused, left } = await convertPicture(whole.subarray(0, whole.length / 2))
+    expect(refused).toBe('unconvertible: The picture cannot be converted: it is damaged.')
+    expect(left).toEqual([])
+  })
+
+  test('more than 50 megapixels; in few bytes they are a bomb', async () => {
+    const bomb = makeBlankPng(16_384, 16_384)
+    expect(bomb.length).toBeLessThan(40_000)
+    expect(await convertPicture(bomb)).toMatchObject({
+      refused: 'dangerous: The picture is a bomb: few bytes, and very many pixels.',
+      left: [],
+    })
+    const honest = Buffer.concat([makeBlankPng(8_000, 8_000), Buffer.alloc(500_000)])
+    const { refused } = await convertPicture(honest)
+    expect(refused).toBe('unconvertible: The picture has 64 megapixels, and 50 is the most.')
+  })
+
+  test('as many as are allowed are not', async () => {
+    const { refused, bytes } = await convertPicture(makeBlankPng(50_000, 1_000))
+    expect(refused).toBeUndefined()
+    expect(await sharp(bytes).metadata()).toMatchObject({ width: 4096, height: 82 })
+  })
+})

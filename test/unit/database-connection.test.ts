@@ -1,0 +1,121 @@
+/** What an open connection promises, and how a broken constraint is told from other errors. */
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { mapConstraintError, openDatabase } from '../../src/db/open.ts'
+import { assertSqliteVersion } from '../../src/db/sqlite.ts'
+import { listIds, opened, parentKey } from '../support/database.ts'
+import { makeFolder } from '../support/process.ts'
+
+let dataDir: string
+
+beforeEach(async () => {
+  dataDir = join(await makeFolder(), 'data')
+})
+
+describe('a connection', () => {
+  test('is durable, checks references and mistrusts the schema', async () => {
+    const { db } = await opened('server', dataDir)
+    const setting = async (name: string) => {
+      const { rows } = await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(db)
+      return Object.values(rows[0] ?? {})[0]
+    }
+    expect(await setting('journal_mode')).toBe('wal')
+    expect(await setting('synchronous')).toBe(2)
+    expect(await setting('foreign_keys')).toBe(1)
+    expect(await setting('cache_size')).toBe(-131_072)
+    expect(await setting('trusted_schema')).toBe(0)
+    expect(await setting('busy_timeout')).toBe(5000)
+    expect(await setting('wal_autocheckpoint')).toBe(1000)
+    expect(await setting('journal_size_limit')).toBe(67_108_864)
+  })
+
+  test('moves its log into the database file when it closes, once however often it is closed', async () => {
+    const database = await openDatabase({ dataDir, role: 'server' })
+    await database.db.insertInto('parent_keys').values(parentKey('kept')).execute()
+    await Promise.all([database.close(), database.close()])
+    await database.close()
+    expect((await readdir(dataDir)).sort()).toEqual(['.lock', 'parley.db'])
+    expect(await listIds(await opened('server', dataDir))).toEqual(['kept'])
+  })
+
+  test('in memory has every table and no file', async () => {
+    const first = await opened('server', ':memory:')
+    const second = await opened('command', ':memory:')
+    await first.db.insertInto('parent_keys').values(parentKey('mine')).execute()
+    expect(await listIds(first)).toEqual(['mine'])
+    expect(await listIds(second)).toEqual([])
+    expect(existsSync(':memory:')).toBe(false)
+  })
+
+  test('answers more different statements than it keeps prepared', async () => {
+    const { db } = await opened('server', ':memory:')
+    for (let length = 1; length <= 600; length++) {
+      const ids = Array.from({ length }, (_, index) => `id-${index}`)
+      await db.selectFrom('parent_keys').selectAll().where('id', 'in', ids).execute()
+    }
+    expect(await db.selectFrom('parent_keys').selectAll().where('id', 'in', ['id-0']).execute()).toEqual([])
+  })
+
+  test('rolls a failed transaction back and goes on', async () => {
+    const database = await opened('server', ':memory:')
+    const attempt = database.db.transaction().execute(async (trx) => {
+      await trx.insertInto('parent_keys').values(parentKey('lost')).execute()
+      throw new Error('changed my mind')
+    })
+    await expect(attempt).rejects.toThrow('changed my mind')
+    await database.db.insertInto('parent_keys').values(parentKey('kept')).execute()
+    expect(await listIds(database)).toEqual(['kept'])
+  })
+
+  test.each(['3.51.2', '3.9.0', '2.99.99'])('to SQLite %s is refused', (version) => {
+    expect(() => assertSqliteVersion(version)).toThrow(`SQLite ${version} is too old: 3.51.3 is needed.`)
+  })
+
+  test.each(['3.51.3', '3.51.10', '3.100.0', '4.0.0'])('to SQLite %s is accepted', (version) => {
+    expect(() => assertSqliteVersion(version)).not.toThrow()
+  })
+})
+
+describe('a broken constraint', () => {
+  async function errorOf(insert: string): Promise<unknown> {
+    const { db } = await opened('server', ':memory:')
+    await sql`create table things (id text primary key, name text not null unique, owner text references things (id))`.execute(
+      db,
+    )
+    await sql`insert into things values ('a', 'one', null)`.execute(db)
+    return sql
+      .raw(`insert into things values ${insert}`)
+      .execute(db)
+      .then(
+        () => 'no error',
+        (error: unknown) => error,
+      )
+  }
+
+  test.each([
+    ['of uniqueness on the primary key', `('a', 'two', null)`, 'unique'],
+    ['of uniqueness on another column', `('b', 'one', null)`, 'unique'],
+    ['of a reference', `('b', 'two', 'nobody')`, 'foreign_key'],
+    ['of another kind', `('b', null, null)`, undefined],
+  ])('%s is told apart', async (_, insert, kind) => {
+    const error = await errorOf(insert)
+    expect(error).toMatchObject({ code: expect.stringContaining('SQLITE_CONSTRAINT_') })
+    expect(mapConstraintError(error)).toBe(kind)
+  })
+
+  test('is told from every other error', () => {
+    expect(mapConstraintError(new Error('other'))).toBeUndefined()
+    expect(mapConstraintError(undefined)).toBeUndefined()
+  })
+
+  test.each([
+    ['23505', 'unique'],
+    ['23503', 'foreign_key'],
+    ['23502', undefined],
+  ])('with the PostgreSQL code %s is %s', (code, kind) => {
+    expect(mapConstraintError(Object.assign(new Error('pg'), { code }))).toBe(kind)
+  })
+})

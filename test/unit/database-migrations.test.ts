@@ -1,0 +1,93 @@
+/** Migrations: applied by servers alone, all of them or none. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Migration, sql } from 'kysely'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { applyMigrations, listPendingMigrations } from '../../src/db/migrate.ts'
+import { migrations } from '../../src/db/migrations/index.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { openSqlite, toKysely } from '../../src/db/sqlite.ts'
+import { listIds, opened, raw, refusal } from '../support/database.ts'
+import { makeFolder } from '../support/process.ts'
+
+let dataDir: string
+
+beforeEach(async () => {
+  dataDir = join(await makeFolder(), 'data')
+})
+
+describe('migrations', () => {
+  test('are all applied when a server opens the database', async () => {
+    const { db } = await opened('server', dataDir)
+    expect(await listPendingMigrations(db, migrations)).toEqual([])
+  })
+
+  test('that this version does not know keep server and command away', async () => {
+    await (await opened('server', dataDir)).close()
+    raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
+    for (const role of ['server', 'command'] as const) {
+      expect(await refusal(openDatabase({ dataDir, role }))).toContain(
+        'written by another version of Parley (its migration 9999_from_the_future is not known here)',
+      )
+    }
+  })
+
+  test('that are pending keep a command away and are left to the server', async () => {
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, 'parley.db'), '')
+    expect(await refusal(openDatabase({ dataDir, role: 'command' }))).toContain(
+      'it lacks 0001_create_keys_and_agents',
+    )
+    expect(raw(dataDir).pragma('schema_version', { simple: true })).toBe(0)
+    expect(await listIds(await opened('server', dataDir))).toEqual([])
+  })
+
+  test('that fail leave the database as it was, those before them included', async () => {
+    const connection = openSqlite(':memory:')
+    onTestFinished(() => void connection.close())
+    const db = toKysely(connection)
+    const steps: Record<string, Migration> = {
+      '0001_create_a': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
+      '0002_fail': {
+        up: async (on) => {
+          await on.schema.createTable('b').addColumn('id', 'text').execute()
+          throw new Error('no such luck')
+        },
+      },
+    }
+    expect(await refusal(applyMigrations(connection, db, steps))).toContain('The migration 0002_fail failed')
+    expect(connection.prepare('select name from sqlite_schema').all()).toEqual([])
+    expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
+  })
+
+  test('may rebuild a table that others refer to, but not leave a reference to nothing', async () => {
+    const connection = openSqlite(':memory:')
+    onTestFinished(() => void connection.close())
+    const db = toKysely(connection)
+    const create: Migration = {
+      up: async (on) => {
+        await sql`create table parent (id text primary key)`.execute(on)
+        await sql`create table child (id text references parent (id) on delete cascade)`.execute(on)
+        await sql`insert into parent values ('p')`.execute(on)
+        await sql`insert into child values ('p')`.execute(on)
+      },
+    }
+    const rebuild: Migration = {
+      up: async (on) => {
+        await sql`create table new_parent (id text primary key, name text)`.execute(on)
+        await sql`insert into new_parent select id, '' from parent`.execute(on)
+        await sql`drop table parent`.execute(on)
+        await sql`alter table new_parent rename to parent`.execute(on)
+      },
+    }
+    const lose: Migration = { up: async (on) => void (await sql`delete from parent`.execute(on)) }
+    await applyMigrations(connection, db, { '1_create': create, '2_rebuild': rebuild })
+    expect(connection.prepare('select * from child').all()).toEqual([{ id: 'p' }])
+    expect(
+      await refusal(
+        applyMigrations(connection, db, { '1_create': create, '2_rebuild': rebuild, '3_lose': lose }),
+      ),
+    ).toContain('broken reference')
+    expect(connection.prepare('select id from parent').all()).toEqual([{ id: 'p' }])
+  })
+})

@@ -1,0 +1,85 @@
+/** A definition as Markdown: front matter that is refused, and how another form is rendered. */
+import { describe, expect, test } from 'vitest'
+import { parseDefinition, renderMarkdown } from '../../src/agents/definition.ts'
+import { complete, expectRefusal, refusalOf } from '../support/definition.ts'
+
+const brokenMarkdown: [text: string, message: string][] = [
+  ['name: A\n', 'Must start with front matter: a line ---, the configuration, a line --- (line 1, column 1)'],
+  [
+    ' ---\nname: A\n---\n\na',
+    'Must start with front matter: a line ---, the configuration, a line --- (line 1, column 1)',
+  ],
+  ['---\nname: A\n--- \n\na', 'The front matter must be closed by a line --- (line 5, column 2)'],
+  [
+    '---\nname: A\n---\na',
+    'The line --- that closes the front matter must be followed by an empty line (line 4, column 1)',
+  ],
+  [
+    '---\nname: A\n---',
+    'The line --- that closes the front matter must be followed by an empty line (line 3, column 4)',
+  ],
+  ['---\n---\n\na', 'Must be one YAML mapping of keys to values (line 1, column 4)'],
+  ['---\nname: A\n---\n\n \n', 'instructions: must not be blank (line 5, column 1)'],
+  [
+    '---\nname: A\ninstructions: b\n---\n\na',
+    'instructions: belongs after the front matter, not into it (line 3, column 15)',
+  ],
+  [
+    '---\nname: A\ninstructions:\n---\n\na',
+    'instructions: belongs after the front matter, not into it (line 3, column 14)',
+  ],
+  [
+    '---\r\nname: A\r\ntemperature: 3\r\n---\r\n\r\na',
+    'temperature: must be between 0 and 2 (line 3, column 14)',
+  ],
+]
+
+describe('a broken definition is refused', () => {
+  test.each(brokenMarkdown)('as Markdown: %j', (text, message) => {
+    expectRefusal(refusalOf(text, 'markdown'), message)
+  })
+})
+
+describe('a definition as Markdown', () => {
+  test('keeps the configuration as it was written, without the instructions', () => {
+    expect(renderMarkdown(complete, 'yaml')).toBe(
+      `---\n${complete.replace(/instructions: .*(?=model)/s, '')}---\n\nBe kind.\n\nUse find_room for rooms.\n`,
+    )
+  })
+
+  test.each([
+    [
+      'JSON',
+      '{"instructions": "a\\nb", "name": "A", "tools": []}\n',
+      '---\n{"name": "A", "tools": []}\n---\n\na\nb',
+    ],
+    [
+      'JSON with the instructions at the end',
+      '{"name": "A", "instructions": "a"}',
+      '---\n{"name": "A"}\n---\n\na',
+    ],
+    [
+      'comments around the instructions',
+      'name: A\n# before\ninstructions: a # beside\n  # below\n# after\nmodel: x',
+      '---\nname: A\n# before\n# after\nmodel: x\n---\n\na',
+    ],
+    ['document markers', '%YAML 1.2\n---\nname: A\ninstructions: a\n...\n# end', '---\nname: A\n---\n\na'],
+    ['a comment on the marker', '--- # top\nname: A\ninstructions: a', '---\n # top\nname: A\n---\n\na'],
+    ['a byte order mark', '\uFEFFinstructions: a\nname: A', '---\nname: A\n---\n\na'],
+    ['an indented mapping', '  instructions: a\n  name: A\n', '---\n  name: A\n---\n\na'],
+    ['a key of its own line', '? instructions\n: a\n? name\n: A\n', '---\n? name\n: A\n---\n\na'],
+    [
+      'a text whose end counts',
+      'name: A\nx: |+\n  b\n\ninstructions: |\n  a\n\n\nmodel: m\n',
+      '---\nname: A\nx: |+\n  b\n\nmodel: m\n---\n\na\n',
+    ],
+  ])('renders %s', (_, text, markdown) => {
+    expect(renderMarkdown(text, 'yaml')).toBe(markdown)
+    expect(parseDefinition(markdown, 'markdown')).toEqual(parseDefinition(text, 'yaml'))
+  })
+
+  test('that was posted as Markdown is that text', () => {
+    const text = '---\r\nname: A # x\n---\n\n a\n---\n\n'
+    expect(renderMarkdown(text, 'markdown')).toBe(text)
+  })
+})

@@ -1,0 +1,105 @@
+/** What a definition may not do as YAML, and that hostile YAML is refused early. */
+import { describe, expect, test } from 'vitest'
+import { expectRefusal, least, refusalOf } from '../support/definition.ts'
+
+/** What to add to the least definition, and what is said of it. */
+const faults: [addition: string, message: string][] = [
+  [
+    'other: &a x',
+    'other: YAML anchors are not allowed; put a text that starts with & in quotes (line 3, column 8)',
+  ],
+  [
+    'other: [x, { y: *a }]',
+    'other[1].y: YAML aliases are not allowed; put a text that starts with * in quotes (line 3, column 17)',
+  ],
+  [
+    'other:\n- a\n- !!str b',
+    'other[1]: YAML tags are not allowed; put a text that starts with ! in quotes (line 5, column 3)',
+  ],
+  ['&a other: x', 'YAML anchors are not allowed; put a text that starts with & in quotes (line 3, column 1)'],
+  [
+    `a: ${'['.repeat(16)}${']'.repeat(16)}`,
+    `a${'[0]'.repeat(15)}: must not be nested deeper than 16 levels (line 3, column 19)`,
+  ],
+  [
+    `a: ${'[b: '.repeat(8)}x${']'.repeat(8)}`,
+    `a${'[0].b'.repeat(7)}[0]: must not be nested deeper than 16 levels (line 3, column 33)`,
+  ],
+  ['--- \nname: B', 'Must be one YAML document, not several (line 3, column 1)'],
+  ['...\n%YAML 1.3\n---\n', 'Must be one YAML document, not several (line 5, column 1)'],
+  ['? [a]\n: b', 'Invalid YAML: a key must be plain text (line 3, column 3)'],
+  ['other: a: b', 'Invalid YAML: Nested mappings are not allowed in compact mappings (line 3, column 8)'],
+  ['other: "a', 'Invalid YAML: Missing closing "quote (line 4, column 1)'],
+  ['\tother: a', 'Invalid YAML: Tabs are not allowed as indentation (line 3, column 1)'],
+  ['other: @a', 'Invalid YAML: Plain value cannot start with reserved character @ (line 3, column 8)'],
+  ['other: }', 'Invalid YAML: Unexpected flow-map-end token in YAML stream (line 3, column 8)'],
+  ['...\n\uFEFF# again', 'Must not have a byte order mark inside (line 4, column 1)'],
+]
+
+/** Texts of their own. */
+const brokenTexts: [text: string, message: string][] = [
+  ['', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
+  ['\n\n# only this', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
+  ['hello', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
+  ['- name: A', 'Must be one YAML mapping of keys to values (line 1, column 1)'],
+  ['name: A\ninstructions: a\0b', 'Must not contain the character U+0000 (line 2, column 16)'],
+  ['name: A\ninstructions: a\ud83d', 'Must be well-formed Unicode (line 2, column 16)'],
+  ['%YAML 1.3\n---\nname: A\n', 'Invalid YAML: Unsupported YAML version 1.3 (line 1, column 7)'],
+]
+
+describe('a broken definition is refused', () => {
+  test.each([...faults.map(([addition, message]) => [least + addition, message]), ...brokenTexts])(
+    '%j',
+    (text = '', message = '') => {
+      expectRefusal(refusalOf(text), message)
+    },
+  )
+})
+
+describe('256 KiB of hostile YAML is refused at its first sign', () => {
+  test.each([
+    [
+      'anchors',
+      '\n',
+      '- &a b\n',
+      'other[0]: YAML anchors are not allowed; put a text that starts with & in quotes (line 4, column 3)',
+    ],
+    [
+      'brackets',
+      ' ',
+      '[',
+      `other${'[0]'.repeat(17)}: must not be nested deeper than 16 levels (line 3, column 25)`,
+    ],
+    [
+      'braces',
+      ' ',
+      '{a: ',
+      `other${'.a'.repeat(16)}: must not be nested deeper than 16 levels (line 3, column 73)`,
+    ],
+    [
+      'dashes',
+      '\n',
+      '- ',
+      `other${'[0]'.repeat(17)}: must not be nested deeper than 16 levels (line 4, column 34)`,
+    ],
+    ['one-letter entries', '\n', '- a\n', 'Must have at most 100000 YAML tokens (line '],
+    ['one-letter keys', ' {', 'a,', 'Must have at most 100000 YAML tokens (line '],
+    ['commas', ' [', ',', 'Must have at most 100000 YAML tokens (line '],
+    ['quotes', ' [', '"\n', 'Must have at most 100000 YAML tokens (line '],
+    ['empty lines', '', '\n', 'Must have at most 100000 YAML tokens (line '],
+    ['wrong escapes', ' "', '\\q', 'Invalid YAML: Invalid escape sequence \\q (line 3, column 9)'],
+    ['documents', '\n', '---\n', 'Must be one YAML document, not several (line 4, column 1)'],
+  ])('%s', (_, start, unit, message) => {
+    const head = `${least}other:${start}`
+    const text = head + unit.repeat((256 * 1024 - head.length) / unit.length)
+    expect(refusalOf(text).message.slice(0, message.length)).toBe(message)
+  })
+
+  test('and leaves the stack traces of others alone', () => {
+    const before = Error.stackTraceLimit
+    Error.stackTraceLimit = before + 1
+    refusalOf('a: b: c')
+    expect(Error.stackTraceLimit).toBe(before + 1)
+    Error.stackTraceLimit = before
+  })
+})

@@ -1,0 +1,104 @@
+/** Promises of agent definitions that hold for every text, checked on many of them. */
+
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { type DefinitionFormat, parseDefinition, renderMarkdown } from '../../src/agents/definition.ts'
+import { ServiceError } from '../../src/lib/errors.ts'
+import { type Definition, definition, handWritten, slipped, style } from '../support/definition-texts.ts'
+
+const formats: readonly DefinitionFormat[] = ['yaml', 'markdown']
+
+/** Writes a value; the library loses white space and splits characters now and then, and such a text is another value's. */
+function written(value: object, write: (value: object) => string): string {
+  const text = write(value)
+  fc.pre(text.isWellFormed() && isDeepStrictEqual(readPlainly(text), value))
+  return text
+}
+
+/** What the library alone makes of a text. */
+function readPlainly(text: string): unknown {
+  try {
+    return parse(text.replace(/^\uFEFF/, ''), { logLevel: 'error' })
+  } catch {
+    return undefined
+  }
+}
+
+/** What reading must give: the known keys, with the defaults of those left out. */
+function known(value: Definition): object {
+  const {
+    name,
+    instructions,
+    model,
+    temperature = 0.7,
+    tools = [],
+    pageTools = 'all',
+    behavior,
+    embed,
+  } = value
+  return { name, instructions, model, temperature, tools, pageTools, behavior, embed }
+}
+
+/** The configuration of a rendered definition, unknown keys and all. */
+function configurationOf(markdown: string): unknown {
+  return readPlainly(markdown.slice('---\n'.length, markdown.search(/(?<=\n)---\r?\n/)))
+}
+
+function withoutInstructions(value: unknown): unknown {
+  const { instructions: _, ...rest } = Object(value)
+  return rest
+}
+
+function outcomeOf(text: string, format: DefinitionFormat): unknown {
+  try {
+    return parseDefinition(text, format)
+  } catch (thrown) {
+    return thrown
+  }
+}
+
+describe('a definition', () => {
+  test('reads as what was written, in whatever style, also from its Markdown', () => {
+    fc.assert(
+      fc.property(definition, style, (value, write) => {
+        const text = written(value, write)
+        const markdown = renderMarkdown(text, 'yaml')
+        expect(parseDefinition(text, 'yaml')).toEqual(known(value))
+        expect(parseDefinition(markdown, 'markdown')).toEqual(known(value))
+        expect(configurationOf(markdown)).toEqual(withoutInstructions(value))
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  test('written by hand reads the same from its Markdown', () => {
+    fc.assert(
+      fc.property(handWritten, (text) => {
+        const outcome = outcomeOf(text, 'yaml')
+        fc.pre(!(outcome instanceof Error))
+        const markdown = renderMarkdown(text, 'yaml')
+        expect(parseDefinition(markdown, 'markdown')).toEqual(outcome)
+        const finished = text.endsWith('\n') ? text : `${text}\n`
+        expect(configurationOf(markdown)).toEqual(withoutInstructions(readPlainly(finished)))
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+test('every other text is refused in one line that names its place', () => {
+  fc.assert(
+    fc.property(slipped, fc.constantFrom(...formats), (text, format) => {
+      const outcome = outcomeOf(format === 'yaml' ? text : `---\n${text}\n---\n\nBe kind.`, format)
+      fc.pre(outcome instanceof Error)
+      expect(outcome).toBeInstanceOf(ServiceError)
+      expect(outcome).toMatchObject({
+        reason: 'invalid_value',
+        message: expect.stringMatching(/^.{1,1000} \(line \d+, column \d+\)$/u),
+      })
+    }),
+    { numRuns: 500 },
+  )
+})

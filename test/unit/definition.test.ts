@@ -1,0 +1,226 @@
+/** What an agent definition is: the rule of every field, and how a text that breaks it is refused. */
+import { describe, expect, test } from 'vitest'
+import { type DefinitionFormat, parseDefinition, toolName } from '../../src/agents/definition.ts'
+import { complete, expectRefusal, least, names, refusalOf } from '../support/definition.ts'
+
+describe('reading a definition', () => {
+  test('gives every field, and the tools as they were written', () => {
+    expect(parseDefinition(complete, 'yaml')).toEqual({
+      name: 'Guide',
+      instructions: 'Be kind.\n\nUse find_room for rooms.\n',
+      model: 'small',
+      temperature: 0.2,
+      tools: [
+        'open_door',
+        {
+          name: 'find_room',
+          description: 'Finds a room',
+          inputSchema: {
+            $schema: 'http://json-schema.org/draft-07/schema#',
+            type: 'object',
+            properties: { name: { type: 'string', pattern: '^[A-Z]', example: 'A1' } },
+            required: ['name'],
+          },
+          timeout: 5,
+        },
+      ],
+      pageTools: { blocked: ['reload'] },
+      behavior: { tone: 'warm', language: 'de', rules: ['No jokes'] },
+      embed: {
+        origins: ['https://example.com', 'https://*.example.com:8443', 'http://localhost:3000'],
+        greeting: 'Hello!',
+        title: 'Lobby',
+        starters: ['Where is A1?'],
+      },
+    })
+  })
+
+  test('fills in the defaults', () => {
+    expect(parseDefinition(least, 'yaml')).toStrictEqual({
+      name: 'Guide',
+      instructions: 'Be kind.',
+      temperature: 0.7,
+      tools: [],
+      pageTools: 'all',
+    })
+  })
+
+  test.each([
+    [
+      'null instead of an optional field',
+      'model:\ntemperature: null\ntools: ~\npageTools:\nbehavior:\nembed:\n',
+    ],
+    ['keys it does not know', 'temprature: 3\nnested: { deep: [1] }\n<<: { name: B }\nconstructor: 1\n'],
+    ['a comment, a marker at the end and another comment', '# done\n...\n# really\n'],
+  ])('takes %s as if it were not there', (_, addition) => {
+    expect(parseDefinition(least + addition, 'yaml')).toStrictEqual(parseDefinition(least, 'yaml'))
+  })
+
+  test.each([
+    ['JSON', '{"name":"Guide","instructions":"Be kind."}'],
+    ['a byte order mark', `\uFEFF${least}`],
+    ['CRLF line ends', least.replaceAll('\n', '\r\n')],
+    ['a directive and a document marker', `%YAML 1.2\n---\n${least}`],
+    ['no line end at the end', least.trimEnd()],
+    ['front matter', '---\nname: Guide\n---\n\nBe kind.', 'markdown'],
+    ['front matter with CRLF line ends', '---\r\nname: Guide\r\n---\r\n\r\nBe kind.', 'markdown'],
+    ['front matter after a byte order mark', '\uFEFF---\nname: Guide\n---\n\nBe kind.', 'markdown'],
+  ] as [string, string, DefinitionFormat?][])('takes %s', (_, text, format = 'yaml') => {
+    expect(parseDefinition(text, format)).toEqual(parseDefinition(least, 'yaml'))
+  })
+
+  test.each([
+    [
+      'null in a list entry of its own',
+      'tools: [{ name: a, description: null, inputSchema: null, note: null }]',
+      { tools: [{ name: 'a', note: null }] },
+    ],
+    [
+      'null beside the other page-tool rule',
+      'pageTools: { restricted: [a], blocked: null, why: x }',
+      { pageTools: { restricted: ['a'] } },
+    ],
+    [
+      'unknown keys of behavior and embed',
+      'behavior: { tone: "", mood: 1 }\nembed: { colour: red }',
+      { behavior: { tone: '' }, embed: {} },
+    ],
+    ['an empty list of page tools', 'pageTools: { restricted: [] }', { pageTools: { restricted: [] } }],
+    ['both ends of the temperature', 'temperature: 2', { temperature: 2 }],
+    ['yes and no as texts', 'model: no', { model: 'no' }],
+    ['a name of 200 code points', `model: ${'🙂'.repeat(200)}`, { model: '🙂'.repeat(200) }],
+    ['128 tools', `tools: [${names(128)}]`, { tools: names(128).split(',') }],
+  ])('takes %s', (_, addition, expected) => {
+    expect(parseDefinition(least + addition, 'yaml')).toMatchObject(expected)
+  })
+
+  test('takes instructions of Markdown to the last unit', () => {
+    const { instructions } = parseDefinition('---\nname: A\n---\n\n\n a\r\n---\n\nb  ', 'markdown')
+    expect(instructions).toBe('\n a\r\n---\n\nb  ')
+  })
+
+  test('takes 256 KiB and not one byte more', () => {
+    const head = 'name: A\ninstructions: '
+    const text = head + 'é'.repeat((256 * 1024 - head.length) / 2)
+    expect(parseDefinition(text, 'yaml').instructions).toHaveLength(text.length - head.length)
+    expect(refusalOf(`${text}a`)).toMatchObject({ reason: 'too_large', status: 413 })
+  })
+})
+
+/** What to add to the least definition, and what is said of it. */
+const faults: [addition: string, message: string][] = [
+  // Fields.
+  ['temperature: 3', 'temperature: must be between 0 and 2 (line 3, column 14)'],
+  ['temperature: -0.1', 'temperature: must be between 0 and 2 (line 3, column 14)'],
+  ['temperature: warm', 'temperature: must be a number (line 3, column 14)'],
+  ['temperature: .nan', 'temperature: must be a finite number (line 3, column 14)'],
+  ['other: { deep: [-.inf] }', 'other.deep[0]: must be a finite number (line 3, column 17)'],
+  ['model: 4', 'model: must be a string (line 3, column 8)'],
+  ['model: "\u3000"', 'model: must not be blank (line 3, column 8)'],
+  ['model: "a\\tb"', 'model: must not contain control characters (line 3, column 8)'],
+  [`model: ${'x'.repeat(201)}`, 'model: must be at most 200 characters (line 3, column 8)'],
+  ['model: "\\ud83d"', 'model: must be well-formed Unicode (line 3, column 8)'],
+  ['other: "a\\0"', 'other: must not contain the character U+0000 (line 3, column 8)'],
+  ['"\\ud83d": 1', '["\\ud83d"]: must be well-formed Unicode (line 3, column 1)'],
+  ['name: Again', 'name: is a repeated key (line 3, column 1)'],
+  ['other: { 1: a, "1": b }', 'other.1: is a repeated key (line 3, column 16)'],
+  ['other: { "__proto__": a }', 'other.__proto__: is not allowed as a key (line 3, column 10)'],
+  ['other: { : a }', 'other: must have a key before each colon (line 3, column 9)'],
+  ['"a key": { b.c: .inf }', '["a key"]["b.c"]: must be a finite number (line 3, column 17)'],
+  // Tools.
+  ['tools: open_door', 'tools: must be a list (line 3, column 8)'],
+  [`tools: [${names(129)}]`, 'tools: must be at most 128 tools (line 3, column 8)'],
+  ['tools: [a, 5]', 'tools[1]: must be the name of a tool, or a mapping with its name (line 3, column 12)'],
+  ['tools: [[a]]', 'tools[0]: must be the name of a tool, or a mapping with its name (line 3, column 9)'],
+  ['tools:\n- description: Opens', 'tools[0].name: is required (line 4, column 3)'],
+  ['tools: [open door]', 'tools[0]: must be 1 to 64 letters, digits, _ or - (line 3, column 9)'],
+  [
+    'tools: [postMessage_a]',
+    'tools[0]: must not start with postMessage_, which marks the tools of a page (line 3, column 9)',
+  ],
+  ['tools: [{ name: "" }]', 'tools[0].name: must be 1 to 64 letters, digits, _ or - (line 3, column 17)'],
+  [`tools: [${'x'.repeat(65)}]`, 'tools[0]: must be 1 to 64 letters, digits, _ or - (line 3, column 9)'],
+  ['tools: [a, b, { name: a }]', 'tools[2].name: repeats tools[0] (line 3, column 23)'],
+  ['tools: [a, a]', 'tools[1]: repeats tools[0] (line 3, column 12)'],
+  ['tools: [{ name: a, description: [] }]', 'tools[0].description: must be a string (line 3, column 33)'],
+  ['tools: [{ name: a, inputSchema: [] }]', 'tools[0].inputSchema: must be a mapping (line 3, column 33)'],
+  // Page tools.
+  [
+    'pageTools: some',
+    'pageTools: must be all, or a mapping with either restricted or blocked (line 3, column 12)',
+  ],
+  [
+    'pageTools: {}',
+    'pageTools: must be all, or a mapping with either restricted or blocked (line 3, column 12)',
+  ],
+  [
+    'pageTools: { blocked: [a], restricted: [b] }',
+    'pageTools: must have only one of restricted and blocked (line 3, column 12)',
+  ],
+  ['pageTools: { restricted: a }', 'pageTools.restricted: must be a list (line 3, column 26)'],
+  ['pageTools: { blocked: [a, 5] }', 'pageTools.blocked[1]: must be a string (line 3, column 27)'],
+  ['pageTools: { blocked: [" "] }', 'pageTools.blocked[0]: must not be blank (line 3, column 24)'],
+  [
+    'pageTools: { blocked: [postMessage_a] }',
+    "pageTools.blocked[0]: must be the page's own name, without postMessage_ (line 3, column 24)",
+  ],
+  // Behavior and embed.
+  ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],
+  ['behavior: { tone: [] }', 'behavior.tone: must be a string (line 3, column 19)'],
+  ['behavior: { language: 5 }', 'behavior.language: must be a string (line 3, column 23)'],
+  ['behavior:\n  rules: No jokes', 'behavior.rules: must be a list (line 4, column 10)'],
+  ['behavior:\n  rules:\n  - a\n  - 5', 'behavior.rules[1]: must be a string (line 6, column 5)'],
+  ['embed: []', 'embed: must be a mapping (line 3, column 8)'],
+  ['embed: { greeting: " " }', 'embed.greeting: must not be blank (line 3, column 20)'],
+  ['embed: { title: 5 }', 'embed.title: must be a string (line 3, column 17)'],
+  ['embed: { starters: [5] }', 'embed.starters[0]: must be a string (line 3, column 21)'],
+  [
+    `embed: { origins: [${names(101).replaceAll('t', 'http://t')}] }`,
+    'embed.origins: must be at most 100 origins (line 3, column 19)',
+  ],
+  ...[
+    'https://a.com/',
+    'a.com',
+    'ftp://a.com',
+    'https://a.com;x',
+    'https://*',
+    'https://a.*.com',
+    'https://ü.com',
+    'null',
+    'https://u@a.com',
+  ].map((origin): [string, string] => [
+    `embed: { origins: ["${origin}"] }`,
+    'embed.origins[0]: must be an origin: http:// or https://, a host and perhaps a port, without a path (line 3, column 20)',
+  ]),
+]
+
+/** Texts of their own. */
+const brokenTexts: [text: string, message: string][] = [
+  ['# a\nname: A', 'instructions: is required (line 2, column 1)'],
+  ['instructions: a\nname:', 'name: is required (line 2, column 6)'],
+  ['instructions: a\nname: 5', 'name: must be a string (line 2, column 7)'],
+  ['instructions: a\nname: ""', 'name: must not be blank (line 2, column 7)'],
+  [`instructions: a\nname: ${'é'.repeat(201)}`, 'name: must be at most 200 characters (line 2, column 7)'],
+  ['name: A\ninstructions: |\n\n  \n', 'instructions: must not be blank (line 2, column 15)'],
+  ['name: A\ninstructions: [a]', 'instructions: must be a string (line 2, column 15)'],
+]
+
+describe('a broken definition is refused', () => {
+  test.each([...faults.map(([addition, message]) => [least + addition, message]), ...brokenTexts])(
+    '%j',
+    (text = '', message = '') => {
+      expectRefusal(refusalOf(text), message)
+    },
+  )
+
+  test('in one short line, however long what is wrong', () => {
+    const { message } = refusalOf(`${least}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`)
+    expect(message).toMatch(
+      /^\["é\\n(é\\n){31}…"\]\["🙂{32}…"\]: must be a finite number \(line 3, column \d+\)$/u,
+    )
+  })
+})
+
+test('a tool has one name, however it was written', () => {
+  expect([toolName('a'), toolName({ name: 'b', description: 'c' })]).toEqual(['a', 'b'])
+})

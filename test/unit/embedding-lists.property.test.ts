@@ -1,0 +1,104 @@
+/** Embedding lists as they arrive, cut anywhere: where the cuts are makes no difference. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { toWantedList } from '../../src/embeddings/list.ts'
+import { cutAt, cuts } from '../support/rounds.ts'
+
+const model = 'up-embedding'
+
+/** A backend's list of those vectors. */
+function listOf(embeddings: readonly unknown[]) {
+  const data = embeddings.map((embedding, index) => ({ object: 'embedding', index, embedding }))
+  return { object: 'list', data, model, usage: { prompt_tokens: 3, total_tokens: 3 } }
+}
+
+function encode(vector: readonly number[]): string {
+  return Buffer.from(Float32Array.from(vector).buffer).toString('base64')
+}
+
+/** What becomes of the list in these pieces: its text, and whether the pieces are what is sent; or why it is refused. */
+function read(pieces: readonly Buffer[], count: number, encoding: 'float' | 'base64') {
+  try {
+    const list = toWantedList(pieces, { count, encoding, model })
+    return { text: Buffer.concat(list.pieces).toString(), isForwarded: list.pieces === pieces }
+  } catch (failure) {
+    return String(failure)
+  }
+}
+
+const anyEncoding = fc.constantFrom('float' as const, 'base64' as const)
+const float32 = fc.float({ noNaN: true, noDefaultInfinity: true })
+// JSON.stringify writes -0 as 0.
+const anyVector = fc.array(
+  float32.map((number) => number + 0),
+  { maxLength: 12 },
+)
+const anyVectors = fc.array(anyVector, { minLength: 1, maxLength: 4 })
+
+/** A list as some backend might write it, from well-formed to nonsense. */
+const anyList = fc
+  .record({
+    vectors: anyVectors,
+    encoding: anyEncoding,
+    /** Stands where another vector should. */
+    oddity: fc.option(fc.constantFrom(null, [null], [[1]], 'no base64', encode([1])), {
+      nil: undefined,
+      freq: 2,
+    }),
+    extra: fc.constantFrom({}, { id: 'é "embedding": [' }, { model: 'NV-Embed “ñ”' }, { object: undefined }),
+    indent: fc.constantFrom(undefined, 1, '\t'),
+    colon: fc.constantFrom('":', '" :', '" : \n '),
+    number: fc.option(fc.constantFrom('NaN', '-Infinity', '1E-7'), { nil: undefined, freq: 2 }),
+    isOrdered: fc.boolean(),
+  })
+  .map(({ vectors, encoding, oddity, extra, indent, colon, number, isOrdered }) => {
+    const embeddings: unknown[] = vectors.map((vector) => (encoding === 'float' ? vector : encode(vector)))
+    if (oddity !== undefined) embeddings.push(oddity)
+    const list = listOf(embeddings)
+    const data = isOrdered ? list.data : list.data.toReversed()
+    const text = JSON.stringify({ ...list, data, ...extra }, null, indent).replaceAll('":', colon)
+    const odd = number === undefined ? text : text.replace(/(?<="embedding"\s*:\s*\[\s*)[^,\]]+/, number)
+    return { bytes: Buffer.from(odd), count: embeddings.length }
+  })
+
+describe('a list', () => {
+  test('is the same in one piece and in many', () => {
+    fc.assert(
+      fc.property(anyList, anyEncoding, cuts, ({ bytes, count }, wanted, shares) => {
+        expect(read(cutAt(bytes, shares), count, wanted)).toEqual(read([bytes], count, wanted))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('is the same in single bytes', () => {
+    fc.assert(
+      fc.property(anyList, anyEncoding, ({ bytes, count }, wanted) => {
+        const single = Array.from(bytes, (byte) => Buffer.of(byte))
+        expect(read(single, count, wanted)).toEqual(read([bytes], count, wanted))
+      }),
+    )
+  })
+
+  test('that is as it was asked for is handed on in its own pieces', () => {
+    fc.assert(
+      fc.property(anyVectors, anyEncoding, cuts, (vectors, encoding, shares) => {
+        const text = JSON.stringify(listOf(encoding === 'float' ? vectors : vectors.map(encode)))
+        const answer = read(cutAt(Buffer.from(text), shares), vectors.length, encoding)
+        expect(answer).toEqual({ text, isForwarded: true })
+      }),
+    )
+  })
+
+  test('in the other encoding says the same once it is converted', () => {
+    fc.assert(
+      fc.property(anyVectors, cuts, (vectors, shares) => {
+        const [float, base64] = [vectors, vectors.map(encode)].map((all) => JSON.stringify(listOf(all)))
+        const convert = (text = '', wanted: 'float' | 'base64') =>
+          read(cutAt(Buffer.from(text), shares), vectors.length, wanted)
+        expect(convert(float, 'base64')).toEqual({ text: base64, isForwarded: false })
+        expect(convert(base64, 'float')).toEqual({ text: float, isForwarded: false })
+      }),
+    )
+  })
+})

@@ -1,0 +1,248 @@
+/** Event streams are read as the standard says, however they are written and wherever the network cuts them. */
+
+import { createParser } from 'eventsource-parser'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { ChunkMender } from '../../src/chat/normalize-chunks.ts'
+import { dataOf, EventReader, encodeEvent, plainEnd, splitRun } from '../../src/chat/sse-reader.ts'
+import { cutAt, cuts, menderOptions, readRound } from '../support/rounds.ts'
+
+const line = fc.oneof(
+  { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }).map((text) => `data: ${text}`) },
+  fc.constantFrom(
+    'data:',
+    'data:tight',
+    'data:  two spaces',
+    ': comment',
+    'event: named',
+    'id: 7',
+    'unknown: x',
+  ),
+  { weight: 4, arbitrary: fc.constant('') },
+)
+const stream = fc
+  .array(fc.tuple(line, fc.constantFrom('\n', '\n', '\r\n', '\r')), { maxLength: 30 })
+  .map((lines) => Buffer.from(lines.map(([text, end]) => text.replace(/[\r\n]/g, '') + end).join('')))
+
+function readData(reads: readonly Buffer[]): string[] {
+  const reader = new EventReader()
+  const runs = reads.map((read) => reader.push(read)).filter((run) => run !== undefined)
+  return runs.flatMap((run) => [...splitRun(run)].map(dataOf)).filter((data) => data !== undefined)
+}
+
+function readDataByTheBook(bytes: Buffer): string[] {
+  const found: string[] = []
+  createParser({ onEvent: ({ data }) => found.push(data) }).feed(bytes.toString())
+  return found
+}
+
+/** Whether all of a run passes unread. */
+function isPlain(run: Buffer): boolean {
+  return plainEnd(run.toString('latin1'), 0) === run.length
+}
+
+describe('the data of a stream', () => {
+  test('is what the standard finds in it, wherever it is cut', () => {
+    fc.assert(
+      fc.property(stream, cuts, (bytes, shares) => {
+        expect(readData(cutAt(bytes, shares))).toEqual(readDataByTheBook(bytes))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test.each([
+    ['a third line end', 'data: a\n\n\ndata: b\n\n'],
+    ['three line ends at the end of a read', 'data: a\n\n\n'],
+    ['nothing but line ends', '\n\n\n'],
+    ['CRLF, also cut in the middle', 'data: a\r\n\r\ndata: b\r\n\r\n'],
+    ['CR alone', 'data: a\r\rdata: b\r\r'],
+    ['a line of two parts', 'data: a\ndata: b\n\n'],
+    ['an event that never ends', 'data: a\n\ndata: b\n'],
+  ])('is found around %s', (_what, text) => {
+    const bytes = Buffer.from(text)
+    for (let place = 0; place <= bytes.length; place++) {
+      const reads = [bytes.subarray(0, place), bytes.subarray(place)]
+      expect(readData(reads)).toEqual(readDataByTheBook(bytes))
+    }
+  })
+})
+
+describe('a stream beyond its limits is refused', () => {
+  const push = (size: number, text: string, times: number) => () => {
+    const reader = new EventReader()
+    for (let count = 0; count < times; count++) reader.push(Buffer.from(text.repeat(size)))
+  }
+
+  test('an event of more than 1 MiB', () => {
+    expect(push(65_536, 'x', 16)).not.toThrow()
+    expect(push(65_536, 'x', 17)).toThrow(expect.objectContaining({ kind: 'protocol' }))
+  })
+
+  test('a stream of more than 16 MiB', () => {
+    expect(push(8_192, 'data: \n\n', 256)).not.toThrow()
+    expect(push(8_192, 'data: \n\n', 257)).toThrow(expect.objectContaining({ kind: 'protocol' }))
+  })
+})
+
+const names = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'm' }
+const text = fc.oneof(
+  fc.string({ unit: 'grapheme' }),
+  fc.constantFrom('', '"', '\\', '\u2028', '"choices":[{', '\\"'),
+)
+const mostly = <Value>(usual: Value, ...others: fc.Arbitrary<unknown>[]) =>
+  fc.oneof({ weight: 3, arbitrary: fc.constant(usual as unknown) }, ...others)
+const call = fc.record(
+  {
+    index: fc.nat(1),
+    id: text,
+    type: fc.constant('function'),
+    function: fc.record({ name: text, arguments: text }),
+  },
+  { requiredKeys: [] },
+)
+const delta = fc.record(
+  {
+    content: fc.oneof(
+      { weight: 4, arbitrary: text as fc.Arbitrary<unknown> },
+      fc.constantFrom(null, 5, ['a']),
+    ),
+    ...{
+      role: fc.constantFrom('assistant', 'model', null),
+      reasoning_content: text,
+      tool_calls: fc.array(call),
+    },
+  },
+  { requiredKeys: [] },
+)
+const onlyText = fc.record({ content: text })
+const choice = fc.record(
+  {
+    index: fc.nat(2),
+    delta: fc.oneof({ weight: 3, arbitrary: onlyText as fc.Arbitrary<unknown> }, delta),
+    logprobs: mostly(null, fc.constant({ content: [] })),
+    finish_reason: mostly(null, fc.constantFrom('', 'stop', 'tool_calls')),
+  },
+  { requiredKeys: ['delta', 'index'] },
+)
+const chunk = fc.record(
+  {
+    choices: fc.oneof(
+      { weight: 5, arbitrary: choice.map((one) => [one]) },
+      fc.array(choice, { maxLength: 2 }),
+    ),
+    usage: mostly(null, fc.constant({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })),
+    error: mostly(null, fc.constant({ message: 'no' })),
+    system_fingerprint: text,
+    extra: fc.jsonValue(),
+  },
+  { requiredKeys: ['choices'] },
+)
+const usualChoice = fc.record(
+  { index: fc.nat(2), delta: onlyText, logprobs: fc.constant(null), finish_reason: fc.constant(null) },
+  { requiredKeys: ['index', 'delta'] },
+)
+const usualChunk = fc.record(
+  { choices: fc.tuple(usualChoice), usage: fc.constant(null) },
+  { requiredKeys: ['choices'] },
+)
+const event = fc
+  .tuple(fc.oneof(chunk, usualChunk), fc.boolean(), fc.boolean())
+  .map(([fields, isTight, isSpaced]) => {
+    const json = JSON.stringify({ ...names, ...fields })
+    const spaced = json.replace(/("(?:[^"\\]|\\.)*")|([,:])/g, (_all, whole, mark) => whole ?? `${mark} `)
+    return `data:${isTight ? '' : ' '}${isSpaced ? spaced : json}\n\n`
+  })
+
+/** Three choices that have all begun. */
+function createMender(): ChunkMender {
+  const mender = new ChunkMender(menderOptions({ choices: 3 }))
+  for (const index of [0, 1, 2]) mender.take({ ...names, choices: [{ index, delta: { role: 'assistant' } }] })
+  return mender
+}
+
+describe('a plain run', () => {
+  test('holds nothing that would be mended', () => {
+    let plainCount = 0
+    fc.assert(
+      fc.property(event, (written) => {
+        if (!isPlain(Buffer.from(written))) return
+        plainCount += 1
+        const sent = JSON.parse(dataOf(Buffer.from(written)) as string)
+        expect(createMender().take(sent)).toEqual([sent])
+        expect(createMender().take(sent)[0]).toBe(sent)
+      }),
+      { numRuns: 3_000 },
+    )
+    expect(plainCount).toBeGreaterThan(100)
+  })
+
+  test('holds no broken JSON', () => {
+    const written = fc.tuple(
+      onlyText,
+      fc.nat(),
+      fc.constantFrom('', '"', '\\', '{', '}', ',', '\t', '\n', ':', '0'),
+    )
+    fc.assert(
+      fc.property(written, ([delta, place, typo]) => {
+        const whole = encodeEvent({
+          ...names,
+          choices: [{ index: 0, delta, finish_reason: null }],
+        }).toString()
+        const at = place % whole.length
+        const broken = Buffer.from(whole.slice(0, at) + typo + whole.slice(at + 1))
+        if (!isPlain(broken)) return
+        const data = [...splitRun(broken)].map(dataOf) as string[]
+        for (const json of data) expect(createMender().take(JSON.parse(json))).toHaveLength(1)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  const choices =
+    '"choices":[{"index":0,"delta":{"content":"w\\"o\\u00f6rd"},"logprobs":null,"finish_reason":null}]'
+  test.each([
+    [
+      'OpenAI',
+      `{"id":"a","object":"b","created":1,"model":"m","system_fingerprint":null,${choices},"usage":null}`,
+    ],
+    [
+      'vLLM',
+      `{"id":"a","object":"b","created":1,"model":"m",${choices.replace('}]', ',"token_ids":null}]')}}`,
+    ],
+    ['reasoning', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
+    ['Python', `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`],
+  ])('is recognised as %s writes it', (_who, json) => {
+    expect(isPlain(Buffer.from(`data: ${json}\n\n`.repeat(3)))).toBe(true)
+    expect(isPlain(Buffer.from(`data: ${json}\n\ndata: [DONE]\n\n`))).toBe(false)
+  })
+
+  test('may be as long as an event may be', () => {
+    const content = '\\"'.repeat(300_000)
+    const long = encodeEvent({ ...names, choices: [{ index: 0, delta: { content }, finish_reason: null }] })
+    expect(isPlain(long)).toBe(true)
+  })
+})
+
+test('what a caller is sent does not depend on how the network cut it', async () => {
+  const fault = fc.constantFrom('data: {"broken\n\n', 'data: {"error":{"message":"no"}}\n\n', 'data: {}\n\n')
+  const noise = fc.constantFrom(': ping\n\n', '\n', 'event: named\n', 'data: [DONE]\n\n')
+  const events = fc.array(
+    fc.oneof({ weight: 12, arbitrary: event }, { weight: 3, arbitrary: noise }, fault),
+    {
+      maxLength: 12,
+    },
+  )
+  const begin = (index: number) =>
+    encodeEvent({ ...names, choices: [{ index, delta: { role: 'assistant' }, finish_reason: null }] })
+  await fc.assert(
+    fc.asyncProperty(events, cuts, async (written, shares) => {
+      const bytes = Buffer.concat([...[0, 1, 2].map(begin), Buffer.from(written.join(''))])
+      const whole = await readRound([bytes], menderOptions({ choices: 3 }))
+      const cut = await readRound(cutAt(bytes, shares), menderOptions({ choices: 3 }))
+      expect(cut.bytes.toString()).toBe(whole.bytes.toString())
+      expect(String(cut.failure)).toBe(String(whole.failure))
+    }),
+    { numRuns: 500 },
+  )
+})

@@ -1,0 +1,189 @@
+/** The rows of jobs: who gets one, who loses it, and where those of older databases come from. */
+import { pino } from 'pino'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createRunner } from '../../src/artifacts/jobs/queue.ts'
+import {
+  clearTakenJobs,
+  deleteJob,
+  findNextDue,
+  insertJob,
+  type JobRow,
+  renewJob,
+  returnJob,
+  takeJob,
+} from '../../src/artifacts/jobs/store.ts'
+import { insertArtifact, raiseProgress } from '../../src/artifacts/store.ts'
+import type { Database } from '../../src/db/database.ts'
+import { applyMigrations } from '../../src/db/migrate.ts'
+import { migrations } from '../../src/db/migrations/index.ts'
+import { openSqlite, toKysely } from '../../src/db/sqlite.ts'
+import { Metrics } from '../../src/telemetry/metrics.ts'
+import { opened, parentKey } from '../support/database.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/jobs.ts'
+import { OtherProcess, source } from '../support/other-process.ts'
+import { makeFolder } from '../support/process.ts'
+
+const owner = 'a'.repeat(12)
+
+async function insertUploads(db: Database, ...blobs: string[]): Promise<void> {
+  await db.insertInto('parent_keys').values(parentKey(owner)).execute()
+  for (const blob of blobs)
+    await insertArtifact(db, { id: blob, parent_key_id: owner, state: 'processing', created_at: 1, blob })
+}
+
+async function openWith(blobs: readonly string[], dataDir = ':memory:') {
+  const { db } = await opened('server', dataDir)
+  await insertUploads(db, ...blobs)
+  for (const [index, blob] of blobs.entries()) await insertJob(db, 'convert', blob, 100 + index)
+  const take = (now: number, underWay: string[] = []) =>
+    takeJob(db, 'convert', { now, until: now + 30, underWay })
+  return { db, take }
+}
+
+describe('a job', () => {
+  test('is taken when it is due, the oldest first, and by nobody else meanwhile', async () => {
+    const { take } = await openWith(['one', 'two'])
+    expect(await take(99)).toBeUndefined()
+    expect((await take(101))?.blob).toBe('one')
+    expect((await take(101))?.blob).toBe('two')
+    expect(await take(129)).toBeUndefined()
+  })
+
+  test("that was not renewed is another's, and the one before is shut out", async () => {
+    const { db, take } = await openWith(['one'])
+    const before = (await take(100)) as JobRow
+    expect(await renewJob(db, before, 140)).toBe(true)
+    expect(await take(139)).toBeUndefined()
+    const after = (await take(140)) as JobRow
+    expect(after.fence).toBe(before.fence + 1)
+    expect(await renewJob(db, before, 500)).toBe(false)
+    await returnJob(db, before, { next_at: 0 })
+    expect(await deleteJob(db, before)).toBe(false)
+    expect(await findNextDue(db, 'convert', [])).toBe(170)
+    expect(await deleteJob(db, after)).toBe(true)
+    expect(await findNextDue(db, 'convert', [])).toBeUndefined()
+  })
+
+  test('is not taken by a process that is at it, however late it renews', async () => {
+    const { take } = await openWith(['one', 'two'])
+    expect((await take(1_000, ['one']))?.blob).toBe('two')
+    expect(await take(1_000, ['one', 'two'])).toBeUndefined()
+  })
+
+  test('goes with its artifact', async () => {
+    const { db, take } = await openWith(['one'])
+    await db.deleteFrom('artifacts').execute()
+    expect(await take(1_000)).toBeUndefined()
+  })
+
+  test('that a dead process had is free at once, and has failed once more; others rest on', async () => {
+    const { db, take } = await openWith(['one', 'two'])
+    await take(100)
+    await returnJob(db, { kind: 'convert', blob: 'two', fence: 0 }, { next_at: 900, failures: 4 })
+    await clearTakenJobs(db, 105)
+    expect(await take(105)).toMatchObject({ blob: 'one', failures: 1 })
+    expect(await take(105)).toBeUndefined()
+  })
+})
+
+test('progress never falls, and ends with the conversion', async () => {
+  const { db } = await openWith(['one'])
+  const raise = (permille: number) => raiseProgress(db, { blob: 'one' }, permille)
+  expect([await raise(300), await raise(300), await raise(200), await raise(301)]).toEqual([
+    true,
+    false,
+    false,
+    true,
+  ])
+  await db.updateTable('artifacts').set({ state: 'ready' }).execute()
+  expect(await raise(900)).toBe(false)
+})
+
+test('of several processes that look for jobs each gets others', async () => {
+  const dataDir = `${await makeFolder()}/data`
+  const blobs = Array.from({ length: 60 }, (_, index) => `blob-${index}`)
+  const { db } = await openWith(blobs, dataDir)
+  const script = `
+    import { openDatabase } from ${source('db/open.ts')}
+    import { takeJob } from ${source('artifacts/jobs/store.ts')}
+    const { db } = await openDatabase({ dataDir: ${JSON.stringify(dataDir)}, role: 'command' })
+    console.log('open')
+    process.stdin.once('data', async () => {
+      const taken = []
+      for (let job; (job = await takeJob(db, 'convert', { now: 500, until: 530, underWay: [] })); )
+        taken.push(job.blob)
+      console.log(JSON.stringify(taken))
+    })`
+  const others = [new OtherProcess(script), new OtherProcess(script)]
+  for (const other of others) expect(await other.hears()).toBe('open')
+  for (const other of others) other.say('go')
+  const taken = await Promise.all(others.map(async (other) => JSON.parse(await other.hears())))
+  expect(taken.flat().sort()).toEqual(blobs.toSorted())
+  const rows = await db.selectFrom('jobs').select(['fence', 'is_taken']).execute()
+  expect(rows).toEqual(blobs.map(() => ({ fence: 1, is_taken: 1 })))
+})
+
+test("work whose job is another's by now is told to stop, and leaves the row alone", async () => {
+  const { db } = await openWith(['one'])
+  vi.useFakeTimers({ toFake: ['setInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const reasons: unknown[] = []
+  const work = (_job: JobRow, signal: AbortSignal) =>
+    new Promise<void>((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        reasons.push(signal.reason)
+        reject(signal.reason)
+      })
+    })
+  const deps = {
+    db,
+    clock: createFakeClock(100),
+    random: () => Uint8Array.of(0),
+    log: pino({ level: 'silent' }),
+    metrics: new Metrics(() => false),
+    tracing: undefined,
+  }
+  const onFailure = () => void reasons.push('failed')
+  const runner = createRunner(deps, { kind: 'convert', atOnce: 1, work, onFailure })
+  onTestFinished(() => runner.close())
+  runner.wake()
+  const read = () => db.selectFrom('jobs').selectAll().executeTakeFirstOrThrow()
+  await until(async () => (await read()).is_taken === 1, 'it is taken')
+  vi.advanceTimersByTime(10_000)
+  expect(reasons).toEqual([])
+  await db.updateTable('jobs').set({ fence: 7, next_at: 5_000 }).execute()
+  vi.advanceTimersByTime(10_000)
+  await until(async () => reasons.length > 0, 'it is stopped')
+  await runner.close()
+  expect(reasons).toEqual(['lost'])
+  expect(await read()).toMatchObject({ fence: 7, next_at: 5_000, is_taken: 1, failures: 0 })
+})
+
+test('uploads of an older database get the jobs they lack', async () => {
+  const connection = openSqlite(':memory:')
+  onTestFinished(() => void connection.close())
+  const db = toKysely(connection)
+  const { '0010_create_jobs': _jobs, ...older } = migrations
+  const before = Object.fromEntries(Object.entries(older).filter(([name]) => name < '0010'))
+  await applyMigrations(connection, db, before)
+  await insertUploads(db, 'processing')
+  for (const [id, state, acknowledged] of [
+    ['untold', 'processing', 0],
+    ['done', 'ready', 1],
+    ['ready', 'ready', 0],
+    ['growing', 'uploading', 0],
+  ] as const) {
+    const more = { parent_key_id: owner, created_at: 1, blob: id }
+    await insertArtifact(db, { id, state, acknowledged, ...more })
+  }
+  await db.updateTable('artifacts').set({ acknowledged: 1 }).where('id', '=', 'processing').execute()
+  await applyMigrations(connection, db, migrations)
+  const jobs = await db.selectFrom('jobs').select(['kind', 'blob']).orderBy('kind').orderBy('blob').execute()
+  expect(jobs.map(({ kind, blob }) => `${kind} ${blob}`)).toEqual([
+    'convert processing',
+    'convert untold',
+    'hook ready',
+    'hook untold',
+  ])
+})

@@ -1,0 +1,231 @@
+/** What keys look like, which texts are taken for keys, and how stored ones are sealed. */
+
+import { createHash, randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { digestOf, hintOf, keyPrefixes, mintKey, parseKey } from '../../src/lib/api-key.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { createSealer } from '../../src/lib/sealer.ts'
+import { forgeKey } from '../support/forge-key.ts'
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const MASTER_KEY = 'a master key that is certainly longer than 32 bytes'
+
+/** Chance that fast-check can shrink and repeat: the bytes go round and round. */
+const chance = fc
+  .uint8Array({ minLength: 64, maxLength: 64 })
+  .filter((bytes) => bytes.some((byte) => byte < 248))
+  .map((bytes) => {
+    let position = 0
+    return (count: number) => Uint8Array.from({ length: count }, () => bytes[position++ % bytes.length] ?? 0)
+  })
+const kind = fc.constantFrom('parent', 'agent')
+const key = fc.tuple(kind, chance).map(([ofKind, random]) => mintKey(ofKind, random))
+
+describe('a minted key', () => {
+  test.each([
+    ['parent', 'svc_'],
+    ['agent', 'agnt_key-'],
+  ] as const)(
+    'for a %s caller is %s, 12 characters of public id, 43 of secret and 6 of checksum',
+    (ofKind, prefix) => {
+      const { text, publicId } = mintKey(ofKind, randomBytes)
+      expect(text).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{61}$`))
+      expect(text.slice(prefix.length, prefix.length + 12)).toBe(publicId)
+      expect(forgeKey(prefix, text.slice(prefix.length, -6))).toBe(text)
+    },
+  )
+
+  test('is recognised with its kind and public id', () => {
+    fc.assert(
+      fc.property(kind, chance, (ofKind, random) => {
+        const minted = mintKey(ofKind, random)
+        expect(parseKey(minted.text)).toEqual({ kind: ofKind, publicId: minted.publicId })
+      }),
+    )
+  })
+
+  test('keeps a public id it is given, with a new secret', () => {
+    const first = mintKey('parent', randomBytes)
+    const second = mintKey('parent', randomBytes, first.publicId)
+    expect(parseKey(second.text)).toEqual({ kind: 'parent', publicId: first.publicId })
+    expect(second.text).not.toBe(first.text)
+  })
+
+  test('carries the SHA-256 of its whole text', () => {
+    const { text, digest } = mintKey('agent', randomBytes)
+    expect(digest).toBe(createHash('sha256').update(text).digest('hex'))
+    expect(digestOf(text)).toBe(digest)
+  })
+
+  test('is hinted at by prefix and last four characters', () => {
+    const parent = mintKey('parent', randomBytes)
+    expect(parent.hint).toBe(`svc_…${parent.text.slice(-4)}`)
+    const agent = mintKey('agent', randomBytes)
+    expect(hintOf(agent.text)).toBe(`agnt_key-…${agent.text.slice(-4)}`)
+  })
+})
+
+describe('a text that is not a key', () => {
+  test('with one character of a key replaced is refused', () => {
+    const typo = fc.oneof(
+      fc.constantFrom(...BASE62, '_', '-', ' '),
+      fc.string({ minLength: 1, maxLength: 1 }),
+    )
+    fc.assert(
+      fc.property(key, fc.nat(), typo, ({ text }, place, letter) => {
+        const at = place % text.length
+        fc.pre(text[at] !== letter)
+        expect(parseKey(text.slice(0, at) + letter + text.slice(at + 1))).toBeUndefined()
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('is refused at every place of one key, whatever base62 character stands there instead', () => {
+    const { text } = mintKey('parent', randomBytes)
+    for (let at = 0; at < text.length; at++) {
+      for (const letter of BASE62) {
+        if (letter === text[at]) continue
+        expect(parseKey(text.slice(0, at) + letter + text.slice(at + 1))).toBeUndefined()
+      }
+    }
+  })
+
+  test('with two neighbours swapped, a character lost or one too many is refused', () => {
+    fc.assert(
+      fc.property(key, fc.nat(), fc.constantFrom(...BASE62), ({ text }, place, letter) => {
+        const at = place % (text.length - 1)
+        const swapped = text.slice(0, at) + text[at + 1] + text[at] + text.slice(at + 2)
+        if (swapped !== text) expect(parseKey(swapped)).toBeUndefined()
+        expect(parseKey(text.slice(0, at) + text.slice(at + 1))).toBeUndefined()
+        expect(parseKey(text.slice(0, at) + letter + text.slice(at))).toBeUndefined()
+      }),
+    )
+  })
+
+  test('with anything around a key is refused', () => {
+    const { text } = mintKey('parent', randomBytes)
+    for (const around of [` ${text}`, `${text} `, `${text}\n`, `Bearer ${text}`, text.toUpperCase(), '']) {
+      expect(parseKey(around)).toBeUndefined()
+    }
+  })
+
+  test('of the right prefix and length but made by nobody is refused', () => {
+    const prefix = fc.constantFrom(...Object.values(keyPrefixes))
+    const middle = fc.string({ unit: fc.constantFrom(...BASE62), minLength: 61, maxLength: 61 })
+    fc.assert(
+      fc.property(prefix, middle, (start, rest) => {
+        expect(parseKey(start + rest)).toBeUndefined()
+      }),
+    )
+  })
+
+  test('of any other making is refused', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(parseKey(text)).toBeUndefined()
+      }),
+    )
+  })
+})
+
+describe('a prefix', () => {
+  const middle = fc.string({ unit: fc.constantFrom(...BASE62), minLength: 40, maxLength: 70 })
+
+  test('svc_scoped_ is never a parent key, however the rest is made', () => {
+    fc.assert(
+      fc.property(middle, (rest) => {
+        expect(parseKey(forgeKey('svc_scoped_', rest))?.kind).not.toBe('parent')
+      }),
+    )
+  })
+
+  test('svc_scoped_ before a key of the right layout is a scoped key', () => {
+    const rest = newId('', 55, randomBytes)
+    expect(parseKey(forgeKey('svc_scoped_', rest))).toEqual({ kind: 'scoped', publicId: rest.slice(0, 12) })
+  })
+
+  test('of another kind put on a key is refused, because the checksum covers it', () => {
+    const prefixes = Object.values(keyPrefixes)
+    fc.assert(
+      fc.property(kind, chance, fc.constantFrom(...prefixes), (ofKind, random, prefix) => {
+        fc.pre(prefix !== keyPrefixes[ofKind])
+        const { text } = mintKey(ofKind, random)
+        expect(parseKey(prefix + text.slice(keyPrefixes[ofKind].length))).toBeUndefined()
+      }),
+    )
+  })
+})
+
+describe('a new id', () => {
+  test('is the prefix and as many base62 characters as asked for', () => {
+    expect(newId('agent-', 20, randomBytes)).toMatch(/^agent-[0-9A-Za-z]{20}$/)
+  })
+
+  test('uses every character equally often when the bytes are', () => {
+    let next = 0
+    const everyByteInTurn = (count: number) => Uint8Array.from({ length: count }, () => next++ % 256)
+    const counts = new Map<string, number>()
+    for (const letter of newId('', 62 * 4 * 10, everyByteInTurn))
+      counts.set(letter, (counts.get(letter) ?? 0) + 1)
+    expect([...counts.keys()].sort()).toEqual([...BASE62].sort())
+    expect(new Set(counts.values())).toEqual(new Set([40]))
+  })
+})
+
+describe('a sealed text', () => {
+  const sealer = createSealer(MASTER_KEY, randomBytes)
+
+  test('opens to what was sealed, for the same context', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (text, context) => {
+        expect(sealer.open(sealer.seal(text, context), context)).toBe(text)
+      }),
+    )
+  })
+
+  test('opens after a restart, and under the master key given as bytes', () => {
+    const sealed = sealer.seal('agnt_key-x', 'agent-1')
+    expect(createSealer(MASTER_KEY, randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
+    expect(createSealer(Buffer.from(MASTER_KEY), randomBytes).open(sealed, 'agent-1')).toBe('agnt_key-x')
+  })
+
+  test('names the master key it needs, and shows neither that nor its content', () => {
+    const sealed = sealer.seal('agnt_key-x', 'agent-1')
+    expect(sealed.split('.')[1]).toBe(sealer.keyId)
+    expect(Buffer.from(sealed.split('.')[2] ?? '', 'base64url').toString('latin1')).not.toContain('agnt')
+    expect(sealer.seal('agnt_key-x', 'agent-1')).not.toBe(sealed)
+  })
+
+  test('of another context does not open', () => {
+    const sealed = sealer.seal('agnt_key-x', 'agent-1')
+    expect(() => sealer.open(sealed, 'agent-2')).toThrow('changed, or belongs to something else')
+  })
+
+  test('under another master key does not open, and the error names both keys', () => {
+    const other = createSealer(`${MASTER_KEY}!`, randomBytes)
+    const open = () => other.open(sealer.seal('agnt_key-x', 'agent-1'), 'agent-1')
+    expect(open).toThrow(
+      `sealed under another master key (${sealer.keyId}; the present one is ${other.keyId})`,
+    )
+  })
+
+  test('with any one character replaced, or one more, does not open', () => {
+    const sealed = sealer.seal('agnt_key-x', 'agent-1')
+    for (let at = 0; at <= sealed.length; at++) {
+      for (const letter of `${BASE62}-_=. `) {
+        if (letter === sealed[at]) continue
+        const changed = sealed.slice(0, at) + letter + sealed.slice(at + 1)
+        expect(() => sealer.open(changed, 'agent-1')).toThrow(/sealed/)
+      }
+    }
+  })
+
+  test('cut short does not open', () => {
+    const sealed = sealer.seal('agnt_key-x', 'agent-1')
+    for (let length = 0; length < sealed.length; length++) {
+      expect(() => sealer.open(sealed.slice(0, length), 'agent-1')).toThrow(/sealed/)
+    }
+  })
+})

@@ -1,0 +1,138 @@
+/** What the mock backend answers by itself: an echo, shaped by the parameters of the chat API; and its models. */
+import { describe, expect, test } from 'vitest'
+import { never } from '../support/backend.ts'
+import {
+  answerTo,
+  backend,
+  clock,
+  complete,
+  createWorld,
+  joinChoice,
+  parseChunks,
+  say,
+  streamChunks,
+  streamText,
+  textOf,
+  tool,
+} from '../support/mock.ts'
+
+describe('an echo', () => {
+  test('repeats the last user text in a whole completion', async () => {
+    expect(await complete(say('Hello there', { model: 'mock-9' }), createWorld().backend)).toEqual({
+      id: 'chatcmpl-id1',
+      object: 'chat.completion',
+      created: 1_700_000_000,
+      model: 'mock-9',
+      system_fingerprint: expect.any(String),
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'You said: Hello there', refusal: null },
+          logprobs: null,
+          finish_reason: 'stop',
+        },
+      ],
+      usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+    })
+  })
+
+  test('is streamed a word an event, role first, an empty delta with the finish last, then [DONE]', async () => {
+    const text = await streamText(say('Hello  🌍 wörld\n', { model: 'm' }), createWorld().backend)
+    const same = { id: 'chatcmpl-id1', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'm' }
+    const chunk = (delta: object, finish_reason: string | null = null) =>
+      expect.objectContaining({ ...same, choices: [{ index: 0, delta, finish_reason }] })
+    expect(text.endsWith('}\n\ndata: [DONE]\n\n')).toBe(true)
+    expect(parseChunks(text)).toEqual([
+      chunk({ role: 'assistant', content: '' }),
+      ...['You', ' said:', ' Hello', '  🌍', ' wörld', '\n'].map((content) => chunk({ content })),
+      chunk({}, 'stop'),
+    ])
+  })
+
+  test('takes the text parts of the last user message, whatever stands after it', async () => {
+    const image = { type: 'image_url', image_url: { url: 'data:,' } }
+    const parts = [{ type: 'text', text: 'What is' }, image, { type: 'text', text: 'this?' }]
+    const messages = [
+      { role: 'user', content: 'first' },
+      { role: 'user', content: parts },
+      { role: 'assistant', content: 'Let me see' },
+    ]
+    expect(await textOf({ messages })).toBe('You said: What is this?')
+    expect((await complete({ messages })).model).toBe('mock')
+  })
+
+  test('is the same each time, with a seed down to the id and the ids of its tool calls', async () => {
+    const body = say('use get_time', { seed: 7, tools: [clock] })
+    const first = await complete(body)
+    expect(await complete(body)).toEqual(first)
+    expect((await complete({ ...body, seed: 8 })).id).not.toBe(first.id)
+    expect((await complete(say('hi'))).id).not.toBe((await complete(say('hi'))).id)
+  })
+
+  test.each([
+    ['no messages', {}],
+    ['empty messages', { messages: [{}] }],
+    ['null content', say(null)],
+    ['odd parts', say([null, 4, { type: 'text', text: 5 }])],
+    ['nulls for numbers', say('', { n: null, max_tokens: null, seed: null, top_logprobs: null, stop: null })],
+    ['odd tools', say('', { tools: [null, {}, { function: null }, tool('')], tool_choice: 'required' })],
+    ['odd formats', say('', { response_format: null, stream_options: null, tool_choice: { type: 'x' } })],
+  ])('is empty but well formed for %s', async (_, body) => {
+    expect(await answerTo(body)).toMatchObject({ message: { content: 'You said: ' }, finish_reason: 'stop' })
+  })
+})
+
+describe('parameters', () => {
+  test('n gives so many choices, each complete in a stream', async () => {
+    const body = say('get_time', { n: 3, tools: [clock] })
+    const { choices } = await complete(body)
+    expect(choices.map((choice) => choice.index)).toEqual([0, 1, 2])
+    const chunks = await streamChunks(body)
+    const joined = [0, 1, 2].map((index) => joinChoice(chunks, index))
+    expect(joined.map(({ finish }) => finish)).toEqual(['tool_calls', 'tool_calls', 'tool_calls'])
+    expect(new Set(joined.flatMap(({ calls }) => calls.map((call) => call.id))).size).toBe(3)
+  })
+
+  test.each([
+    [{ stop: 'two' }, 'You said: one ', 'stop'],
+    [{ stop: ['x', 'three', 'two'] }, 'You said: one ', 'stop'],
+    [{ stop: ['', 'absent'] }, 'You said: one two three', 'stop'],
+    [{ max_tokens: 3 }, 'You said: one', 'length'],
+    [{ max_completion_tokens: 2, max_tokens: 9 }, 'You said:', 'length'],
+    [{ max_tokens: 5 }, 'You said: one two three', 'stop'],
+    [{ max_tokens: 3, stop: 'said' }, 'You ', 'stop'],
+  ])('%j cuts the text to %j and finishes with %s', async (more, content, finish_reason) => {
+    expect(await answerTo(say('one two three', more))).toMatchObject({ message: { content }, finish_reason })
+  })
+
+  test('include_usage adds one chunk with usage and no choices, equal to the usage of the whole answer', async () => {
+    const body = say('use get_time', { tools: [clock], n: 2, stream_options: { include_usage: true } })
+    const chunks = await streamChunks(body)
+    const { usage } = await complete(body)
+    expect(chunks.filter((chunk) => 'usage' in chunk)).toEqual([chunks.at(-1)])
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage })
+    expect(usage).toEqual({ prompt_tokens: 3, completion_tokens: 6, total_tokens: 9 })
+    const unasked = await streamChunks(say('hi', { stream_options: { include_usage: false } }))
+    expect(unasked.some((chunk) => 'usage' in chunk || chunk.choices.length === 0)).toBe(false)
+  })
+
+  test('logprobs come for every token of the text, with the bytes and so many alternatives', async () => {
+    const body = say('né 🎉', { logprobs: true, top_logprobs: 2 })
+    const { logprobs, message } = await answerTo(body)
+    const tokens = logprobs?.content ?? []
+    expect(tokens.map(({ token }) => token).join('')).toBe(message.content)
+    expect(Buffer.from(tokens.flatMap(({ bytes }) => bytes ?? [])).toString()).toBe(message.content)
+    expect(tokens.every(({ logprob, top_logprobs }) => logprob < 0 && top_logprobs.length === 2)).toBe(true)
+    const streamed = (await streamChunks(body)).flatMap((chunk) => chunk.choices[0]?.logprobs?.content ?? [])
+    expect(streamed).toEqual(tokens)
+  })
+})
+
+test('the models are a chat model and an embedding model', async () => {
+  expect(backend.name).toBe('mock')
+  expect(await backend.listModels(never)).toEqual([
+    { id: 'mock', created: expect.any(Number), ownedBy: 'parley', chats: true },
+    { id: 'mock-embedding', created: expect.any(Number), ownedBy: 'parley', chats: false },
+  ])
+  await backend.close()
+})

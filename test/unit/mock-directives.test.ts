@@ -1,0 +1,144 @@
+/** The directives that the last user message gives the mock backend. */
+import { describe, expect, test } from 'vitest'
+import { BackendFailure } from '../../src/providers/provider.ts'
+import { failureOf, listReads, never, noMore } from '../support/backend.ts'
+import {
+  answerTo,
+  backend,
+  callsOf,
+  complete,
+  createWorld,
+  joinChoice,
+  parseChunks,
+  say,
+  streamChunks,
+  textOf,
+  weather,
+} from '../support/mock.ts'
+
+describe('directives', () => {
+  test.each([
+    ['[[delay:5]] hello', 'hello'],
+    ['hello [[delay:5]]', 'hello'],
+    ['a [[delay:5]] b', 'a b'],
+    ['a[[delay:5]]b', 'ab'],
+    ['a [[delay:1]] [[delay:2]] b\n', 'a b\n'],
+    ['[[delay:1]]', ''],
+    ['[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]', '[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]'],
+    ['[[tool:f {"a":}]] [[tool:f {"a":1]]', '[[tool:f {"a":}]] [[tool:f {"a":1]]'],
+  ])('leave of %j the text %j', async (source, rest) => {
+    expect(await textOf(say(source))).toBe(`You said: ${rest}`)
+  })
+
+  test('count in the last user message only', async () => {
+    const messages = [
+      { role: 'system', content: '[[tokens:3]]' },
+      { role: 'user', content: '[[error:500]]' },
+      { role: 'assistant', content: '[[hang]]' },
+      { role: 'user', content: 'hi' },
+    ]
+    expect(await textOf({ messages })).toBe('You said: hi')
+  })
+
+  test('[[tool:NAME {json}]] calls tools in order, brackets inside the JSON included', async () => {
+    const args = '{"grid": [[1, 2], [3]], "text": "}]] \\" [["}'
+    const body = say(`go [[tool:first ${args}]] [[tool:second]] [[tool:second { } ]]`)
+    const { message, finish_reason } = await answerTo(body)
+    const called = (id: number, name: string, text: string) => ({
+      id: expect.stringMatching(new RegExp(`^call_\\w+_${id}$`)),
+      type: 'function',
+      function: { name, arguments: text },
+    })
+    expect(finish_reason).toBe('tool_calls')
+    expect(message.content).toBe(null)
+    expect(message.tool_calls).toEqual([
+      called(0, 'first', args),
+      called(1, 'second', '{}'),
+      called(2, 'second', '{ }'),
+    ])
+  })
+
+  test('[[tokens:N]] answers with exactly so many words, a hundred thousand at most', async () => {
+    const five = await complete(say('[[tokens:5]] ignored'))
+    expect(five.choices[0]?.message.content?.split(' ')).toHaveLength(5)
+    expect(five.usage?.completion_tokens).toBe(5)
+    expect(await textOf(say('[[tokens:0]]'))).toBe('')
+    const { content } = joinChoice(await streamChunks(say('[[tokens:999999999]]')), 0)
+    expect(content?.split(' ')).toHaveLength(100_000)
+    expect((await streamChunks(say('[[tokens:1000]]'))).length).toBe(1002)
+  })
+
+  test('[[delay:MS]] waits before every chunk of a stream and once before a whole answer', async () => {
+    const world = createWorld()
+    const body = say('[[delay:30]] one two')
+    const reads = await listReads(await world.backend.stream({ body, signal: never }))
+    expect(reads.map((read) => parseChunks(Buffer.from(read).toString()).length)).toEqual([1, 1, 1, 1, 1, 1])
+    expect(world.waitsMs).toEqual([30, 30, 30, 30, 30, 30])
+    await complete(body, world.backend)
+    expect(world.waitsMs).toHaveLength(7)
+  })
+
+  test.each([[400], [401], [429], [500], [599]])(
+    '[[error:%i]] fails before anything is sent',
+    async (status) => {
+      const body = say(`[[error:${status}]]`)
+      for (const attempt of [
+        backend.complete({ body, signal: never }),
+        backend.stream({ body, signal: never }),
+      ]) {
+        const failure = await failureOf(attempt)
+        expect(failure).toMatchObject({ kind: 'status', status })
+        expect(failure.retryAfterSeconds).toBe(status === 429 ? 1 : undefined)
+        expect(failure.said?.message).toBe(status === 400 ? failure.message : undefined)
+      }
+    },
+  )
+
+  test.each([
+    ['nothing', 0, 'a b', 0],
+    ['three chunks', 3, 'a b', 3],
+    ['more chunks than one read brings', 100, '[[tokens:200]]', 100],
+    ['the last chunk when the answer is shorter', 50, 'a b', 6],
+  ])('[[break:N]] breaks a stream off after %s', async (_, breakAfter, text, chunks) => {
+    const reader = await backend.stream({ body: say(`[[break:${breakAfter}]] ${text}`), signal: never })
+    let received = ''
+    const reading = (async () => {
+      for (;;) received += Buffer.from((await reader.next()).value ?? '[ended]').toString()
+    })()
+    expect(await failureOf(reading)).toMatchObject({ kind: 'unreachable' })
+    expect(parseChunks(received)).toHaveLength(chunks)
+    expect(received).not.toContain('[DONE]')
+    expect(await reader.next()).toEqual(noMore)
+  })
+
+  test('[[break:N]] fails a whole answer at once', async () => {
+    const failure = await failureOf(
+      backend.complete({ body: say('[[break:9]] [[delay:50]]'), signal: never }),
+    )
+    expect(failure).toMatchObject({ kind: 'unreachable', status: undefined })
+  })
+
+  test.each(['complete', 'stream'] as const)(
+    '[[hang]] never answers %s until the signal ends it',
+    async (verb) => {
+      const caller = new AbortController()
+      let isSettled = false
+      const attempt = backend[verb]({ body: say('[[hang]]'), signal: caller.signal }).finally(() => {
+        isSettled = true
+      })
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(isSettled).toBe(false)
+      caller.abort(new BackendFailure('timeout', 'too slow'))
+      expect(await failureOf(attempt)).toMatchObject({ kind: 'timeout', message: 'too slow' })
+    },
+  )
+
+  test('text made to be slow to read is read at once', async () => {
+    const texts = ['[[tool:f {', '[[', '[[hang]', 'x[[delay:1]]', ' ', 'a="', '[[tool:f {"'].map((part) =>
+      part.repeat(200_000),
+    )
+    for (const text of texts) {
+      expect(await callsOf(say(text, { tools: [weather], tool_choice: 'required' }))).toHaveLength(1)
+    }
+  }, 10_000)
+})

@@ -1,0 +1,116 @@
+/** What the mock backend makes of texts and tokens: vectors of unit length, near each other where the inputs are alike. */
+import { describe, expect, test } from 'vitest'
+import { failureOf, never } from '../support/backend.ts'
+import { backend } from '../support/mock.ts'
+
+type List = { data: { embedding: number[] }[]; model: string; usage: object }
+
+async function embed(body: Record<string, unknown>): Promise<List> {
+  const bytes = Buffer.concat(
+    await backend.embed({ body: { model: 'mock-embedding', ...body }, signal: never }),
+  )
+  return JSON.parse(Buffer.from(bytes).toString())
+}
+
+async function vectorsOf(input: unknown, more: object = {}): Promise<number[][]> {
+  return (await embed({ input, ...more })).data.map(({ embedding }) => embedding)
+}
+
+/** The cosine of the angle between two vectors of unit length. */
+function nearness(one: readonly number[] = [], other: readonly number[] = []): number {
+  return one.reduce((sum, value, place) => sum + value * (other[place] as number), 0)
+}
+
+describe('a vector', () => {
+  const odd = ['one text', '!!!', ' ', '\0', '漢字', '\ud800', '😀', 'a a a a', 'x'.repeat(10_000)]
+
+  test.each([1, 2, 3, 256, 1536, 3072])('of %s dimensions has the length 1', async (dimensions) => {
+    for (const vector of await vectorsOf(odd, { dimensions })) {
+      expect(vector).toHaveLength(dimensions)
+      expect(Math.hypot(...vector)).toBeCloseTo(1, 5)
+    }
+  })
+
+  test('is 1536 wide where nothing else is asked for', async () => {
+    expect((await vectorsOf('a'))[0]).toHaveLength(1536)
+    expect((await vectorsOf('a', { dimensions: null }))[0]).toHaveLength(1536)
+  })
+
+  test('is the same for the same text, alone or among others', async () => {
+    const [alone] = await vectorsOf('the same')
+    expect((await vectorsOf(['before', 'the same']))[1]).toEqual(alone)
+    expect(new Set((await vectorsOf(odd)).map(String)).size).toBe(odd.length)
+  })
+})
+
+describe('texts', () => {
+  const question = 'How do I reset the password of my account?'
+  const answers = [
+    'Resetting your account password: open the settings and choose reset.',
+    'Our opening hours are nine to five on weekdays.',
+    'The recipe needs two eggs, flour and a little milk.',
+  ]
+
+  test('that share words are nearer than those that do not', async () => {
+    for (const dimensions of [256, 1536]) {
+      const [asked, near, far, farther] = await vectorsOf([question, ...answers], { dimensions })
+      expect(nearness(asked, near)).toBeGreaterThan(0.2)
+      expect(nearness(asked, near)).toBeGreaterThan(nearness(asked, far) + 0.1)
+      expect(nearness(asked, near)).toBeGreaterThan(nearness(asked, farther) + 0.1)
+    }
+  })
+
+  test('that share letters are near: other endings, typing errors, other languages', async () => {
+    const pairs = [
+      ['embedding', 'embeddings'],
+      ['accommodation', 'acommodation'],
+      ['東京の天気は晴れ', '今日の東京の天気'],
+    ]
+    for (const [one, other] of pairs) {
+      const [a, b, stranger] = await vectorsOf([one, other, 'volcano'])
+      expect(nearness(a, b)).toBeGreaterThan(nearness(a, stranger) + 0.1)
+    }
+  })
+
+  test('that differ in case and punctuation only are one', async () => {
+    const [one, other] = await vectorsOf(['Hello, World!', 'hello world'])
+    expect(nearness(one, other)).toBeCloseTo(1, 5)
+  })
+
+  test('in another order are not the same', async () => {
+    const [one, other] = await vectorsOf(['dog bites man', 'man bites dog'])
+    expect(nearness(one, other)).toBeGreaterThan(0.7)
+    expect(nearness(one, other)).toBeLessThan(0.99)
+  })
+})
+
+describe('tokens', () => {
+  test('in one array are one text, arrays of them one each', async () => {
+    expect(await vectorsOf([1, 2, 3])).toHaveLength(1)
+    const [one, near, far] = await vectorsOf([
+      [10, 20, 30, 40],
+      [10, 20, 30, 41],
+      [5, 6, 7, 8],
+    ])
+    expect(nearness(one, near)).toBeGreaterThan(nearness(one, far) + 0.3)
+  })
+
+  test('are counted: words of texts, numbers of arrays', async () => {
+    expect((await embed({ input: ['one two', 'three', ' '] })).usage).toEqual({
+      prompt_tokens: 4,
+      total_tokens: 4,
+    })
+    expect((await embed({ input: [[1, 2], [3]] })).usage).toEqual({ prompt_tokens: 3, total_tokens: 3 })
+  })
+})
+
+test('more dimensions than it has are refused', async () => {
+  const failure = await failureOf(embed({ input: 'a', dimensions: 3073 }))
+  expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'dimensions' } })
+})
+
+test('an aborted call fails with the signal’s reason', async () => {
+  const reason = new Error('left')
+  const call = backend.embed({ body: { input: 'a' }, signal: AbortSignal.abort(reason) })
+  await expect(call).rejects.toBe(reason)
+})

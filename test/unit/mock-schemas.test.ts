@@ -1,0 +1,248 @@
+/** The structured answers of the mock backend: valid for every schema that can be met, a refusal for the others. */
+
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { failureOf, never } from '../support/backend.ts'
+import { backend, say, streamChunks, textOf } from '../support/mock.ts'
+
+describe('structured answers', () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+  const tree = {
+    $ref: '#/$defs/node',
+    $defs: {
+      node: {
+        type: 'object',
+        properties: {
+          next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] },
+          children: { type: 'array', items: { $ref: '#/$defs/node' } },
+        },
+        required: ['next', 'children'],
+        additionalProperties: false,
+      },
+    },
+  }
+
+  async function instanceOf(schema: unknown) {
+    const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
+    return JSON.parse((await textOf(say('hi type=7', { response_format }))) ?? '')
+  }
+
+  test.each<[string, object | boolean]>([
+    ['anything', true],
+    ['a recursive reference', tree],
+    [
+      'a reference to the document',
+      { type: 'object', properties: { up: { anyOf: [{ $ref: '#' }, { type: 'null' }] } }, required: ['up'] },
+    ],
+    ['an encoded reference', { $ref: '#/$defs/a~1b%20c', $defs: { 'a/b c': { const: 4 } } }],
+    [
+      'a base type inside its heir',
+      {
+        allOf: [{ $ref: '#/$defs/b' }, { properties: { b: { $ref: '#/$defs/b' } }, required: ['b'] }],
+        $defs: { b: { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] } },
+      },
+    ],
+    [
+      'allOf bounds',
+      {
+        allOf: [
+          { type: 'number', minimum: 5 },
+          { type: 'integer', minimum: 3, maximum: 5 },
+        ],
+      },
+    ],
+    [
+      'allOf bounds the other way round',
+      {
+        allOf: [{ type: 'integer', minimum: 3, maximum: 9 }, { type: 'number', minimum: 5 }, { maximum: 5 }],
+      },
+    ],
+    [
+      'anyOf and oneOf together',
+      {
+        type: 'object',
+        anyOf: [{ required: ['a'] }],
+        oneOf: [
+          { properties: { k: { const: 'x' } }, required: ['k'] },
+          { properties: { k: { const: 'y' } }, required: ['k'] },
+        ],
+      },
+    ],
+    ['an option that contradicts', { enum: ['b'], anyOf: [{ const: 'a' }, { const: 'b' }] }],
+    [
+      'an impossible option',
+      { anyOf: [false, { type: 'string', minLength: 3, maxLength: 2 }, { type: 'boolean' }] },
+    ],
+    ['listed values of one type', { type: 'integer', enum: ['a', null, 1.5, 2] }],
+    ['null as one of two types', { type: ['null', 'array'], minItems: 2 }],
+    ['exclusive bounds', { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 0.001 }],
+    ['negative bounds', { type: 'integer', maximum: -10, multipleOf: 7 }],
+    ['a multiple of a fraction', { type: 'number', minimum: 10.1, multipleOf: 0.25 }],
+    ['lengths', { type: 'string', minLength: 30, maxLength: 31 }],
+    ['a short text', { type: 'string', maxLength: 1 }],
+    [
+      'different items',
+      { type: 'array', minItems: 4, uniqueItems: true, items: { anyOf: [{ type: 'string' }] } },
+    ],
+    [
+      'different numbers',
+      { type: 'array', minItems: 3, uniqueItems: true, items: { type: 'integer', minimum: 0, maximum: 2 } },
+    ],
+    [
+      'different numbers below a bound',
+      {
+        type: 'array',
+        minItems: 3,
+        uniqueItems: true,
+        items: { type: 'integer', minimum: 0, exclusiveMaximum: 3 },
+      },
+    ],
+    [
+      'different objects',
+      {
+        type: 'array',
+        minItems: 3,
+        uniqueItems: true,
+        items: {
+          type: 'object',
+          properties: { kind: { enum: ['a'] }, id: { type: 'string', format: 'uuid' } },
+          required: ['kind', 'id'],
+        },
+      },
+    ],
+    ['no items', { type: 'array', maxItems: 0, items: { type: 'string' } }],
+    ['a tuple', { prefixItems: [{ type: 'string' }, { type: 'boolean' }], items: false, minItems: 2 }],
+    ['a property nobody describes', { required: ['a'], additionalProperties: { type: 'number' } }],
+    [
+      'a number of properties',
+      { minProperties: 3, properties: { a: { type: 'null' } }, additionalProperties: { type: 'integer' } },
+    ],
+    [
+      'a property named like a prototype',
+      JSON.parse('{"properties":{"__proto__":{"type":"string"}},"required":["__proto__","constructor"]}'),
+    ],
+    [
+      'a pattern',
+      { type: 'string', pattern: '^(?:SKU|sku)-[A-F\\d]{4}[^a-z]?(x|y)+\\.\\u0041$', minLength: 15 },
+    ],
+    ['a pattern with a class to the bracket', { type: 'string', pattern: '^[\\w.%+-]+@[^\\s@]+(?!x)$' }],
+  ])('are valid for %s', async (_, schema) => {
+    const instance = await instanceOf(schema)
+    expect(ajv.validate(schema, instance), JSON.stringify(instance)).toBe(true)
+  })
+
+  test.each(
+    [
+      z.uuid(),
+      z.email(),
+      z.url(),
+      z.iso.datetime(),
+      z.iso.date(),
+      z.iso.time(),
+      z.iso.duration(),
+      z.ipv4(),
+      z.ipv6(),
+      z.cuid(),
+      z.ulid(),
+      z.nanoid(),
+      z.base64(),
+      z.e164(),
+      z.cidrv4(),
+      z.hostname(),
+      z.string().startsWith('ab').min(9),
+      z.record(z.string(), z.number()),
+      z.tuple([z.string(), z.int()]),
+      z.union([z.literal(3), z.null()]),
+      z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('a'), size: z.number().gt(0).lt(1) }),
+        z.object({ kind: z.literal('b') }),
+      ]),
+      z.intersection(z.object({ a: z.string() }), z.object({ b: z.array(z.enum(['x', 'y'])).min(3) })),
+    ].map((schema) => [JSON.stringify(z.toJSONSchema(schema)).slice(65), schema] as const),
+  )('satisfy the zod schema behind %s', async (_, schema) => {
+    expect(schema.safeParse(await instanceOf(z.toJSONSchema(schema))).error).toBe(undefined)
+  })
+
+  test('are valid for schemas at random', async () => {
+    // ajv itself fails to compare values that hide what every object has.
+    const listed = fc
+      .jsonValue({ maxDepth: 1 })
+      .filter((value) => !/"(valueOf|toString|constructor)":/.test(JSON.stringify(value)))
+    const { schema } = fc.letrec<{ schema: object }>((tie) => ({
+      schema: fc.oneof(
+        { maxDepth: 3 },
+        fc.record(
+          { type: fc.constant('integer'), minimum: fc.integer({ min: -9, max: 9 }) },
+          { requiredKeys: ['type'] },
+        ),
+        fc.record(
+          {
+            type: fc.constant('number'),
+            exclusiveMaximum: fc.integer(),
+            multipleOf: fc.constantFrom(1, 0.5, 3),
+          },
+          { requiredKeys: ['type'] },
+        ),
+        fc.record(
+          { type: fc.constant('string'), minLength: fc.nat(9), maxLength: fc.integer({ min: 9, max: 20 }) },
+          { requiredKeys: ['type'] },
+        ),
+        fc.record({ enum: fc.uniqueArray(listed, { minLength: 1, maxLength: 3 }) }),
+        fc.record({ anyOf: fc.array(tie('schema'), { minLength: 1, maxLength: 3 }) }),
+        fc.record(
+          { type: fc.constant('array'), items: tie('schema'), minItems: fc.nat(2) },
+          { requiredKeys: ['type'] },
+        ),
+        fc.dictionary(fc.string({ maxLength: 3 }), tie('schema'), { maxKeys: 3 }).map((properties) => ({
+          type: 'object',
+          properties,
+          required: Object.keys(properties),
+          additionalProperties: false,
+        })),
+      ),
+    }))
+    await fc.assert(
+      fc.asyncProperty(schema, async (candidate) => {
+        const instance = await instanceOf(candidate)
+        expect(ajv.validate(candidate, instance), JSON.stringify(instance)).toBe(true)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test.each([
+    ['contradicts itself', { type: 'object', properties: { a: false }, required: ['a'] }],
+    ['never ends', { type: 'object', properties: { self: { $ref: '#' } }, required: ['self'] }],
+    ['points nowhere', { $ref: 'https://example.com/schema.json' }],
+    ['asks for too many', { type: 'array', minItems: 1e9 }],
+    [
+      'asks for too much',
+      { minItems: 1e9, items: { type: 'string', minLength: 9e4, pattern: '[a-z]'.repeat(190) } },
+    ],
+    [
+      'grows without end',
+      {
+        $ref: '#/$defs/d0',
+        $defs: Object.fromEntries(
+          Array.from({ length: 40 }, (_, index) => [
+            `d${index}`,
+            { type: 'array', minItems: 2, items: { $ref: `#/$defs/d${index + 1}` } },
+          ]),
+        ),
+      },
+    ],
+  ])('are refused with 400 when the schema %s', async (_, schema) => {
+    const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
+    const failure = await failureOf(backend.complete({ body: say('hi', { response_format }), signal: never }))
+    expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'response_format' } })
+  })
+
+  test('json_object wraps the text of the answer and is streamed in pieces', async () => {
+    const body = say('say "hi"', { response_format: { type: 'json_object' } })
+    expect(JSON.parse((await textOf(body)) ?? '')).toEqual({ answer: 'You said: say "hi"' })
+    expect((await streamChunks(body)).length).toBeGreaterThan(4)
+    expect(await textOf(say('hi', { response_format: { type: 'text' } }))).toBe('You said: hi')
+  })
+})

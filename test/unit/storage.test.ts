@@ -1,0 +1,210 @@
+/** The folder that bytes are kept in: what it lets in, what it keeps, and what a full disk does to it. */
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { ByteRange } from '../../src/http/ranges.ts'
+import { ServiceError, StartupError } from '../../src/lib/errors.ts'
+import type { Blobs } from '../../src/storage/blobs.ts'
+import type { Space } from '../../src/storage/folder.ts'
+import { openBlobsIn, openLocalBlobs } from '../../src/storage/local.ts'
+import { startApp } from '../support/app.ts'
+import { listStored, upload } from '../support/files.ts'
+import { makeFolder } from '../support/process.ts'
+
+const GIB = 1024 ** 3
+const plenty: Space = { freeBytes: 900 * GIB, totalBytes: 1000 * GIB }
+
+async function* chunksOf(...chunks: readonly (string | Uint8Array)[]): AsyncIterable<Uint8Array> {
+  for (const chunk of chunks) yield Buffer.from(chunk)
+}
+
+async function read(blobs: Blobs, name: string, range?: ByteRange): Promise<string> {
+  const stream: Readable = await blobs.open(name, range)
+  return Buffer.concat(await stream.toArray()).toString()
+}
+
+async function listNames(blobs: Blobs): Promise<string[]> {
+  const names: string[] = []
+  for await (const { name } of blobs.list()) names.push(name)
+  return names
+}
+
+async function openStore(space: Space = plenty): Promise<{ blobs: Blobs; root: string }> {
+  const root = join(await makeFolder(), 'data', 'files')
+  return { blobs: await openLocalBlobs(root, async () => space), root }
+}
+
+describe('a store', () => {
+  test('is for its user alone', async () => {
+    const { blobs, root } = await openStore()
+    const blob = await blobs.stage(chunksOf('secret'))
+    const modeOf = async (...path: string[]) => (await stat(join(root, ...path))).mode & 0o777
+    expect(await modeOf()).toBe(0o700)
+    expect(await modeOf('incoming')).toBe(0o700)
+    expect(await modeOf('incoming', blob.name)).toBe(0o600)
+    await blob.keep()
+    expect(await modeOf(blob.name)).toBe(0o600)
+  })
+
+  test('shows a blob only once it is kept, under a name of its own making', async () => {
+    const { blobs } = await openStore()
+    const blob = await blobs.stage(chunksOf('one ', 'two ', 'three'))
+    expect(blob.name).toMatch(/^[0-9a-f-]{36}$/)
+    expect(blob.sizeBytes).toBe(13)
+    expect(Buffer.from(blob.head).toString()).toBe('one two three')
+    expect(await listNames(blobs)).toEqual([])
+    await expect(blobs.open(blob.name)).rejects.toThrow('ENOENT')
+    await blob.keep()
+    expect(await listNames(blobs)).toEqual([blob.name])
+    expect(await read(blobs, blob.name)).toBe('one two three')
+  })
+
+  test('remembers the beginning of a blob, and no more', async () => {
+    const { blobs } = await openStore()
+    const bytes = randomBytes(10_000)
+    const blob = await blobs.stage(chunksOf(bytes.subarray(0, 3000), bytes.subarray(3000)))
+    expect(Buffer.from(blob.head).equals(bytes.subarray(0, 4096))).toBe(true)
+  })
+
+  test('gives any part of a blob, and none it does not have', async () => {
+    const { blobs } = await openStore()
+    const blob = await blobs.stage(chunksOf('0123456789'))
+    await blob.keep()
+    expect(await read(blobs, blob.name, { start: 2, end: 4 })).toBe('234')
+    expect(await read(blobs, blob.name, { start: 9, end: 9 })).toBe('9')
+    await expect(blobs.open(blob.name, { start: 5, end: 10 })).rejects.toThrow('10 bytes')
+  })
+
+  test('throws a staged blob away, and deletes a kept one, as often as it is told', async () => {
+    const { blobs, root } = await openStore()
+    const [staged, kept] = [await blobs.stage(chunksOf('a')), await blobs.stage(chunksOf('b'))]
+    await kept.keep()
+    await kept.discard()
+    expect(await read(blobs, kept.name)).toBe('b')
+    for (let times = 0; times < 2; times++) {
+      await staged.discard()
+      await blobs.delete(kept.name)
+    }
+    expect(await readdir(join(root, 'incoming'))).toEqual([])
+    expect(await listNames(blobs)).toEqual([])
+  })
+
+  test('keeps nothing of a stream that fails', async () => {
+    const { blobs, root } = await openStore()
+    async function* failing(): AsyncIterable<Uint8Array> {
+      yield Buffer.from('so far')
+      throw new Error('so far, no further')
+    }
+    await expect(blobs.stage(failing())).rejects.toThrow('so far, no further')
+    expect(await readdir(join(root, 'incoming'))).toEqual([])
+  })
+
+  test('clears away what an earlier process left half done, and keeps the rest', async () => {
+    const { blobs, root } = await openStore()
+    const blob = await blobs.stage(chunksOf('whole'))
+    await blob.keep()
+    await blobs.stage(chunksOf('half'))
+    const again = await openLocalBlobs(root, async () => plenty)
+    expect(await readdir(join(root, 'incoming'))).toEqual([])
+    expect(await read(again, blob.name)).toBe('whole')
+  })
+
+  test('that cannot be made stops the start with a sentence', async () => {
+    const folder = await makeFolder()
+    await writeFile(join(folder, 'file'), '')
+    await expect(openLocalBlobs(join(folder, 'file', 'files'))).rejects.toThrow(StartupError)
+  })
+
+  test('in memory mode lies nowhere that lasts', async () => {
+    const folder = await makeFolder()
+    vi.stubEnv('TMPDIR', folder)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const blobs = await openBlobsIn(':memory:', 'files')
+    expect(await readdir(folder)).toEqual([])
+    const blob = await blobs.stage(chunksOf('for now'))
+    await blob.keep()
+    expect(await read(blobs, blob.name)).toBe('for now')
+    expect(await readdir(folder)).toHaveLength(1)
+    await blobs.close()
+    expect(await readdir(folder)).toEqual([])
+  })
+})
+
+describe('a disk', () => {
+  const MIB = 1024 ** 2
+  test.each([
+    ['of 1000 GiB with 51 free', { freeBytes: 51 * GIB, totalBytes: 1000 * GIB }, true],
+    ['of 1000 GiB with 49 free', { freeBytes: 49 * GIB, totalBytes: 1000 * GIB }, false],
+    ['of 10 GiB with 2.1 free', { freeBytes: 2.1 * GIB, totalBytes: 10 * GIB }, true],
+    ['of 10 GiB with 1.9 free', { freeBytes: 1.9 * GIB, totalBytes: 10 * GIB }, false],
+    ['of 10 GiB with 2 free and 1 MiB', { freeBytes: 2 * GIB + MIB, totalBytes: 10 * GIB }, true],
+    ['of 10 GiB with 2 free', { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, true, 0],
+    ['of 10 GiB with 2 free, for one byte', { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, false, 1],
+  ])('%s takes more: %s', async (_what, space, isTaken, expectedBytes = MIB) => {
+    const { blobs, root } = await openStore(space)
+    const staging = blobs.stage(chunksOf('x'), expectedBytes)
+    if (isTaken) expect((await staging).sizeBytes).toBe(1)
+    else {
+      await expect(staging).rejects.toMatchObject({ reason: 'storage_full' })
+      expect(await readdir(join(root, 'incoming'))).toEqual([])
+    }
+  })
+
+  test('that fills up meanwhile ends an upload of unknown length', async () => {
+    const root = join(await makeFolder(), 'files')
+    let left = 100 * GIB
+    const blobs = await openLocalBlobs(root, async () => ({ freeBytes: left, totalBytes: 200 * GIB }))
+    async function* endless(): AsyncIterable<Uint8Array> {
+      for (;;) {
+        left -= GIB
+        yield Buffer.alloc(MIB)
+      }
+    }
+    await expect(blobs.stage(endless())).rejects.toMatchObject({ reason: 'storage_full' })
+    expect(await readdir(join(root, 'incoming'))).toEqual([])
+  })
+
+  test('that is full is told to the uploader as 507, and leaves no file', async () => {
+    const folder = await makeFolder()
+    const space = { freeBytes: GIB, totalBytes: 10 * GIB }
+    const fileBlobs = await openLocalBlobs(join(folder, 'files'), async () => space)
+    const app = await startApp({}, { fileBlobs })
+    const { status, body } = await upload(app)
+    expect(status).toBe(507)
+    expect(body.error).toMatchObject({ type: 'server_error', code: 'storage_full' })
+    expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
+    expect(await listStored(folder)).toEqual({ kept: [], incoming: [] })
+  })
+
+  // Needs a file system of its own, which not every machine lets one have.
+  const alone = ['--user', '--map-root-user', '--mount']
+  const canMount = spawnSync('unshare', [...alone, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
+  test.skipIf(!canMount)('that has no room in truth is no failure of ours either', async () => {
+    const folder = await makeFolder()
+    await mkdir(join(folder, 'small'))
+    const script = `
+      import { readdir } from 'node:fs/promises'
+      import { openLocalBlobs } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/local.ts'))}
+      const plenty = { freeBytes: 1e12, totalBytes: 1e12 }
+      const blobs = await openLocalBlobs('small/files', async () => plenty)
+      async function* tooMuch() {
+        for (let chunks = 0; chunks < 64; chunks++) yield Buffer.alloc(65536)
+      }
+      const failure = await blobs.stage(tooMuch()).catch((error) => error)
+      console.log(failure.reason, failure.details?.cause?.code, JSON.stringify(await readdir('small/files/incoming')))
+    `
+    const mount = `mount -t tmpfs -o size=1m none small && exec "$0" --input-type=module -e "$1"`
+    const { stdout } = spawnSync('unshare', [...alone, 'sh', '-c', mount, process.execPath, script], {
+      cwd: folder,
+      encoding: 'utf8',
+    })
+    expect(stdout).toBe('storage_full ENOSPC []\n')
+  })
+})
+
+test('a full store is an error of the table', () => {
+  expect(new ServiceError('storage_full', 'Full.').status).toBe(507)
+})

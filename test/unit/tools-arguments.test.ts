@@ -1,0 +1,133 @@
+/** What tools are called with and what they say: how arguments are judged, and where results are cut. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Rule, readArguments } from '../../src/tools/arguments.ts'
+import { capText } from '../../src/tools/run.ts'
+
+const host = (schema: Rule['schema']): Rule => ({ schema, origin: 'host' })
+const foreign = (schema: Rule['schema']): Rule => ({ schema, origin: 'agent' })
+
+/** Forty definitions, each the next one twice: judging by them takes 2^40 steps. */
+const exploding = () => ({
+  $ref: '#/$defs/d0',
+  $defs: Object.fromEntries(
+    Array.from({ length: 41 }, (_, index) => {
+      const next = { $ref: `#/$defs/d${index + 1}` }
+      return [`d${index}`, index === 40 ? { type: 'object' } : { allOf: [next, next] }]
+    }),
+  ),
+})
+
+describe('arguments that fit', () => {
+  test.each<[what: string, text: string, rules: Rule[]]>([
+    ['no schema', '{"a":[{"b":null}]}', []],
+    ['2020-12', '{"a":[1,"x"]}', [host({ properties: { a: { prefixItems: [{ type: 'integer' }] } } })]],
+    [
+      'draft-07',
+      '{"a":[1,"x"]}',
+      [
+        host({
+          $schema: 'http://json-schema.org/draft-07/schema#',
+          properties: { a: { items: [{ type: 'integer' }, { type: 'string' }] } },
+        }),
+      ],
+    ],
+    ['a schema that refers to itself', '{"a":{"a":{}}}', [host({ properties: { a: { $ref: '#' } } })]],
+    ['a format, which is not checked', '{"a":"no"}', [host({ properties: { a: { format: 'email' } } })]],
+    ['patterns nobody vouches for', '{"a":"no"}', [foreign({ properties: { a: { pattern: '^yes$' } } })]],
+    [
+      'property names nobody vouches for',
+      '{"a":"no"}',
+      [foreign({ patternProperties: { '^b': {} }, additionalProperties: false })],
+    ],
+    [
+      'properties called like keywords',
+      '{"pattern":"x"}',
+      [foreign({ properties: { pattern: { type: 'string' } }, required: ['pattern'] })],
+    ],
+    [
+      'a schema that falls apart without its patterns',
+      '{"a":1}',
+      [
+        foreign({
+          properties: { a: { $ref: '#/patternProperties/b' } },
+          patternProperties: { b: { type: 'string' } },
+        }),
+      ],
+    ],
+  ])('%s', (_what, text, rules) => {
+    expect(readArguments(text, rules)).toEqual({ args: JSON.parse(text) })
+  })
+})
+
+describe('arguments that do not fit', () => {
+  const deep = `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`
+
+  test.each<[text: string, rules: Rule[], problem: string]>([
+    ['', [], 'they are not valid JSON'],
+    ['{"a":NaN}', [], 'they are not valid JSON'],
+    ['null', [], 'they must be a JSON object'],
+    ['[]', [], 'they must be a JSON object'],
+    ['{"a":{"\\u005f_proto__":1}}', [], 'they have the key __proto__'],
+    [deep, [], 'they are nested deeper than 64'],
+    [`{"a":"${'x'.repeat(262_144)}"}`, [], 'they are larger than 256 KiB'],
+    [
+      '{"list":[{"a b":1}]}',
+      [host({ properties: { list: { items: { properties: { 'a b': { type: 'string' } } } } } })],
+      'list[0]["a b"] must be string',
+    ],
+    ['{"a":{"a":1}}', [host({ properties: { a: { $ref: '#' } } })], 'a.a must be object'],
+    ['{"b":1}', [host({ additionalProperties: false })], "must NOT have additional properties ('b')"],
+    ['{"a":"c"}', [host({ properties: { a: { enum: ['a', 'b'] } } })], 'a must be one of a, b'],
+    [
+      '{"a":"no"}',
+      [host({ properties: { a: { pattern: '^[\\w-]\\-$' } } })],
+      'a must match pattern "^[\\w-]\\-$"',
+    ],
+    ['{}', [host({}), foreign({ required: ['a'] })], "must have required property 'a'"],
+    ['{}', [foreign({ allOf: [{ $ref: '#' }] })], 'they cannot be checked by their schema'],
+    ['{}', [host(exploding())], 'they cannot be checked in time'],
+    ['{}', [foreign(exploding())], 'they cannot be checked in time'],
+    [
+      `{"a":"${'a'.repeat(60)}!"}`,
+      [host({ properties: { a: { pattern: '^(a+)+$' } } })],
+      'they cannot be checked in time',
+    ],
+  ])('%.30s', (text, rules, problem) => {
+    expect(readArguments(text, rules)).toEqual({ problem })
+  })
+
+  test('are not judged twice by a schema of somebody else that takes too long', () => {
+    const [theirs, ours] = [foreign(exploding()), host(exploding())]
+    const server: Rule = { schema: exploding(), origin: 'mcp' }
+    for (const rule of [theirs, ours, server]) readArguments('{}', [rule])
+    expect(readArguments('{}', [theirs])).toEqual({
+      problem: 'they cannot be checked: their schema takes too long',
+    })
+    for (const rule of [ours, server]) {
+      expect(readArguments('{}', [rule])).toEqual({ problem: 'they cannot be checked in time' })
+    }
+  })
+})
+
+describe('a result', () => {
+  test.each([0, 1, 65_535, 65_536])('of %i bytes is left whole', (sizeBytes) => {
+    expect(capText('x'.repeat(sizeBytes))).toBe('x'.repeat(sizeBytes))
+  })
+
+  test('that is too long is the beginning of itself, with a note, within 64 KiB', () => {
+    const character = fc.constantFrom('a', 'é', '€', '😀', '\ud83d')
+    fc.assert(
+      fc.property(fc.array(character, { minLength: 1, maxLength: 20 }), (characters) => {
+        const text = characters.join('').repeat(65_537)
+        const [kept = '', note] = capText(text).split('\n[The result was cut off: ')
+        expect(text.toWellFormed().startsWith(kept)).toBe(true)
+        expect(note).toBe(`it has ${Buffer.byteLength(text)} bytes, of which only the beginning is shown.]`)
+        const sizeBytes = Buffer.byteLength(capText(text))
+        expect(sizeBytes).toBeLessThanOrEqual(65_536)
+        expect(sizeBytes).toBeGreaterThan(65_536 - 4)
+      }),
+      { numRuns: 40 },
+    )
+  })
+})

@@ -1,0 +1,70 @@
+/** Percentiles from buckets stay near those of the durations themselves, however the buckets were put together. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  bucketOf,
+  count,
+  type Histogram,
+  merge,
+  parseHistogram,
+  percentiles,
+  renderHistogram,
+} from '../../src/usage/histogram.ts'
+
+const shares = [0, 0.5, 0.95, 0.99, 1]
+const durations = fc.array(
+  fc.oneof(fc.nat(20), fc.nat(3_000), fc.nat(1_000_000), fc.double({ min: 0, max: 2_000, noNaN: true })),
+  { minLength: 1, maxLength: 200 },
+)
+
+function histogramOf(values: readonly number[]): Histogram {
+  const histogram: Histogram = new Map()
+  for (const value of values) count(histogram, value)
+  return histogram
+}
+
+/** The smallest duration that at least that share of all stays within. */
+function exact(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.max(1, Math.ceil(share * values.length)) - 1] as number
+}
+
+describe('percentiles of a histogram', () => {
+  test('are within 5 % of the exact ones, and the rounding to whole milliseconds', () => {
+    fc.assert(
+      fc.property(durations, (values) => {
+        const found = percentiles(histogramOf(values), shares) as number[]
+        for (const [index, share] of shares.entries()) {
+          const wanted = exact(values, share)
+          const off = Math.abs((found[index] as number) - wanted)
+          expect(off).toBeLessThanOrEqual(wanted < 1 ? 1 : wanted * 0.05 + 0.5)
+        }
+      }),
+    )
+  })
+
+  test('are the same whether the durations were counted together or in parts', () => {
+    fc.assert(
+      fc.property(durations, durations, (some, others) => {
+        const merged = parseHistogram(renderHistogram(histogramOf(some)))
+        merge(merged, histogramOf(others))
+        expect(percentiles(merged, shares)).toEqual(percentiles(histogramOf([...some, ...others]), shares))
+      }),
+    )
+  })
+
+  test('are absent when nothing was counted', () => {
+    expect(percentiles(new Map(), shares)).toBeUndefined()
+  })
+})
+
+test.each([
+  [0, 0],
+  [0.999, 0],
+  [Number.NaN, 0],
+  [1, 1],
+  [Number.MAX_VALUE, 200],
+  [Number.POSITIVE_INFINITY, 200],
+])('%d ms falls into bucket %i', (durationMs, bucket) => {
+  expect(bucketOf(durationMs)).toBe(bucket)
+})

@@ -1,0 +1,213 @@
+/** The frame's pure parts: where Markdown is cut, what is kept, what is said aloud, which colors can be read. */
+import fc from 'fast-check'
+import remarkGfm from 'remark-gfm'
+import remarkParse from 'remark-parse'
+import { unified } from 'unified'
+import { describe, expect, test, vi } from 'vitest'
+import type { Entry } from '../../widget/frame/conversation/state.ts'
+import { toMessages } from '../../widget/frame/conversation/to-messages.ts'
+import { parseHistory, renderHistory } from '../../widget/frame/history/limits.ts'
+import { takeSentences } from '../../widget/frame/lib/sentences.ts'
+import { withDefinitions } from '../../widget/frame/markdown/definitions.ts'
+import { isParseable, parseBlock } from '../../widget/frame/markdown/parse-block.ts'
+import { splitBlocks } from '../../widget/frame/markdown/split-blocks.ts'
+import { contrastOf, readableOn, textOn } from '../../widget/frame/theme/contrast.ts'
+
+// On a busy machine the parser may wait for its processor.
+vi.setConfig({ testTimeout: 60_000 })
+
+const processor = unified().use(remarkParse).use(remarkGfm).freeze()
+
+/** A text's tree, without the places of its nodes and the empty lines at the end of a fence that nobody closed. */
+function treeOf(text: string): unknown[] {
+  const { children } = processor.parse(text)
+  return JSON.parse(
+    JSON.stringify(children, (name, value) =>
+      name === 'position' ? undefined : name === 'value' ? value.trimEnd() : value,
+    ),
+  )
+}
+
+/** Lines that matter to blocks; HTML is left out, which is shown as text however it is cut. */
+const line = fc.constantFrom(
+  '',
+  '',
+  '',
+  'text',
+  '# head',
+  '- item',
+  '* item',
+  '1. item',
+  '   more',
+  '  - nested',
+  '    code',
+  '\tcode',
+  '```',
+  '```js',
+  '~~~',
+  '````',
+  '> quote',
+  '> ```',
+  '---',
+  '===',
+  '|a|b|',
+  '|-|-|',
+  '**bold',
+  'end**',
+  '  ```',
+  '   ```',
+  '- ```',
+  ' ',
+  '2) two',
+)
+
+describe('blocks', () => {
+  test('joined are the text', () => {
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => splitBlocks(text).join('') === text))
+    fc.assert(
+      fc.property(fc.array(line), (lines) => splitBlocks(lines.join('\n')).join('') === lines.join('\n')),
+    )
+  })
+
+  test('parsed one by one are what the whole is', () => {
+    const property = fc.property(fc.array(line, { maxLength: 14 }), (lines) => {
+      const text = lines.join('\n')
+      expect(splitBlocks(text).flatMap(treeOf)).toEqual(treeOf(text))
+    })
+    fc.assert(property, { numRuns: 300 })
+  })
+
+  test('that are finished do not change while the text grows', () => {
+    const property = fc.property(fc.array(line, { maxLength: 14 }), fc.nat(), (lines, place) => {
+      const text = lines.join('\n')
+      const partial = splitBlocks(text.slice(0, place % (text.length + 1)))
+      expect(splitBlocks(text).slice(0, Math.max(0, partial.length - 2))).toEqual(partial.slice(0, -2))
+    })
+    fc.assert(property, { numRuns: 500 })
+  })
+
+  test('are many in a long answer', () => {
+    const text = '## Part\n\nText.\n\n- a\n- b\n\n```js\na\n\nb\n```\n\n'.repeat(100)
+    expect(splitBlocks(text)).toHaveLength(400)
+  })
+
+  test('can use the definitions of one another', () => {
+    const blocks = splitBlocks('See [it][a].\n\n```\n[x]\n\n[a]: https://example.com')
+    expect(withDefinitions(blocks)[0]).toContain('[a]: https://example.com')
+    expect(withDefinitions(splitBlocks('a [b]\n\nc'))).toEqual(['a [b]\n\n', 'c'])
+  })
+
+  test('that are too large, too deep or full of marks are not parsed', () => {
+    expect(isParseable('x'.repeat(20_000))).toBe(true)
+    expect(isParseable('x'.repeat(20_001))).toBe(false)
+    expect(isParseable('*'.repeat(2001))).toBe(false)
+    expect(parseBlock('> '.repeat(60))).toBe(undefined)
+    expect(parseBlock('a *b*')).toMatchObject({ children: [{ type: 'paragraph' }] })
+  })
+})
+
+const user = (text: string, id = 'u'): Entry => ({ kind: 'user', id, text })
+const reply = (text: string): Entry => ({
+  kind: 'reply',
+  id: 'r',
+  rounds: [{ text, calls: [] }],
+  status: 'done',
+})
+
+describe('a history', () => {
+  test('keeps the newest entries that fit', () => {
+    const many = Array.from({ length: 300 }, (_, index) => user(`${index}`))
+    expect(parseHistory(renderHistory(many) ?? '')).toEqual(many.slice(-200))
+    const large = Array.from({ length: 20 }, (_, index) => user(`${index}`.repeat(50_000)))
+    const text = renderHistory(large) ?? ''
+    expect(text.length).toBeLessThanOrEqual(1024 * 1024 + 100)
+    expect(parseHistory(text).at(-1)).toEqual(large.at(-1))
+  })
+
+  test.each([
+    '',
+    'x',
+    '7',
+    'null',
+    '{}',
+    '{"version":2,"entries":[]}',
+    '{"version":1,"entries":[{"kind":"user","id":1}]}',
+  ])('of another form is none: %s', (text) => expect(parseHistory(text)).toEqual([]))
+})
+
+describe('what the model is sent', () => {
+  test('begins with the person, is bounded, and has the page before the newest question', () => {
+    const entries = [user('one'), reply('two'), user('three')]
+    expect(toMessages(entries, 'page')).toEqual([
+      { role: 'user', content: 'one' },
+      { role: 'assistant', content: 'two' },
+      { role: 'user', content: 'page' },
+      { role: 'user', content: 'three' },
+    ])
+    const long = Array.from({ length: 1000 }, (_, index) =>
+      index % 2 === 0 ? user(`q${index}`) : reply('a'.repeat(2000)),
+    )
+    const sent = toMessages([...long, user('last')], undefined)
+    expect(sent.at(-1)).toEqual({ role: 'user', content: 'last' })
+    expect(sent[0]?.role).toBe('user')
+    expect(JSON.stringify(sent).length).toBeLessThan(540 * 1024)
+    expect(sent.length).toBeLessThanOrEqual(400)
+  })
+
+  test('has no call that nobody answered', () => {
+    const call = { id: 'c', name: 'postMessage_x', argumentsText: '{}' }
+    const calls = [
+      { ...call, status: 'done' as const, result: 'yes' },
+      { ...call, id: 'd', status: 'failed' as const },
+    ]
+    const broken: Entry = { kind: 'reply', id: 'r', rounds: [{ text: '', calls }], status: 'stopped' }
+    expect(toMessages([user('one'), broken], undefined).slice(1)).toMatchObject([
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c' }] },
+      { role: 'tool', tool_call_id: 'c', content: 'yes' },
+    ])
+  })
+})
+
+describe('sentences', () => {
+  test('are taken whole while the text grows, and together are the text', () => {
+    const property = fc.property(
+      fc.array(fc.constantFrom('word', ' ', '. ', '! ', '。', 'x.y', '\n'), { minLength: 1 }),
+      (parts) => {
+        const text = parts.join('')
+        let taken = ''
+        let start = 0
+        for (let length = 1; length <= text.length; length++) {
+          const { sentences, end } = takeSentences(text.slice(0, length), start, false)
+          expect(end).toBeGreaterThanOrEqual(start)
+          taken += ` ${sentences}`
+          start = end
+        }
+        taken += ` ${takeSentences(text, start, true).sentences}`
+        expect(taken.replaceAll(/\s/g, '')).toBe(text.replaceAll(/\s/g, ''))
+      },
+    )
+    fc.assert(property)
+  })
+
+  test('are said without the marks of Markdown', () => {
+    const { sentences } = takeSentences('## Title\n\n**Bold** and [a link](https://x.example). ```', 0, true)
+    expect(sentences).toBe('Title Bold and a link.')
+  })
+})
+
+test('every color of a page can be read', () => {
+  const channel = fc.integer({ min: 0, max: 255 })
+  const property = fc.property(fc.tuple(channel, channel, channel), (parts) => {
+    const color = `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`
+    expect(contrastOf(textOn(color), color)).toBeGreaterThanOrEqual(4.5)
+    for (const surfaces of [
+      ['#ffffff', '#f4f5f8'],
+      ['#17191f', '#22252d'],
+    ]) {
+      for (const surface of surfaces) {
+        expect(contrastOf(readableOn(color, surfaces), surface)).toBeGreaterThanOrEqual(4.5)
+      }
+    }
+  })
+  fc.assert(property)
+})

@@ -1,0 +1,183 @@
+/** The page as an MCP server, message by message. */
+import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { hostPageTools, type TellPage } from '../../widget/host/tools/page-tools.ts'
+import { createToolServer } from '../../widget/host/tools/tool-server.ts'
+
+afterEach(() => void vi.useRealTimers())
+
+type Message = Readonly<Record<string, unknown>>
+
+/** A server of these tools; `ask` sends a request and answers what came back. */
+function startServer(tellPage: TellPage, names: readonly string[] = ['find']) {
+  const sent: Message[] = []
+  const tools = names.map(
+    (name) => ({ type: 'function', function: { name, description: `Does ${name}.` } }) as const,
+  )
+  const server = createToolServer(
+    () => new Map(hostPageTools(tools, tellPage)),
+    (message) => void sent.push(message),
+  )
+  let lastId = 0
+  const call = (method: string, params?: object) => {
+    lastId += 1
+    server.receive({ jsonrpc: '2.0', id: lastId, method, ...(params === undefined ? {} : { params }) })
+    return lastId
+  }
+  const answerOf = (id: number) => sent.find((message) => message.id === id)
+  return {
+    server,
+    sent,
+    call,
+    answerOf,
+    async ask(method: string, params?: object) {
+      const id = call(method, params)
+      await vi.waitUntil(() => answerOf(id) !== undefined)
+      return answerOf(id)
+    },
+  }
+}
+
+const callOf = (tool: string, args: object = {}) => ({ name: `postMessage_${tool}`, arguments: args })
+const textOf = (answer: Message | undefined) => {
+  const result = answer?.result as { content: { text: string }[]; isError?: boolean } | undefined
+  return [result?.content[0]?.text, result?.isError ?? false]
+}
+
+test('introduces itself as the newest version of the protocol', async () => {
+  const { ask } = startServer(() => {})
+  const answer = await ask('initialize', { protocolVersion: '2020-01-01', capabilities: {} })
+  expect(answer).toMatchObject({
+    jsonrpc: '2.0',
+    id: 1,
+    result: { protocolVersion: LATEST_PROTOCOL_VERSION, capabilities: { tools: { listChanged: true } } },
+  })
+})
+
+test('lists tools with the prefix and a schema of their own form', async () => {
+  const { ask } = startServer(() => {}, ['find', 'book'])
+  const { result } = (await ask('tools/list')) ?? {}
+  expect(ListToolsResultSchema.parse(result).tools).toEqual([
+    { name: 'postMessage_find', description: 'Does find.', inputSchema: { type: 'object' } },
+    { name: 'postMessage_book', description: 'Does book.', inputSchema: { type: 'object' } },
+  ])
+})
+
+describe('a call', () => {
+  test('reaches the page without the prefix, and what it sends goes back', async () => {
+    const told: unknown[] = []
+    const { ask } = startServer(({ tool, args, sendResult }) => {
+      told.push([tool, args])
+      sendResult('found')
+    })
+    expect(textOf(await ask('tools/call', callOf('find', { q: 'tea' })))).toEqual(['found', false])
+    expect(told).toEqual([['find', { q: 'tea' }]])
+  })
+
+  test.each([
+    [{ rooms: [1] }, '{"rooms":[1]}', false],
+    [null, 'null', false],
+    [undefined, '', false],
+    [{ content: [{ type: 'text', text: 'as MCP has it' }] }, 'as MCP has it', false],
+    ['x'.repeat(64 * 1024), 'More than 64 KiB', true],
+    [
+      {
+        toJSON: () => {
+          throw new Error('not for you')
+        },
+      },
+      'not for you',
+      true,
+    ],
+  ])('with the result of case %#', async (result, text, isError) => {
+    const { ask } = startServer(({ sendResult }) => sendResult(result))
+    expect(textOf(await ask('tools/call', callOf('find')))).toEqual([text, isError])
+  })
+
+  test('has one answer: the first', async () => {
+    const { ask, sent } = startServer(({ sendResult }) => {
+      sendResult('first')
+      sendResult('second')
+      throw new Error('third')
+    })
+    expect(textOf(await ask('tools/call', callOf('find')))).toEqual(['first', false])
+    expect(sent).toHaveLength(1)
+  })
+
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('no such room')
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('no such room')
+      },
+    ],
+  ])('of a callback that %s is an error the model reads', async (_how, tellPage) => {
+    const { ask } = startServer(tellPage)
+    expect(textOf(await ask('tools/call', callOf('find')))).toEqual(['no such room', true])
+  })
+
+  test('without an answer in 29 seconds is an error', async () => {
+    vi.useFakeTimers()
+    const { call, answerOf } = startServer(() => {})
+    const id = call('tools/call', callOf('find'))
+    await vi.advanceTimersByTimeAsync(28_999)
+    expect(answerOf(id)).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(textOf(answerOf(id))).toEqual(['Timed out', true])
+  })
+
+  test('runs beside others, and each is answered when it is done', async () => {
+    const waiting: ((result: unknown) => void)[] = []
+    const { call, answerOf } = startServer(({ sendResult }) => void waiting.push(sendResult))
+    const [one, two] = [call('tools/call', callOf('find')), call('tools/call', callOf('find'))]
+    await vi.waitUntil(() => waiting.length === 2)
+    waiting[1]?.('second')
+    await vi.waitUntil(() => answerOf(two) !== undefined)
+    expect(answerOf(one)).toBeUndefined()
+    waiting[0]?.('first')
+    await vi.waitUntil(() => answerOf(one) !== undefined)
+  })
+
+  test('that was cancelled, or whose client is gone, is not answered', async () => {
+    const waiting: ((result: unknown) => void)[] = []
+    const { call, server, ask, sent } = startServer(({ sendResult }) => void waiting.push(sendResult))
+    const id = call('tools/call', callOf('find'))
+    server.receive({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } })
+    call('tools/call', callOf('find'))
+    server.reset()
+    await vi.waitUntil(() => waiting.length === 2)
+    for (const send of waiting) send('late')
+    await ask('ping')
+    expect(sent.map((message) => message.id)).toEqual([3])
+  })
+
+  test.each(['postMessage_gone', 'find', 'postMessage_', 'postMessage_constructor'])(
+    'of %s is refused',
+    async (name) => {
+      const { ask } = startServer(() => {})
+      expect(await ask('tools/call', { name, arguments: {} })).toMatchObject({ error: { code: -32602 } })
+    },
+  )
+})
+
+test('a method nobody knows is refused', async () => {
+  const { ask } = startServer(() => {})
+  for (const method of ['resources/list', 'constructor', '']) {
+    expect(await ask(method)).toMatchObject({ error: { code: -32601 } })
+  }
+})
+
+test('other tools are announced once the client is there', () => {
+  const { server, sent } = startServer(() => {})
+  server.announceTools()
+  expect(sent).toEqual([])
+  server.receive({ jsonrpc: '2.0', method: 'notifications/initialized' })
+  server.announceTools()
+  expect(sent).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }])
+})

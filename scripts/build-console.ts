@@ -1,4 +1,4 @@
-/** Builds the console from `client/` into `dist/console/`: one script a page, their styles, and the list of what needs what. */
+/** Builds the console from `client/` to `dist/console/`: one script per page, styles, and a manifest of their dependencies. */
 import { writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -14,9 +14,9 @@ interface BuiltFile {
   readonly file: string
   readonly sizeBytes: number
   readonly gzipBytes: number
-  /** Names of the files that are loaded together with it: scripts it imports, styles it needs. */
+  /** The scripts it imports and the styles it needs. */
   readonly needs: readonly string[]
-  /** Names of the scripts it loads when they are wanted. */
+  /** The scripts it imports dynamically. */
   readonly later: readonly string[]
 }
 
@@ -36,7 +36,7 @@ async function bundle(): Promise<Rolldown.RolldownOutput> {
       assetsInlineLimit: 0,
       chunkSizeWarningLimit: 700,
       rolldownOptions: {
-        // Libraries mark modules for servers that render; nothing here does.
+        // Directives for server rendering (`use client`) do not matter here.
         onLog: (level, log, tell) => {
           if (log.code !== 'MODULE_LEVEL_DIRECTIVE') tell(level, log)
         },
@@ -51,7 +51,7 @@ async function bundle(): Promise<Rolldown.RolldownOutput> {
   })) as Rolldown.RolldownOutput
 }
 
-/** A page is called after its folder. */
+/** A page is named after its folder. */
 function nameOf(name: string, path: string | null | undefined): string {
   return name === 'page' && path ? basename(dirname(path)) : name
 }

@@ -1,15 +1,14 @@
-/** Makes the publishable package in `dist/package`: plain JavaScript with its types, and everything the service reads beside it. ADR 0035. */
+/** Builds the npm package in `dist/package`: JavaScript with its types, and every file that the service reads (ADR 0035). */
 import { spawnSync } from 'node:child_process'
 import { cp, glob, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, normalize } from 'node:path'
 import { listTypes, type OwnManifest, renderManifest } from './package-manifest.ts'
-import { finishTypes } from './package-types.ts'
 import { root } from './web-folder.ts'
 
 const target = join(root, 'dist/package')
 const fresh = `${target}.${process.pid}`
 
-/** @throws Error when the compiler refuses; it has said why. */
+/** The compiler prints its errors. @throws Error */
 function compile(project: string, folder: string): void {
   const words = [join(root, 'node_modules/typescript/bin/tsc'), '-p', project, '--outDir', folder]
   const { status } = spawnSync(process.execPath, words, { cwd: root, stdio: ['ignore', 2, 2] })
@@ -23,7 +22,7 @@ async function copy(path: string): Promise<void> {
 
 async function fill(): Promise<void> {
   compile('tsconfig.build.json', fresh)
-  // As they are: pages load them, and the compiler would make modules of them.
+  // Pages load these files unchanged; the compiler would turn them into modules.
   for await (const path of glob('src/**/*.{js,css,svg}', { cwd: root })) await copy(path)
   for (const path of ['dist/console', 'dist/widget', 'openapi.json', 'README.md', 'CHANGELOG.md', 'LICENSE'])
     await copy(path)
@@ -32,6 +31,31 @@ async function fill(): Promise<void> {
   const manifest = renderManifest(own)
   await finishTypes(fresh, listTypes(manifest))
   await writeFile(join(fresh, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+}
+
+/** `from './x'`, `import './x'` and `import('./x')`, in either kind of quotes. */
+const ownImport = /\b(from\s+|import\s*\(?\s*)(['"])(\.{1,2}\/[^'"\n]+?)\.ts\2/g
+
+/** Keeps the type files that the entries need, given as paths in the folder, and removes the others. */
+async function finishTypes(folder: string, entries: readonly string[]): Promise<void> {
+  const needed = new Set<string>()
+  const queue = entries.map((path) => normalize(path))
+  for (let path = queue.pop(); path !== undefined; path = queue.pop()) {
+    if (needed.has(path)) continue
+    needed.add(path)
+    queue.push(...(await renameImports(folder, path)))
+  }
+  for await (const path of glob('**/*.d.ts', { cwd: folder })) {
+    if (!needed.has(path)) await rm(join(folder, path))
+  }
+}
+
+/** Changes the `.ts` extension of imports to `.js`, which every version of TypeScript resolves; returns the imported files. */
+async function renameImports(folder: string, path: string): Promise<string[]> {
+  const text = await readFile(join(folder, path), 'utf8')
+  const imported = [...text.matchAll(ownImport)].map(([, , , stem]) => join(dirname(path), `${stem}.d.ts`))
+  await writeFile(join(folder, path), text.replaceAll(ownImport, '$1$2$3.js$2'))
+  return imported
 }
 
 try {

@@ -1,4 +1,4 @@
-/** Builds the chat widget from `widget/` into `dist/widget/`: the loader, the frame, the demo's page and the React component. */
+/** Builds the chat widget from `widget/` to `dist/widget/`: loader, frame, demo page and React component. */
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,17 +7,15 @@ import { build, type InlineConfig, type Rolldown } from 'vite'
 import { replaceBuild, root } from './web-folder.ts'
 import { webBuilds } from './web-sources.mjs'
 
-/** A part of the widget as the server serves it. */
 interface BuiltPart {
-  /** Its name with a digest of its content in it: what is under that name never changes. */
+  /** Contains a digest of the content, so a file with this name never changes. */
   readonly file: string
-  /** For the attribute `integrity` of its tag. */
+  /** For the `integrity` attribute. */
   readonly integrity: string
   readonly sizeBytes: number
   readonly gzipBytes: number
 }
 
-/** What one build writes: the script, and the style if the sources import one. */
 interface BuiltCode {
   readonly script: Uint8Array
   readonly style: Uint8Array | undefined
@@ -31,7 +29,7 @@ const common: InlineConfig = {
   logLevel: 'warn',
 }
 
-/** The frame is written for React and runs on Preact, which is a tenth of it. Decision: 11. */
+/** The frame is written for React and runs on Preact, which is a tenth of its size. */
 const preactForReact = [
   { find: /^react\/jsx-(dev-)?runtime$/, replacement: 'preact/jsx-runtime' },
   { find: /^react-dom\/client$/, replacement: 'preact/compat/client' },
@@ -40,7 +38,7 @@ const preactForReact = [
 
 const frameAliases = [
   ...preactForReact,
-  // Its form for browsers writes HTML into an element: Trusted Types forbid that, and a worker has no document.
+  // The browser version of this package writes innerHTML, which Trusted Types forbid and workers do not have.
   {
     find: 'decode-named-character-reference',
     replacement: join(root, 'widget/frame/markdown/decode-entity.ts'),
@@ -58,7 +56,7 @@ async function bundle(
     build: {
       write: false,
       target: 'es2022',
-      // Of 2024: their `light-dark()` is not to be spelled out.
+      // Browsers of 2024, which support `light-dark()`.
       cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       cssCodeSplit: false,
       modulePreload: false,
@@ -80,7 +78,7 @@ async function bundle(
   }
 }
 
-/** The React component keeps its imports of React: the page has its own. It is for browsers, and says so to what renders on servers. */
+/** The React component imports React from the page. The banner tells server renderers that it is for browsers. */
 async function bundleReact(): Promise<Uint8Array> {
   const rolldownOptions = {
     external: /^react(-dom)?(\/|$)/,

@@ -1,11 +1,11 @@
-/** Fails when the documentation names a path of the repository that is not there. Run by `npm run verify`. */
+/** Fails when the documentation names a path that the repository does not contain. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** A backticked word is taken for a path when it starts in one of these; the rest is code, keys and URLs. */
+/** Text in backticks is a path when it starts with one of these folders. */
 const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|scripts|src|test|widget)\//
 
-/** The pages that describe the present. ADRs are history: what they name may be gone. */
+/** ADRs are left out: they are history and may name deleted files. */
 const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { exclude: ['docs/adr'] })]
 
 const missing = pages
@@ -14,7 +14,7 @@ const missing = pages
 for (const line of missing) process.stderr.write(`${line}\n`)
 process.exitCode = missing.length > 0 ? 1 : 0
 
-/** The repository's paths a page names and the repository lacks; `*` stands for any name, `<…>` for one yet to be chosen. */
+/** The missing paths that a page names. `*` matches any name; paths with `<…>` are placeholders. */
 function listMissingPaths(page: string): string[] {
   const prose = readFileSync(page, 'utf8').replaceAll(/^```.*?^```/gms, '')
   const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)]

@@ -1,7 +1,7 @@
-/** The package.json of the package that is published: what of the checkout's own is for those who install it, and where its entries are. */
+/** The package.json of the npm package. */
 import { OLDEST_NODE_MAJOR } from '../src/lib/node-version.ts'
 
-/** What is read of the checkout's package.json. */
+/** The fields that are copied from the package.json of the checkout. */
 export interface OwnManifest {
   readonly name: string
   readonly version: string
@@ -14,7 +14,7 @@ export interface OwnManifest {
 
 const entry = (path: string, types = path) => ({ types: `./${types}.d.ts`, default: `./${path}.js` })
 
-/** The checkout's scripts, development packages and own Node stay behind: whoever installs the package has a Node. ADR 0035. */
+/** Scripts, development packages and the bundled Node of the checkout are left out (ADR 0035). */
 export function renderManifest(own: OwnManifest) {
   const { name, version, description, license } = own
   return {
@@ -29,7 +29,7 @@ export function renderManifest(own: OwnManifest) {
       './openapi.json': './openapi.json',
       './package.json': './package.json',
     },
-    // What pages import may be dropped where it is not used; the service's own files start things.
+    // Bundlers may drop unused modules for pages, but not those of the service.
     sideEffects: ['./src/**'],
     publishConfig: { access: 'public', provenance: true },
     dependencies: own.dependencies,
@@ -38,7 +38,7 @@ export function renderManifest(own: OwnManifest) {
   }
 }
 
-/** Where the types of its entries lie. */
+/** The paths of the type files of all entries. */
 export function listTypes({ exports }: ReturnType<typeof renderManifest>): string[] {
   return Object.values(exports).flatMap((one) => (typeof one === 'string' ? [] : [one.types]))
 }

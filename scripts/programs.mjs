@@ -1,8 +1,8 @@
-/** The system programs the tests drive: what each is called, and the Debian package that brings it. */
+/** The system programs that tests need, with their Debian packages. */
 import { accessSync, constants, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Any one of `commands` will do; tests of an optional one are left out where it is missing. */
+/** One of `commands` is sufficient; without an optional program its tests are skipped. */
 export const testPrograms = {
   chromium: {
     commands: ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'],
@@ -18,12 +18,11 @@ export const testPrograms = {
   openssl: { commands: ['openssl'], debianPackage: 'openssl' },
 }
 
-/** Debian keeps the programs of each version of PostgreSQL in a folder of its own, off PATH. */
+/** Debian installs the programs of each PostgreSQL version in a folder that is not on PATH. */
 const postgresVersions = '/usr/lib/postgresql'
-/** And servers here, which is on root's PATH only. */
+/** Debian installs servers here, which is only on root's PATH. */
 const systemPrograms = '/usr/sbin'
 
-/** Whether a file may be executed. */
 export function canRun(path) {
   try {
     accessSync(path, constants.X_OK)
@@ -33,7 +32,7 @@ export function canRun(path) {
   }
 }
 
-/** The path of the first of these commands that is on PATH, or where Debian puts servers; or undefined. */
+/** The path of the first command that is found on PATH or in Debian's folders for servers. */
 export function findCommand(commands) {
   const folders = [...(process.env.PATH ?? '').split(delimiter), systemPrograms, ...listPostgresFolders()]
   return commands.flatMap((command) => folders.map((folder) => join(folder, command))).find(canRun)

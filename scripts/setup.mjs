@@ -1,6 +1,6 @@
 /**
- * Makes a checkout ready to run: the npm packages, the project's own Node, and with `--all-tests` the system programs that the
- * slower tests need. Plain JavaScript that Node 20 understands, because it runs before anything is installed.
+ * Prepares a checkout: npm packages, Node, browser builds and, with `--all-tests`, the system programs that the slower tests need.
+ * Plain JavaScript for Node 20, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -18,18 +18,16 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const runtimePath = join(root, 'node_modules', '.bin', isWindows ? 'node.cmd' : 'node')
 const hostMajor = Number.parseInt(process.versions.node, 10)
 
-/** Progress goes to standard error: what a command prints on standard output is its own. */
+/** Prints to standard error, because standard output belongs to the command. */
 function say(message) {
   process.stderr.write(`parley: ${message}\n`)
 }
 
-/** Ends the set-up with a sentence for the person who typed the command. */
 function fail(message) {
   say(message)
   process.exit(1)
 }
 
-/** The text of a file, or undefined when there is none. */
 function readIfThere(path) {
   try {
     return readFileSync(path, 'utf8')
@@ -40,8 +38,8 @@ function readIfThere(path) {
 }
 
 /**
- * Whether node_modules holds what package-lock.json asks for, by npm's own record of what it installed (written last, so an
- * interrupted installation has none). Optional packages may be absent: they are for other platforms.
+ * Compares package-lock.json with npm's record of what it installed, which npm writes last. Optional packages for other platforms may be
+ * missing.
  */
 function arePackagesInstalled() {
   const record = readIfThere(join(root, 'node_modules', '.package-lock.json'))
@@ -53,19 +51,19 @@ function arePackagesInstalled() {
   )
 }
 
-/** Installs the npm packages exactly as locked; no dependency needs an install script, so none may run one. */
+/** Installs the locked packages. No dependency needs an install script, so none may run. */
 function installPackages() {
   say('installing packages (npm ci)')
   const command = ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error']
   const npm = spawnSync('npm', command, { cwd: root, stdio: ['ignore', 2, 2], shell: isWindows })
   if (npm.error) fail(`npm could not be started: ${npm.error.message}`)
-  if (npm.status !== 0) fail('npm ci failed; its message stands above.')
-  // A Node built for another C library installs well and cannot start (Alpine), so it is tried once, here.
+  if (npm.status !== 0) fail('npm ci failed; see its message above.')
+  // A Node built for another C library (Alpine) installs but cannot start, so it is tried once.
   if (canRun(runtimePath) && spawnSync(runtimePath, ['--version'], { shell: isWindows }).status !== 0)
     rmSync(runtimePath)
 }
 
-/** Lets the Node of this machine stand in where npm has none that runs here. */
+/** Uses the Node of this machine when npm has none that runs on it. */
 function linkHostRuntime() {
   if (hostMajor < runtimeMajor || isWindows) {
     fail(
@@ -79,37 +77,35 @@ function linkHostRuntime() {
   symlinkSync(process.execPath, runtimePath)
 }
 
-/** Builds what browsers load; it runs from its sources nowhere. */
 function buildForBrowsers({ source, script }) {
   say(`building ${source}/ for browsers`)
   const build = spawnSync(runtimePath, [script], { cwd: root, stdio: ['ignore', 2, 2], shell: isWindows })
-  if (build.status !== 0) fail(`${source}/ could not be built; the reason stands above.`)
+  if (build.status !== 0) fail(`${source}/ could not be built; see the message above.`)
 }
 
-/** The test programs that are not on this machine. */
 function listMissingPrograms() {
   return Object.values(testPrograms).filter(({ commands }) => findCommand(commands) === undefined)
 }
 
-/** Runs apt-get without questions; true when it succeeded. */
+/** Runs apt-get without prompts; returns whether it succeeded. */
 function runAptGet(...options) {
   const quiet = ['-qq', '-o', 'DPkg::Lock::Timeout=300']
-  // The run level keeps packages from starting the servers they bring.
+  // The run level keeps packages from starting their servers.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   return spawnSync('apt-get', [...quiet, ...options], { stdio: ['ignore', 'ignore', 2], env }).status === 0
 }
 
-/** Installs missing test programs where nobody has to be asked; names the others, whose tests will fail saying the same. */
+/** Installs missing test programs as root on Debian, and prints those that are still missing. */
 function installPrograms() {
   const packages = [...new Set(listMissingPrograms().map(({ debianPackage }) => debianPackage))]
   if (packages.length > 0 && process.getuid?.() === 0 && findCommand(['apt-get'])) {
     say(`installing ${packages.join(', ')} (apt-get)`)
     const install = ['install', '-y', '--no-install-recommends', ...packages]
-    // The first try fails where the package lists are missing or old.
+    // The first attempt fails when the package lists are missing or old.
     if (!runAptGet(...install) && runAptGet('update')) runAptGet(...install)
   }
   for (const { debianPackage: name, isOptional } of listMissingPrograms()) {
-    const what = isOptional ? 'be left out' : 'fail'
+    const what = isOptional ? 'be skipped' : 'fail'
     say(`some tests will ${what}: they need ${name} (on Debian and Ubuntu: apt-get install ${name}).`)
   }
 }
@@ -123,8 +119,8 @@ function isAlive(processId) {
   }
 }
 
-/** Waits until no other set-up of this checkout runs, and keeps others waiting until this process ends. */
-async function takeTurn() {
+/** Waits until no other set-up of this checkout runs, and locks it until this process exits. */
+async function acquireLock() {
   const checkout = createHash('sha256').update(root).digest('hex').slice(0, 16)
   const lockPath = join(tmpdir(), `parley-setup-${checkout}.lock`)
   const ownPath = `${lockPath}.${process.pid}`
@@ -132,7 +128,7 @@ async function takeTurn() {
   process.on('exit', () => rmSync(ownPath, { force: true }))
   for (;;) {
     try {
-      // A link appears together with its content: nobody reads a lock that does not name its owner yet.
+      // A link is created with its content, so a lock always names its owner.
       linkSync(ownPath, lockPath)
       process.on('exit', () => rmSync(lockPath, { force: true }))
       return
@@ -156,7 +152,7 @@ const isReady = () =>
   listStaleBuilds(root).length === 0 &&
   !(isForAllTests && listMissingPrograms().length > 0)
 if (!isReady()) {
-  await takeTurn()
+  await acquireLock()
   if (!arePackagesInstalled()) installPackages()
   if (!canRun(runtimePath)) linkHostRuntime()
   for (const build of listStaleBuilds(root)) buildForBrowsers(build)

@@ -1,24 +1,24 @@
-/** Where a build for browsers lands: written aside first, so that a server that starts meanwhile finds the old one whole, or none. */
+/** Replaces the output folder of a browser build at once, so that a server that starts during a build finds a complete one. */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { digestSources, type WebBuild } from './web-sources.mjs'
+import { digestSources, type webBuilds } from './web-sources.mjs'
 
-// A test runner calls its surroundings a test; what browsers get is the same all the same.
+// A test runner sets it to `test`; the build must not depend on that.
 process.env.NODE_ENV = 'production'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Fills a new folder with what `write` puts there and with its manifest, then puts it in the old one's place. */
+/** `write` fills a new folder and returns the manifest; the folder then replaces the old one. */
 export async function replaceBuild(
-  build: WebBuild,
+  build: (typeof webBuilds)[keyof typeof webBuilds],
   write: (folder: string) => Promise<object>,
 ): Promise<void> {
   const target = join(root, build.target)
   const fresh = `${target}.${process.pid}`
   await mkdir(fresh, { recursive: true })
   try {
-    // Taken first: a source that changes meanwhile is built again by whoever looks next.
+    // Computed first, so that a source that changes during the build makes the result stale.
     const sources = digestSources(root, build)
     const manifest = { sources, ...(await write(fresh)) }
     await writeFile(join(fresh, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`)

@@ -1,11 +1,10 @@
-/** Tells whether what browsers load is built of the present sources. Plain JavaScript, because the set-up runs it on any Node. */
+/** Finds browser builds that are older than their sources. Plain JavaScript, because the set-up runs it on any Node. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * What is built for browsers: from which folder, by which script, into which folder below the repository, and which other files
- * the result depends on.
+ * The browser builds: source folder, build script, output folder, and other files that the result depends on.
  */
 export const webBuilds = {
   widget: {
@@ -22,7 +21,7 @@ export const webBuilds = {
   },
 }
 
-/** A digest of everything the build is made from; undefined where there is nothing to build. */
+/** A digest of all sources of a build; undefined when there are none, as in the npm package. */
 export function digestSources(root, { source, script, others }) {
   const names = listFiles(root, source)
   if (names.length === 0) return undefined
@@ -33,7 +32,7 @@ export function digestSources(root, { source, script, others }) {
   return digest.digest('hex')
 }
 
-/** The builds that are missing, or older than what they were made from. */
+/** The builds that are missing or older than their sources. */
 export function listStaleBuilds(root) {
   return Object.values(webBuilds).filter((build) => {
     const digest = digestSources(root, build)

@@ -1,16 +1,13 @@
-/**
- * The process edge of the `parley` command: hears the signals to stop, has Node keep compiled code between starts, then runs the
- * command's words.
- */
+/** Entry point of the `parley` command: handles stop signals, enables the compile cache, then runs the command line. */
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { hearStopSignals } from './cli/signals.ts'
+import { listenForStopSignals } from './cli/signals.ts'
 
-// Other commands end as every program does.
-if (process.argv[2] === 'serve') hearStopSignals()
+// Other commands keep Node's default handling.
+if (process.argv[2] === 'serve') listenForStopSignals()
 
-// Beside the packages, where only who installed them writes; where nobody may write, Node does without. It saves a third of a
-// start, and counts for what is loaded after it only, hence the import below.
+// Saves a third of a start; it applies only to modules loaded after it, hence the dynamic import below. Node continues without the
+// cache if the folder is not writable.
 enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/parley', import.meta.url)))
 
 const { runCommand } = await import('./cli/program.ts')

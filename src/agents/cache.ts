@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { createRemembered } from '../lib/ttl-cache.ts'
+import { createTtlCache } from '../lib/ttl-cache.ts'
 import { type ModelPolicy, openPolicy } from '../models/policy.ts'
 import type { AgentCaller } from '../operations/operation.ts'
 import { type AgentDefinition, parseDefinition, renderMarkdown } from './definition.ts'
@@ -49,9 +49,9 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
     maxSize: MOST_PREPARED,
     sizeCalculation: ({ row, markdown }) => row.source.length + markdown.length,
   })
-  const found = createRemembered<Agent | undefined>(clock, memory)
-  const foundByKey = createRemembered<Agent | undefined>(clock, memory)
-  const lists = createRemembered<readonly AgentName[]>(clock, memory)
+  const found = createTtlCache<Agent | undefined>(clock, memory)
+  const foundByKey = createTtlCache<Agent | undefined>(clock, memory)
+  const lists = createTtlCache<readonly AgentName[]>(clock, memory)
 
   function prepare(row: AgentRow): Agent {
     const key = `${row.id}@${row.version}`
@@ -79,9 +79,9 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
     findByKey: (keyId) => foundByKey.get(keyId, () => prepareFound(findAgentByKey(db, keyId))),
     list: (tenantId) => lists.get(tenantId, () => listAgentNames(db, tenantId)),
     forget() {
-      found.forget()
-      foundByKey.forget()
-      lists.forget()
+      found.invalidate()
+      foundByKey.invalidate()
+      lists.invalidate()
     },
   }
 }

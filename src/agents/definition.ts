@@ -1,7 +1,7 @@
 /** What an agent definition is: its rules, how its text is read, and how it is rendered as Markdown. */
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
-import { isRecord, type Path } from '../lib/formats/json.ts'
+import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import {
   findSchemaFault,
   findSizeProblem,
@@ -9,7 +9,7 @@ import {
   orMissing,
   Text,
 } from '../lib/formats/json-schema.ts'
-import { offsetOf, readYaml, refuse } from '../lib/formats/yaml.ts'
+import { offsetOf, readYaml, reject } from '../lib/formats/yaml.ts'
 import { pageToolPrefix, type ServerTool, ToolName } from '../tools/tools.ts'
 import { cutEntry, joinFrontMatter, splitFrontMatter } from './front-matter.ts'
 
@@ -37,7 +37,7 @@ export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
 
 /** A record without those of its keys that hold null; anything else as it is. */
 export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
-  if (!isRecord(value)) return value
+  if (!isJsonObject(value)) return value
   return Object.fromEntries(
     Object.entries(value).filter(([key, held]) => held !== null || !keys.includes(key)),
   )
@@ -95,7 +95,7 @@ const PageToolNames = listOf(
 export const PageTools = z.preprocess(
   (value, ctx) => {
     const given = withoutNulls(value, ['restricted', 'blocked'])
-    const hasBoth = isRecord(given) && 'restricted' in given && 'blocked' in given
+    const hasBoth = isJsonObject(given) && 'restricted' in given && 'blocked' in given
     if (hasBoth) ctx.addIssue({ code: 'custom', message: 'must have only one of restricted and blocked' })
     return given
   },
@@ -169,11 +169,11 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
   const mapping = readYaml(frontMatter?.configuration ?? text)
   if (frontMatter !== undefined && 'instructions' in mapping.value) {
     const problem = 'belongs after the front matter, not into it'
-    refuse(text, offsetOf(mapping, ['instructions']), ['instructions'], problem)
+    reject(text, offsetOf(mapping, ['instructions']), ['instructions'], problem)
   }
   const refuseAt = (path: Path, problem: string): never => {
     const isBody = frontMatter !== undefined && path[0] === 'instructions'
-    return refuse(text, isBody ? frontMatter.instructionsStart : offsetOf(mapping, path), path, problem)
+    return reject(text, isBody ? frontMatter.instructionsStart : offsetOf(mapping, path), path, problem)
   }
   const value = { ...mapping.value, ...(frontMatter && { instructions: frontMatter.instructions }) }
   const result = AgentDefinition.safeParse(value, { reportInput: true })
@@ -211,9 +211,9 @@ function assertStorable(text: string): void {
     throw new ServiceError('too_large', 'The agent definition is larger than 256 KiB.')
   }
   const loneSurrogate = text.search(/\p{Surrogate}/u)
-  if (loneSurrogate !== -1) refuse(text, loneSurrogate, [], 'must be well-formed Unicode')
+  if (loneSurrogate !== -1) reject(text, loneSurrogate, [], 'must be well-formed Unicode')
   const nul = text.indexOf('\0')
-  if (nul !== -1) refuse(text, nul, [], 'must not contain the character U+0000')
+  if (nul !== -1) reject(text, nul, [], 'must not contain the character U+0000')
 }
 
 function assertToolSchemas(

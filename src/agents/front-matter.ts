@@ -1,6 +1,6 @@
 /** The rendered form of an agent: its configuration as front matter between two lines `---`, then its instructions. */
 import { isScalar, type Pair, type ParsedNode } from 'yaml'
-import { refuse, type YamlMapping } from '../lib/formats/yaml.ts'
+import { reject, type YamlMapping } from '../lib/formats/yaml.ts'
 
 /** A Markdown text taken apart; offsets into the one are offsets into the other. */
 export interface FrontMatter {
@@ -18,15 +18,15 @@ export interface FrontMatter {
 export function splitFrontMatter(text: string): FrontMatter {
   const opening = /^---\r?\n/.exec(text)
   if (opening === null)
-    refuse(text, 0, [], 'must start with front matter: a line ---, the configuration, a line ---')
+    reject(text, 0, [], 'must start with front matter: a line ---, the configuration, a line ---')
   // The line end before the closing line may be the one of the opening line.
   const search = /\n---(\r?\n|$)/g
   search.lastIndex = opening[0].length - 1
   const closing = search.exec(text)
-  if (closing === null) refuse(text, text.length, [], 'the front matter must be closed by a line ---')
+  if (closing === null) reject(text, text.length, [], 'the front matter must be closed by a line ---')
   const emptyLine = /^\r?\n/.exec(text.slice(search.lastIndex, search.lastIndex + 2))
   if (emptyLine === null) {
-    refuse(
+    reject(
       text,
       search.lastIndex,
       [],

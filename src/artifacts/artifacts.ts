@@ -1,12 +1,11 @@
 /** What can be done with an artifact besides uploading it. */
-
+import { randomUUID } from 'node:crypto'
 import { basename, extname } from 'node:path'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { newUuid } from '../lib/ids.ts'
 import { Download } from '../operations/operation.ts'
 import { wholeOf } from '../storage/blobs.ts'
 import { type ArtifactCaller, artifactNotFound, assertFor, assertUse } from './access.ts'
@@ -170,13 +169,13 @@ async function open(
 
 /** Decision: 9 (`POST /v1/artifacts`). @throws ServiceError `invalid_api_key` when the key was revoked meanwhile. */
 export async function reserveArtifact(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'> & { readonly tokens: ArtifactTokens },
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock'> & { readonly tokens: ArtifactTokens },
   tenantId: string,
   { kind, related_to, expires_in }: ArtifactReservation,
 ): Promise<Reservation> {
-  const { config, db, clock, random, tokens } = deps
+  const { config, db, clock, tokens } = deps
   const now = unixSeconds(clock)
-  const [artifactId, expiresAt] = [newUuid(random), now + expires_in]
+  const [artifactId, expiresAt] = [randomUUID(), now + expires_in]
   await db.transaction().execute(async (trx) => {
     await assertTenantLives({ db: trx }, tenantId)
     const row = { id: artifactId, parent_key_id: tenantId, state: 'unknown' } as const

@@ -1,7 +1,7 @@
 /** Tells, here and on all replicas, that an artifact has changed. */
 import { EventEmitter } from 'node:events'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { ServiceError } from '../lib/errors.ts'
+import { within } from '../lib/timeout.ts'
 import type { Bus } from '../replicas/bus.ts'
 import { artifactNotFound, takenOver } from './access.ts'
 
@@ -98,16 +98,16 @@ export function createUploadsUnderWay(bus: Bus): UploadsUnderWay {
       const holder = holders.get(id)
       if (holder === undefined) return false
       holder.stop.abort(reasons[reason]())
-      await forAWhile(holder.ended)
+      await within(STOPPED_WITHIN_MS, holder.ended, () => {})
       return true
     },
     async stopElsewhere(id, reason) {
       if (!bus.reachesOthers || holders.has(id)) return false
       const [ended, stopping] = [hear(endsElsewhere, id), hear(stopsElsewhere, id)]
       bus.publish('stop-upload', `${reason} ${id}`)
-      await forAWhile(Promise.race([ended.heard, stopping.heard]), HEARD_WITHIN_MS)
+      await within(HEARD_WITHIN_MS, Promise.race([ended.heard, stopping.heard]), () => {})
       const isSilent = !ended.isHeard() && !stopping.isHeard()
-      if (!isSilent) await forAWhile(ended.heard)
+      if (!isSilent) await within(STOPPED_WITHIN_MS, ended.heard, () => {})
       ended.leave()
       stopping.leave()
       return isSilent
@@ -125,11 +125,4 @@ function hear(words: EventEmitter, id: string) {
   }
   words.once(id, listener)
   return { heard, isHeard: () => isHeard, leave: () => void words.off(id, listener) }
-}
-
-async function forAWhile(ended: Promise<void>, ms = STOPPED_WITHIN_MS): Promise<void> {
-  const enough = new AbortController()
-  const overdue = wait(ms, undefined, { signal: enough.signal }).catch(() => {})
-  await Promise.race([ended, overdue])
-  enough.abort()
 }

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs'
 import type { Config, S3Config } from '../config/config.ts'
 import { getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
-import { passing } from '../lib/external-memory.ts'
+import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type GrowingStore, wholeOf } from '../storage/blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import { findBytes } from './on-disk.ts'
@@ -102,7 +102,8 @@ async function copyBlob(store: GrowingStore, blob: NeededBlob, path: string): Pr
   const staged = await store.blobs.stage(bytes, sizeBytes, name)
   await staged.keep()
   const readBack = createHash('sha256')
-  for await (const chunk of passing(await store.blobs.open(name, wholeOf(sizeBytes)))) readBack.update(chunk)
+  for await (const chunk of countingExternalBytes(await store.blobs.open(name, wholeOf(sizeBytes))))
+    readBack.update(chunk)
   if (readBack.digest('hex') !== hash.digest('hex')) throw notTheSame(name)
 }
 

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 import { migrations } from '../db/migrate.ts'
 import { StartupError } from '../lib/errors.ts'
-import { passing } from '../lib/external-memory.ts'
+import { countingExternalBytes } from '../lib/external-memory.ts'
 import { makeFolder, syncFolder } from '../storage/folder.ts'
 import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEAL } from './manifest.ts'
 import { damaged, readTar } from './tar-reader.ts'
@@ -59,7 +59,7 @@ async function take(entry: Entry, folder: string): Promise<{ text: string; recor
   if (isText && sizeBytes > MOST_TEXT_BYTES) throw damaged(`${name} is too large`)
   const kept: Uint8Array[] = []
   async function* observe(): AsyncIterable<Uint8Array> {
-    for await (const chunk of passing(entry.bytes)) {
+    for await (const chunk of countingExternalBytes(entry.bytes)) {
       hash.update(chunk)
       if (isText) kept.push(chunk)
       yield chunk

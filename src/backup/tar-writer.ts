@@ -1,7 +1,7 @@
 /** Writes entries as a POSIX tar archive, as a stream. */
 import { createHash } from 'node:crypto'
 import { Header } from 'tar/header'
-import { passing } from '../lib/external-memory.ts'
+import { countingExternalBytes } from '../lib/external-memory.ts'
 import type { EntryRecord } from './manifest.ts'
 
 export const BLOCK_BYTES = 512
@@ -27,7 +27,7 @@ export async function* renderTar(
     yield renderHeader(name, sizeBytes, modifiedAt)
     const hash = createHash('sha256')
     let sentBytes = 0
-    for await (const chunk of passing(bytes)) {
+    for await (const chunk of countingExternalBytes(bytes)) {
       sentBytes += chunk.length
       if (sentBytes > sizeBytes) break
       hash.update(chunk)

@@ -1,6 +1,6 @@
 /** Normalizes the chunks of any provider for every client, and keeps what the turn needs of them. */
 import { isDeepStrictEqual } from 'node:util'
-import { isRecord } from '../lib/formats/json.ts'
+import { isJsonObject } from '../lib/formats/json.ts'
 import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { type AnswerOptions, hasNames, toUsage } from './model-answer.ts'
@@ -62,7 +62,7 @@ export class ChunkNormalizer {
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
     const { choices, usage, ...head } = sent
-    if (isRecord(usage)) this.usage = toUsage(usage)
+    if (isJsonObject(usage)) this.usage = toUsage(usage)
     else if (usage !== undefined) head.usage = usage
     if (choices.length === 0) return []
     this.nameChunk(head)
@@ -74,10 +74,10 @@ export class ChunkNormalizer {
 
   /** What is new of a choice and its finish, as choices of their own. */
   private takeChoice(sent: unknown): Fields[] {
-    if (!isRecord(sent)) throw new BackendFailure('protocol', 'a choice is no object')
+    if (!isJsonObject(sent)) throw new BackendFailure('protocol', 'a choice is no object')
     const index = typeof sent.index === 'number' ? sent.index : 0
     const state = this.stateOf(index)
-    const delta = this.takeDelta(state, isRecord(sent.delta) ? sent.delta : {})
+    const delta = this.takeDelta(state, isJsonObject(sent.delta) ? sent.delta : {})
     const added = { ...sent, index, delta, finish_reason: null }
     const finish = sent.finish_reason
     if (typeof finish !== 'string' || finish === '') return isEmpty(added) ? [] : [added]
@@ -125,11 +125,11 @@ export class ChunkNormalizer {
 }
 
 function asChunk(value: unknown): Chunk {
-  if (!isRecord(value)) throw new BackendFailure('protocol', 'an event is no object')
+  if (!isJsonObject(value)) throw new BackendFailure('protocol', 'an event is no object')
   if (value.error !== undefined && value.error !== null) {
     throw new BackendFailure('status', 'the backend reported a failure in its stream', { status: 502 })
   }
-  const choices = value.choices ?? (isRecord(value.usage) ? [] : undefined)
+  const choices = value.choices ?? (isJsonObject(value.usage) ? [] : undefined)
   if (!Array.isArray(choices)) throw new BackendFailure('protocol', 'an event has no choices')
   return { ...value, choices }
 }
@@ -137,7 +137,8 @@ function asChunk(value: unknown): Chunk {
 /** Whether a choice or delta has nothing but its index: such pieces are left out. */
 function isEmpty({ index: _, ...fields }: Fields): boolean {
   return Object.values(fields).every(
-    (value) => value === null || value === undefined || value === '' || (isRecord(value) && isEmpty(value)),
+    (value) =>
+      value === null || value === undefined || value === '' || (isJsonObject(value) && isEmpty(value)),
   )
 }
 

@@ -1,52 +1,44 @@
-/** What a running service tells and does, in the only process there is or in one of several. */
+/** What every process that runs the service does: print the first key, and stop after a crash. */
 import type { Logger } from 'pino'
 import { serviceActor } from '../identity/audit.ts'
 import { createSignInLink, renderSignInUrl } from '../identity/sessions.ts'
 import type { Service } from '../server/service.ts'
 import { commandName } from './output.ts'
 
-/** After a crash, so long for answers under way. Security: 2.4. */
+/** How long open requests may continue after a crash. */
 const CRASH_DRAIN_MS = 5_000
 
-/** What a first start tells: its key at once, and a link to sign in with where people need one. Decision: 2 (First start). */
-export interface Beginning {
+/** What the first start prints: the first key at once, then a sign-in link unless a proxy authenticates users. */
+export interface Welcome {
   readonly key: string
   readonly link: Promise<string | undefined>
 }
 
-/** Undefined when it is no first start. */
-export function describeBeginning({ firstParentKey, url, deps }: Service): Beginning | undefined {
+/** Undefined unless this is the first start. */
+export function createWelcome({ firstParentKey, url, deps }: Service): Welcome | undefined {
   if (firstParentKey === undefined) return undefined
   const key = `
-Your first parent key, shown this once; keep it on servers only:
+Your first parent key, shown only now; keep it on servers:
 
   ${firstParentKey}
 
 API reference: ${url}/docs`
-  return { key, link: describeLink(deps, url) }
+  return { key, link: createLink(deps, url) }
 }
 
-async function describeLink(deps: Service['deps'], url: string): Promise<string | undefined> {
+async function createLink(deps: Service['deps'], url: string): Promise<string | undefined> {
   if (deps.config.forwardedAuth !== undefined) return undefined
-  const signInUrl = renderSignInUrl(
-    deps.config.server.publicUrl ?? url,
-    await createSignInLink(deps, serviceActor),
-  )
+  const link = await createSignInLink(deps, serviceActor)
   return `
-Sign in to the console, once and within 15 minutes (later: ${commandName} sign-in):
+Sign in to the console once, within 15 minutes (for another link: ${commandName} sign-in):
 
-  ${signInUrl}`
+  ${renderSignInUrl(deps.config.server.publicUrl ?? url, link)}`
 }
 
-/** What whoever stops the service is told. */
-export function noticeOf(signal: NodeJS.Signals): string {
-  return `${signal}: stopping; running answers may end first (once more to stop at once)`
-}
-
-/** After an error nobody caught nothing is certain: let answers end, then have the supervisor start afresh. */
+/** After an uncaught error the state is unknown: finish open requests, then exit so that the supervisor starts a new process. */
 export function stopOnCrash(service: Service, log: Logger): void {
   const crash = (error: unknown) => {
-    log.fatal({ err: error }, 'an error was not caught; stopping')
+    log.fatal({ err: error }, 'uncaught error; stopping')
     setTimeout(() => process.exit(1), CRASH_DRAIN_MS).unref()
     service.close().finally(() => process.exit(1))
   }

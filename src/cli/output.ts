@@ -1,46 +1,42 @@
-/** How commands speak: results on standard output, as text or as JSON, everything else on standard error. */
+/** Prints results to standard output, as text or JSON, and everything else to standard error. */
 
-/** Prints a command's result. */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`)
+  printExactly(`${text}\n`)
 }
 
-/** Prints a text to its last byte, for whoever redirects it into a file. */
+/** Prints without adding a line break, so that the output can be redirected to a file. */
 export function printExactly(text: string): void {
   process.stdout.write(text)
 }
 
-/** Prints a result as one line of JSON with `--json`, else as the text. */
+/** Prints a result as one line of JSON with `--json`, or else as the text. */
 export function printResult(isJson: boolean, value: unknown, text: string): void {
   print(isJson ? JSON.stringify(value) : text)
 }
 
-/** Tells the person at the terminal something that is no result. */
+/** Prints a message that is not part of the result. */
 export function printNotice(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** Rows under headings, each column as wide as its widest cell. */
+/** Renders rows under headings, each column as wide as its widest cell. */
 export function renderTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  )
-  return [headings, ...rows]
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] as number))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+  const table = [headings, ...rows]
+  const widths = headings.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
+  const renderRow = (row: readonly string[]) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd()
+  return table.map(renderRow).join('\n')
 }
 
-/** Unix seconds as people and machines both read them; a dash for never. */
+/** Renders Unix seconds in ISO 8601, and null as a dash. */
 export function renderTime(unixSeconds: number | null): string {
   return unixSeconds === null ? '-' : new Date(unixSeconds * 1000).toISOString().replace('.000', '')
 }
 
-/** A line of somebody else's text, with signs in place of what would steer a terminal. Security: 2.5. */
+/** Replaces the control characters of untrusted text, which could control the terminal, with visible ones. */
 export function toVisible(line: string): string {
   return line.replace(/\p{Cc}/gu, (control) => {
     const code = control.charCodeAt(0)
@@ -49,5 +45,5 @@ export function toVisible(line: string): string {
   })
 }
 
-/** How the operator types the command: from a checkout, or where the package is installed. */
+/** How operators call the command: in a checkout, or where the package is installed. */
 export const commandName = import.meta.url.endsWith('.ts') ? 'npm run parley --' : 'npx parley'

@@ -1,100 +1,155 @@
-/** The words of the `parley` command, and how it ends when something goes wrong. */
-
+/** The `parley` command: its subcommands and options, and how it reports errors. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError, StartupError } from '../lib/errors.ts'
-import { addAgentsCommands } from './commands/agents.ts'
-import { addKeysCommands } from './commands/keys.ts'
 import { printNotice, printResult } from './output.ts'
 
-/** Each has 20 connections to the database. */
+/** Each worker opens 20 connections to the database. */
 const MOST_WORKERS = 64
 
-/** Runs what the words name; what goes wrong is told on standard error and in the process's exit code. */
-export async function runCommand(words: readonly string[]): Promise<void> {
-  // Whoever stopped reading, as `| head` does, fails a command and must not stop a server.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', fail)
+/** Runs the command line; reports errors on standard error and in the exit code. */
+export async function runCommand(args: readonly string[]): Promise<void> {
+  // A reader that stops reading, such as `| head`, makes a command fail but must not stop a server.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', () => {
+      process.exitCode = 1
+    })
+  }
   try {
-    await createProgram().parseAsync(words)
+    await createProgram().parseAsync(args)
   } catch (error) {
-    process.exitCode = explain(error)
+    process.exitCode = report(error)
   }
 }
 
-function fail(): void {
-  process.exitCode = 1
-}
-
-/** A command's code is loaded when it is run: most need little of the service. */
+/** The code of a command is loaded when it runs, because most commands need little of the service. */
 function createProgram(): Command {
   const program = new Command('parley')
     .description('Self-hosted conversational agents behind a chat API.')
     .version(packageJson.version)
     .exitOverride()
-  program
-    .command('serve')
-    .description('run the service')
-    .option('--workers <count>', 'how many processes answer, on PostgreSQL only', parseWorkers, 1)
-    .action(async ({ workers }) => (await import('./commands/serve.ts')).serve(workers))
-  program
-    .command('sign-in')
-    .description('print a link that signs in to the console, once and within 15 minutes')
-    .option('--json', 'print JSON')
-    .action(async ({ json }) => (await import('./commands/sign-in.ts')).signIn(json))
+  addServerCommands(program)
   addKeysCommands(program.command('keys').description('create, list, rotate and revoke parent keys'))
   addAgentsCommands(program.command('agents').description('list, read, apply, export and delete agents'))
-  program
-    .command('doctor')
-    .description('check this machine, the settings and the data, and say what to do')
-    .option('--json', 'print JSON')
-    .action(async ({ json }) => (await import('./commands/doctor.ts')).doctor(json))
-  program
-    .command('migrate')
-    .description('bring the database to this version and stop; `serve` does it by itself')
-    .option('--json', 'print JSON')
-    .action(async ({ json }) => (await import('./commands/migrate.ts')).migrate(json))
-  program
-    .command('backup <archive>')
-    .description('write all rows and files into one archive (.tar, .tar.gz, .tar.zst; - for standard output)')
-    .option('--json', 'print JSON')
-    .action(async (archive, { json }) => (await import('./commands/backup.ts')).backup(archive, json))
-  program
-    .command('restore <archive>')
-    .description('fill an empty data directory from an archive (- for standard input)')
-    .option('--json', 'print JSON')
-    .action(async (archive, { json }) => (await import('./commands/restore.ts')).restore(archive, json))
-  addStoreCommands(program.command('store').description('move the rows, and repair what belongs to them'))
+  addDataCommands(program)
   program
     .command('openapi')
     .description('print the OpenAPI document')
-    .option('--check', 'compare it with openapi.json instead; fails when they differ')
+    .option('--check', 'fail if openapi.json differs from it')
     .action(async ({ check }) => (await import('./commands/openapi.ts')).openapi(check))
-  program
-    .command('version')
+  withJson(program.command('version'))
     .description('print the version')
-    .option('--json', 'print JSON')
     .action(({ json }) => printResult(json, { version: packageJson.version }, packageJson.version))
   return program
 }
 
-function addStoreCommands(store: Command): void {
-  store
-    .command('copy')
-    .description(
-      'copy the data directory’s rows into the empty PostgreSQL database of DATABASE_URL, and compare',
+function withJson(command: Command): Command {
+  return command.option('--json', 'print JSON')
+}
+
+function addServerCommands(program: Command): void {
+  program
+    .command('serve')
+    .description('run the service')
+    .option(
+      '--workers <count>',
+      'number of server processes; more than one needs PostgreSQL',
+      parseWorkers,
+      1,
     )
-    .option('--json', 'print JSON')
+    .action(async ({ workers }) => (await import('./commands/serve.ts')).serve(workers))
+  withJson(program.command('sign-in'))
+    .description('print a link that signs in to the console once, within 15 minutes')
+    .action(async ({ json }) => (await import('./commands/sign-in.ts')).signIn(json))
+  withJson(program.command('doctor'))
+    .description('check this machine, the settings and the data, and print what to do')
+    .action(async ({ json }) => (await import('./commands/doctor.ts')).doctor(json))
+}
+
+function addKeysCommands(keys: Command): void {
+  const load = () => import('./commands/keys.ts')
+  withJson(keys.command('create'))
+    .description('create a parent key and print it, only now')
+    .requiredOption('--name <name>', 'what the key is for', parseName)
+    .action(async ({ name, json }) => (await load()).create(name, json))
+  withJson(keys.command('generate'))
+    .description('print a well-formed parent key without registering it (for PARLEY_PARENT_KEY)')
+    .action(async ({ json }) => (await load()).generate(json))
+  withJson(keys.command('list'))
+    .description('list parent keys without their secrets')
+    .action(async ({ json }) => (await load()).list(json))
+  withJson(keys.command('rotate <id>'))
+    .description('give a parent key a new secret and print it, only now')
+    .option('--overlap <seconds>', 'how long the old secret keeps working', parseOverlap, 0)
+    .action(async (id, { overlap, json }) => (await load()).rotate(id, overlap, json))
+  withJson(keys.command('revoke <id>'))
+    .description('revoke a parent key and the keys of its agents; this cannot be undone')
+    .action(async (id, { json }) => (await load()).revoke(id, json))
+}
+
+function addAgentsCommands(agents: Command): void {
+  const load = () => import('./commands/agents.ts')
+  const add = (usage: string) =>
+    withJson(agents.command(usage)).option('--key <key>', 'the parent key or its id, if there are several')
+  add('list')
+    .description('list the agents of a parent key, newest first')
+    .action(async (options) => (await load()).list(options))
+  add('get <id>')
+    .description('print the definition of an agent as it is stored')
+    .option('--markdown', 'print it rendered as Markdown')
+    .action(async (id, options) => (await load()).get(id, options))
+  add('apply <path>')
+    .description('show how agents differ from a folder of definition files, or from one file')
+    .option('--yes', 'change the agents to match the files')
+    .option('--show-keys', 'print the keys of created agents')
+    .addHelpText('after', fileMatchingHelp)
+    .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
+  add('export <folder>')
+    .description('write one file per agent with its definition as it is stored')
+    .option('--force', 'replace files with different content')
+    .addHelpText('after', fileNamingHelp)
+    .action(async (folder, options) => (await load()).exportTo(folder, options))
+  add('delete <id>')
+    .description('delete an agent, its versions and its key; this cannot be undone')
+    .option('--yes', 'confirm the deletion')
+    .action(async (id, options) => (await load()).remove(id, options))
+}
+
+const fileMatchingHelp = `
+Files end in .yaml, .yml or .md. A file belongs to the agent whose id is in its
+name, as in the names that \`parley agents export\` writes, or else to the only
+agent with the name in the definition, or else to a new agent. All files are
+checked before the first change. Agents without a file are never deleted.`
+
+const fileNamingHelp = `
+A file is named after the agent's name and id, such as
+guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. If a file of an agent has different
+content or another name, nothing is written without --force.`
+
+function addDataCommands(program: Command): void {
+  withJson(program.command('migrate'))
+    .description('migrate the database to this version and exit; `serve` migrates it too')
+    .action(async ({ json }) => (await import('./commands/migrate.ts')).migrate(json))
+  withJson(program.command('backup <archive>'))
+    .description('write all rows and files to one archive (.tar, .tar.gz, .tar.zst; - for standard output)')
+    .action(async (archive, { json }) => (await import('./commands/backup.ts')).backup(archive, json))
+  withJson(program.command('restore <archive>'))
+    .description('restore an archive to an empty data directory (- for standard input)')
+    .action(async (archive, { json }) => (await import('./commands/restore.ts')).restore(archive, json))
+  const store = program.command('store').description('move the rows, and repair the stored files')
+  withJson(store.command('copy'))
+    .description(
+      'copy the rows of the data directory to the empty PostgreSQL database in DATABASE_URL, and compare them',
+    )
     .action(async ({ json }) => (await import('./commands/store-copy.ts')).storeCopy(json))
-  store
-    .command('adopt')
-    .description('mark the stored files as belonging to this database, whatever installation they were of')
-    .option('--json', 'print JSON')
+  withJson(store.command('adopt'))
+    .description(
+      'mark the stored files as belonging to this database, even if they are of another installation',
+    )
     .action(async ({ json }) => (await import('./commands/store-adopt.ts')).storeAdopt(json))
-  store
-    .command('orphans')
-    .description('count the stored files that no row names')
-    .option('--delete', 'delete them for good')
-    .option('--json', 'print JSON')
+  withJson(store.command('orphans'))
+    .description('count the stored files without a row')
+    .option('--delete', 'delete them; this cannot be undone')
     .action(async (options) => (await import('./commands/store-orphans.ts')).storeOrphans(options))
 }
 
@@ -104,20 +159,33 @@ function parseWorkers(text: string): number {
   return count
 }
 
-/** Says what went wrong in a sentence where it is the operator's to mend, and gives the exit code. */
-function explain(error: unknown): number {
-  // Commander has printed its own words already: help asked for, or a word it does not know.
+function parseName(text: string): string {
+  const name = text.trim()
+  if (name === '' || [...name].length > 200 || /[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name)) {
+    throw new InvalidArgumentError('a name has 1 to 200 characters on one line')
+  }
+  return name
+}
+
+function parseOverlap(text: string): number {
+  const seconds = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN
+  if (!(seconds <= 2_592_000)) throw new InvalidArgumentError('it takes 0 to 2592000 seconds')
+  return seconds
+}
+
+/** Prints one sentence for an error that the operator can fix, and returns the exit code; rethrows any other. */
+function report(error: unknown): number {
+  // Commander has already printed the help or the error itself.
   if (error instanceof CommanderError) return error.exitCode
-  const sentence = sentenceOf(error)
+  const sentence = toSentence(error)
   if (sentence === undefined) throw error
   printNotice(`parley: ${sentence}`)
   return 1
 }
 
-/** What is ours to say, and what the machine refused: a full disk, a locked database, a name without a resolver. */
-function sentenceOf(error: unknown): string | undefined {
+function toSentence(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (error instanceof StartupError || error instanceof ServiceError) return error.message
   if (error.name === 'SqliteError') return `The database cannot be used now (${error.message}).`
-  return 'syscall' in error ? `The system refused: ${error.message}.` : undefined
+  return 'syscall' in error ? `The operating system reported an error: ${error.message}.` : undefined
 }

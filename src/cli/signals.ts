@@ -1,28 +1,36 @@
-/** The signals that tell a server to stop, heard before there is one: its supervisor may change its mind at any moment. */
+/** The signals that stop a command; imported before anything else, because they can arrive while the code is still loading. */
 import cluster from 'node:cluster'
 import { printNotice } from './output.ts'
 
-type OnStop = (signal: NodeJS.Signals) => void
+type StopHandler = (signal: NodeJS.Signals) => void
 
-/** Nothing has begun yet that would have to be brought to an end. A worker leaves it to the first process, which heard the same. */
-let onStop: OnStop = cluster.isWorker ? () => {} : () => process.exit(0)
+const signals = ['SIGTERM', 'SIGINT'] as const
 
-/** Begins to hear the signals; until somebody else takes them the process ends in order. Decision: 2 (`serve`). */
-export function hearStopSignals(): void {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onStop(signal))
+/** Until a server has started there is nothing to stop. Workers leave the signals to the primary process, which receives them too. */
+let handler: StopHandler = cluster.isWorker ? () => {} : () => process.exit(0)
+
+/** Handles the signals from now on; until `setStopHandler` is called the process exits at once. */
+export function listenForStopSignals(): void {
+  for (const signal of signals) process.on(signal, () => handler(signal))
 }
 
-/** Takes the signals from now on. */
-export function takeStopSignals(taker: OnStop): void {
-  onStop = taker
+export function setStopHandler(onStop: StopHandler): void {
+  handler = onStop
 }
 
-/** Runs it with a signal that aborts on SIGINT and SIGTERM; a second one ends the process at once. */
-export async function untilInterrupted(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+export function printStopping(signal: NodeJS.Signals): void {
+  printNotice(`${signal} received: finishing open requests. Press Ctrl-C again to quit now.`)
+}
+
+/** Runs with a signal that aborts on SIGTERM and SIGINT; a second one ends the process at once. */
+export async function runInterruptible(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const interruption = new AbortController()
-  const onSignal = (name: NodeJS.Signals) => {
+  const stopListening = () => {
     for (const signal of signals) process.off(signal, onSignal)
-    printNotice(`${name}: stopping; nothing of it stays`)
+  }
+  const onSignal = (signal: NodeJS.Signals) => {
+    stopListening()
+    printNotice(`${signal} received: cancelling and cleaning up.`)
     interruption.abort()
   }
   for (const signal of signals) process.on(signal, onSignal)
@@ -32,8 +40,6 @@ export async function untilInterrupted(run: (signal: AbortSignal) => Promise<voi
     if (!interruption.signal.aborted) throw error
     process.exitCode = 1
   } finally {
-    for (const signal of signals) process.off(signal, onSignal)
+    stopListening()
   }
 }
-
-const signals = ['SIGINT', 'SIGTERM'] as const

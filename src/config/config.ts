@@ -1,8 +1,37 @@
-/** TODO */
-import type { AddressBlock } from '../lib/net.ts'
-import type { Environment } from './environment.ts'
+/** The configuration that the service runs on, built from checked settings. */
+import { resolve } from 'node:path'
+import type { Settings } from './settings.ts'
 
-/** An MCP server, under the name that its tools are prefixed with. */
+/** What the operator configured. It holds secrets, so it is never logged as a whole. */
+export type Config = ReturnType<typeof toConfig>
+
+/** A source of model answers, under the name that operators and clients use; the environment's is named like its kind. */
+export type ProviderConfig =
+  | { readonly kind: 'mock'; readonly name: string }
+  | {
+      readonly kind: 'gateway'
+      readonly name: string
+      /** Ends in `/v1`. */
+      readonly url: string
+      readonly apiKey: string | undefined
+    }
+  /** A local model server such as Ollama; its `url` ends in `/v1`. */
+  | { readonly kind: 'local'; readonly name: string; readonly url: string }
+  | LocalModelConfig
+
+/** A model that runs in this process. */
+export interface LocalModelConfig {
+  readonly kind: 'local-model'
+  readonly name: string
+  /** The absolute path of its GGUF file. */
+  readonly path: string
+  /** Undefined: as many as the machine runs at once. */
+  readonly threads: number | undefined
+  /** Per answer; undefined: what the model supports, at most 8192. */
+  readonly contextTokens: number | undefined
+}
+
+/** An MCP server; `name` prefixes the names of its tools. */
 export type McpServerConfig =
   | {
       readonly kind: 'http'
@@ -16,194 +45,185 @@ export type McpServerConfig =
       readonly name: string
       readonly command: string
       readonly args: readonly string[]
-      /** Its whole environment: what the operator names, and the search path. */
+      /** The complete environment of the program. */
       readonly env: Readonly<Record<string, string>>
       /** Undefined: the service's own. */
       readonly cwd: string | undefined
     }
 
-/** A bucket that bytes are kept in, and how it is reached. */
-export interface S3Config {
-  readonly bucket: string
-  /** Stands before every name in the bucket; empty, or with a slash at its end. */
-  readonly prefix: string
-  /** Where it is, without a slash at the end; undefined = at AWS. */
-  readonly endpoint: string | undefined
-  readonly region: string
-  /** The bucket stands in the path of every URL, and not before the host name. */
-  readonly forcePathStyle: boolean
-  /** Undefined = what AWS gives the machine or the container; only for a bucket at AWS. */
-  readonly credentials: S3Credentials | undefined
+export type S3Config = NonNullable<ReturnType<typeof toS3Config>>
+export type TracingConfig = NonNullable<ReturnType<typeof toTracingConfig>>
+export type ForwardedAuthConfig = NonNullable<ReturnType<typeof toForwardedAuthConfig>>
+export type ForwardedField = keyof ForwardedAuthConfig['headers']
+
+/** Where programs are on most machines. */
+const DEFAULT_SEARCH_PATH = '/usr/local/bin:/usr/bin:/bin'
+
+export function toConfig(
+  settings: Settings,
+  providers: readonly ProviderConfig[],
+  mcp: readonly McpServerConfig[],
+  searchPath = DEFAULT_SEARCH_PATH,
+) {
+  return {
+    server: {
+      port: settings.PORT,
+      host: settings.HOST,
+      publicUrl: settings.PARLEY_PUBLIC_URL,
+      allowedHosts: settings.PARLEY_ALLOWED_HOSTS ?? [],
+      trustedProxies: settings.PARLEY_TRUSTED_PROXIES ?? [],
+    },
+    forwardedAuth: toForwardedAuthConfig(settings),
+    tracing: toTracingConfig(settings),
+    metricsToken: settings.PARLEY_METRICS_TOKEN,
+    adminEmails: settings.PARLEY_ADMIN_EMAILS ?? [],
+    logLevel: settings.LOG_LEVEL,
+    /** An absolute path, or `:memory:`. */
+    dataDir: settings.PARLEY_DATA_DIR === ':memory:' ? ':memory:' : resolve(settings.PARLEY_DATA_DIR),
+    databaseUrl: settings.DATABASE_URL,
+    redisUrl: settings.REDIS_URL,
+    s3: keepsRows(settings) ? toS3Config(settings) : undefined,
+    secret: settings.PARLEY_SECRET,
+    formerSecrets: settings.PARLEY_SECRET_PREVIOUS ?? [],
+    parentKey: settings.PARLEY_PARENT_KEY,
+    providers,
+    defaultModel: settings.PARLEY_DEFAULT_MODEL,
+    defaultEmbeddingModel: settings.PARLEY_DEFAULT_EMBEDDING_MODEL,
+    mcp,
+    hooks: settings.PARLEY_HOOKS === undefined ? undefined : resolve(settings.PARLEY_HOOKS),
+    usageRetentionDays: settings.PARLEY_USAGE_RETENTION_DAYS,
+    limits: {
+      parent: settings.PARLEY_RATE_LIMIT_PARENT,
+      agent: settings.PARLEY_RATE_LIMIT_AGENT,
+      agentAddress: settings.PARLEY_RATE_LIMIT_AGENT_ADDRESS,
+      authFailures: settings.PARLEY_RATE_LIMIT_AUTH_FAILURES,
+      streams: {
+        parent: settings.PARLEY_MAX_STREAMS_PARENT,
+        agent: settings.PARLEY_MAX_STREAMS_AGENT,
+        address: settings.PARLEY_MAX_STREAMS_ADDRESS,
+      },
+      maxBodyBytes: settings.PARLEY_MAX_BODY_BYTES,
+      maxAgentBodyBytes: Math.min(settings.PARLEY_MAX_BODY_BYTES_AGENT, settings.PARLEY_MAX_BODY_BYTES),
+      maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,
+      maxUploadBytes: settings.PARLEY_MAX_UPLOAD_BYTES,
+      storageQuotaBytes: settings.PARLEY_STORAGE_QUOTA_BYTES,
+      backendAttempts: settings.PARLEY_BACKEND_ATTEMPTS,
+    },
+    conversion: {
+      wallMs: toMs(settings.PARLEY_CONVERSION_SECONDS),
+      memoryBytes: settings.PARLEY_CONVERSION_MEMORY_BYTES,
+      searchPath,
+      tries: settings.PARLEY_CONVERSION_TRIES,
+    },
+    widget: {
+      connectOrigins: settings.PARLEY_WIDGET_CONNECT_ORIGINS ?? [],
+      isProviderKeyAllowed: settings.PARLEY_WIDGET_ALLOW_PROVIDER_KEY,
+    },
+    uploads: {
+      isSynced: settings.PARLEY_UPLOAD_FSYNC,
+      expirySeconds: settings.PARLEY_UPLOAD_EXPIRY_SECONDS,
+    },
+    breaker: {
+      calls: settings.PARLEY_BREAKER_CALLS,
+      windowMs: toMs(settings.PARLEY_BREAKER_WINDOW_SECONDS),
+      restMs: toMs(settings.PARLEY_BREAKER_REST_SECONDS),
+    },
+    timings: toTimings(settings),
+  } as const
 }
 
-export interface S3Credentials {
-  readonly accessKeyId: string
-  readonly secretAccessKey: string
-  /** Comes with credentials that are lent for a while. */
-  readonly sessionToken: string | undefined
+function toTimings(settings: Settings) {
+  return {
+    backendConnectMs: toMs(settings.PARLEY_BACKEND_CONNECT_SECONDS),
+    backendFirstByteMs: toMs(settings.PARLEY_BACKEND_FIRST_BYTE_SECONDS),
+    backendFirstEventMs: toMs(settings.PARLEY_BACKEND_FIRST_EVENT_SECONDS),
+    backendIdleMs: toMs(settings.PARLEY_BACKEND_IDLE_SECONDS),
+    backendTotalMs: toMs(settings.PARLEY_BACKEND_TOTAL_SECONDS),
+    streamMaxMs: toMs(settings.PARLEY_STREAM_MAX_SECONDS),
+    toolMs: toMs(settings.PARLEY_TOOL_SECONDS),
+    heartbeatMs: toMs(settings.PARLEY_HEARTBEAT_SECONDS),
+    bodyMs: toMs(settings.PARLEY_BODY_SECONDS),
+    bodyIdleMs: toMs(settings.PARLEY_BODY_IDLE_SECONDS),
+    uploadIdleMs: toMs(settings.PARLEY_UPLOAD_IDLE_SECONDS),
+    shutdownMs: toMs(settings.PARLEY_SHUTDOWN_SECONDS),
+  } as const
 }
 
-/** Where traces are sent to. */
-export interface TracingConfig {
-  /** Takes OTLP over HTTP. */
-  readonly url: string
-  /** Sent with every batch; they may hold a key. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly serviceName: string
-  readonly sampler: Sampler
+function toMs(durationSeconds: number): number {
+  return Math.round(durationSeconds * 1000)
 }
 
-/** Which requests are traced. */
-export interface Sampler {
-  /** A caller who says whether it traces is followed in that. */
-  readonly followsCaller: boolean
-  /** Of all others, from 0 to 1. */
-  readonly share: number
+/** Whether rows outlive the process. */
+export function keepsRows(settings: Pick<Partial<Settings>, 'DATABASE_URL' | 'PARLEY_DATA_DIR'>): boolean {
+  return settings.DATABASE_URL !== undefined || settings.PARLEY_DATA_DIR !== ':memory:'
 }
 
-/** A source of answers, under the name that operators and callers know it by. */
-export type ProviderConfig =
-  | { readonly kind: 'mock'; readonly name: string }
-  /** `url` ends in `/v1`, without a slash after it. */
-  | {
-      readonly kind: 'gateway'
-      readonly name: string
-      readonly url: string
-      readonly apiKey: string | undefined
-    }
-  /** A runner of models on this machine, such as Ollama; its `url` is as a gateway's. */
-  | { readonly kind: 'local'; readonly name: string; readonly url: string }
-  | LocalModelConfig
-
-/** A model that runs in this process. */
-export interface LocalModelConfig {
-  readonly kind: 'local-model'
-  readonly name: string
-  /** The absolute path of its GGUF file. */
-  readonly path: string
-  /** Undefined = as many as this machine runs at once. */
-  readonly threads: number | undefined
-  /** Tokens of context for each answer; undefined = the model's own, 8192 at most. */
-  readonly contextTokens: number | undefined
+/** How the proxy in front identifies users; undefined: no header is trusted. */
+function toForwardedAuthConfig(settings: Settings) {
+  if (!settings.PARLEY_TRUST_FORWARDED_AUTH) return undefined
+  const headers = {
+    email: settings.PARLEY_HEADER_EMAIL,
+    user: settings.PARLEY_HEADER_USER,
+    preferredUsername: settings.PARLEY_HEADER_PREFERRED_USERNAME,
+    firstName: settings.PARLEY_HEADER_FIRST_NAME,
+    lastName: settings.PARLEY_HEADER_LAST_NAME,
+    groups: settings.PARLEY_HEADER_GROUPS,
+  } as const
+  /** Undefined: the address of the proxy is sufficient. */
+  return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 
-/** How the proxy in front tells who is calling. Decision: 10. */
-export interface ForwardedAuthConfig {
-  /** What the proxy must send along; undefined when its address alone is believed. */
-  readonly proxySecret: string | undefined
-  /** The names of its headers, in lower case. */
-  readonly headers: Readonly<Record<ForwardedField, string>>
+/** Undefined: nothing is traced. */
+function toTracingConfig(settings: Settings) {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_TRACES_SAMPLER: sampler } = settings
+  const url = settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`)
+  if (url === undefined) return undefined
+  const isRatio = sampler.endsWith('traceidratio')
+  return {
+    url,
+    headers: settings.OTEL_EXPORTER_OTLP_HEADERS ?? {},
+    serviceName: settings.OTEL_SERVICE_NAME,
+    sampler: {
+      followsCaller: sampler.startsWith('parentbased_'),
+      share: isRatio ? settings.OTEL_TRACES_SAMPLER_ARG : sampler.endsWith('always_on') ? 1 : 0,
+    },
+  } as const
 }
 
-/** What a proxy can tell of a caller. */
-export type ForwardedField = 'email' | 'user' | 'preferredUsername' | 'firstName' | 'lastName' | 'groups'
+function toS3Config(settings: Settings) {
+  const { S3_BUCKET: bucket, S3_PREFIX: prefix, S3_ENDPOINT: endpoint } = settings
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = settings
+  if (bucket === undefined) return undefined
+  return {
+    bucket,
+    /** Empty, or with a slash at its end. */
+    prefix: prefix === undefined ? '' : `${prefix.replace(/\/$/, '')}/`,
+    /** Undefined: AWS. */
+    endpoint,
+    // S3-compatible servers without regions expect this one.
+    region: settings.S3_REGION ?? settings.AWS_REGION ?? 'us-east-1',
+    // Servers other than AWS seldom have a host name for each bucket.
+    forcePathStyle: settings.S3_FORCE_PATH_STYLE ?? endpoint !== undefined,
+    /** Undefined: what AWS gives the machine or container. */
+    credentials:
+      accessKeyId === undefined || secretAccessKey === undefined
+        ? undefined
+        : { accessKeyId, secretAccessKey, sessionToken: settings.AWS_SESSION_TOKEN },
+  } as const
+}
 
-/** What the operator chose; it holds secrets, so it is never logged whole. */
-export interface Config {
-  readonly server: {
-    /** 0 = any free port. */
-    readonly port: number
-    readonly host: string
-    /** Where clients reach the service, without a slash at the end; undefined when the operator did not say. */
-    readonly publicUrl: string | undefined
-    /** Lower-case `Host` headers that are answered; empty = any. */
-    readonly allowedHosts: readonly string[]
-    /** Peers whose forwarding headers are believed. */
-    readonly trustedProxies: readonly AddressBlock[]
-  }
-  /** Undefined: no header says who is calling. */
-  readonly forwardedAuth: ForwardedAuthConfig | undefined
-  /** Undefined = nothing is traced. */
-  readonly tracing: TracingConfig | undefined
-  /** What whoever reads the metrics from elsewhere presents; undefined = nobody can. */
-  readonly metricsToken: string | undefined
-  /** Who may administrate, in the form addresses are compared in. */
-  readonly adminEmails: readonly string[]
-  readonly logLevel: Environment['LOG_LEVEL']
-  /** An absolute path, or `:memory:` to keep nothing. */
-  readonly dataDir: string
-  /** The PostgreSQL database that the rows are kept in, with its password; undefined = SQLite in the data directory. */
-  readonly databaseUrl: string | undefined
-  /** What replicas count in and talk through, with its password; undefined = the PostgreSQL database, where there is one. */
-  readonly redisUrl: string | undefined
-  /** The bucket that the bytes of files are kept in; undefined = the data directory. */
-  readonly s3: S3Config | undefined
-  /** The master key, 32 bytes or more; undefined = the one in the data directory. */
-  readonly secret: string | undefined
-  /** Master keys of before: good for what was made with them, never for anything new. */
-  readonly formerSecrets: readonly string[]
-  /** A parent key to register at start. */
-  readonly parentKey: string | undefined
-  /** At least one, no two of the same name; the environment's comes first. */
-  readonly providers: readonly ProviderConfig[]
-  readonly defaultModel: string | undefined
-  readonly defaultEmbeddingModel: string | undefined
-  /** Servers whose tools agents may use, no two of the same name. */
-  readonly mcp: readonly McpServerConfig[]
-  /** The host's module, as an absolute path. */
-  readonly hooks: string | undefined
-  /** How long single calls are kept; their daily sums stay for good. */
-  readonly usageRetentionDays: number
-  /** Requests a minute, streams at once (both 0 = no limit), the largest body of a chat or of embeddings, and the largest file. */
-  readonly limits: {
-    readonly parent: number
-    readonly agent: number
-    readonly agentAddress: number
-    readonly authFailures: number
-    readonly streams: { readonly parent: number; readonly agent: number; readonly address: number }
-    readonly maxBodyBytes: number
-    /** The same for agent keys; never more than `maxBodyBytes`. */
-    readonly maxAgentBodyBytes: number
-    readonly maxFileBytes: number
-    readonly maxUploadBytes: number
-    /** Of everything a parent key keeps; 0 = no limit. */
-    readonly storageQuotaBytes: number
-    /** Calls of backends per request, the first one included. */
-    readonly backendAttempts: number
-  }
-  /** What one conversion of an upload may take, where its programs are looked for, as in `PATH`, and how often it is tried. */
-  readonly conversion: {
-    readonly wallMs: number
-    readonly memoryBytes: number
-    readonly searchPath: string
-    /** How often a file that cannot be converted is tried. */
-    readonly tries: number
-  }
-  /** What the chat widget may do besides talking to this server. Decision: 11. */
-  readonly widget: {
-    /** Of other servers that it may call. */
-    readonly connectOrigins: readonly string[]
-    /** Whether a page may hand it the key of a provider: a real secret that everybody could read there. */
-    readonly isProviderKeyAllowed: boolean
-  }
-  readonly uploads: {
-    /** Whether bytes are on the disk before their sender is told that they arrived. */
-    readonly isSynced: boolean
-    /** An unfinished upload goes so long after its last bytes. */
-    readonly expirySeconds: number
-  }
-  /** When a model rests: after so many calls (0 = never) in the window, half of them failed. */
-  readonly breaker: { readonly calls: number; readonly windowMs: number; readonly restMs: number }
-  readonly timings: {
-    readonly backendConnectMs: number
-    /** Per attempt. */
-    readonly backendFirstByteMs: number
-    /** Over all attempts. */
-    readonly backendFirstEventMs: number
-    readonly backendIdleMs: number
-    /** Of an answer that is not streamed. */
-    readonly backendTotalMs: number
-    readonly streamMaxMs: number
-    /** Of one call of a tool that runs here. */
-    readonly toolMs: number
-    /** Of silence on a stream, after which a comment is sent. */
-    readonly heartbeatMs: number
-    /** For a whole JSON body. */
-    readonly bodyMs: number
-    readonly bodyIdleMs: number
-    /** Of silence in the middle of an upload. */
-    readonly uploadIdleMs: number
-    /** For running streams, after the signal to stop. */
-    readonly shutdownMs: number
+/** The provider that the environment configures. */
+export function toProvider(settings: Settings): ProviderConfig {
+  const { PARLEY_BACKEND: kind, PARLEY_GATEWAY_URL: gatewayUrl, PARLEY_LOCAL_MODEL: model } = settings
+  if (kind === 'gateway' && gatewayUrl !== undefined)
+    return { kind, name: 'gateway', url: gatewayUrl, apiKey: settings.PARLEY_GATEWAY_API_KEY }
+  if (kind !== 'local') return { kind: 'mock', name: 'mock' }
+  if (model === undefined) return { kind, name: 'local', url: settings.PARLEY_LOCAL_URL }
+  return {
+    kind: 'local-model',
+    name: 'local',
+    path: resolve(model),
+    threads: settings.PARLEY_LOCAL_THREADS,
+    contextTokens: settings.PARLEY_LOCAL_CONTEXT,
   }
 }

@@ -1,33 +1,169 @@
-/** Reads the YAML file that `PARLEY_CONFIG` names: what does not fit into single variables, such as several providers. */
+/** Reads the YAML file that `PARLEY_CONFIG` names: providers and MCP servers. */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { closest } from 'fastest-levenshtein'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
-import type { Path } from '../lib/formats/json.ts'
+import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import { keyOffsetOf, readYaml, renderFault, type YamlMapping } from '../lib/formats/yaml.ts'
 import type { McpServerConfig, ProviderConfig } from './config.ts'
-import { listMcpServers, listWrongMcpNames, McpSection } from './mcp.ts'
-import { createReferences, type Fault, type Variables } from './references.ts'
-import {
-  findNameProblem,
-  gatewayUrl,
-  isMapping,
-  LOCAL_URL,
-  localContext,
-  localThreads,
-  localUrl,
-  mappingOf,
-  visibleText,
-} from './values.ts'
+import type { Variables } from './settings.ts'
+import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, visibleText } from './values.ts'
 
-/** What a file says, and everything that is wrong with it. */
-export interface ReadConfigFile {
+/** The content of a configuration file, and everything that is wrong with it. */
+export interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
-  /** One sentence per fault, each with the file, the path in it and the line; none holds a value. */
+  /** One sentence each, with the file, the path in it and the line; none holds a value. */
   readonly problems: readonly string[]
-  /** The environment variables it refers to. */
+  /** The environment variables that the file refers to. */
   readonly variables: ReadonlySet<string>
+}
+
+/** What is wrong, and the path of the key it is wrong at. */
+interface Fault {
+  readonly path: Path
+  readonly problem: string
+}
+
+/** Reads the file at an absolute path; `${NAME}` in its texts is replaced by that environment variable. */
+export async function readConfigFile(path: string, variables: Readonly<Variables>): Promise<ConfigFile> {
+  const mapping = await readMapping(path)
+  if (typeof mapping === 'string')
+    return { providers: [], mcp: [], problems: [mapping], variables: new Set() }
+  const references: References = { variables, faults: [], names: new Set() }
+  const { data, error } = ConfigFileSchema.safeParse(resolveReferences(mapping.value, [], references))
+  const unresolved = new Set(references.faults.map((fault) => JSON.stringify(fault.path)))
+  const schemaFaults = (error?.issues ?? [])
+    .filter((issue) => !unresolved.has(JSON.stringify(issue.path)))
+    .map((issue) => ({ path: issue.path, problem: issue.message }))
+  const nameFaults = [
+    ...listNameFaults('providers', mapping.value.providers, (name) =>
+      findProviderNameProblem(name, variables.PARLEY_BACKEND),
+    ),
+    ...listNameFaults('mcp', mapping.value.mcp, findMcpNameProblem),
+  ]
+  const problems = [...references.faults, ...schemaFaults, ...nameFaults]
+    .map((fault) => ({ ...fault, offset: keyOffsetOf(mapping, fault.path) }))
+    .toSorted((one, other) => one.offset - other.offset)
+    .map(
+      ({ path: at, problem, offset }) =>
+        `${path}: ${renderFault(mapping.text, offset, maskKeys(at), problem)}.`,
+    )
+  return {
+    providers: Object.entries(data?.providers ?? {}).map(([name, provider]) =>
+      toProvider(name, provider, dirname(path)),
+    ),
+    mcp: Object.entries(data?.mcp ?? {}).map(([name, server]) => toMcpServer(name, server, variables.PATH)),
+    problems,
+    variables: references.names,
+  }
+}
+
+/** The mapping in a file, or the sentence that says why it cannot be read. */
+async function readMapping(path: string): Promise<YamlMapping | string> {
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error)
+  if (bytes instanceof Error)
+    return `PARLEY_CONFIG names a file that cannot be read (${bytes.code ?? 'unknown reason'}).`
+  try {
+    // The decoder drops the byte order mark that some editors write.
+    return readYaml(new TextDecoder().decode(bytes), true)
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    return `${path}: ${error.message}.`
+  }
+}
+
+/** Hides what does not look like a key: without the space in `{api_key:secret}`, the whole text is one key. */
+function maskKeys(path: Path): Path {
+  return path.map((segment) => (/^[\w. -]*$/.test(String(segment)) ? segment : '…'))
+}
+
+interface References {
+  readonly variables: Readonly<Variables>
+  /** What could not be replaced. */
+  readonly faults: Fault[]
+  readonly names: Set<string>
+}
+
+/** An escaped opening, a reference, or an opening that is neither. */
+const openings = /\$\$\{|\$\{([A-Za-z_]\w*)\}|\$\{/g
+
+/** Replaces every reference in the texts of a value; `$${` becomes `${`. */
+function resolveReferences(value: unknown, path: Path, references: References): unknown {
+  if (typeof value === 'string') return resolveText(value, path, references)
+  if (Array.isArray(value))
+    return value.map((item, index) => resolveReferences(item, [...path, index], references))
+  if (!isJsonObject(value)) return value
+  const entries = Object.entries(value)
+  return Object.fromEntries(
+    entries.map(([key, held]) => [key, resolveReferences(held, [...path, key], references)]),
+  )
+}
+
+function resolveText(text: string, path: Path, { variables, faults, names }: References): string {
+  return text.replaceAll(openings, (opening, name: string | undefined) => {
+    if (opening === '$${') return '${'
+    if (name === undefined) {
+      faults.push({ path, problem: 'has a ${ that names no variable; write $${ for the characters ${' })
+      return ''
+    }
+    names.add(name)
+    const held = Object.hasOwn(variables, name) ? variables[name] : undefined
+    if (held === undefined) faults.push({ path, problem: `refers to ${name}, which is not set` })
+    return held ?? ''
+  })
+}
+
+function listNameFaults(section: string, value: unknown, findProblem: (name: string) => string | undefined) {
+  return Object.keys(isJsonObject(value) ? value : {}).flatMap((name): Fault[] => {
+    const problem = findNameProblem(name) ?? findProblem(name)
+    return problem === undefined ? [] : [{ path: [section, name], problem }]
+  })
+}
+
+function findNameProblem(name: string): string | undefined {
+  if (/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name)) return undefined
+  return 'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
+}
+
+function findProviderNameProblem(name: string, backend: string | undefined): string | undefined {
+  if (name === 'agent') return 'is not allowed as a name: model ids that start with agent/ are agents'
+  return name === backend ? `is already the provider that PARLEY_BACKEND=${name} sets` : undefined
+}
+
+/** Tools are called `<server>__<tool>`, so the name itself must not contain the separator. */
+function findMcpNameProblem(name: string): string | undefined {
+  return name.includes('__') ? 'a name must not contain __' : undefined
+}
+
+/** The error of a value of the wrong kind, which differs when the value is missing. */
+function orMissing(rule: string): z.core.$ZodErrorMap {
+  return ({ input }) => (input === undefined ? 'is missing' : rule)
+}
+
+/** A mapping of these keys and no others. */
+function mappingOf<Shape extends z.ZodRawShape>(shape: Shape) {
+  const unknownKey = z.custom<never>(() => false, {
+    error: ({ path }) =>
+      `is not a key here; the nearest is ${closest(String(path?.at(-1)), Object.keys(shape))}`,
+  })
+  return z.object(shape, { error: orMissing('must be a mapping') }).catchall(unknownKey)
+}
+
+/** Texts under names that match a pattern. */
+function recordOf(pattern: RegExp, nameProblem: string, text: z.ZodType<string>) {
+  return z
+    .record(z.string(), text, { error: 'must be a mapping of names to texts' })
+    .superRefine((record, context) => {
+      for (const key of Object.keys(record).filter((key) => !pattern.test(key)))
+        context.addIssue({ code: 'custom', path: [key], message: nameProblem })
+    })
+}
+
+/** Accepts a YAML number as well as its text, which a reference to a variable gives. */
+function numberOrText<T>(text: z.ZodType<T, string>) {
+  return z.preprocess((given) => (typeof given === 'number' ? String(given) : given), text)
 }
 
 const Gateway = mappingOf({
@@ -45,80 +181,65 @@ const Local = mappingOf({
   threads: numberOrText(localThreads()).optional(),
   context: numberOrText(localContext()).optional(),
 }).superRefine(({ url, model, threads, context }, issues) => {
+  const report = (key: string, message: string) => issues.addIssue({ code: 'custom', path: [key], message })
   if (url !== undefined && model !== undefined)
-    issues.addIssue({ code: 'custom', path: ['model'], message: 'stands beside url; keep one of them' })
-  for (const [key, value] of Object.entries({ threads, context })) {
-    if (model === undefined && value !== undefined)
-      issues.addIssue({
-        code: 'custom',
-        path: [key],
-        message: 'is for a model of this process: it needs model',
-      })
-  }
+    report('model', 'cannot be combined with url; keep one of them')
+  if (model === undefined && threads !== undefined) report('threads', 'needs model')
+  if (model === undefined && context !== undefined) report('context', 'needs model')
 })
 
 const Provider = z.preprocess(
-  (value) => (isMapping(value) && !('kind' in value) ? { ...value, kind: 'gateway' } : value),
+  (given) => (isJsonObject(given) && !('kind' in given) ? { ...given, kind: 'gateway' } : given),
   z.discriminatedUnion('kind', [Gateway, Local, Mock], {
     error: ({ code }) => (code === 'invalid_union' ? 'must be gateway, local or mock' : 'must be a mapping'),
   }),
 )
 
-const ConfigFile = mappingOf({
-  providers: z.record(z.string(), Provider, { error: 'must be a mapping of names to providers' }).default({}),
-  mcp: McpSection.default({}),
+const mcpUrl = value('an http or https URL without credentials or fragment', (text) => {
+  if (!URL.canParse(text) || /[#\s]/.test(text)) return undefined
+  const { protocol, username, password } = new URL(text)
+  return /^https?:$/.test(protocol) && username === '' && password === '' ? text : undefined
 })
 
-/**
- * Reads the file at an absolute path; `${NAME}` in its texts stands for that environment variable. The provider that
- * `PARLEY_BACKEND` sets keeps its name. Decision: 2.
- */
-export async function readConfigFile(path: string, variables: Variables): Promise<ReadConfigFile> {
-  const read = await readMapping(path)
-  if (typeof read === 'string') return { providers: [], mcp: [], problems: [read], variables: new Set() }
-  const references = createReferences(variables)
-  const parsed = ConfigFile.safeParse(references.resolve(read.value))
-  const faults = [
-    ...references.faults,
-    ...listIssues(parsed.error, references.faults),
-    ...listWrongNames(read.value.providers, variables.PARLEY_BACKEND),
-    ...listWrongMcpNames(read.value.mcp),
-  ].map((fault) => ({ ...fault, offset: keyOffsetOf(read, fault.path) }))
-  return {
-    providers: Object.entries(parsed.data?.providers ?? {}).map(([name, provider]) =>
-      toProvider(name, provider, dirname(path)),
-    ),
-    mcp: listMcpServers(parsed.data?.mcp ?? {}, variables),
-    problems: faults
-      .toSorted((one, other) => one.offset - other.offset)
-      .map(
-        (fault) => `${path}: ${renderFault(read.text, fault.offset, toShown(fault.path), fault.problem)}.`,
-      ),
-    variables: references.names,
-  }
-}
+const headerText = value('ASCII without control characters', (text) =>
+  /^[\t\x20-\x7e]*$/.test(text) ? text : undefined,
+)
 
-/** The mapping in a file, or why there is none. */
-async function readMapping(path: string): Promise<YamlMapping | string> {
-  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error)
-  if (bytes instanceof Error) {
-    return `PARLEY_CONFIG names a file that cannot be read (${bytes.code ?? 'unknown reason'}).`
-  }
-  try {
-    // Editors put a byte order mark in front, which the decoder takes away.
-    return readYaml(new TextDecoder().decode(bytes), true)
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error
-    return `${path}: ${error.message}.`
-  }
-}
+const programText = z
+  .string({ error: orMissing('must be text; put it in quotes') })
+  .refine((text) => !text.includes('\0'), 'must not contain the character U+0000')
 
-/** `{api_key:secret}` is one key, as the space is missing: what does not look like a key is not shown. */
-function toShown(path: Path): Path {
-  return path.map((segment) => (/^[\w. -]*$/.test(String(segment)) ? segment : '…'))
-}
+const McpHttp = mappingOf({
+  kind: z.literal('http'),
+  url: mcpUrl,
+  headers: recordOf(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not the name of a header', headerText).default({}),
+})
 
-/** A provider as the service knows it; the path of a model is one from the file's own folder. */
+const McpStdio = mappingOf({
+  kind: z.literal('stdio'),
+  command: programText.min(1, 'must not be empty'),
+  args: z.array(programText, { error: 'must be a list of texts' }).default([]),
+  env: recordOf(/^[A-Za-z_]\w*$/, 'is not the name of a variable', programText).default({}),
+  cwd: programText.min(1, 'must not be empty').optional(),
+})
+
+/** The key `url` or `command` decides which kind of server it is. */
+const McpServer = z.preprocess(
+  (given, context) => {
+    if (!isJsonObject(given)) return given
+    const hasUrl = 'url' in given
+    if (hasUrl === 'command' in given) context.addIssue('must have either a url or a command')
+    return { ...given, kind: hasUrl ? 'http' : 'stdio' }
+  },
+  z.discriminatedUnion('kind', [McpHttp, McpStdio], { error: orMissing('must be a mapping') }),
+)
+
+const ConfigFileSchema = mappingOf({
+  providers: z.record(z.string(), Provider, { error: 'must be a mapping of names to providers' }).default({}),
+  mcp: z.record(z.string(), McpServer, { error: 'must be a mapping of names to MCP servers' }).default({}),
+})
+
+/** `folder` is the one of the file, from which the path of a model starts. */
 function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
   if (provider.kind === 'gateway')
@@ -128,27 +249,8 @@ function toProvider(name: string, provider: z.infer<typeof Provider>, folder: st
   return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }
 }
 
-/** What does not fit the schema, but for texts whose references have already been found wrong. */
-function listIssues(error: z.ZodError | undefined, known: readonly Fault[]): Fault[] {
-  const found = new Set(known.map(({ path }) => JSON.stringify(path)))
-  return (error?.issues ?? [])
-    .filter(({ path }) => !found.has(JSON.stringify(path)))
-    .map(({ path, message }) => ({ path, problem: message }))
-}
-
-function listWrongNames(providers: unknown, taken: string | undefined): Fault[] {
-  if (!isMapping(providers)) return []
-  return Object.keys(providers).flatMap((name) => {
-    const path = ['providers', name]
-    const wrong = findNameProblem(name)
-    if (wrong !== undefined) return { path, problem: wrong }
-    if (name === 'agent') return { path, problem: 'is not allowed as a name: agents are called agent/…' }
-    if (name === taken) return { path, problem: `is already the provider that PARLEY_BACKEND=${name} sets` }
-    return []
-  })
-}
-
-/** A number of YAML is read as the text of a variable is, which a reference makes it anyway. */
-function numberOrText<Value>(text: z.ZodType<Value, string>) {
-  return z.preprocess((value) => (typeof value === 'number' ? String(value) : value), text)
+/** Programs are searched, and search others, in the service's own `PATH`. */
+function toMcpServer(name: string, server: z.infer<typeof McpServer>, searchPath = ''): McpServerConfig {
+  if (server.kind === 'http') return { ...server, name }
+  return { ...server, name, env: { PATH: searchPath, ...server.env }, cwd: server.cwd }
 }

@@ -1,18 +1,17 @@
-/** Turns the environment into the one Config the service runs on; the only reader of `process.env`. */
+/** Reads the settings, reports everything that is wrong with them at once, and builds the Config; the only reader of `process.env`. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
+import { closest } from 'fastest-levenshtein'
 import { StartupError } from '../lib/errors.ts'
-import { listForwardingProblems, listGivenProblems, listNotices } from './checks.ts'
-import type { Config } from './config.ts'
-import { Environment, secretNames } from './environment.ts'
-import type { ReadConfigFile } from './file.ts'
-import { type Given, listS3Problems, toConfig, toProvider } from './to-config.ts'
 
-/** Everything that is wrong with the environment, in one error; no sentence holds a value. */
+import { type Config, keepsRows, toConfig, toProvider } from './config.ts'
+import { Settings, secretNames, settingNames, type Variables } from './settings.ts'
+
+/** Everything that is wrong with the settings, in one error; no sentence holds a value. */
 export class ConfigError extends StartupError {
   override readonly name = 'ConfigError'
-  /** One sentence per variable. */
+  /** One sentence per problem. */
   readonly problems: readonly string[]
 
   constructor(problems: readonly string[]) {
@@ -23,79 +22,72 @@ export class ConfigError extends StartupError {
   }
 }
 
-/**
- * The configuration of this process; a `.env` file in its folder counts where the environment says nothing.
- * @throws ConfigError
- * @throws StartupError when there is such a file and this user may not read it.
- */
-export async function loadConfig(): Promise<ParsedConfig> {
-  return parseConfig({ ...(await readDotEnv()), ...withoutBlanks(process.env) })
-}
-
-async function readDotEnv(): Promise<NodeJS.Dict<string>> {
-  const path = resolve('.env')
-  try {
-    return parseEnv(await readFile(path, 'utf8'))
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    if (code === 'ENOENT') return {}
-    throw new StartupError(`The file ${path} cannot be read (${code ?? 'unknown reason'}).`, { cause })
-  }
-}
-
-/** A configuration, and what its operator should be told about it at start. */
+/** A configuration, and what its operator should know at start. */
 export interface ParsedConfig {
   readonly config: Config
   readonly warnings: readonly string[]
 }
 
 /**
- * Reads a configuration from environment variables and the files their `_FILE` twins name; spaces around a value do not count,
- * and an empty value is an unset one. Decision: 2.
- * @throws ConfigError that lists everything wrong at once.
+ * The configuration of this process. The environment takes precedence over a `.env` file in the working directory.
+ * @throws ConfigError
+ * @throws StartupError when `.env` exists and cannot be read.
  */
-export async function parseConfig(
-  variables: Readonly<Record<string, string | undefined>>,
-): Promise<ParsedConfig> {
-  const given = withoutBlanks(variables)
-  const fileProblems = await readSecretFiles(given)
-  const file = await readFileOf(given)
-  const parsed = Environment.safeParse(given)
-  const problems = [
-    ...fileProblems,
-    ...(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}.`) ?? []),
-    ...listGivenProblems(given),
-    ...(parsed.data === undefined
-      ? []
-      : [...listForwardingProblems(parsed.data), ...listS3Problems(parsed.data)]),
-    ...file.problems,
-  ]
-  if (problems.length > 0 || parsed.data === undefined) throw new ConfigError(problems)
-  // Nobody who names providers and no backend wants the mock backend beside them.
-  const isFileAlone = given.PARLEY_BACKEND === undefined && file.providers.length > 0
-  const providers = isFileAlone ? file.providers : [toProvider(parsed.data), ...file.providers]
-  return {
-    config: toConfig(parsed.data, providers, file.mcp, given.PATH),
-    warnings: listNotices(given)
-      .filter(({ name }) => !file.variables.has(name))
-      .map(({ notice }) => notice),
+export async function loadConfig(): Promise<ParsedConfig> {
+  return parseConfig({ ...(await readDotEnv()), ...dropBlanks(process.env) })
+}
+
+async function readDotEnv(): Promise<Variables> {
+  const path = resolve('.env')
+  try {
+    return parseEnv(await readFile(path, 'utf8'))
+  } catch (cause) {
+    if (codeOf(cause) === 'ENOENT') return {}
+    throw new StartupError(`The file ${path} cannot be read (${codeOf(cause)}).`, { cause })
   }
 }
 
-/** What the file says that `PARLEY_CONFIG` names; only its own code is loaded when there is none. */
-async function readFileOf(given: Given): Promise<ReadConfigFile> {
-  if (given.PARLEY_CONFIG === undefined) return { providers: [], mcp: [], problems: [], variables: new Set() }
+/**
+ * Builds the configuration from variables and the files that they name. Spaces around a value are ignored, and an empty value
+ * counts as unset.
+ * @throws ConfigError
+ */
+export async function parseConfig(variables: Readonly<Variables>): Promise<ParsedConfig> {
+  const given = dropBlanks(variables)
+  const secretProblems = await readSecretFiles(given)
+  const file = await readConfigFileOf(given)
+  const { data: settings, error } = Settings.safeParse(given)
+  const problems = [
+    ...secretProblems,
+    ...(error?.issues.map(({ path, message }) => `${String(path[0])} ${message}.`) ?? []),
+    ...listConflicts(given),
+    ...(settings === undefined ? [] : listRepeatedHeaders(settings)),
+    ...file.problems,
+  ]
+  if (problems.length > 0 || settings === undefined) throw new ConfigError(problems)
+  const isFileAlone = given.PARLEY_BACKEND === undefined && file.providers.length > 0
+  const providers = isFileAlone ? file.providers : [toProvider(settings), ...file.providers]
+  return {
+    config: toConfig(settings, providers, file.mcp, given.PATH),
+    warnings: listWarnings(given, file.variables),
+  }
+}
+
+/** Loads the YAML code only when `PARLEY_CONFIG` is set. */
+async function readConfigFileOf(given: Variables) {
+  if (given.PARLEY_CONFIG === undefined)
+    return { providers: [], mcp: [], problems: [], variables: new Set<string>() }
   const { readConfigFile } = await import('./file.ts')
   return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }
 
-function withoutBlanks(variables: Readonly<Record<string, string | undefined>>): Given {
-  const trimmed = Object.entries(variables).map(([name, text]) => [name, text?.trim() ?? ''] as const)
+function dropBlanks(variables: Readonly<Variables>): Variables {
+  const trimmed = Object.entries(variables).map(([name, text = '']) => [name, text.trim()])
   return Object.fromEntries(trimmed.filter(([, text]) => text !== ''))
 }
 
-/** Puts the text of secret files where their variables would be; answers with what went wrong. */
-async function readSecretFiles(given: Given): Promise<string[]> {
+/** Sets each secret to the text of the file that its `_FILE` twin names; returns what went wrong. */
+async function readSecretFiles(given: Variables): Promise<string[]> {
   const problems: string[] = []
   for (const name of secretNames) {
     const twin = `${name}_FILE`
@@ -110,9 +102,81 @@ async function readSecretFiles(given: Given): Promise<string[]> {
       if (text === '') problems.push(`${twin} names an empty file.`)
       else given[name] = text
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      problems.push(`${twin} names a file that cannot be read (${code ?? 'unknown reason'}).`)
+      problems.push(`${twin} names a file that cannot be read (${codeOf(error)}).`)
     }
   }
   return problems
+}
+
+/** One sentence for each combination of settings that cannot work. */
+function listConflicts(given: Variables): string[] {
+  const has = (name: keyof Settings) => given[name] !== undefined
+  const problems: string[] = []
+  if (given.PARLEY_BACKEND === 'gateway' && !has('PARLEY_GATEWAY_URL'))
+    problems.push('PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.')
+  if (given.PARLEY_BACKEND === 'local' && has('PARLEY_LOCAL_URL') && has('PARLEY_LOCAL_MODEL'))
+    problems.push('PARLEY_LOCAL_URL and PARLEY_LOCAL_MODEL are both set; keep one of them.')
+  const isProxyChecked = has('PARLEY_PROXY_SECRET') || has('PARLEY_TRUSTED_PROXIES')
+  if (given.PARLEY_TRUST_FORWARDED_AUTH === 'true' && !isProxyChecked)
+    problems.push(
+      'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without them, any client could claim any identity.',
+    )
+  if (!has('S3_BUCKET')) return problems
+  const [id, secret] = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'] as const
+  if (has(id) !== has(secret)) {
+    const [present, missing] = has(id) ? [id, secret] : [secret, id]
+    problems.push(`${missing} is missing; ${present} does not work without it.`)
+  } else if (!has(id) && has('S3_ENDPOINT'))
+    problems.push(`${id} and ${secret} are missing; S3_ENDPOINT needs them.`)
+  return problems
+}
+
+function listRepeatedHeaders(settings: Settings): string[] {
+  if (!settings.PARLEY_TRUST_FORWARDED_AUTH) return []
+  const names = Object.entries(settings).flatMap(([name, value]) =>
+    name.startsWith('PARLEY_HEADER_') ? [value] : [],
+  )
+  const repeated = names.find((name, index) => names.indexOf(name) !== index)
+  return repeated === undefined
+    ? []
+    : [`Two of the PARLEY_HEADER_ settings name the same header, ${repeated}.`]
+}
+
+/** Settings that have an effect only when another one is set, to a certain value where one is given. */
+const dependentSettings: readonly [names: RegExp, needed: keyof Settings, value?: string][] = [
+  [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
+  [/^PARLEY_LOCAL_(URL|MODEL)/, 'PARLEY_BACKEND', 'local'],
+  [/^PARLEY_LOCAL_(THREADS|CONTEXT)/, 'PARLEY_LOCAL_MODEL'],
+  [/^PARLEY_(PROXY_SECRET|HEADER_|ADMIN_EMAILS)/, 'PARLEY_TRUST_FORWARDED_AUTH', 'true'],
+  [/^S3_/, 'S3_BUCKET'],
+]
+
+/** One sentence for each variable without effect, unless the configuration file refers to it. */
+function listWarnings(given: Variables, referenced: ReadonlySet<string>): string[] {
+  const names = Object.keys(given).filter((name) => !referenced.has(name))
+  const known = names.filter((name) => settingNames.includes(name))
+  const unknown = names.filter((name) => name.startsWith('PARLEY_') && !settingNames.includes(name))
+  const isUnused = ([, needed, value]: (typeof dependentSettings)[number]) =>
+    given[needed] === undefined || (value !== undefined && given[needed] !== value)
+  return [
+    ...unknown.map(
+      (name) => `${name} is not a setting and is ignored; the nearest is ${closest(name, settingNames)}.`,
+    ),
+    ...dependentSettings
+      .filter(isUnused)
+      .flatMap(([pattern, needed, value]) =>
+        known
+          .filter((name) => pattern.test(name))
+          .map(
+            (name) => `${name} is not used: it needs ${value === undefined ? needed : `${needed}=${value}`}.`,
+          ),
+      ),
+    ...(known.includes('S3_BUCKET') && !keepsRows(given)
+      ? ['S3_BUCKET is not used: PARLEY_DATA_DIR=:memory: keeps nothing.']
+      : []),
+  ]
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? 'unknown reason'
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { create as createDisposition } from 'content-disposition'
-import { passing } from '../lib/external-memory.ts'
+import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type ByteRange, choosePortion, type Portion } from './ranges.ts'
 import { STALL_MS, securityHeaders } from './response.ts'
 
@@ -51,7 +51,7 @@ export async function writeDownload(content: DownloadContent, call: DownloadCall
   call.writeHead(portion.status, headers, sandboxHeaders)
   response.setTimeout(STALL_MS, () => response.destroy())
   try {
-    await pipeline(bytes, passing, response, { signal })
+    await pipeline(bytes, countingExternalBytes, response, { signal })
   } catch (error) {
     throw isDisconnect(error) && signal.aborted ? signal.reason : error
   }

@@ -1,8 +1,8 @@
 /** The HTTP server of the app: its limits, where it listens, and how it shuts down gracefully. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { StartupError } from '../lib/errors.ts'
+import { within } from '../lib/timeout.ts'
 
 /** How long aborted calls have to end their responses. */
 const ABORTED_CALLS_MS = 2_000
@@ -69,14 +69,11 @@ export function createDrain(server: Server): (graceMs: number, abortCalls: () =>
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     const closing = setInterval(closeIdle, CLOSE_IDLE_EVERY_MS)
     const isClosed = closed.then(() => true)
-    const stopWaiting = new AbortController()
-    const { signal } = stopWaiting
-    const after = (ms: number) => wait(ms, false, { signal }).catch(() => false)
-    if (!(await Promise.race([isClosed, after(graceMs)]))) {
+    const isLate = () => false
+    if (!(await within(graceMs, isClosed, isLate))) {
       abortCalls()
-      if (!(await Promise.race([isClosed, after(ABORTED_CALLS_MS)]))) server.closeAllConnections()
+      if (!(await within(ABORTED_CALLS_MS, isClosed, isLate))) server.closeAllConnections()
     }
-    stopWaiting.abort()
     await closed
     clearInterval(closing)
   }

@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
 import { digestOf, parseKey } from '../lib/api-key.ts'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
-import { createRemembered } from '../lib/ttl-cache.ts'
+import { createTtlCache } from '../lib/ttl-cache.ts'
 import type {
   Authenticator,
   Caller,
@@ -69,11 +69,11 @@ export interface KeyDirectory {
 
 /** A directory over one database; its memory is kept at most two seconds, so other processes' changes count by then. */
 export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
-  const remembered = createRemembered<FoundCredential | undefined>(clock, {
+  const remembered = createTtlCache<FoundCredential | undefined>(clock, {
     max: REMEMBERED,
     keepMs: (credential) => (credential === undefined ? UNKNOWN_FOR_MS : KNOWN_FOR_MS),
   })
-  const live = createRemembered<boolean>(clock, {
+  const live = createTtlCache<boolean>(clock, {
     max: REMEMBERED,
     keepMs: (isLive) => (isLive ? KNOWN_FOR_MS : UNKNOWN_FOR_MS),
   })
@@ -97,8 +97,8 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
     isLive: (tenantId) =>
       live.get(tenantId, async () => (await findParentKey(db, tenantId))?.revoked_at === null),
     forget() {
-      remembered.forget()
-      live.forget()
+      remembered.invalidate()
+      live.invalidate()
       for (const listener of listeners) listener()
     },
     onForget: (listener) => void listeners.push(listener),

@@ -1,7 +1,7 @@
 /** Finds the user behind a request without a key, from memory where it can. */
 
 import type { ImplicitCredentials } from '../http/request.ts'
-import { createRemembered } from '../lib/ttl-cache.ts'
+import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { ParentCaller } from '../operations/operation.ts'
 import type { Trace } from './audit.ts'
 import type { KeyDirectory } from './authenticate.ts'
@@ -30,8 +30,8 @@ export function createUserDirectory(
   },
 ): UserDirectory {
   const { config, clock, keys } = deps
-  const remembered = createRemembered<ParentCaller | undefined>(clock, memory)
-  keys.onForget(remembered.forget)
+  const remembered = createTtlCache<ParentCaller | undefined>(clock, memory)
+  keys.onForget(remembered.invalidate)
 
   /** Whom a proxy says is calling. */
   async function findForwarded(
@@ -64,6 +64,6 @@ export function createUserDirectory(
       if (found !== undefined) keys.noteUse(found.tenantId)
       return found
     },
-    forget: remembered.forget,
+    forget: remembered.invalidate,
   }
 }

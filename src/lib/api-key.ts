@@ -1,20 +1,19 @@
-/** What a key looks like: minted, recognised and checked without asking the database. */
+/** The format of keys: mints them, and recognises and checks them without the database. */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { ALPHABET, newId, type Random } from './ids.ts'
 
-/** Contract: Authentication. Scoped keys are reserved: none is minted. Decision: 5. */
+/** Scoped keys are reserved: none is minted yet. */
 export const keyPrefixes = { parent: 'svc_', agent: 'agnt_key-', scoped: 'svc_scoped_' } as const
 
 export type KeyKind = keyof typeof keyPrefixes
 
-/** A new key. */
 export interface MintedKey {
-  /** The whole key: its owner's secret. */
+  /** The complete key, which is the secret of its owner. */
   readonly text: string
-  /** The 12 characters after the prefix, which name the key and may be shown. */
+  /** The 12 characters after the prefix, which identify the key and are not secret. */
   readonly publicId: string
-  /** What the key is stored and looked up by. */
+  /** What the database stores and finds the key by. */
   readonly digest: string
   /** Prefix and last four characters. */
   readonly hint: string
@@ -27,7 +26,7 @@ const SECRET_LENGTH = 43
 
 const CHECKSUM_LENGTH = 6
 
-// The longest prefix comes first, so that a scoped key is never read as a parent key. Security: 2.1.
+// The longest prefix comes first, so that a scoped key is never read as a parent key.
 const layout = /^(svc_scoped_|svc_|agnt_key-)([0-9A-Za-z]{12})[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/
 
 const kinds: Readonly<Record<string, KeyKind>> = {
@@ -36,7 +35,7 @@ const kinds: Readonly<Record<string, KeyKind>> = {
   [keyPrefixes.agent]: 'agent',
 }
 
-/** Makes a new key; a rotated key keeps its public id. Decision: 5. */
+/** Makes a new key; a rotated key keeps its public id. */
 export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: string): MintedKey {
   const id = publicId ?? newId('', PUBLIC_ID_LENGTH, random)
   const body = keyPrefixes[kind] + id + newId('', SECRET_LENGTH, random)
@@ -44,7 +43,7 @@ export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: str
   return { text, publicId: id, digest: digestOf(text), hint: hintOf(text) }
 }
 
-/** What kind of key a text is, and which; undefined when it was not minted by anybody or has a typo. */
+/** The kind and public id of a key; undefined when its format or checksum is wrong. */
 export function parseKey(text: string): { kind: KeyKind; publicId: string } | undefined {
   const [, prefix = '', publicId = ''] = layout.exec(text) ?? []
   const kind = kinds[prefix]
@@ -54,18 +53,18 @@ export function parseKey(text: string): { kind: KeyKind; publicId: string } | un
   return { kind, publicId }
 }
 
-/** The id in the public part of an agent key, the prefix and 12 characters; undefined for any other text. Decision: 11. */
+/** The id in the public part of an agent key, which is its prefix and 12 characters; undefined for any other text. */
 export function parsePublicKey(text: string): string | undefined {
   const id = text.startsWith(keyPrefixes.agent) ? text.slice(keyPrefixes.agent.length) : ''
   return /^[0-9A-Za-z]{12}$/.test(id) ? id : undefined
 }
 
-/** SHA-256 of the whole key in hexadecimal: what `sha256sum` says of it. Security: 2.1. */
+/** SHA-256 of the complete key in hexadecimal, as `sha256sum` prints it. */
 export function digestOf(text: string): string {
   return hash('sha256', text)
 }
 
-/** Prefix and last four characters of a well-formed key, such as `svc_…a1B2`. Decision: 5. */
+/** Prefix and last four characters of a well-formed key, such as `svc_…a1B2`. */
 export function hintOf(text: string): string {
   const [, prefix = ''] = layout.exec(text) ?? []
   return `${prefix}…${text.slice(-4)}`
@@ -82,8 +81,8 @@ function checksumOf(body: string): string {
 }
 
 /**
- * Leaves of every key its prefix and the public id behind it, of every artifact token its prefix and the name of the secret it was
- * signed with; hints stay as they are. Security: 2.13.
+ * Redacts every key in a text to its prefix and public id, and every artifact token to its prefix and the id of its secret. Hints are
+ * not changed.
  */
 export function withoutKeys(text: string): string {
   return text

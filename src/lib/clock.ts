@@ -1,22 +1,22 @@
-/** Time, passed in wherever it is needed, so that tests can set it. */
+/** The clock; passed as a parameter so that tests can replace it. */
 import { performance } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
 
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
-  /** Milliseconds on a clock that never jumps: for windows, leases and deadlines. */
+  /** Milliseconds on a monotonic clock, for windows, leases and deadlines. */
   monotonic(): number
-  /** Resolves after that many milliseconds; rejects with the signal's reason when it aborts first. */
+  /** Resolves after `ms` milliseconds; rejects with the reason of the signal if it aborts first. */
   wait(ms: number, signal?: AbortSignal): Promise<void>
 }
 
-/** Unix seconds now, as every table and answer holds them. */
+/** The current time in Unix seconds, as in tables and responses. */
 export function unixSeconds(clock: Pick<Clock, 'now'>): number {
   return Math.floor(clock.now() / 1000)
 }
 
-/** Numbers that grow with time and never repeat within a process: what lists are ordered by. */
+/** Numbers that lists are ordered by: they grow with time and are unique within a process. */
 export function createPositions(clock: Pick<Clock, 'now'>): () => number {
   let last = 0
   return () => {

@@ -1,11 +1,11 @@
-/** E-mail addresses as people are told apart by them. */
+/** Normalizes e-mail addresses, which identify users. */
 
-/** The longest address there can be, in characters. Protocol: RFC 3696, 3. */
+/** The longest valid address, in characters (RFC 3696, section 3). */
 export const LONGEST_EMAIL = 320
 
 const plausible = /^[^\s@,;:<>()[\]\\"\p{C}]+@[\p{L}\p{N}\p{M}-]+(\.[\p{L}\p{N}\p{M}-]+)*$/u
 
-/** An address in the form it is compared in, lower case and NFC; undefined when it is no plausible one. Decision: 10. */
+/** An address in the form that is compared, lower case and NFC; undefined when it is invalid. */
 export function parseEmail(text: string): string | undefined {
   const email = canonical(text)
   if ([...text].length > LONGEST_EMAIL || !plausible.test(email) || hidesAscii(text)) return undefined
@@ -16,7 +16,7 @@ function canonical(text: string): string {
   return text.normalize('NFC').toLowerCase().normalize('NFC')
 }
 
-/** Somebody with the Kelvin sign in his address is not the one with a `k` there. */
+/** Whether normalizing turns another character into ASCII: an address with the Kelvin sign must not equal one with a `k`. */
 function hidesAscii(text: string): boolean {
   return (text.match(/[^\p{ASCII}]/gu) ?? []).some((character) => /\p{ASCII}/u.test(canonical(character)))
 }

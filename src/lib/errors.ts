@@ -1,8 +1,8 @@
-/** The one table of reasons a call can fail for, and the error every room throws. */
+/** Every reason a request can fail for, and the error that every module throws. */
 
 /**
- * Every reason, with its HTTP status and the `type` of the chat-side error body. The reason's name is the body's `code`
- * unless the thrower gives a more specific one. Decision: 4 (Errors).
+ * Every reason with its HTTP status, the `type` of the OpenAI-compatible error body and the tRPC code. The name is the `code` of the body
+ * unless the error has a more specific one.
  */
 export const reasons = {
   missing_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
@@ -31,28 +31,26 @@ export const reasons = {
   backend_timeout: { status: 504, type: 'upstream_error', rpc: 'GATEWAY_TIMEOUT' },
 } as const satisfies Record<string, { status: number; type: string; rpc: string }>
 
-/** The name of a reason; also the `code` a client sees when nothing more specific is given. */
 export type Reason = keyof typeof reasons
 
-/** What a thrower may add to a reason. */
 export interface ErrorDetails {
   /** The request field at fault, as a path: `messages[2].tool_call_id`. */
   param?: string
-  /** Where in a text the fault lies, both counted from 1. */
+  /** The place of the error in a text; both numbers start at 1. */
   position?: { readonly line: number; readonly column: number }
   /** A more specific `code` than the reason's name. */
   code?: string
-  /** Whole seconds after which the same call can succeed; becomes `Retry-After`. */
+  /** Whole seconds after which the same request can succeed, for the header `Retry-After`. */
   retryAfterSeconds?: number
-  /** The HTTP methods the path does answer; becomes `Allow`. */
+  /** The HTTP methods of the path, for the header `Allow`. */
   allow?: readonly string[]
-  /** The message is in somebody else's words, who may quote what they were sent: for the caller, and for no log. */
+  /** The message comes from another server and may quote the request, so it is sent to the client and not logged. */
   isQuoted?: true
-  /** What went wrong underneath: logged, never sent. */
+  /** The underlying error: logged, never sent. */
   cause?: unknown
 }
 
-/** A failure with a reason the caller may know; `message` is sent to the caller as it is. */
+/** A failure that the client is told of; `message` is sent unchanged. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly reason: Reason
@@ -64,18 +62,17 @@ export class ServiceError extends Error {
     this.details = details
   }
 
-  /** The HTTP status of the reason. */
   get status(): number {
     return reasons[this.reason].status
   }
 
-  /** The string a client can branch on. */
+  /** The machine-readable code in the error body. */
   get code(): string {
     return this.details.code ?? this.reason
   }
 }
 
-/** What a disk or a database says when the fault is not in our code. Decision: 4 (507, 503). */
+/** Error codes of disks and databases. */
 const storageFaults: Readonly<Record<string, Reason>> = {
   ENOSPC: 'storage_full',
   EDQUOT: 'storage_full',
@@ -85,12 +82,12 @@ const storageFaults: Readonly<Record<string, Reason>> = {
   DATABASE_AWAY: 'service_unavailable',
 }
 
-/** PostgreSQL's codes, the longer ones first: a code that is not here goes by its first two characters, its class. */
+/** Error codes of PostgreSQL; a code that is not listed is looked up by its class, its first two characters. */
 const postgresFaults: Readonly<Record<string, Reason>> = {
-  // The character U+0000, which it does not keep.
+  // The character U+0000, which PostgreSQL cannot store.
   '22021': 'invalid_value',
   '53100': 'storage_full',
-  // Writing is not possible (a change of roles), a time limit or a deadlock: the same call may succeed the next time.
+  // The server became read-only (failover), a time limit or a deadlock: the same request may succeed the next time.
   '25006': 'service_unavailable',
   '25P03': 'service_unavailable',
   '55P03': 'service_unavailable',
@@ -100,10 +97,9 @@ const postgresFaults: Readonly<Record<string, Reason>> = {
   '57': 'service_unavailable',
 }
 
-/** Whole seconds after which a call is worth another try. */
 const RETRY_AFTER_SECONDS = 1
 
-/** Turns whatever was thrown into a ServiceError; an unknown error says nothing of itself to the caller. */
+/** Converts any thrown value to a ServiceError; the details of an unknown error are not sent to the client. */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown
   const fault = findFault(thrown)
@@ -124,7 +120,7 @@ function findFault(thrown: unknown): Reason | undefined {
   return postgresFaults[code] ?? postgresFaults[code.slice(0, 2)]
 }
 
-/** Its message is a sentence for the operator, printed as it is; no stack is needed to act on it. */
+/** An error that the operator can fix; its message is printed without a stack trace. */
 export class StartupError extends Error {
   override readonly name: string = 'StartupError'
 }

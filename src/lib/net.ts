@@ -1,14 +1,13 @@
-/** Keeps connections to hosts an operator has named away from the addresses where only credentials live. */
-
+/** Network addresses: blocks of them, and connections that cannot reach cloud metadata services. */
 import { lookup as lookupName } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { buildConnector } from 'undici'
 
-/** Where clouds answer with an instance's credentials, besides the link-local ranges. */
+/** Metadata services of clouds outside of the link-local ranges; they return credentials of the instance. */
 const metadataAddresses = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200', '192.0.0.192'])
 
-/** Whether a host is such an address, in any spelling; a name never is. */
+/** Whether a host is such an address, in any notation; a host name never is. */
 export function isForbiddenAddress(host: string): boolean {
   const address = host.replace(/^\[(.*)\]$/, '$1')
   if (!ipaddr.isValid(address)) return false
@@ -17,8 +16,8 @@ export function isForbiddenAddress(host: string): boolean {
 }
 
 /**
- * Resolves names, but refuses those that lead to such an address: every answer is checked at the moment of connecting, for a name
- * server can change its mind. A literal address is never looked up, so whoever connects checks that itself. Security: 2.10
+ * Resolves host names and rejects forbidden addresses. The check runs for each connection, because a name server can change its answer.
+ * Literal addresses are not looked up, so the caller has to check them.
  */
 export function guardLookup(lookup: LookupFunction = lookupName): LookupFunction {
   return (hostname, lookupOptions, callback) => {
@@ -32,18 +31,15 @@ export function guardLookup(lookup: LookupFunction = lookupName): LookupFunction
 }
 
 export function forbiddenAddress(hostname: string): Error {
-  return new Error(`${hostname} is a link-local or metadata address, where nothing of ours is.`)
+  return new Error(`${hostname} is a link-local or metadata address; connections to those are not allowed.`)
 }
 
 /**
- * Connects to the host the operator configured. That choice is the allow-list: runners and MCP servers live on loopback and in
- * private networks (vLLM, LiteLLM next door), so those stay open. Link-local and cloud metadata addresses hold only
- * credentials, so they are refused however they are reached: as a literal or as the answer of a name server that changed its
- * mind. Every resolved address is checked at the moment of connecting. Security: 2.10
+ * Connects to hosts that the operator configured. Loopback and private networks are allowed, because model and MCP servers run there.
+ * Link-local and metadata addresses are rejected, both as literals and as resolved addresses.
  */
 export function createGuardedConnector(connectMs: number, lookup?: LookupFunction): buildConnector.connector {
   const connect = buildConnector({ timeout: connectMs, allowH2: false, lookup: guardLookup(lookup) })
-  // A literal address is never looked up.
   return (target, callback) =>
     isForbiddenAddress(target.hostname)
       ? callback(forbiddenAddress(target.hostname), null)
@@ -53,7 +49,7 @@ export function createGuardedConnector(connectMs: number, lookup?: LookupFunctio
 /** A block of addresses: the network's address and the length of its prefix in bits. */
 export type AddressBlock = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
 
-/** Whether an address lies in one of the blocks; IPv4 is IPv4, also where the socket is a dual-stack one. */
+/** Whether an address is in one of the blocks; an IPv4 address mapped to IPv6, as dual-stack sockets report it, counts as IPv4. */
 export function isWithin(address: string, blocks: readonly AddressBlock[]): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.process(address)

@@ -1,5 +1,6 @@
 /** Schemas for input that is bounded in size: every list, record and string of an input has a limit, or is marked as content. */
 import { z } from 'zod'
+import { isJsonObject } from './formats/json.ts'
 
 /** What bounds a schema that has no length limit itself; the test of all input schemas accepts only these. */
 export const boundElsewhere = z.registry<{ readonly by: string }>()
@@ -55,8 +56,4 @@ export function recordOf<Value extends z.ZodType>(key: z.ZodString, value: Value
     context.addIssue(`has more than ${mostKeys} keys`)
     return z.NEVER
   }, record)
-}
-
-function isJsonObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

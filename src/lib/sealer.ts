@@ -1,20 +1,19 @@
-/** Keeps what must be shown again, such as agent keys, unreadable in the database. */
+/** Encrypts secrets that must be shown again, such as agent keys, before they are stored. */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import type { Random } from './ids.ts'
 
-/** Seals texts under one master key, and opens those that it or a former one has sealed. Security: 2.1. */
+/** Seals texts with one master key, and opens texts that it or a former one sealed. */
 export interface Sealer {
-  /** Names the master key without giving it away; it stands in every sealed text. */
+  /** Identifies the master key without revealing it; part of every sealed text. */
   readonly keyId: string
-  /** Those of the former ones. */
   readonly formerKeyIds: readonly string[]
-  /** `context` says what the text belongs to (an agent's id): only the same context opens it. */
+  /** `context` is what the text belongs to, such as an agent's id; only the same context opens it. */
   seal(text: string, context: string): string
-  /** @throws Error when the text was sealed under another master key or for another context, or was changed. */
+  /** @throws Error when the text was sealed with another master key or context, or was changed. */
   open(sealed: string, context: string): string
-  /** Another secret that follows from the same master key; nothing can be told from one about the other. */
+  /** Derives an independent secret from the master key. */
   derive(purpose: string, sizeBytes: number): Buffer
-  /** The same of each former master key. */
+  /** Derives it from each former master key. */
   deriveFormer(purpose: string, sizeBytes: number): Buffer[]
 }
 
@@ -22,7 +21,7 @@ const CIPHER = 'aes-256-gcm'
 const VERSION = 'v1'
 const [KEY_BYTES, KEY_ID_BYTES, NONCE_BYTES, TAG_BYTES] = [32, 6, 12, 16]
 
-/** A sealer for a master key of 32 bytes or more; a text and its bytes in UTF-8 are the same master key. */
+/** The master key has at least 32 bytes; a text is the same key as its bytes in UTF-8. */
 export function createSealer(
   secret: string | Uint8Array,
   random: Random,
@@ -43,7 +42,7 @@ export function createSealer(
     open(sealed, context) {
       const [version, sealedUnder = '', payload, ...rest] = sealed.split('.')
       const bytes = Buffer.from(payload ?? '', 'base64url')
-      // Decoding overlooks stray characters and spare bits, so only the one true spelling counts.
+      // Decoding ignores invalid characters and unused bits, so only the canonical encoding is accepted.
       const isWhole = bytes.length >= NONCE_BYTES + TAG_BYTES && bytes.toString('base64url') === payload
       if (version !== VERSION || rest.length > 0 || !isWhole) {
         throw new Error('This is not a text sealed by this version of Parley.')
@@ -61,7 +60,7 @@ export function createSealer(
   }
 }
 
-/** What every text begins with that was sealed under the master key of that name. */
+/** The prefix of every text that was sealed with the master key of that id. */
 export function sealedPrefix(keyId: string): string {
   return `${VERSION}.${keyId}.`
 }

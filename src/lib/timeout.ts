@@ -1,8 +1,8 @@
-/** Bounds how long an answer may take. */
+/** Bounds how long the service waits for a promise. */
 
-/** Nobody has answered in time. */
-export class NoAnswer extends Error {
-  override readonly name = 'NoAnswer'
+/** A promise did not settle in time. */
+export class TimeoutError extends Error {
+  override readonly name = 'TimeoutError'
 
   constructor(ms: number) {
     super(`there was no answer within ${ms} ms`)
@@ -10,15 +10,21 @@ export class NoAnswer extends Error {
 }
 
 /**
- * The answer, when it comes within so many milliseconds. A process that was busy itself for so long looks once more for what has
- * arrived meanwhile.
- * @throws NoAnswer
+ * The value of the promise if it settles within `ms`, or else what `onTimeout` returns.
+ * @throws TimeoutError by default.
  */
-export async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => setImmediate(() => reject(new NoAnswer(ms))), ms)
+export async function within<T, Late = never>(
+  ms: number,
+  promise: Promise<T>,
+  onTimeout: () => Late = () => {
+    throw new TimeoutError(ms)
+  },
+): Promise<T | Late> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  // A process that was busy for that long reads what has arrived before it gives up.
+  const timer = setTimeout(() => setImmediate(resolve), ms)
   try {
-    return await Promise.race([answer, late])
+    return await Promise.race([promise, late.then(onTimeout)])
   } finally {
     clearTimeout(timer)
   }

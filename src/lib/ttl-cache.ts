@@ -1,21 +1,21 @@
-/** Remembers what was looked up in the database for a moment, so that other processes' changes still count soon. */
+/** A cache of database look-ups with a short lifetime, so that changes by other processes take effect soon. */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from './clock.ts'
 
-export interface Remembered<V> {
-  /** What is remembered under that key, else what `load` brings. */
+export interface TtlCache<V> {
+  /** Returns the cached value, or loads and caches it. */
   get(key: string, load: () => Promise<V>): Promise<V>
-  /** Forgets everything: called after every change to what is remembered. */
-  forget(): void
+  /** Drops every value; called after every change to the cached data. */
+  invalidate(): void
 }
 
-/** Remembers at most `max` values, each for as many milliseconds as `keepMs` says of it. */
-export function createRemembered<V>(
+/** `max` bounds the number of values; `keepMs` returns the lifetime of one. */
+export function createTtlCache<V>(
   clock: Pick<Clock, 'monotonic'>,
   { max, keepMs }: { max: number; keepMs: (value: V) => number },
-): Remembered<V> {
+): TtlCache<V> {
   const entries = new LRUCache<string, { value: V; untilMs: number }>({
-    // With a number alone it would take the room for all of them now.
+    // `max` would allocate memory for all entries at once; `maxSize` does not.
     maxSize: max,
     sizeCalculation: () => 1,
   })
@@ -26,13 +26,13 @@ export function createRemembered<V>(
       if (known !== undefined && known.untilMs > clock.monotonic()) return known.value
       const generationBefore = generation
       const value = await load()
-      // A change that came while the query ran must not be covered up by what the query saw.
+      // A value loaded before an invalidation is stale and must not be cached after it.
       if (generation === generationBefore) {
         entries.set(key, { value, untilMs: clock.monotonic() + keepMs(value) })
       }
       return value
     },
-    forget() {
+    invalidate() {
       generation += 1
       entries.clear()
     },

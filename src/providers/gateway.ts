@@ -1,7 +1,7 @@
 /** The gateway provider: any server with an OpenAI-compatible API. */
 
 import type { LookupFunction } from 'node:net'
-import { isRecord, parseJson } from '../lib/formats/json.ts'
+import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
 import { type HttpCall, HttpClient, type HttpTimings, type Rejection } from './http-client.ts'
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from './provider.ts'
@@ -121,10 +121,10 @@ function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undef
  */
 function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['said'] {
   const whole = parseJson(body.toString())
-  if (!isRecord(whole)) return undefined
-  const error = isRecord(whole.error) ? whole.error : whole
+  if (!isJsonObject(whole)) return undefined
+  const error = isJsonObject(whole.error) ? whole.error : whole
   const [detail] = Array.isArray(whole.detail) ? whole.detail : []
-  const texts = [error.message, whole.error, whole.detail, isRecord(detail) ? detail.msg : undefined]
+  const texts = [error.message, whole.error, whole.detail, isJsonObject(detail) ? detail.msg : undefined]
   const message = texts.find((text) => typeof text === 'string' && text !== '')
   if (typeof message !== 'string') return undefined
   const clean = (text: string) => redact(text, apiKey).slice(0, 500).toWellFormed()
@@ -153,7 +153,7 @@ function redact(text: string, apiKey: string | undefined): string {
 function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   const list = parseJson(body.toString())
   // Ollama writes an empty list as null.
-  const data = isRecord(list) && list.data === null ? [] : isRecord(list) && list.data
+  const data = isJsonObject(list) && list.data === null ? [] : isJsonObject(list) && list.data
   if (!Array.isArray(data)) {
     throw new BackendFailure('protocol', 'The backend did not answer with a model list.')
   }
@@ -165,14 +165,14 @@ interface ListedModel extends Readonly<Record<string, unknown>> {
 }
 
 function isListedModel(entry: unknown): entry is ListedModel {
-  return isRecord(entry) && typeof entry.id === 'string' && entry.id !== ''
+  return isJsonObject(entry) && typeof entry.id === 'string' && entry.id !== ''
 }
 
 function toModel(listed: ListedModel, provider: string): BackendModel {
   const { id, created, owned_by: ownedBy, meta } = listed
   // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server (configured, then trained).
   const lengths = [listed.context_length, listed.max_model_len, listed.context_window]
-  const own = isRecord(meta) ? [meta.n_ctx, meta.n_ctx_train] : []
+  const own = isJsonObject(meta) ? [meta.n_ctx, meta.n_ctx_train] : []
   const contextLength = [...lengths, ...own].find(isCount)
   return {
     id,

@@ -1,7 +1,7 @@
 /** The HTTP client of a provider: calls to one origin, whose answers become a JSON body, a stream of events, or a failure. */
 import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
-import { countPassed } from '../lib/external-memory.ts'
+import { countExternalBytes } from '../lib/external-memory.ts'
 import { createGuardedConnector } from '../lib/net.ts'
 import { BackendFailure } from './provider.ts'
 
@@ -302,7 +302,7 @@ class JsonHandler<Answer> extends ResponseHandler<Answer> {
 
   protected onRead(read: Buffer): void {
     this.reads.add(read)
-    countPassed(read.length)
+    countExternalBytes(read.length)
     if (this.reads.sizeBytes <= this.maxBytes) return
     this.abort(new BackendFailure('protocol', `The backend's answer is larger than ${this.maxBytes} bytes.`))
   }

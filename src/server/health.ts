@@ -1,6 +1,6 @@
 /** The health check behind `/readyz`. */
-import { setTimeout as wait } from 'node:timers/promises'
 import { hasParentKey } from '../identity/keys.ts'
+import { within } from '../lib/timeout.ts'
 import type { Deps } from './dependencies.ts'
 import type { Health } from './pages.ts'
 
@@ -24,10 +24,7 @@ export function createHealth(
   return async (isDraining) => {
     const isFound = hasParentKey(db).then(() => true)
     const [isDatabaseUp, storage] = await Promise.all([
-      inTime(
-        isFound.catch(() => false),
-        false,
-      ),
+      within(CHECK_TIMEOUT_MS, isFound, () => false).catch(() => false),
       readStorage(),
     ])
     const backends = models.health()
@@ -62,15 +59,7 @@ function createStorageReader({
     const ageMs = known === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - known.sinceMs
     if (known !== undefined && ageMs < STORAGE_CACHED_MS) return known.state
     asking ??= ask()
-    return inTime(asking, known !== undefined && ageMs < STORAGE_STALE_MS ? known.state : 'down')
+    const lastState = known !== undefined && ageMs < STORAGE_STALE_MS ? known.state : 'down'
+    return within(CHECK_TIMEOUT_MS, asking, () => lastState)
   }
-}
-
-/** The result, or `late` after the timeout. */
-async function inTime<T>(answer: Promise<T>, late: T): Promise<T> {
-  const tooLate = new AbortController()
-  const overdue = wait(CHECK_TIMEOUT_MS, late, { signal: tooLate.signal, ref: false }).catch(() => late)
-  const first = await Promise.race([answer, overdue])
-  tooLate.abort()
-  return first
 }

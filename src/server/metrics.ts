@@ -6,7 +6,7 @@ import { countArtifactWork } from '../artifacts/maintenance.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
-import { createRemembered } from '../lib/ttl-cache.ts'
+import { createTtlCache } from '../lib/ttl-cache.ts'
 import { rejectCredentials } from '../operations/authorize.ts'
 import type { HttpCall } from '../operations/pipeline.ts'
 import type { StreamSlots } from '../replicas/stream-limiter.ts'
@@ -146,7 +146,7 @@ export function createStoredMeters(
   count: () => Promise<StoredCounts>,
   clock: Pick<Clock, 'monotonic'>,
 ): Meter[] {
-  const cache = createRemembered<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
+  const cache = createTtlCache<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
   let loading: Promise<StoredCounts> | undefined
 
   function load(): Promise<StoredCounts> {

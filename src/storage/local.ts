@@ -4,7 +4,7 @@ import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { ByteRange } from '../http/ranges.ts'
-import { passing } from '../lib/external-memory.ts'
+import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type BlobEntry, type Blobs, extendHead, type GrowingStore, type StagedBlob } from './blobs.ts'
 import {
   assertRoom,
@@ -151,7 +151,7 @@ async function writeDurably(
     }
   }
   await using file = await open(path, 'wx', 0o600)
-  await file.writeFile(passing(observe()))
+  await file.writeFile(countingExternalBytes(observe()))
   await file.sync()
   return { sizeBytes, head }
 }

@@ -1,11 +1,11 @@
 /** Keeps bytes in a bucket of S3, or of anything that speaks like it. */
 import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { S3Config } from '../config/config.ts'
 import type { ByteRange } from '../http/ranges.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { countPassed } from '../lib/external-memory.ts'
+import { countExternalBytes } from '../lib/external-memory.ts'
+import { within } from '../lib/timeout.ts'
 import {
   type BlobEntry,
   type Blobs,
@@ -127,7 +127,7 @@ class S3Blobs implements Blobs {
         head = extendHead(head, chunk)
         await upload.write(chunk)
         // In, and out again.
-        countPassed(2 * chunk.length)
+        countExternalBytes(2 * chunk.length)
       }
       await upload.end()
     } catch (error) {
@@ -177,11 +177,7 @@ class S3Blobs implements Blobs {
   }
 
   async close(): Promise<void> {
-    const last = new AbortController()
-    const { signal } = last
-    const overdue = wait(LAST_DISCARDS_MS, undefined, { signal, ref: false }).catch(() => {})
-    await Promise.race([Promise.all(this.discarding), overdue])
-    last.abort()
+    await within(LAST_DISCARDS_MS, Promise.all(this.discarding), () => {})
     this.closing.abort(new ServiceError('service_unavailable', 'The service is shutting down.'))
     this.bucket.close()
   }

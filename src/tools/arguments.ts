@@ -2,7 +2,7 @@
 import { createContext, Script } from 'node:vm'
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { isRecord, parseJson, renderPath } from '../lib/formats/json.ts'
+import { isJsonObject, parseJson, renderPath } from '../lib/formats/json.ts'
 import {
   dialectOf,
   type JsonSchema,
@@ -33,7 +33,7 @@ export function readArguments(text: string, rules: readonly Rule[]): ReadArgumen
   if (Buffer.byteLength(text) > MAX_BYTES) return { problem: 'they are larger than 256 KiB' }
   const value = parseJson(text)
   if (value === undefined) return { problem: 'they are not valid JSON' }
-  if (!isRecord(value)) return { problem: 'they must be a JSON object' }
+  if (!isJsonObject(value)) return { problem: 'they must be a JSON object' }
   let problem = findShapeProblem(value)
   for (const rule of rules) problem ??= findMisfit(value, rule)
   return problem === undefined ? { args: value } : { problem }

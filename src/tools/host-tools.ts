@@ -1,7 +1,7 @@
 /** Tools of the host program: read, checked, and called. */
 import { z } from 'zod'
 import { StartupError } from '../lib/errors.ts'
-import { isRecord, type Path, renderPath } from '../lib/formats/json.ts'
+import { isJsonObject, type Path, renderPath } from '../lib/formats/json.ts'
 import { findSchemaFault, type JsonSchema, Text } from '../lib/formats/json-schema.ts'
 import { compileSchema } from './arguments.ts'
 import { toAnswer } from './run.ts'
@@ -47,7 +47,8 @@ export function listGiven(tools: unknown, source: string): GivenTool[] {
       return { name: tool?.name, tool, path, namePath: [...path, 'name'] }
     })
   }
-  if (!isRecord(tools)) rejectTool(source, ['tools'], 'must be an object of tools by name, or a list of them')
+  if (!isJsonObject(tools))
+    rejectTool(source, ['tools'], 'must be an object of tools by name, or a list of them')
   return Object.entries(tools).map(([name, tool]) => {
     const path = ['tools', name]
     return { name, tool, path, namePath: path }

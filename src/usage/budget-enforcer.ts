@@ -3,7 +3,7 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
-import { createRemembered } from '../lib/ttl-cache.ts'
+import { createTtlCache } from '../lib/ttl-cache.ts'
 import {
   addToCounter,
   type BudgetRow,
@@ -66,7 +66,7 @@ export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' |
 /** A keeper over one database; other processes' budgets count two seconds later. */
 export function createBudgetKeeper(deps: KeeperDeps): BudgetKeeper {
   const { db, clock, random, config } = deps
-  const remembered = createRemembered<readonly BudgetRow[]>(clock, memory)
+  const remembered = createTtlCache<readonly BudgetRow[]>(clock, memory)
   const { backendFirstEventMs, streamMaxMs, backendTotalMs } = config.timings
   const longestMs = backendFirstEventMs + Math.max(streamMaxMs, backendTotalMs) + GRACE_MS
 
@@ -113,7 +113,7 @@ export function createBudgetKeeper(deps: KeeperDeps): BudgetKeeper {
         return hold(budgets, tokens)
       }
     },
-    forget: () => remembered.forget(),
+    forget: () => remembered.invalidate(),
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
+import { within } from '../lib/timeout.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { EndedCall } from '../telemetry/model-metrics.ts'
@@ -62,12 +63,10 @@ export function createUsageBooks(deps: BooksDeps): UsageBooks {
 
   async function openCallsEnd(): Promise<void> {
     if (open === 0) return
-    let timer: NodeJS.Timeout | undefined
-    await new Promise<void>((resolve) => {
+    const lastEnd = new Promise<void>((resolve) => {
       onLastEnd = resolve
-      timer = setTimeout(resolve, LAST_BOOKINGS_MS)
     })
-    clearTimeout(timer)
+    await within(LAST_BOOKINGS_MS, lastEnd, () => {})
   }
 
   return {

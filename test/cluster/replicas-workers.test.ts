@@ -62,14 +62,14 @@ describe('workers are refused', () => {
     const { code, stdout, stderr } = await runParley(words, { folder: await makeFolder() })
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toBe(
-      'parley: SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or leave out --workers.\n',
+      'parley: SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or omit --workers.\n',
     )
   })
 
   test('where each would have files of its own', async () => {
     const env = { DATABASE_URL: 'postgres://127.0.0.1:1/none', PARLEY_DATA_DIR: ':memory:' }
     const { code, stderr } = await runParley(['serve', '--workers', '2'], { folder: await makeFolder(), env })
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^parley: PARLEY_DATA_DIR is :memory:.*\n$/)])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^parley: PARLEY_DATA_DIR=:memory: .*\n$/)])
   })
 
   test.each(['0', '65', 'two', '1.5', '-1'])('in the number %s', async (text) => {

@@ -107,7 +107,7 @@ describe('the parent key', () => {
     for (const name of [id, `svc_${id}`, second]) expect(await listAgents(folder, '--key', name)).toEqual([])
     await parley(folder, 'keys', 'revoke', id)
     expect(await listAgents(folder)).toHaveLength(1)
-    expect(await complaint(folder, 'list', '--key', id)).toContain(`no parent key '${id}' that could be used`)
+    expect(await complaint(folder, 'list', '--key', id)).toContain(`no active parent key '${id}'`)
     const wrong = `${second}x`
     expect(await complaint(folder, 'list', '--key', wrong)).not.toContain(wrong)
   })
@@ -124,7 +124,9 @@ describe('agents apply', () => {
   test('shows what it would do and changes nothing without --yes', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'notes.txt': 'no definition' })
     const plan = await agents(folder, 'apply', 'agents')
-    expect(plan).toBe('+ create  agents/a.yaml  "Greeter"\nNothing was changed; add --yes to do it.\n')
+    expect(plan).toBe(
+      '+ create  agents/a.yaml  "Greeter"\nNothing was changed; add --yes to make these changes.\n',
+    )
     expect(await listAgents(folder)).toEqual([])
     const json = JSON.parse(await agents(folder, 'apply', 'agents', '--json'))
     const file = { file: 'agents/a.yaml', action: 'create', id: null, name: 'Greeter' }
@@ -157,7 +159,7 @@ describe('agents apply', () => {
       [a, 'Host', 2],
     ])
     expect(await agents(folder, 'get', a as string)).toBe(changed)
-    expect(await agents(folder, 'apply', 'next', '--yes')).toContain('\nNothing has to change.\n')
+    expect(await agents(folder, 'apply', 'next', '--yes')).toContain('\nAll agents are up to date.\n')
   })
 
   test('takes one file, and shows no more of a difference than fits a screen', async () => {
@@ -193,10 +195,10 @@ describe('agents apply', () => {
       'd.yaml': new Uint8Array([0x6e, 0xff]),
     })
     expect((await complaint(folder, 'apply', 'agents', '--yes')).split('\n')).toEqual([
-      'parley: Nothing was changed, because of',
+      'parley: Nothing was changed, because of errors in these files:',
       '  agents/b.yaml: temperature: must be between 0 and 2 (line 3, column 14)',
       expect.stringMatching(/^ {2}agents\/c\.md: .* \(line 1, column 1\)$/),
-      '  agents/d.yaml: The file is not written in UTF-8.',
+      '  agents/d.yaml: The file must be encoded in UTF-8.',
       '',
     ])
     expect(await listAgents(folder)).toEqual([])
@@ -220,7 +222,7 @@ describe('agents apply', () => {
   test.each([
     ['nowhere', 'no such file or directory'],
     ['agents', 'no file in agents whose name ends in'],
-    ['data/parley.db', 'is no definition file'],
+    ['data/parley.db', 'is not a definition file'],
   ])('says what it misses at %s', async (path, sentence) => {
     expect(await complaint(await makeInstallation(), 'apply', path)).toContain(sentence)
   })
@@ -243,7 +245,7 @@ describe('agents export', () => {
     })
     expect((await readdir(join(folder, 'out/deep'))).sort()).toEqual(names)
     expect(await readFile(join(folder, 'out/deep', names[2] as string), 'utf8')).toBe(MARKDOWN)
-    expect(await agents(folder, 'apply', 'out/deep', '--yes')).toContain('\nNothing has to change.\n')
+    expect(await agents(folder, 'apply', 'out/deep', '--yes')).toContain('\nAll agents are up to date.\n')
     expect(await agents(folder, 'export', 'out/deep')).toMatch(/^(same {5}out\/deep\/\S+\n){3}$/)
   })
 

@@ -153,7 +153,7 @@ describe('where there is no database', () => {
 
   test('such as in memory, no key is created that nobody could use', async () => {
     const options = { folder: await makeFolder(), env: { PARLEY_DATA_DIR: ':memory:' } }
-    expect(await complaint(options, 'create', '--name', 'ci')).toContain('PARLEY_DATA_DIR is :memory:')
+    expect(await complaint(options, 'create', '--name', 'ci')).toContain('PARLEY_DATA_DIR=:memory:')
   })
 })
 

@@ -6,7 +6,8 @@ import { gateway, problemsOf, providersOf, writeConfigFile } from '../support/co
 import { makeFolder } from '../support/process.ts'
 
 const URL_RULE = 'must be an http or https URL that ends in /v1, without credentials, query or fragment'
-const NAME_RULE = 'a name must be 1 to 32 small letters, digits, - and _, the first a letter or digit'
+const NAME_RULE =
+  'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
 
 const mock = (name = 'mock') => ({ kind: 'mock', name })
 const entry = (name: string) => `  ${name}: { url: https://${name}.org/v1 }\n`
@@ -169,7 +170,7 @@ describe('what is wrong is named with its place', () => {
     [
       'the name of agents',
       'providers: { agent: { kind: mock } }',
-      'providers.agent: is not allowed as a name: agents are called agent/… (line 1, column 14)',
+      'providers.agent: is not allowed as a name: model ids that start with agent/ are agents (line 1, column 14)',
     ],
     [
       'a name twice',

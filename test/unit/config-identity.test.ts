@@ -43,7 +43,7 @@ describe('forwarded identity', () => {
     'cannot be switched on with neither: %j',
     async (more) => {
       expect(await problemsOf({ ...trusting, ...more })).toEqual([
-        'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without either, anybody could say who they are.',
+        'PARLEY_TRUST_FORWARDED_AUTH needs PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; without them, any client could claim any identity.',
       ])
     },
   )

@@ -96,14 +96,11 @@ describe('the file', () => {
     ['{ kind: local, url: x }', `url: ${URL_RULE} (line 2, column 24)`],
     [
       '{ kind: local, url: "http://a.org", model: x }',
-      'model: stands beside url; keep one of them (line 2, column 45)',
+      'model: cannot be combined with url; keep one of them (line 2, column 45)',
     ],
     ['{ kind: local, model: "" }', 'model: must not be empty (line 2, column 24)'],
     ['{ kind: local, model: 5 }', 'model: must be text; put it in quotes (line 2, column 24)'],
-    [
-      '{ kind: local, threads: 2 }',
-      'threads: is for a model of this process: it needs model (line 2, column 24)',
-    ],
+    ['{ kind: local, threads: 2 }', 'threads: needs model (line 2, column 24)'],
     [
       '{ kind: local, model: x, threads: 0 }',
       'threads: must be a whole number from 1 to 512 (line 2, column 34)',

@@ -52,8 +52,9 @@ describe('the servers', () => {
 
 describe('what is wrong is named with its place', () => {
   const URL_RULE = 'must be an http or https URL without credentials or fragment'
-  const NAME_RULE = 'a name must be 1 to 32 small letters, digits, - and _, the first a letter or digit'
-  const WAY_RULE = 'must have a url, or else a command'
+  const NAME_RULE =
+    'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
+  const WAY_RULE = 'must have either a url or a command'
 
   test.each<[server: string, problem: string]>([
     ['text', 'mcp.a: must be a mapping'],

@@ -41,10 +41,10 @@ describe('a reference', () => {
     ['${NOT_SET}', 'refers to NOT_SET, which is not set'],
     ['${BLANK}', 'refers to BLANK, which is not set'],
     ['${constructor}', 'refers to constructor, which is not set'],
-    ['${KEY', 'has a ${ that names no variable; $${ stands for the characters ${'],
-    ['"${}"', 'has a ${ that names no variable; $${ stands for the characters ${'],
-    ['"${1}"', 'has a ${ that names no variable; $${ stands for the characters ${'],
-    ['"${KEY:-x}"', 'has a ${ that names no variable; $${ stands for the characters ${'],
+    ['${KEY', 'has a ${ that names no variable; write $${ for the characters ${'],
+    ['"${}"', 'has a ${ that names no variable; write $${ for the characters ${'],
+    ['"${1}"', 'has a ${ that names no variable; write $${ for the characters ${'],
+    ['"${KEY:-x}"', 'has a ${ that names no variable; write $${ for the characters ${'],
   ])('%s is refused', async (written, problem) => {
     expect(await problemsOf(file(written), { KEY: 'secret', BLANK: ' ' })).toEqual([
       `<file>: providers.a.api_key: ${problem} (line 4, column 5).`,

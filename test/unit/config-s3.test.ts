@@ -75,11 +75,11 @@ describe('what does not go together is told', () => {
   test.each([
     [
       { AWS_ACCESS_KEY_ID: 'AKIATEST' },
-      'AWS_SECRET_ACCESS_KEY is missing; AWS_ACCESS_KEY_ID is of no use without it.',
+      'AWS_SECRET_ACCESS_KEY is missing; AWS_ACCESS_KEY_ID does not work without it.',
     ],
     [
       { AWS_SECRET_ACCESS_KEY: 'secret' },
-      'AWS_ACCESS_KEY_ID is missing; AWS_SECRET_ACCESS_KEY is of no use without it.',
+      'AWS_ACCESS_KEY_ID is missing; AWS_SECRET_ACCESS_KEY does not work without it.',
     ],
     [
       { S3_ENDPOINT: 'http://127.0.0.1:9000' },

@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Environment, knownNames } from '../../src/config/environment.ts'
 import { ConfigError, parseConfig } from '../../src/config/parse.ts'
+import { Settings, settingNames } from '../../src/config/settings.ts'
 import { mintKey } from '../../src/lib/api-key.ts'
 
 const SECRET = 'a master key that is certainly longer than 32 bytes'
@@ -90,7 +90,7 @@ describe('without any variable', () => {
   })
 
   test('an empty variable counts as unset', async () => {
-    const blank = Object.fromEntries(knownNames.map((name) => [name, ' ']))
+    const blank = Object.fromEntries(settingNames.map((name) => [name, ' ']))
     expect(await parseConfig(blank)).toEqual(await parseConfig({}))
   })
 })
@@ -106,12 +106,12 @@ describe('.env.example', () => {
 
   test('names exactly the variables that are read, each once', async () => {
     const names = (await listed()).map(({ name }) => name)
-    expect(names.toSorted()).toEqual([...knownNames].sort())
+    expect(names.toSorted()).toEqual([...settingNames].sort())
   })
 
   test('states the default of each', async () => {
     const stated = Object.fromEntries((await listed()).map(({ name, value }) => [name, value]))
-    for (const [name, schema] of Object.entries(Environment.shape)) {
+    for (const [name, schema] of Object.entries(Settings.shape)) {
       const statedValue = stated[name] === '' ? undefined : schema.parse(stated[name])
       expect({ [name]: statedValue }).toEqual({ [name]: schema.parse(undefined) })
     }
@@ -193,7 +193,7 @@ describe('a wrong value', () => {
   })
 
   test('is never repeated in the message', async () => {
-    const wrong = Object.fromEntries(Object.keys(Environment.shape).map((name) => [name, 'tell\tnobody']))
+    const wrong = Object.fromEntries(Object.keys(Settings.shape).map((name) => [name, 'tell\tnobody']))
     const error = await parseConfig(wrong).catch((thrown: unknown) => thrown)
     expect(String(error)).not.toContain('nobody')
   })
@@ -210,7 +210,7 @@ describe('a wrong value', () => {
         '4 settings are wrong (.env.example explains them all):',
         '  - PARLEY_PARENT_KEY_FILE names a file that cannot be read (ENOENT).',
         '  - PORT must be a whole number from 0 to 65535.',
-        '  - PARLEY_SECRET must be at least 32 bytes long; `openssl rand -base64 48` makes one.',
+        '  - PARLEY_SECRET must be at least 32 bytes long; `openssl rand -base64 48` generates one.',
         '  - PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.',
       ].join('\n'),
     )

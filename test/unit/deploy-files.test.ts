@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { knownNames } from '../../src/config/environment.ts'
 import { parseConfig } from '../../src/config/parse.ts'
+import { settingNames } from '../../src/config/settings.ts'
 import { getText, parseDockerfile, readEnvironment, type Stage } from '../support/dockerfile.ts'
 import { forgeKey } from '../support/forge-key.ts'
 import { makeFolder, repository } from '../support/process.ts'
@@ -21,7 +21,7 @@ const others = ['NODE_ENV']
 
 /** The configuration that these make; it is whole, and gives nobody anything to say. */
 async function configOf(variables: Readonly<Record<string, string>>) {
-  for (const name of Object.keys(variables)) expect([...knownNames, ...others]).toContain(name)
+  for (const name of Object.keys(variables)) expect([...settingNames, ...others]).toContain(name)
   const { config, warnings } = await parseConfig(variables)
   expect(warnings).toEqual([])
   return config

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { assertTenantLives, lockTenant } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { passing } from '../../lib/external-memory.ts'
+import { countingExternalBytes } from '../../lib/external-memory.ts'
 import { wholeOf } from '../../storage/blobs.ts'
 import { removedMeanwhile, takenOver } from '../access.ts'
 import { deleteBytes } from '../artifacts.ts'
@@ -65,7 +65,7 @@ async function assertOwnerLives(trx: Dependencies['db'], row: UploadRow): Promis
 async function digestOf({ artifacts }: CompletionDeps, row: UploadRow): Promise<string> {
   const hash = createHash('sha256')
   const bytes = await artifacts.store.blobs.open(row.blob, wholeOf(row.received_bytes))
-  for await (const chunk of passing(bytes)) hash.update(chunk)
+  for await (const chunk of countingExternalBytes(bytes)) hash.update(chunk)
   return hash.digest('hex')
 }
 

@@ -2,7 +2,7 @@
 import type { Hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../lib/errors.ts'
-import { countPassed } from '../../lib/external-memory.ts'
+import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { GrowingBlob } from '../../storage/blobs.ts'
 
 /** After so many bytes, or so long, what has come is made safe in the middle of a request. Security: 2.8. */
@@ -161,7 +161,7 @@ class Receiving {
     for (const chunk of chunks) hash?.update(chunk)
     await appending
     this.writtenBytes += sizeBytes
-    countPassed(sizeBytes)
+    countExternalBytes(sizeBytes)
     if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncAside()
   }
 

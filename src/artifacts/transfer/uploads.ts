@@ -1,9 +1,11 @@
 /** Begins uploads, and finds those that were begun. */
+import { randomUUID } from 'node:crypto'
 import { mapConstraintError } from '../../db/open.ts'
 import { assertWithinQuota } from '../../files/quota.ts'
 import { assertTenantLives } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import { newId } from '../../lib/ids.ts'
 import { type ArtifactCaller, assertFor, assertUse, isFor, wrongArtifact } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { refused, type UploadMetadata } from '../metadata.ts'
@@ -18,8 +20,6 @@ import {
 } from '../store.ts'
 
 export type { UploadRow } from '../store.ts'
-
-import { newId, newUuid } from '../../lib/ids.ts'
 
 /** Nobody guesses it: 190 bits. */
 const SEGMENT_LENGTH = 32
@@ -49,7 +49,7 @@ export async function createUpload(
 ): Promise<UploadRow> {
   assertUse(caller, 'upload')
   assertLength(deps, upload.sizeBytes ?? 0)
-  const id = upload.metadata.artifactId ?? idFor(deps, caller, upload.metadata)
+  const id = upload.metadata.artifactId ?? idFor(caller, upload.metadata)
   await deps.artifacts.store.growing.assertRoom(upload.sizeBytes ?? 0)
   try {
     const row = await deps.db
@@ -74,9 +74,9 @@ export function tooLarge(message: string): ServiceError {
 }
 
 /** An id that the client left to us: the one its token is for, unless the upload belongs to that. */
-function idFor({ random }: UploadDeps, caller: ArtifactCaller, { relatedTo }: UploadMetadata): string {
+function idFor(caller: ArtifactCaller, { relatedTo }: UploadMetadata): string {
   const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
-  return isOfToken ? caller.artifactId : newUuid(random)
+  return isOfToken ? caller.artifactId : randomUUID()
 }
 
 async function insertUpload(
@@ -108,7 +108,7 @@ async function insertUpload(
     metadata: header ?? null,
     size_bytes: sizeBytes ?? null,
     kept_bytes: sizeBytes ?? 0,
-    blob: newUuid(random),
+    blob: randomUUID(),
     created_at: now,
     expires_at: now + config.uploads.expirySeconds,
   } as const

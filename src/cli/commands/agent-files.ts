@@ -1,4 +1,4 @@
-/** Agent definitions as files in a folder: what they are called, how they are read and written. */
+/** Agent definitions as files in a folder: how files are named, read and written. */
 import { mkdir, readdir, readFile, stat, unlink, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { DefinitionText } from '../../agents/agents.ts'
@@ -18,7 +18,7 @@ const formats: Readonly<Record<string, DefinitionFormat | undefined>> = {
 /** A file with a valid definition. */
 export interface DefinitionFile {
   readonly path: string
-  /** The agent its name speaks of, as `exportAgents` names files. */
+  /** The agent id in the file name, as `agents export` writes it. */
   readonly agentId: string | undefined
   readonly name: string
   readonly text: DefinitionText
@@ -31,7 +31,7 @@ export interface ExportedFile {
   readonly state: 'written' | 'same'
 }
 
-/** The file of an agent: its name in plain letters, its id, and what it is written in. */
+/** The file name of an agent: its name in ASCII letters, its id, and the extension of its format. */
 export function fileNameOf({ row }: Agent): string {
   const slug = row.name
     .normalize('NFKD')
@@ -44,31 +44,33 @@ export function fileNameOf({ row }: Agent): string {
 }
 
 /**
- * Reads the definition files of a folder in the order of their names, or the one file.
- * @throws StartupError naming every file at fault, or when there is none at all.
+ * Reads one definition file, or those of a folder in the order of their names.
+ * @throws StartupError naming every invalid file, or when there is none at all.
  */
 export async function readDefinitionFiles(path: string): Promise<DefinitionFile[]> {
   const read = await Promise.all((await listPaths(path)).map(readDefinitionFile))
   const faults = read.filter((outcome) => typeof outcome === 'string')
   if (faults.length === 0) return read.filter((outcome) => typeof outcome !== 'string')
-  throw new StartupError(['Nothing was changed, because of', ...faults].join('\n  '))
+  throw new StartupError(['Nothing was changed, because of errors in these files:', ...faults].join('\n  '))
 }
 
 async function listPaths(path: string): Promise<string[]> {
   if (!(await stat(path)).isDirectory()) {
     if (formatOf(path) !== undefined) return [path]
-    throw new StartupError(`${toVisible(path)} is no definition file: their names end in .yaml, .yml or .md.`)
+    throw new StartupError(
+      `${toVisible(path)} is not a definition file: its name must end in .yaml, .yml or .md.`,
+    )
   }
   const names = (await readdir(path)).filter((name) => !name.startsWith('.') && formatOf(name) !== undefined)
   if (names.length > 0) return names.sort().map((name) => join(path, name))
   throw new StartupError(`There is no file in ${toVisible(path)} whose name ends in .yaml, .yml or .md.`)
 }
 
-/** The file, or what is wrong with it. */
+/** The file, or the error in it. */
 async function readDefinitionFile(path: string): Promise<DefinitionFile | string> {
   const format = formatOf(path) ?? 'yaml'
   try {
-    // The mark at the start of a file is kept: the text is stored as it is.
+    // A byte order mark is kept, because the text is stored as it is.
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
     const yaml = decoder.decode(await readFile(path))
     const { name } = parseDefinition(yaml, format)
@@ -80,14 +82,13 @@ async function readDefinitionFile(path: string): Promise<DefinitionFile | string
 
 function faultOf(error: unknown): string {
   if (error instanceof ServiceError) return error.message
-  if (error instanceof TypeError) return 'The file is not written in UTF-8.'
+  if (error instanceof TypeError) return 'The file must be encoded in UTF-8.'
   if (error instanceof Error && 'syscall' in error) return error.message
   throw error
 }
 
 /**
- * Writes one file per agent; a file that is there with other content, or for the same agent under another name, is replaced only
- * with `isForced`.
+ * Writes one file per agent. Only with `isForced` are files replaced that have different content, or another name for the same agent.
  * @throws StartupError naming such files, before anything is written.
  */
 export async function writeAgentFiles(
@@ -98,12 +99,13 @@ export async function writeAgentFiles(
   await mkdir(folder, { recursive: true })
   const entries = await readdir(folder)
   const plans = await Promise.all(agents.map((agent) => planFile(folder, entries, agent)))
-  const inTheWay = plans.flatMap(({ path, state, others }) =>
+  const conflicts = plans.flatMap(({ path, state, others }) =>
     state === 'other' ? [path, ...others] : others,
   )
-  if (inTheWay.length > 0 && !isForced) {
-    const heading = 'Nothing was written, because these files say something else (--force replaces them):'
-    throw new StartupError([heading, ...inTheWay.map(toVisible)].join('\n  '))
+  if (conflicts.length > 0 && !isForced) {
+    const heading =
+      'Nothing was written, because these files have different content or another name (--force replaces them):'
+    throw new StartupError([heading, ...conflicts.map(toVisible)].join('\n  '))
   }
   const exported: ExportedFile[] = []
   for (const { agent, path, state, others } of plans) {
@@ -114,7 +116,7 @@ export async function writeAgentFiles(
   return exported
 }
 
-/** What is in the folder already where an agent's file goes, and under other names. */
+/** Compares the file of an agent with the folder: its current state, and files with other names for the same agent. */
 async function planFile(folder: string, entries: readonly string[], agent: Agent) {
   const name = fileNameOf(agent)
   const path = join(folder, name)

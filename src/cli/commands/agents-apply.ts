@@ -1,54 +1,53 @@
-/** The `agents apply` command: makes a key's agents what files say, once they were all read and the changes shown. */
+/** The `agents apply` command: compares the agents of a key with definition files, prints the changes and, with `--yes`, makes them. */
+import { diffArrays } from 'diff'
 import { createAgent, listAgents, openAgentKey, replaceAgent } from '../../agents/agents.ts'
 import type { Agent } from '../../agents/cache.ts'
 import { ServiceError, StartupError } from '../../lib/errors.ts'
 import type { Deps } from '../../server/dependencies.ts'
 import { print, toVisible } from '../output.ts'
 import { type DefinitionFile, readDefinitionFiles } from './agent-files.ts'
-import { type AgentOptions, toWriter, withAgents } from './agents-actions.ts'
-import { diffLines } from './line-diff.ts'
+import { type AgentOptions, loadWriteDeps, withAgents } from './agents.ts'
 
-type Writer = Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
+type WriteDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
 
-/** What `agents apply` takes beside the path. */
 export interface ApplyOptions extends AgentOptions {
   readonly yes?: boolean
   readonly showKeys?: boolean
 }
 
-/** A change, and the agent that came of it when it was made. */
+/** A change, and the agent after it if the change was made. */
 interface Outcome {
   readonly change: Change
   readonly written: Agent | undefined
-  /** Of a new agent, where it is to be shown. */
+  /** The key of a new agent; set only with `--show-keys`. */
   readonly agentKey: string | undefined
 }
 
 /**
- * Shows the plan and, with `yes`, carries it out.
- * @throws StartupError before the first write when a file is no definition, or it is not clear which agent it is for.
+ * Prints the plan and, with `yes`, applies it.
+ * @throws StartupError before the first write when a file is invalid or its agent is ambiguous.
  */
 export function apply(path: string, options: ApplyOptions): Promise<void> {
-  return withAgents(options.key, async (work) => {
+  return withAgents(options.key, async (access) => {
     const files = await readDefinitionFiles(path)
-    const { agents } = await listAgents(work.deps, work.tenantId, { order: 'asc' })
+    const { agents } = await listAgents(access.deps, access.tenantId, { order: 'asc' })
     const plan = planChanges(files, agents)
     const isNeeded = plan.changes.some(({ action }) => action !== 'same')
     const isApplied = isNeeded && options.yes === true
     if (!options.json) print(renderPlan(plan))
     const outcomes = isApplied
-      ? await carryOut(await toWriter(work), work.tenantId, plan, options)
+      ? await applyPlan(await loadWriteDeps(access), access.tenantId, plan, options)
       : plan.changes.map((change): Outcome => ({ change, written: undefined, agentKey: undefined }))
     if (options.json) return print(JSON.stringify(renderOutcomes(plan, outcomes, isApplied)))
-    if (!isNeeded) return print('Nothing has to change.')
-    if (!isApplied) return print('Nothing was changed; add --yes to do it.')
+    if (!isNeeded) return print('All agents are up to date.')
+    if (!isApplied) return print('Nothing was changed; add --yes to make these changes.')
     print(outcomes.flatMap(renderOutcome).join('\n'))
   })
 }
 
-/** Makes the changes in order; an agent that somebody changed since it was read is left as it is, and the rest with it. */
-async function carryOut(
-  deps: Writer,
+/** Makes the changes in order, and stops at the first agent that was changed since it was read. */
+async function applyPlan(
+  deps: WriteDeps,
   tenantId: string,
   { changes }: Plan,
   { showKeys = false }: ApplyOptions,
@@ -63,7 +62,7 @@ async function carryOut(
       const done = outcomes.flatMap((one) => renderOutcome({ ...one, agentKey: undefined })).join(', ')
       throw cause instanceof ServiceError
         ? new StartupError(
-            `${toVisible(change.file.path)}: ${cause.message} Before that: ${done === '' ? 'nothing was changed' : done}.`,
+            `${toVisible(change.file.path)}: ${cause.message} Done before that: ${done === '' ? 'nothing' : done}.`,
             { cause },
           )
         : cause
@@ -72,7 +71,7 @@ async function carryOut(
   return outcomes
 }
 
-async function makeChange(deps: Writer, tenantId: string, change: Change): Promise<Agent | undefined> {
+async function makeChange(deps: WriteDeps, tenantId: string, change: Change): Promise<Agent | undefined> {
   const { action, file } = change
   if (action === 'same') return undefined
   if (action === 'create') return createAgent(deps, tenantId, file.text)
@@ -103,27 +102,26 @@ function renderOutcomes({ untouched }: Plan, outcomes: readonly Outcome[], isApp
 
 const MOST_DIFF_LINES = 20
 
-/** What becomes of one file. */
 export type Change =
   | { readonly action: 'create'; readonly file: DefinitionFile }
   | {
       readonly action: 'update'
       readonly file: DefinitionFile
       readonly agent: Agent
-      /** `- line` and `+ line`. */
+      /** The changed lines, as `- line` and `+ line`. */
       readonly diff: readonly string[]
     }
   | { readonly action: 'same'; readonly file: DefinitionFile; readonly agent: Agent }
 
-/** Every file's change, in the order of the files, and the agents no file is for. */
+/** The change of each file, and the agents without a file. */
 export interface Plan {
   readonly changes: readonly Change[]
   readonly untouched: readonly Agent[]
 }
 
 /**
- * Finds each file's agent: by the id in its name, else by the agent's name where only one has it.
- * @throws StartupError when that is not clear.
+ * Finds the agent of each file: by the id in the file name, or else by the agent's name if it is unique.
+ * @throws StartupError when the agent is ambiguous.
  */
 export function planChanges(files: readonly DefinitionFile[], agents: readonly Agent[]): Plan {
   const changes = files.map((file) => toChange(file, findAgentFor(file, agents)))
@@ -139,7 +137,7 @@ function findAgentFor(file: DefinitionFile, agents: readonly Agent[]): Agent | u
   if (namesakes.length <= 1) return namesakes[0]
   const ids = namesakes.map(({ row }) => row.id).join(', ')
   throw new StartupError(
-    `${toVisible(file.path)}: several agents are called "${file.name}" (${ids}); put the id of the right one before the ending of the file's name, as \`parley agents export\` does.`,
+    `${toVisible(file.path)}: several agents are called "${file.name}" (${ids}); put the id of one of them before the extension of the file name, as \`parley agents export\` does.`,
   )
 }
 
@@ -147,10 +145,25 @@ function toChange(file: DefinitionFile, agent: Agent | undefined): Change {
   if (agent === undefined) return { action: 'create', file }
   const { source, format } = agent.row
   if (source === file.text.yaml && format === file.text.format) return { action: 'same', file, agent }
-  return { action: 'update', file, agent, diff: diffLines(source, file.text.yaml) }
+  return { action: 'update', file, agent, diff: listChangedLines(source, file.text.yaml) }
 }
 
-/** Of two files for one agent the second would undo the first; two new ones of one name could not be told apart later. */
+/** With more changes than this, all lines are listed as changed instead of computing a difference for seconds. */
+const MOST_LINE_EDITS = 2_000
+
+function listChangedLines(before: string, after: string): string[] {
+  const [removed, added] = [before.split('\n'), after.split('\n')]
+  const changes = diffArrays(removed, added, { maxEditLength: MOST_LINE_EDITS }) ?? [
+    { value: removed, removed: true, added: false },
+    { value: added, removed: false, added: true },
+  ]
+  return changes.flatMap((change) => {
+    if (change.removed) return change.value.map((line) => `- ${line}`)
+    return change.added ? change.value.map((line) => `+ ${line}`) : []
+  })
+}
+
+/** Rejects two files for one agent, and two new agents with the same name. */
 function assertOneFileEach(changes: readonly Change[]): void {
   const seen = new Map<string, string>()
   for (const change of changes) {
@@ -164,7 +177,6 @@ function assertOneFileEach(changes: readonly Change[]): void {
   }
 }
 
-/** The plan for people. */
 export function renderPlan({ changes, untouched }: Plan): string {
   return [
     ...changes.flatMap(renderChange),

@@ -1,47 +1,95 @@
-/** The words of the `agents` commands. */
-import type { Command } from 'commander'
+/** The `agents` commands but `apply`: list, get, export and delete the agents of one parent key. */
+import { deleteAgent, getAgent, listAgents } from '../../agents/agents.ts'
+import { type Agent, createAgentDirectory } from '../../agents/cache.ts'
+import { loadSealer } from '../../agents/sealed-keys.ts'
+import type { Config } from '../../config/config.ts'
+import { StartupError } from '../../lib/errors.ts'
+import type { Deps } from '../../server/dependencies.ts'
+import { chooseParentKey, commandActor, createDeps, withDatabase } from '../installation.ts'
+import { print, printExactly, printResult, renderTable, renderTime, toVisible } from '../output.ts'
+import { writeAgentFiles } from './agent-files.ts'
 
-/** Fills `parley agents …` in; like every command's, the code behind the words is loaded when it is run. */
-export function addAgentsCommands(agents: Command): void {
-  withCommonOptions(agents.command('list'))
-    .description("list a parent key's agents, newest first")
-    .action(async (options) => (await verbs()).list(options))
-  withCommonOptions(agents.command('get <id>'))
-    .description("print an agent's definition exactly as it is stored")
-    .option('--markdown', 'print it rendered as Markdown')
-    .action(async (id, options) => (await verbs()).get(id, options))
-  withCommonOptions(agents.command('apply <path>'))
-    .description('show how agents differ from a folder of definition files, or one file')
-    .option('--yes', 'make the agents what the files say')
-    .option('--show-keys', 'print the keys of created agents')
-    .addHelpText('after', howFilesAreMatched)
-    .action(async (path, options) => (await import('./agents-apply.ts')).apply(path, options))
-  withCommonOptions(agents.command('export <folder>'))
-    .description('write one file per agent, its definition as it is stored')
-    .option('--force', 'replace files that say something else')
-    .addHelpText('after', howFilesAreNamed)
-    .action(async (folder, options) => (await verbs()).exportTo(folder, options))
-  withCommonOptions(agents.command('delete <id>'))
-    .description('delete an agent, its earlier versions and its key, for good')
-    .option('--yes', 'really do it')
-    .action(async (id, options) => (await verbs()).remove(id, options))
+/** Options of every `agents` command. */
+export interface AgentOptions {
+  /** The parent key or its id. */
+  readonly key?: string
+  readonly json?: boolean
 }
 
-const verbs = () => import('./agents-actions.ts')
+/** The agents of one tenant, and what functions that read them depend on. */
+export interface AgentAccess {
+  readonly deps: Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'keys' | 'agents'>
+  readonly config: Config
+  readonly tenantId: string
+}
 
-const howFilesAreMatched = `
-Files end in .yaml, .yml or .md. A file is for the agent whose id stands in its
-name, as \`parley agents export\` writes it, else for the only agent with the
-definition's name, else for a new one. All files are checked before the first
-change. Agents without a file stay as they are: none is ever deleted.`
+export function list({ key, json = false }: AgentOptions): Promise<void> {
+  return withAgents(key, async ({ deps, tenantId }) => {
+    const { agents } = await listAgents(deps, tenantId, {})
+    if (json) return print(JSON.stringify(agents.map(renderAgent)))
+    const cells = agents.map(({ row, definition }) => [
+      row.id,
+      row.name,
+      definition.model ?? '-',
+      renderTime(row.created_at),
+      renderTime(row.updated_at),
+    ])
+    print(renderTable(['ID', 'NAME', 'MODEL', 'CREATED', 'UPDATED'], cells))
+  })
+}
 
-const howFilesAreNamed = `
-A file is called after the agent's name and id, such as
-guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. When one of an agent's files says
-something else, or has another name, nothing is written without --force.`
+export function get(id: string, options: AgentOptions & { markdown?: boolean }): Promise<void> {
+  return withAgents(options.key, async ({ deps, tenantId }) => {
+    const agent = await getAgent(deps, tenantId, id)
+    const { row, markdown } = agent
+    if (!options.json) return printExactly(options.markdown ? markdown : row.source)
+    print(JSON.stringify({ ...renderAgent(agent), format: row.format, yaml: row.source, markdown }))
+  })
+}
 
-function withCommonOptions(command: Command): Command {
-  return command
-    .option('--key <key>', "the agents' parent key, or its id, if there are several")
-    .option('--json', 'print JSON')
+export function exportTo(folder: string, options: AgentOptions & { force?: boolean }): Promise<void> {
+  return withAgents(options.key, async ({ deps, tenantId }) => {
+    const { agents } = await listAgents(deps, tenantId, { order: 'asc' })
+    const files = await writeAgentFiles(folder, agents, options.force ?? false)
+    if (options.json) {
+      return print(JSON.stringify(files.map(({ id, path, state }) => ({ id, file: path, state }))))
+    }
+    const lines = files.map(({ path, state }) => `${state.padEnd(7)}  ${toVisible(path)}`)
+    print(lines.length === 0 ? 'This key has no agents.' : lines.join('\n'))
+  })
+}
+
+export function remove(id: string, options: AgentOptions & { yes?: boolean }): Promise<void> {
+  return withAgents(options.key, async (access) => {
+    const { row } = await getAgent(access.deps, access.tenantId, id)
+    if (!options.yes) {
+      throw new StartupError(
+        `This deletes "${row.name}" (${id}) and its key, and cannot be undone; add --yes to do it.`,
+      )
+    }
+    await deleteAgent(await loadWriteDeps(access), commandActor(), access.tenantId, id)
+    printResult(options.json ?? false, { id, deleted: true }, `deleted ${id}`)
+  })
+}
+
+/** Runs on the agents of the given parent key, or of the only one. */
+export function withAgents(
+  key: string | undefined,
+  run: (access: AgentAccess) => Promise<void>,
+): Promise<void> {
+  return withDatabase(async (db, config) => {
+    const tenantId = await chooseParentKey(db, key)
+    const base = createDeps(db)
+    await run({ deps: { ...base, agents: createAgentDirectory(db, base.clock) }, config, tenantId })
+  })
+}
+
+/** Loads the secret only for changes: loading creates a missing one, which reading agents must not do. */
+export async function loadWriteDeps({ deps, config }: AgentAccess) {
+  return { ...deps, sealer: await loadSealer(config, deps) }
+}
+
+function renderAgent({ row, definition }: Agent) {
+  const { id, name, version, created_at, updated_at } = row
+  return { id, name, model: definition.model ?? null, version, created_at, updated_at }
 }

@@ -1,10 +1,9 @@
-/** The `doctor` command: looks at everything a server needs, and says of each whether it is well and what to do. */
-
+/** The `doctor` command: checks everything a server needs and prints what to do. */
 import type { Config } from '../../config/config.ts'
 import { ConfigError, loadConfig, type ParsedConfig } from '../../config/parse.ts'
 import { StartupError } from '../../lib/errors.ts'
-import { type Finding, fail, ok, warn } from '../doctor/check.ts'
 import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from '../doctor/data.ts'
+import { type Diagnostic, fail, ok, warn } from '../doctor/diagnostic.ts'
 import {
   checkBackends,
   checkConversion,
@@ -16,18 +15,18 @@ import {
 import { checkBucket, checkFolders, checkPostgres, checkRedisAndClock } from '../doctor/remote.ts'
 import { print, renderTable } from '../output.ts'
 
-/** Prints one line per check; the process fails when one of them does. */
+/** Prints one line per check; the exit code is 1 when one of them fails. */
 export async function doctor(isJson = false): Promise<void> {
-  const findings = await listFindings()
-  const isWell = findings.every(({ state }) => state !== 'fail')
-  if (isJson) print(JSON.stringify({ ok: isWell, checks: findings }))
-  else print(renderFindings(findings))
-  if (!isWell) process.exitCode = 1
-  // A host's module may have begun something that goes on.
+  const diagnostics = await listDiagnostics()
+  const isOk = diagnostics.every(({ state }) => state !== 'fail')
+  if (isJson) print(JSON.stringify({ ok: isOk, checks: diagnostics }))
+  else print(renderDiagnostics(diagnostics))
+  if (!isOk) process.exitCode = 1
+  // A host module may have started something that would keep the process running.
   process.stdout.write('', () => process.exit())
 }
 
-async function listFindings(): Promise<Finding[]> {
+async function listDiagnostics(): Promise<Diagnostic[]> {
   const settings = await readConfiguration()
   if (Array.isArray(settings)) return [checkNode(process.versions.node), ...settings]
   const { config, warnings } = settings
@@ -48,8 +47,8 @@ async function listFindings(): Promise<Finding[]> {
   ]
 }
 
-/** The settings, or what is wrong with them: nothing else can be checked then. */
-async function readConfiguration(): Promise<ParsedConfig | Finding[]> {
+/** The configuration, or its problems; nothing else can be checked with those. */
+async function readConfiguration(): Promise<ParsedConfig | Diagnostic[]> {
   try {
     return await loadConfig()
   } catch (error) {
@@ -59,7 +58,7 @@ async function readConfiguration(): Promise<ParsedConfig | Finding[]> {
   }
 }
 
-async function checkData(config: Config): Promise<Finding[]> {
+async function checkData(config: Config): Promise<Diagnostic[]> {
   const { dataDir, databaseUrl, s3, secret } = config
   const rows = databaseUrl === undefined ? [] : await checkPostgres(config, databaseUrl)
   if (dataDir === ':memory:') {
@@ -79,8 +78,8 @@ async function checkData(config: Config): Promise<Finding[]> {
   ]
 }
 
-function renderFindings(findings: readonly Finding[]): string {
-  const rows = findings.map(({ state, check, message }) => [
+function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
+  const rows = diagnostics.map(({ state, check, message }) => [
     state.padEnd(4),
     check,
     message.replaceAll('\n', ' '),

@@ -1,11 +1,10 @@
-/** The `migrate` command: brings the database to this version's schema without serving. */
+/** The `migrate` command: brings the database to the schema of this version without serving. */
 import { openOrCreateDatabase } from '../../db/open.ts'
-import { readSettings } from '../database.ts'
+import { readConfig } from '../installation.ts'
 import { printResult } from '../output.ts'
 
-/** Beside a running server on SQLite there is nothing to do, or that server is another version's and has to stop first. */
 export async function migrate(isJson: boolean): Promise<void> {
-  const config = await readSettings()
+  const config = await readConfig()
   const { dataDir, databaseUrl } = config
   await (await openOrCreateDatabase(config)).close()
   const what = databaseUrl === undefined ? dataDir : 'the database in DATABASE_URL'

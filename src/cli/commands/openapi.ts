@@ -1,4 +1,4 @@
-/** The `openapi` command: prints the document, or proves that the committed one is the same. */
+/** The `openapi` command: prints the OpenAPI document, or checks that `openapi.json` is up to date. */
 import { readFile } from 'node:fs/promises'
 import { StartupError } from '../../lib/errors.ts'
 import { renderApiDocument } from '../../server/api.ts'
@@ -6,7 +6,7 @@ import { print } from '../output.ts'
 
 const committed = new URL('../../../openapi.json', import.meta.url)
 
-/** @throws StartupError with `isCheck` when `openapi.json` is not what the code says. */
+/** @throws StartupError with `isCheck` when `openapi.json` differs. */
 export async function openapi(isCheck: boolean): Promise<void> {
   const text = JSON.stringify(renderApiDocument(), undefined, 2)
   if (!isCheck) return print(text)

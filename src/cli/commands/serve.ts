@@ -1,17 +1,17 @@
-/** The `serve` command: runs the service, in one process or in several, until it is told to stop. */
+/** The `serve` command: runs the service in one or several processes until a signal stops it. */
 import cluster from 'node:cluster'
 import type { Config } from '../../config/config.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { createService, type Service } from '../../server/service.ts'
-import { readSettings } from '../database.ts'
-import { describeBeginning, noticeOf, stopOnCrash } from '../lifecycle.ts'
-import { print, printNotice } from '../output.ts'
-import { takeStopSignals } from '../signals.ts'
+import { readConfig } from '../installation.ts'
+import { createWelcome, stopOnCrash } from '../lifecycle.ts'
+import { print } from '../output.ts'
+import { printStopping, setStopHandler } from '../signals.ts'
 
-/** Starts, prints where the service answers and, the first time, how to begin; stops on SIGTERM or SIGINT. Decision: 2. */
+/** Prints the URL of the service and, on the first start, the first key. */
 export async function serve(workers: number): Promise<void> {
   if (cluster.isWorker) return (await import('../workers/worker.ts')).serveAsWorker()
-  const config = await readSettings()
+  const config = await readConfig()
   if (workers > 1) {
     assertShared(config)
     return (await import('../workers/primary.ts')).serveWithWorkers(config, workers)
@@ -19,41 +19,41 @@ export async function serve(workers: number): Promise<void> {
   const starting = createService({ config })
   stopOnSignal(starting)
   const service = await starting
-  const welcome = describeBeginning(service)
-  // At once: whoever waits for the first line finds the key behind it.
+  const welcome = createWelcome(service)
+  // In one write, so that a reader that waits for the first line finds the key after it.
   print([`listening on ${service.url}`, welcome?.key].filter((text) => text !== undefined).join('\n'))
   await welcome?.link.then((text) => text && print(text))
   stopOnCrash(service, service.deps.log)
 }
 
-/** Refuses what only one process can use. */
+/** Rejects settings that only a single process can use. */
 function assertShared({ databaseUrl, dataDir, s3 }: Config): void {
   if (databaseUrl === undefined) {
     throw new StartupError(
-      'SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or leave out --workers.',
+      'SQLite has one writer, so several workers need PostgreSQL: set DATABASE_URL, or omit --workers.',
     )
   }
   if (dataDir === ':memory:' && s3 === undefined) {
     throw new StartupError(
-      'PARLEY_DATA_DIR is :memory:, where no worker finds the files of another; name a directory, set S3_BUCKET, or leave out --workers.',
+      'PARLEY_DATA_DIR=:memory: keeps files inside one process; set it to a directory, set S3_BUCKET, or omit --workers.',
     )
   }
 }
 
 /**
- * The first signal lets running answers end, the second ends the process at once. A start goes on to its end first: a parent key
- * that it made and nobody saw would be lost. Decision: 2 (`serve`).
+ * The first signal stops the service after open requests, the second one exits at once. A running start is completed first, because
+ * a parent key that it created would be lost before it is printed.
  */
 function stopOnSignal(starting: Promise<Service>): void {
   let isStopping = false
-  takeStopSignals(async (signal) => {
+  setStopHandler(async (signal) => {
     if (isStopping) process.exit(1)
     isStopping = true
     const service = await starting.catch(() => undefined)
-    // The command says why there is none, and ends.
+    // The start failed; the command reports why and exits.
     if (service === undefined) return
     const closing = service.close()
-    printNotice(noticeOf(signal))
+    printStopping(signal)
     await closing
     process.exit(0)
   })

@@ -1,18 +1,18 @@
-/** The `store adopt` command: marks the stored bytes as belonging to the database of the settings. */
+/** The `store adopt` command: marks the stored files as belonging to the configured database. */
 import { getInstallationId } from '../../db/installation.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { adoptFolders } from '../../storage/mark.ts'
-import { withDatabase } from '../database.ts'
+import { withDatabase } from '../installation.ts'
 import { printResult } from '../output.ts'
 
 const ADOPT_WITHIN_MS = 30_000
 
-/** The operator's override of a start that refuses a folder or bucket of another installation. See docs/adr/0040. */
+/** Overrides the check at start that rejects the folder or bucket of another installation (ADR 0040). */
 export async function storeAdopt(isJson: boolean): Promise<void> {
   await withDatabase(async (db, { dataDir, s3 }) => {
     if (s3 === undefined && dataDir === ':memory:')
-      throw new StartupError('PARLEY_DATA_DIR is :memory:, where no files are kept; name a directory.')
+      throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files; set it to a directory.')
     const id = await getInstallationId({ db, clock: systemClock })
     const former =
       s3 === undefined

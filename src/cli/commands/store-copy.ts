@@ -1,5 +1,4 @@
-/** The `store copy` command: moves the rows of a data directory into PostgreSQL and, where there is a bucket, its bytes into that. */
-
+/** The `store copy` command: moves the rows of a data directory to PostgreSQL and, with `S3_BUCKET`, its files to the bucket. */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CopiedBytes, copyIntoBucket } from '../../backup/copy-to-bucket.ts'
@@ -13,29 +12,27 @@ import { StartupError } from '../../lib/errors.ts'
 import { ignoreMissing } from '../../storage/folder.ts'
 import { findUnmarkedFolders } from '../../storage/mark.ts'
 import { createLog } from '../../telemetry/log.ts'
-import { readSettings } from '../database.ts'
+import { readConfig } from '../installation.ts'
 import { printNotice, printResult, renderTable } from '../output.ts'
 
-const TELL_EVERY_MS = 2_000
+const PROGRESS_EVERY_MS = 2_000
 
-/** Runs with no server on the directory; afterwards servers go on with DATABASE_URL. Decision: 2. */
+/** No server may run on the directory; afterwards servers use DATABASE_URL. */
 export async function storeCopy(isJson: boolean): Promise<void> {
-  const config = await readSettings()
+  const config = await readConfig()
   const databaseUrl = toTarget(config)
   await assertDatabaseExists(config.dataDir)
   const { db, close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
   try {
     await findUnmarkedFolders({ dataDir: config.dataDir, databaseUrl: undefined, s3: undefined }, db)
-    // First the bytes: a row that somebody may read has them.
+    // Files first: every row that is readable afterwards must have its bytes.
     const bucket = config.s3 && (await copyBytes(config, db))
-    const tables = await copyToPostgres(db, databaseUrl, createTeller())
+    const tables = await copyToPostgres(db, databaseUrl, createProgress())
     await close()
     const setAside = await setSourceAside(config)
     const result = { tables, ...(bucket && { bucket }), set_aside: setAside }
     printResult(isJson, result, renderCounts(tables, bucket))
-    printNotice(
-      `The rows are in PostgreSQL; what they were copied from is now called ${setAside.join(', ')}.`,
-    )
+    printNotice(`The rows are in PostgreSQL; the originals were renamed to ${setAside.join(', ')}.`)
   } finally {
     await close()
   }
@@ -43,37 +40,35 @@ export async function storeCopy(isJson: boolean): Promise<void> {
 
 function toTarget({ databaseUrl, dataDir }: Config): string {
   if (databaseUrl === undefined)
-    throw new StartupError(
-      'DATABASE_URL is not set; name the PostgreSQL database that the rows are to go to.',
-    )
+    throw new StartupError('DATABASE_URL is not set; set it to the PostgreSQL database to copy the rows to.')
   if (dataDir === ':memory:')
-    throw new StartupError('PARLEY_DATA_DIR is :memory:; name the directory that the rows lie in.')
+    throw new StartupError('PARLEY_DATA_DIR is :memory:; set it to the directory that contains the rows.')
   return databaseUrl
 }
 
 async function copyBytes(config: Config, db: Database): Promise<CopiedBytes> {
-  printNotice(`copying files into the bucket ${config.s3?.bucket}`)
+  printNotice(`copying files to the bucket ${config.s3?.bucket}`)
   const copied = await copyIntoBucket(
     { config, db, clock: systemClock, log: createLog(config) },
     config.dataDir,
   )
-  printNotice(`${copied.copied} files of ${copied.copiedBytes} bytes are there, and were read back`)
+  printNotice(`copied and verified ${copied.copied} files, ${copied.copiedBytes} bytes`)
   if (copied.lost.length > 0)
     printNotice(`warning: ${copied.lost.length} files were lost before: ${copied.lost.join(', ')}`)
   return copied
 }
 
-/** Says how far it is, now and then. */
-function createTeller(): OnCopied {
-  let nextAtMs = systemClock.monotonic() + TELL_EVERY_MS
+/** Prints the progress every few seconds. */
+function createProgress(): OnCopied {
+  let nextAtMs = systemClock.monotonic() + PROGRESS_EVERY_MS
   return (step, table, rows) => {
     if (systemClock.monotonic() < nextAtMs) return
-    nextAtMs = systemClock.monotonic() + TELL_EVERY_MS
+    nextAtMs = systemClock.monotonic() + PROGRESS_EVERY_MS
     printNotice(`${table}: ${rows} rows ${step}`)
   }
 }
 
-/** A server that found the old rows would take what was added since for rubbish; under another name it finds none. */
+/** Renames the originals: a server that found the old rows would delete newer files as orphans. */
 async function setSourceAside({ dataDir, s3 }: Config): Promise<string[]> {
   const suffix = `.copied-${unixSeconds(systemClock)}`
   const setAside: string[] = []

@@ -1,4 +1,4 @@
-/** The `store orphans` command: counts stored objects that no row names, and deletes them when told to. */
+/** The `store orphans` command: counts stored files without a row, and deletes them with `--delete`. */
 import { listArtifactPlaces } from '../../artifacts/maintenance.ts'
 import { openBucketStores } from '../../backup/copy-to-bucket.ts'
 import type { Config } from '../../config/config.ts'
@@ -17,7 +17,7 @@ import {
   orphansKeptBefore,
 } from '../../storage/sweeper.ts'
 import { createLog } from '../../telemetry/log.ts'
-import { withDatabase } from '../database.ts'
+import { withDatabase } from '../installation.ts'
 import { printNotice, printResult, renderTable } from '../output.ts'
 
 interface OrphansOptions {
@@ -25,7 +25,7 @@ interface OrphansOptions {
   readonly json?: boolean
 }
 
-/** Confirms what the sweeper refuses to delete by itself. See docs/adr/0040. */
+/** Deletes what the sweeper does not delete without confirmation (ADR 0040). */
 export async function storeOrphans({ delete: isDeleting = false, json }: OrphansOptions): Promise<void> {
   await withDatabase(async (db, config) => {
     await findUnmarkedFolders(config, db)
@@ -50,12 +50,12 @@ export async function storeOrphans({ delete: isDeleting = false, json }: Orphans
   })
 }
 
-/** Opened as beside a running server, whose unfinished bytes are left alone. */
+/** Opens the stores as a second process, so that unfinished uploads of a running server are not touched. */
 async function openStores(db: Database, config: Config): Promise<Record<StoreName, GrowingStore>> {
   const deps = { db, clock: systemClock, log: createLog(config), isOnlyServer: false }
   if (config.s3 !== undefined) return openBucketStores({ ...deps, config })
   if (config.dataDir === ':memory:')
-    throw new StartupError('PARLEY_DATA_DIR is :memory:, where no files are kept; name a directory.')
+    throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files; set it to a directory.')
   const open = (name: StoreName) =>
     openGrowingStore(config.dataDir, name, config.uploads.isSynced, abandonedBefore(deps))
   return { files: await open('files'), artifacts: await open('artifacts') }

@@ -1,4 +1,4 @@
-/** The checks of `parley doctor` that look at the data directory; none of them makes or changes anything. */
+/** The checks of `parley doctor` on the data directory; they do not create or change anything. */
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { loadSealer } from '../../agents/sealed-keys.ts'
@@ -15,10 +15,9 @@ import { acquireLock, isLockTaken, lockName } from '../../db/lock.ts'
 import { listPendingMigrations, migrations } from '../../db/migrate.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../../db/sqlite.ts'
 import { StartupError } from '../../lib/errors.ts'
-import { type Finding, fail, ok, reasonOf, warn } from './check.ts'
+import { type Diagnostic, fail, ok, reasonOf, warn } from './diagnostic.ts'
 
 const GIBIBYTE = 1024 ** 3
-/** Security: 2.5 (file / upload). */
 const LEAST_FREE_BYTES = 2 * GIBIBYTE
 const LEAST_FREE_SHARE = 0.05
 
@@ -27,7 +26,7 @@ const OTHERS_WRITE = 0o022
 export async function checkDataDirectory({
   dataDir,
   databaseUrl,
-}: Pick<Config, 'dataDir' | 'databaseUrl'>): Promise<Finding> {
+}: Pick<Config, 'dataDir' | 'databaseUrl'>): Promise<Diagnostic> {
   const check = 'data directory'
   if (!(await exists(dataDir))) return checkParent(check, dataDir)
   try {
@@ -40,8 +39,8 @@ export async function checkDataDirectory({
   return warn(check, `other users of this machine may write in ${dataDir}; run \`chmod 700\` on it`)
 }
 
-/** Where the directory would be made. */
-async function checkParent(check: string, dataDir: string): Promise<Finding> {
+/** Checks whether the directory can be created. */
+async function checkParent(check: string, dataDir: string): Promise<Diagnostic> {
   const parent = await findExisting(dirname(dataDir))
   try {
     if (!(await stat(parent)).isDirectory())
@@ -56,12 +55,12 @@ async function checkParent(check: string, dataDir: string): Promise<Finding> {
   }
 }
 
-/** The room on the disk, and whether a single key may take all of it. */
+/** Checks the free disk space, and whether a single key may use all of it. */
 export async function checkFreeSpace({
   dataDir,
   s3,
   limits,
-}: Pick<Config, 'dataDir' | 's3' | 'limits'>): Promise<Finding> {
+}: Pick<Config, 'dataDir' | 's3' | 'limits'>): Promise<Diagnostic> {
   const { bavail, blocks, bsize } = await statfs(await findExisting(dataDir))
   const [freeBytes, share] = [bavail * bsize, blocks === 0 ? 1 : bavail / blocks]
   const found = `${(freeBytes / GIBIBYTE).toFixed(1)} GiB (${Math.floor(share * 100)} %) of the disk are free`
@@ -77,8 +76,8 @@ export async function checkFreeSpace({
   return warn('free space', `only ${found}; make room until it is 2 GiB and 5 %`)
 }
 
-/** The database, and the secret that its agent keys are sealed with. */
-export async function checkDatabase(config: Config): Promise<Finding[]> {
+/** Checks the SQLite database and the secret of its agent keys. */
+export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const { dataDir } = config
   const path = join(dataDir, databaseName)
   if (!(await exists(path))) {
@@ -93,7 +92,7 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
   }
 }
 
-async function checkOpenedDatabase(config: Config, path: string): Promise<Finding[]> {
+async function checkOpenedDatabase(config: Config, path: string): Promise<Diagnostic[]> {
   const connection = openSqlite(path)
   try {
     const version = String(connection.prepare('select sqlite_version()').pluck().get())
@@ -120,8 +119,8 @@ function sentenceOf(error: unknown, path: string): string {
   return `${path} cannot be used (${reasonOf(error)}); give this user the right to read and write it`
 }
 
-/** Whether a server runs on the directory: taking its lock for a moment is the only way to know. */
-export async function checkLock(dataDir: string): Promise<Finding> {
+/** Checks whether a server runs on the directory, by acquiring its lock for a moment. */
+export async function checkLock(dataDir: string): Promise<Diagnostic> {
   const check = 'server'
   const none = ok(check, `none is running on ${dataDir}`)
   if (!(await exists(join(dataDir, lockName)))) return none
@@ -149,8 +148,8 @@ function exists(path: string): Promise<boolean> {
 
 const OTHERS_USE = 0o077
 
-/** Loading a secret makes one where there is none, so that is looked at first. */
-export async function checkSecret(config: Config, db: Database | undefined): Promise<Finding> {
+/** Checks the secret. Loading it would create a missing one, so its file is checked first. */
+export async function checkSecret(config: Config, db: Database | undefined): Promise<Diagnostic> {
   const check = 'secret'
   const { dataDir, secret } = config
   const path = join(dataDir, 'secret')
@@ -160,18 +159,18 @@ export async function checkSecret(config: Config, db: Database | undefined): Pro
     if (secret === undefined && !isThere && !hasAgents) {
       return ok(check, 'there is none yet; the first start makes it')
     }
-    if (db !== undefined) await loadSealer(config, { db, random: refuseChance })
+    if (db !== undefined) await loadSealer(config, { db, random: rejectNewSecret })
   } catch (error) {
     return fail(check, reasonOf(error))
   }
   const found = db === undefined ? 'is there' : 'fits the stored agent keys'
-  if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}${tellFormer(config)}`)
+  if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}${describeFormer(config)}`)
   const mode = (await stat(path)).mode & 0o777
-  if ((mode & OTHERS_USE) === 0) return ok(check, `${path} ${found}${tellFormer(config)}`)
+  if ((mode & OTHERS_USE) === 0) return ok(check, `${path} ${found}${describeFormer(config)}`)
   return warn(check, `${path} is open to other users (mode ${mode.toString(8)}); run \`chmod 600\` on it`)
 }
 
-function tellFormer({ formerSecrets }: Config): string {
+function describeFormer({ formerSecrets }: Config): string {
   return formerSecrets.length === 0
     ? ''
     : '; PARLEY_SECRET_PREVIOUS counts too: take it out once the server has started with it and 30 days have passed'
@@ -181,6 +180,6 @@ async function findAnyAgent(db: Database): Promise<boolean> {
   return (await db.selectFrom('agents').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-function refuseChance(): never {
-  throw new StartupError('The secret has gone missing meanwhile; run this again.')
+function rejectNewSecret(): never {
+  throw new StartupError('The secret was deleted during this check; run it again.')
 }

@@ -1,4 +1,4 @@
-/** The checks of `parley doctor` that look at what the service runs on and talks to: Node, the backend, the port. */
+/** The checks of `parley doctor` on what the service runs on and connects to: Node, providers, port, conversion programs, tools. */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -7,50 +7,47 @@ import { createConverter } from '../../conversion/conversion.ts'
 import { type Programs, readVersion } from '../../conversion/programs.ts'
 import { listen } from '../../http/server.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { StartupError } from '../../lib/errors.ts'
 import { findNodeTrouble } from '../../lib/node-version.ts'
 import { createRemote, type RemoteConfig } from '../../providers/create.ts'
 import { BackendFailure } from '../../providers/provider.ts'
-import { type Finding, fail, ok, reasonOf, warn } from './check.ts'
+import { type Diagnostic, fail, failOnStartupError, ok, reasonOf, warn } from './diagnostic.ts'
 
 const MODEL_LIST_MS = 5_000
 const HEALTH_MS = 2_000
 
-export function checkNode(version: string): Finding {
+export function checkNode(version: string): Diagnostic {
   const trouble = findNodeTrouble(version)
   return trouble === undefined ? ok('node', version) : fail('node', trouble)
 }
 
-/** Asks every provider for its model list, as a start does. */
-export async function checkBackends({ providers, timings }: Config): Promise<Finding[]> {
-  return Promise.all(
-    providers.map((provider) => {
-      const check = providers.length === 1 ? 'backend' : `backend ${provider.name}`
+/** Requests the model list of every provider, as a start does. */
+export async function checkBackends({ providers, timings }: Config): Promise<Diagnostic[]> {
+  const isAlone = providers.length === 1
+  const diagnostics = await Promise.all(
+    providers.map(async (provider) => {
+      const check = isAlone ? 'backend' : `backend ${provider.name}`
       if (provider.kind === 'local-model') return checkModelFile(check, provider)
       if (provider.kind !== 'mock') return checkRemote(check, provider, timings)
-      const isAlone = providers.length === 1
       return ok(check, isAlone ? 'mock; set PARLEY_BACKEND=gateway or local for a language model' : 'mock')
     }),
   )
+  return diagnostics.flat()
 }
 
-/** A model of this process: as far as can be told without reading all of it. */
-async function checkModelFile(check: string, provider: LocalModelConfig): Promise<Finding> {
+/** Checks the file of a model without reading all of it. */
+async function checkModelFile(check: string, provider: LocalModelConfig): Promise<Diagnostic[]> {
   const { checkLocalModel } = await import('../../providers/load-model.ts')
-  try {
+  return failOnStartupError(check, async () => {
     await checkLocalModel(provider)
-    return ok(check, `${provider.path} can be loaded`)
-  } catch (error) {
-    if (!(error instanceof StartupError)) throw error
-    return fail(check, error.message)
-  }
+    return [ok(check, `${provider.path} can be loaded`)]
+  })
 }
 
 async function checkRemote(
   check: string,
   provider: RemoteConfig,
   timings: Config['timings'],
-): Promise<Finding> {
+): Promise<Diagnostic> {
   const { url } = provider
   const backend = await createRemote(provider, timings, MODEL_LIST_MS)
   try {
@@ -59,13 +56,13 @@ async function checkRemote(
     const advice = provider.kind === 'local' ? 'give it one, such as `ollama pull llama3.2`' : 'give it one'
     return warn(check, `${url} lists no models; ${advice}`)
   } catch (error) {
-    return toFinding(check, provider, error)
+    return toDiagnostic(check, provider, error)
   } finally {
     await backend.close()
   }
 }
 
-function toFinding(check: string, provider: RemoteConfig, error: unknown): Finding {
+function toDiagnostic(check: string, provider: RemoteConfig, error: unknown): Diagnostic {
   if (!(error instanceof BackendFailure)) throw error
   const { kind, url } = provider
   const { status } = error
@@ -79,19 +76,19 @@ function toFinding(check: string, provider: RemoteConfig, error: unknown): Findi
     return fail(check, `${url} answered ${status}; set ${setting} to a key it accepts`)
   }
   const setting = toSetting(provider, 'PARLEY_GATEWAY_URL', 'url')
-  // Some gateways have none; ids are handed on as they are then.
+  // Some gateways have no model list; model ids are then passed on unchanged.
   if (status === 404) return warn(check, `${url}/models is not there; check ${setting}`)
   return fail(check, `${url} gave no model list (${error.message}); check ${setting} and that it runs`)
 }
 
-/** Where an operator sets that of a provider; a file may use the name the environment's has, which is its kind. */
+/** The setting of a provider. The environment's provider is named like its kind, but the file may use that name too. */
 function toSetting({ kind, name }: RemoteConfig, variable: string, key: string): string {
   const inFile = `providers.${name}.${key} in the file of PARLEY_CONFIG`
   return name === kind ? `${variable} (or ${inFile})` : inFile
 }
 
-/** The port is free, or a Parley answers there. */
-export async function checkPort({ host, port, allowedHosts }: Config['server']): Promise<Finding> {
+/** Checks that the port is free, or that Parley answers on it. */
+export async function checkPort({ host, port, allowedHosts }: Config['server']): Promise<Diagnostic> {
   const check = 'port'
   if (port === 0) return ok(check, 'any free one (PORT=0)')
   try {
@@ -106,14 +103,14 @@ export async function checkPort({ host, port, allowedHosts }: Config['server']):
   }
 }
 
-/** Asks under a name the server answers to; `fetch` would not let us choose it. */
+/** Sends an allowed Host header, which `fetch` cannot set. */
 async function isParley(url: string, [host]: readonly string[]): Promise<boolean> {
   const asked = get(`${url}/healthz`, {
     agent: false,
     signal: AbortSignal.timeout(HEALTH_MS),
     ...(host !== undefined && { headers: { host } }),
   })
-  // One that comes after the head has nobody else to hear it.
+  // An error after the response head would be uncaught.
   asked.on('error', () => {})
   try {
     const [response] = (await once(asked, 'response')) as [IncomingMessage]
@@ -125,7 +122,7 @@ async function isParley(url: string, [host]: readonly string[]): Promise<boolean
   }
 }
 
-/** The address of this machine where a server that listens on `host` answers. */
+/** The address at which this machine reaches a server that listens on `host`. */
 function toAuthority(host: string): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return reachable.includes(':') ? `[${reachable}]` : reachable
@@ -133,13 +130,13 @@ function toAuthority(host: string): string {
 
 const SEE = 'see docs/conversion.md'
 
-/** The programs that make videos fit for the web, and whether they run apart from everything else. Decision: 9. */
-export async function checkConversion(config: Config): Promise<Finding[]> {
+/** Checks the programs that convert uploads, and whether they run isolated. */
+export async function checkConversion(config: Config): Promise<Diagnostic[]> {
   const { programs, isIsolated } = await createConverter({ config, clock: systemClock })
   return [await checkFfmpeg(programs), await checkIsolation(programs, isIsolated)]
 }
 
-async function checkFfmpeg({ ffmpeg, ffprobe }: Programs): Promise<Finding> {
+async function checkFfmpeg({ ffmpeg, ffprobe }: Programs): Promise<Diagnostic> {
   const check = 'ffmpeg'
   if (ffmpeg === undefined || ffprobe === undefined) {
     const missing = ffmpeg === undefined ? 'ffmpeg' : 'ffprobe'
@@ -153,7 +150,7 @@ async function checkFfmpeg({ ffmpeg, ffprobe }: Programs): Promise<Finding> {
   }
 }
 
-async function checkIsolation(programs: Programs, isIsolated: () => Promise<boolean>): Promise<Finding> {
+async function checkIsolation(programs: Programs, isIsolated: () => Promise<boolean>): Promise<Diagnostic> {
   const check = 'isolation'
   if (await isIsolated()) return ok(check, `uploads are converted without network, under ${programs.bwrap}`)
   if (programs.bwrap !== undefined) {
@@ -168,27 +165,24 @@ async function checkIsolation(programs: Programs, isIsolated: () => Promise<bool
   )
 }
 
-/** Loads the module, as a start does; nothing where there is none. */
-export async function checkHostModule({ hooks }: Pick<Config, 'hooks'>): Promise<Finding[]> {
+/** Loads the host module, as a start does. */
+export async function checkHostModule({ hooks }: Pick<Config, 'hooks'>): Promise<Diagnostic[]> {
   if (hooks === undefined) return []
   const check = 'host module'
   const { loadHostModule } = await import('../../server/hooks.ts')
-  try {
+  return failOnStartupError(check, async () => {
     const { tools, onUploadComplete } = await loadHostModule(hooks)
     const handler = onUploadComplete === undefined ? '' : ', and handles complete uploads'
     return [ok(check, `${hooks} has ${tools.length} tools${handler}`)]
-  } catch (error) {
-    if (!(error instanceof StartupError)) throw error
-    return [fail(check, error.message)]
-  }
+  })
 }
 
-/** Each of them: without it agents miss its tools, and everything else works. */
-export function checkMcpServers({ mcp }: Pick<Config, 'mcp'>): Promise<Finding[]> {
+/** Checks each MCP server. A failure is a warning, because only its tools are missing then. */
+export function checkMcpServers({ mcp }: Pick<Config, 'mcp'>): Promise<Diagnostic[]> {
   return Promise.all(mcp.map(checkMcpServer))
 }
 
-async function checkMcpServer(config: McpServerConfig): Promise<Finding> {
+async function checkMcpServer(config: McpServerConfig): Promise<Diagnostic> {
   const check = `mcp ${config.name}`
   const where = config.kind === 'http' ? config.url : config.command
   const { probeMcpServer } = await import('../../tools/mcp.ts')

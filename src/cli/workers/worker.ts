@@ -1,53 +1,48 @@
-/** One of several processes of the service: it listens with the others, and does what the first process says. */
+/** One of several processes of the service: it listens on the shared port and obeys the primary process. */
 import cluster from 'node:cluster'
 import { loadConfig } from '../../config/parse.ts'
 import { createService, type Service } from '../../server/service.ts'
 import { createLog } from '../../telemetry/log.ts'
-import { describeBeginning, stopOnCrash } from '../lifecycle.ts'
-import type { FromWorker, ToWorker } from './messages.ts'
-import { createGathering } from './metrics.ts'
+import { createWelcome, stopOnCrash } from '../lifecycle.ts'
+import { createMetricsRequests, type FromWorker, type ToWorker } from './messages.ts'
 
-/**
- * Starts, and reports it; stops when the first process says so. Signals that reach a whole group of processes are the first one's to act
- * on: a worker would take its word for the second one.
- */
+/** Ignores signals, which often reach the whole process group: only the primary process decides when workers stop. */
 export async function serveAsWorker(): Promise<void> {
   const { config } = await loadConfig()
   const log = createLog(config).child({ worker: cluster.worker?.id })
-  const gathering = createGathering((message) => void tell(message))
-  const starting = createService({ config, log, gatherReadings: gathering.gather })
-  const reporting = starting.then(report)
+  const metrics = createMetricsRequests((message) => void post(message))
+  const starting = createService({ config, log, gatherReadings: metrics.gather })
+  const reporting = starting.then(reportStart)
   process.on('message', (message: ToWorker) => {
     if (message.type === 'stop') void stop(starting, reporting)
-    else if (message.type === 'read') void tellReadings(starting, message.id)
-    else gathering.take(message.id, message.gathered)
+    else if (message.type === 'read') void postMetrics(starting, message.id)
+    else metrics.receive(message.id, message.gathered)
   })
   const service = await starting
   await reporting
   stopOnCrash(service, log)
 }
 
-async function report(service: Service): Promise<void> {
-  const beginning = describeBeginning(service)
-  const link = await beginning?.link
-  const welcome = [beginning?.key, link].filter((text) => text !== undefined)
-  await tell({ type: 'started', report: { url: service.url, welcome } })
+async function reportStart(service: Service): Promise<void> {
+  const welcome = createWelcome(service)
+  const lines = [welcome?.key, await welcome?.link].filter((text) => text !== undefined)
+  await post({ type: 'started', report: { url: service.url, welcome: lines } })
 }
 
-/** Of a service that does not start there is nothing to tell. */
-async function tellReadings(starting: Promise<Service>, id: number): Promise<void> {
+/** Sends nothing when the service did not start. */
+async function postMetrics(starting: Promise<Service>, id: number): Promise<void> {
   const service = await starting.catch(() => undefined)
-  if (service !== undefined) await tell({ type: 'readings', id, readings: await service.readReadings() })
+  if (service !== undefined) await post({ type: 'metrics', id, readings: await service.readReadings() })
 }
 
-/** Resolves when it is on its way: a process that ended before would take it along. */
-function tell(message: FromWorker): Promise<void> {
+/** Resolves when the message has been sent, because a process that exits earlier would lose it. */
+function post(message: FromWorker): Promise<void> {
   return new Promise((resolve) => process.send?.(message, undefined, {}, () => resolve()))
 }
 
 async function stop(starting: Promise<Service>, reporting: Promise<void>): Promise<void> {
   const service = await starting.catch(() => undefined)
-  // The command says why there is none, and ends.
+  // The start failed; the command reports why and exits.
   if (service === undefined) return
   const closing = service.close()
   await reporting.catch(() => {})

@@ -1,19 +1,17 @@
-/** Walks the subschemas of a JSON Schema, to judge what no meta-schema can: where references lead, what patterns say. */
-
+/** Checks JSON Schemas of tools, including references and patterns, which a meta-schema cannot check. */
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
-import { isRecord, type Path } from './json.ts'
+import { isJsonObject, type Path } from './json.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** What is wrong with a schema, and where in it. */
 export interface SchemaFault {
   readonly path: Path
   readonly problem: string
 }
 
-/** A schema or subschema, and the resource it is in: the nearest schema around it that has an `$id`. */
+/** A subschema and its resource: the nearest enclosing schema with an `$id`. */
 interface Place {
   readonly node: JsonSchema
   readonly path: Path
@@ -23,10 +21,10 @@ interface Place {
 const referenceKeywords = ['$ref', '$dynamicRef', '$recursiveRef']
 const anchorKeywords = ['$anchor', '$dynamicAnchor']
 
-/** Keywords whose value is data, which may look like a schema. */
+/** Keywords whose value is data that may look like a schema. */
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples', 'example'])
 
-/** Keywords whose value has names for keys, which may look like keywords. */
+/** Keywords whose value has arbitrary names as keys, which may look like keywords. */
 const namingKeywords = new Set([
   'properties',
   'patternProperties',
@@ -36,8 +34,8 @@ const namingKeywords = new Set([
   'definitions',
 ])
 
-/** Finds a reference that leaves the schema or leads to nothing in it. Security: 2.5 (no remote `$ref`). */
-export function findReferenceFault(schema: JsonSchema): SchemaFault | undefined {
+/** Finds a reference to another document, or to nothing in this one. */
+function findReferenceFault(schema: JsonSchema): SchemaFault | undefined {
   const places = listPlaces(schema)
   const anchors = new Set(places.flatMap(({ node }) => anchorsOf(node)))
   for (const { node, path, resource } of places) {
@@ -52,13 +50,13 @@ export function findReferenceFault(schema: JsonSchema): SchemaFault | undefined 
   return undefined
 }
 
-/** Finds a pattern that is no regular expression. Patterns are read, never run. Security: 2.6. */
-export function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
+/** Finds a pattern that is not a regular expression. Patterns are compiled, never run. */
+function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
   for (const { node, path } of listPlaces(schema)) {
     if (typeof node.pattern === 'string' && !isPattern(node.pattern)) {
       return { path: [...path, 'pattern'], problem: 'must be a regular expression' }
     }
-    const names = isRecord(node.patternProperties) ? Object.keys(node.patternProperties) : []
+    const names = isJsonObject(node.patternProperties) ? Object.keys(node.patternProperties) : []
     const wrong = names.find((name) => !isPattern(name))
     if (wrong !== undefined) {
       return {
@@ -71,8 +69,7 @@ export function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
 }
 
 /**
- * A copy that says nothing of patterns, and so lets through what only they would refuse: for judging values by a schema that nobody
- * vouches for. Security: 2.6.
+ * A copy without patterns, to validate values by an untrusted schema: a malicious pattern could take exponential time.
  */
 export function withoutPatterns(schema: JsonSchema): JsonSchema {
   const copy = structuredClone(schema)
@@ -80,7 +77,7 @@ export function withoutPatterns(schema: JsonSchema): JsonSchema {
     const node: Record<string, unknown> = place.node
     delete node.pattern
     if (node.patternProperties === undefined) continue
-    // What these speak of is what no pattern took.
+    // The last two apply to properties that match no pattern, so they would reject too much.
     for (const keyword of ['patternProperties', 'additionalProperties', 'unevaluatedProperties'])
       delete node[keyword]
   }
@@ -91,7 +88,7 @@ function isPattern(source: string): boolean {
   return toRegExp(source) !== undefined
 }
 
-/** A pattern as a regular expression, in the stricter dialect if it is one there; undefined when it is none. */
+/** Compiles a pattern, in Unicode mode if possible; undefined when it is invalid. */
 export function toRegExp(source: string): RegExp | undefined {
   for (const flags of ['u', '']) {
     try {
@@ -107,7 +104,7 @@ function listPlaces(schema: JsonSchema): Place[] {
     if (Array.isArray(value)) {
       for (const [index, child] of value.entries()) enter(child, [...path, index], resource, false)
     }
-    if (!isRecord(value)) return
+    if (!isJsonObject(value)) return
     const inner = typeof value.$id === 'string' && !isAnchorId(value.$id) ? value : resource
     if (!hasNames) places.push({ node: value, path, resource: inner })
     for (const [key, child] of Object.entries(value)) {
@@ -138,7 +135,7 @@ function isSchemaAt(resource: JsonSchema, reference: string): boolean {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, segment)) return false
     value = Reflect.get(value, segment)
   }
-  return isRecord(value) || typeof value === 'boolean'
+  return isJsonObject(value) || typeof value === 'boolean'
 }
 
 function decodeFragment(reference: string): string {
@@ -149,7 +146,7 @@ function decodeFragment(reference: string): string {
   }
 }
 
-/** A segment of a JSON Pointer as it is meant. */
+/** Decodes a segment of a JSON Pointer. */
 export function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~')
 }
@@ -159,8 +156,8 @@ const mostBytes = 64 * 1024
 const mostNodes = 2000
 
 /**
- * The first fault of a tool's input schema, read as the dialect its `$schema` names: draft-07, or 2020-12 which is also the
- * default. Keywords of no dialect are let through. Security: 2.6.
+ * The first fault of a tool's input schema, in the dialect that its `$schema` names: draft-07 or 2020-12, the default. Unknown keywords
+ * are allowed.
  */
 export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   const dialect = dialectOf(schema.$schema)
@@ -170,7 +167,7 @@ export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   return findKeywordFault(schema, dialect) ?? findReferenceFault(schema) ?? findPatternFault(schema)
 }
 
-/** What is too much of all input schemas of an agent together: bytes as JSON, or values. Security: 2.5. */
+/** Limits the size of all input schemas of an agent together. */
 export function findSizeProblem(schemas: readonly JsonSchema[]): string | undefined {
   if (Buffer.byteLength(JSON.stringify(schemas)) > mostBytes)
     return 'must hold at most 64 KiB of input schemas'
@@ -190,7 +187,7 @@ const metaSchemas = {
   '2020-12': 'https://json-schema.org/draft/2020-12/schema',
 } as const
 
-/** The dialect that a schema's `$schema` names; undefined for any but these. */
+/** The dialect of a `$schema`; undefined for unknown ones. */
 export function dialectOf(named: unknown): Dialect | undefined {
   if (named === undefined) return '2020-12'
   const address = String(named)
@@ -202,7 +199,7 @@ export function dialectOf(named: unknown): Dialect | undefined {
 
 const options: Options = { strict: false, logger: false, addUsedSchema: false, validateFormats: false }
 
-/** Made at the first need: the meta-schemas take 20 ms each to compile. */
+/** Created on first use, because each meta-schema takes 20 ms to compile. */
 const validators: { [Name in Dialect]?: Ajv | Ajv2020 } = {}
 
 function validatorOf(dialect: Dialect): Ajv | Ajv2020 {
@@ -216,7 +213,7 @@ function findKeywordFault(schema: JsonSchema, dialect: Dialect): SchemaFault | u
   try {
     if (validator.validate(metaSchemas[dialect], schema)) return undefined
   } catch {
-    // The library compares enum values by their own `valueOf`, whatever it is.
+    // The library calls `valueOf` of enum values, which may not be a function.
     return { path: [], problem: 'must hold values that can be compared' }
   }
   const fault = validator.errors?.[0]
@@ -230,7 +227,7 @@ function describe({ keyword, params, message }: ErrorObject): string {
   return message ?? 'must be valid JSON Schema'
 }
 
-/** A pointer's segments as a path: what points into a list becomes a number. */
+/** Converts pointer segments to a path, in which indexes are numbers. */
 function withIndexes(schema: JsonSchema, segments: readonly string[]): Path {
   let value: unknown = schema
   return segments.map((segment) => {

@@ -1,22 +1,27 @@
-/** Looks into JSON values of unknown shape. */
+/** Reads JSON values of unknown shape. */
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
+/** A JSON object of unknown fields. */
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Whether a JSON value is an object: not null, not an array. */
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The way from the root of a definition to one of its values: keys of mappings and indexes of lists. */
+/** The path from the root of a document to one of its values: keys and indexes. */
 export type Path = readonly PropertyKey[]
 
-export const longestSegment = 64
+const longestSegment = 64
 
+/** Everything that would break a message into lines. */
 export const lineBreaks = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 
-/** Writes a path as a person would: `tools[0].inputSchema["a key"]`. */
+/** Renders a path as in code: `tools[0].inputSchema["a key"]`. */
 export function renderPath(path: Path): string {
   return path.map(renderSegment).join('').replace(/^\./, '')
 }
 
-export function renderSegment(segment: PropertyKey): string {
+function renderSegment(segment: PropertyKey): string {
   if (typeof segment === 'number') return `[${segment}]`
   const key = shorten(String(segment), longestSegment)
   return /^[\w$-]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key).replaceAll(lineBreaks, ' ')}]`
@@ -65,31 +70,23 @@ export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINI
   return { depth: deepest, values }
 }
 
-/** A JSON object of unknown fields. */
-export type JsonObject = Readonly<Record<string, unknown>>
-
-/** Tells whether a JSON value is an object (not null, not an array). */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** The objects of a JSON array; nothing when the value is no array. */
+/** The objects in a JSON array; empty when the value is not an array. */
 export function listObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
 
-/** The strings of a value that may be one string, an array holding some, or neither. */
+/** The strings in a value that is a string, an array or anything else. */
 export function listStrings(value: unknown): readonly string[] {
   const values = Array.isArray(value) ? value : [value]
   return values.filter((item) => typeof item === 'string')
 }
 
-/** The value when it is an integer of at least `smallest`; undefined for null, text and everything else. */
+/** The value if it is an integer of at least `smallest`. */
 export function toCount(value: unknown, smallest: number): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= smallest ? value : undefined
 }
 
-/** The text of a message's content: the string itself, or its text parts with a space between them. */
+/** The text of a message's content: the string itself, or its text parts joined by spaces. */
 export function toText(content: unknown): string {
   if (typeof content === 'string') return content
   return listObjects(content)

@@ -1,7 +1,7 @@
 /** A connection to Redis that comes back by itself, and is dropped when an answer does not come. Security: 2.12. */
 
 import { Redis } from 'ioredis'
-import { NoAnswer, within } from '../../lib/timeout.ts'
+import { TimeoutError, within } from '../../lib/timeout.ts'
 import { treatAsLost } from './protocol-errors.ts'
 
 /** The longest that anybody waits for an answer. */
@@ -58,7 +58,7 @@ export class RedisConnection {
       answer = await within(ANSWER_WITHIN_MS, question(this.redis))
     } catch (error) {
       // An answer that comes late must not be taken for the next one's.
-      if (error instanceof NoAnswer) this.drop()
+      if (error instanceof TimeoutError) this.drop()
       throw this.trouble ?? error
     }
     try {

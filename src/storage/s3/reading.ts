@@ -1,7 +1,7 @@
 /** Reads an object out of a bucket, as fast as its reader does, and goes on where the connection broke. */
 import { Readable } from 'node:stream'
 import type { ByteRange } from '../../http/ranges.ts'
-import { countPassed } from '../../lib/external-memory.ts'
+import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { Bucket, FoundObject } from './bucket.ts'
 import { rethrowS3, toS3Failure } from './failure.ts'
 
@@ -61,7 +61,7 @@ async function* readOn(
       for await (const chunk of body) {
         next += chunk.length
         // In; whoever sends them on counts what goes out.
-        countPassed(chunk.length)
+        countExternalBytes(chunk.length)
         breaks = 0
         yield chunk
       }

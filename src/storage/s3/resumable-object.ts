@@ -1,6 +1,6 @@
 /** Sends one growing blob into a bucket as its bytes come, so that what was promised of it outlives this process. */
 import { ServiceError } from '../../lib/errors.ts'
-import { countPassed } from '../../lib/external-memory.ts'
+import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { GrowingBlob } from '../blobs.ts'
 import type { Bucket } from './bucket.ts'
 import { isMissing, rethrowS3 } from './failure.ts'
@@ -133,7 +133,7 @@ export class GrowingObject implements GrowingBlob {
       throw new ServiceError('service_unavailable', 'The storage has lost this upload.', { cause: error })
     }
     // Out; whoever received them has counted what came in.
-    countPassed(part.capacityBytes)
+    countExternalBytes(part.capacityBytes)
     spare.give(part)
   }
 

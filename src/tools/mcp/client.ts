@@ -1,6 +1,5 @@
 /** Speaks MCP with one server. Loaded on demand: the MCP library takes a third of a second to load. */
 
-import { setTimeout as wait } from 'node:timers/promises'
 import {
   Client,
   type JsonSchemaValidator,
@@ -14,6 +13,7 @@ import type { Logger } from 'pino'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { McpServerConfig } from '../../config/config.ts'
 import type { JsonSchema } from '../../lib/formats/json-schema.ts'
+import { within } from '../../lib/timeout.ts'
 import type { ToolAnswer } from '../tools.ts'
 import { createMcpHttp, isForgotten } from './http.ts'
 import { CONNECT_MS, GRACE_MS, messageErrorFields, renderResult } from './messages.ts'
@@ -132,8 +132,7 @@ function createHttpLink(
   return {
     transport,
     call: http.call,
-    endSession: () =>
-      Promise.race([transport.terminateSession(), wait(GRACE_MS, undefined, { ref: false })]).catch(() => {}),
+    endSession: () => within(GRACE_MS, transport.terminateSession()).catch(() => {}),
     close: () => http.close(),
   }
 }

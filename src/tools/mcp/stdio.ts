@@ -1,7 +1,6 @@
 /** An MCP server that runs as a child process, and ends with the service. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { setTimeout as wait } from 'node:timers/promises'
 import {
   type JSONRPCMessage,
   ReadBuffer,
@@ -10,6 +9,7 @@ import {
 } from '@modelcontextprotocol/client'
 import type { Logger } from 'pino'
 import type { McpServerConfig } from '../../config/config.ts'
+import { within } from '../../lib/timeout.ts'
 import { GRACE_MS, MAX_MESSAGE_BYTES } from './messages.ts'
 import type { Watchdog } from './watchdog.ts'
 
@@ -113,13 +113,7 @@ export class StdioTransport implements Transport {
   private async endsWithin(ms: number): Promise<boolean> {
     const { child } = this
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return true
-    const stopWaiting = new AbortController()
-    const { signal } = stopWaiting
-    const ended = once(child, 'exit', { signal }).then(() => true)
-    const late = wait(ms, false, { signal })
-    const hasEnded = await Promise.race([ended, late])
-    stopWaiting.abort()
-    await Promise.allSettled([ended, late])
-    return hasEnded
+    const ended = once(child, 'exit').then(() => true)
+    return within(ms, ended, () => false)
   }
 }

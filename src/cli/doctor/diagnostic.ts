@@ -1,0 +1,31 @@
+/** The result of one check of `parley doctor`. */
+import { StartupError } from '../../lib/errors.ts'
+
+/** `warn` needs attention; `fail` keeps the server from starting or working. */
+export interface Diagnostic {
+  readonly check: string
+  readonly state: 'ok' | 'warn' | 'fail'
+  /** What was found and, unless it is ok, what to do. */
+  readonly message: string
+}
+
+export const ok = (check: string, message: string): Diagnostic => ({ check, state: 'ok', message })
+export const warn = (check: string, message: string): Diagnostic => ({ check, state: 'warn', message })
+export const fail = (check: string, message: string): Diagnostic => ({ check, state: 'fail', message })
+
+/** Turns a StartupError of a check into a failure with its message. */
+export async function failOnStartupError(
+  check: string,
+  run: () => Promise<Diagnostic[]>,
+): Promise<Diagnostic[]> {
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error
+    return [fail(check, error.message)]
+  }
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

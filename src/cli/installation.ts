@@ -1,0 +1,104 @@
+/** Opens the installation for one command, with or without a running server: its settings, its database and its parent keys. */
+import { randomBytes } from 'node:crypto'
+import { userInfo } from 'node:os'
+import type { Config } from '../config/config.ts'
+import { loadConfig } from '../config/parse.ts'
+import type { Database } from '../db/database.ts'
+import { openDatabase, openOrCreateDatabase } from '../db/open.ts'
+import type { Actor } from '../identity/audit.ts'
+import { createKeyDirectory } from '../identity/authenticate.ts'
+import { listParentKeys } from '../identity/keys.ts'
+import { parseKey } from '../lib/api-key.ts'
+import { createPositions, systemClock } from '../lib/clock.ts'
+import { StartupError } from '../lib/errors.ts'
+import { printNotice } from './output.ts'
+
+/** Loads the configuration and prints its warnings to standard error. @throws ConfigError */
+export async function readConfig(): Promise<Config> {
+  const { config, warnings } = await loadConfig()
+  for (const warning of warnings) printNotice(`warning: ${warning}`)
+  return config
+}
+
+/**
+ * Runs on the database of the installation. Only with `create` may the command create it: usually a missing database means that
+ * the directory is wrong.
+ * @throws StartupError
+ */
+export async function withDatabase(
+  run: (db: Database, config: Config) => Promise<void>,
+  ifMissing?: 'create',
+): Promise<void> {
+  const config = await readConfig()
+  if (config.dataDir === ':memory:' && config.databaseUrl === undefined) {
+    throw new StartupError(
+      'PARLEY_DATA_DIR=:memory: keeps data inside the server process; this command needs a directory on disk.',
+    )
+  }
+  const { db, close } = await (ifMissing === 'create'
+    ? openOrCreateDatabase(config)
+    : openDatabase({ ...config, role: 'command' }))
+  try {
+    await run(db, config)
+  } finally {
+    await close()
+  }
+}
+
+/** What functions that change keys or agents depend on. */
+export function createDeps(db: Database) {
+  return {
+    db,
+    clock: systemClock,
+    random: randomBytes,
+    nextPosition: createPositions(systemClock),
+    keys: createKeyDirectory(db, systemClock),
+  }
+}
+
+/**
+ * The id of a parent key, given as the id, with its prefix or as the complete key. An invalid text is not repeated in the error: it
+ * may be a secret.
+ * @throws StartupError
+ */
+export function toPublicId(text: string): string {
+  const [, id] = /^(?:svc_)?([0-9A-Za-z]{12})$/.exec(text) ?? []
+  if (id !== undefined) return id
+  const key = parseKey(text)
+  if (key?.kind === 'parent') return key.publicId
+  throw new StartupError('That is not the id of a parent key; `parley keys list` shows the ids.')
+}
+
+/**
+ * The id of the given parent key, or of the only active one.
+ * @throws StartupError when it is not active, or none is given and there is not exactly one.
+ */
+export async function chooseParentKey(db: Database, given: string | undefined): Promise<string> {
+  const active = (await listParentKeys({ db })).filter((row) => row.revoked_at === null)
+  if (given !== undefined) {
+    const id = toPublicId(given)
+    if (active.some((row) => row.id === id)) return id
+    throw new StartupError(`There is no active parent key '${id}'; \`parley keys list\` shows all keys.`)
+  }
+  const [only, ...others] = active
+  if (only === undefined) {
+    throw new StartupError('There is no active parent key; `parley keys create --name <name>` creates one.')
+  }
+  if (others.length === 0) return only.id
+  const candidates = active.map(({ id, name }) => `${id} (${name})`).join(', ')
+  throw new StartupError(`There are several parent keys; choose one with --key: ${candidates}.`)
+}
+
+/** The user of the operating system, as the audit log names them. */
+export function commandActor(): Actor {
+  return { kind: 'command', name: userName(), requestId: null, clientAddress: null }
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    // A container may run as a user without a name.
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
+}

@@ -33,7 +33,7 @@ export async function chat(
   return request.stream ? new EventStream(pieces) : new JsonBytes(await collect(pieces))
 }
 
-/** The chunks of a streamed chat, in the runs they were read in. @throws ServiceError as `startTurn` does. */
+/** The chunks of a streamed chat, in runs as they were read. @throws ServiceError as `startTurn` does. */
 export async function streamChunks(
   context: Context,
   { trial: options, ...request }: StreamRequest,

@@ -157,7 +157,8 @@ const event = fc
 /** Three choices that have all begun. */
 function createNormalizer(): ChunkNormalizer {
   const normalizer = new ChunkNormalizer(answerOptions({ choices: 3 }))
-  for (const index of [0, 1, 2]) normalizer.take({ ...names, choices: [{ index, delta: { role: 'assistant' } }] })
+  for (const index of [0, 1, 2])
+    normalizer.take({ ...names, choices: [{ index, delta: { role: 'assistant' } }] })
   return normalizer
 }
 

@@ -29,11 +29,11 @@ export async function chat(
   request: ChatRequest,
   client: AbortSignal,
 ): Promise<JsonBytes | EventStream> {
-  const pieces = await startTurn(context, request, client)
+  const pieces = runTurn(context, await prepareTurn(context, request), client)
   return request.stream ? new EventStream(pieces) : new JsonBytes(await collect(pieces))
 }
 
-/** The chunks of a streamed chat, in the runs they were read in. @throws ServiceError as `startTurn` does. */
+/** The chunks of a streamed chat, in runs as they were read. @throws ServiceError as `startTurn` does. */
 export async function streamChunks(
   context: Context,
   { trial: options, ...request }: StreamRequest,
@@ -76,7 +76,10 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
       const answer = await run.ask(deadline.signal)
       try {
         for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
-          if (!run.hasBegun) yield* run.begin()
+          if (!run.hasBegun) {
+            run.begin()
+            if (turn.isTraced) yield encodeStep(run.toStep())
+          }
           usage.sent(piece)
           yield piece
         }
@@ -93,8 +96,12 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
       loop.addUsage(answer.usage)
       const calls = answer.callsOf(0)
       if (loop.isLast(calls)) {
-        if (!run.hasBegun) yield* run.begin()
-        yield* answer.finish(loop, run.names)
+        if (!run.hasBegun) {
+          run.begin()
+          if (turn.isTraced) yield encodeStep(run.toStep())
+        }
+        // `yield*` would cost several promises for each piece.
+        for (const piece of answer.finish(loop, run.names)) yield piece
         break
       }
       for await (const step of loop.runTools(answer.message(), calls, deadline.signal)) {
@@ -163,7 +170,7 @@ class TurnRun {
   }
 
   /** The client's answer begins: no other model can answer from here on, and the headers name this one. */
-  *begin(): Generator<Uint8Array> {
+  begin(): void {
     const { attempts, context } = this
     const { route, count, isFallback } = attempts
     this.hasBegun = true
@@ -173,15 +180,12 @@ class TurnRun {
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))
-    if (!this.turn.isTraced) return
+  }
+
+  toStep(): TurnStep {
+    const { route, count, isFallback } = this.attempts
     const { backend, model } = route
-    yield encodeStep({
-      type: 'answering',
-      provider: backend.name,
-      model,
-      attempts: count,
-      is_fallback: isFallback,
-    })
+    return { type: 'answering', provider: backend.name, model, attempts: count, is_fallback: isFallback }
   }
 
   /** Releases what the turn holds, however it ended; usage that has not ended by now is of a client that disconnected. */

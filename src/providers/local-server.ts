@@ -12,7 +12,7 @@ export function createRunnerBackend(options: RunnerOptions): ChatBackend {
   const { origin } = new URL(options.url)
   const naming = <Answer>(answer: Promise<Answer>) =>
     answer.catch((thrown: unknown) => {
-      throw isNobodyThere(thrown) ? nobodyListens(origin, thrown) : thrown
+      throw isConnectionRefused(thrown) ? serverNotRunning(origin, thrown) : thrown
     })
   return {
     name: gateway.name,
@@ -68,13 +68,13 @@ function withoutFolders(model: BackendModel): BackendModel {
     : model
 }
 
-function isNobodyThere(thrown: unknown): boolean {
+function isConnectionRefused(thrown: unknown): boolean {
   if (!(thrown instanceof BackendFailure) || thrown.kind !== 'unreachable') return false
   return (thrown.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
 }
 
-/** Callers are not told the address. */
-function nobodyListens(origin: string, cause: unknown): BackendFailure {
+/** Clients do not see the address. */
+function serverNotRunning(origin: string, cause: unknown): BackendFailure {
   return new BackendFailure(
     'unreachable',
     `Nothing listens at ${origin}; start Ollama (\`ollama serve\`) or llama-server there`,

@@ -36,38 +36,31 @@ export interface RpcContext {
   readonly accessSteps: readonly AccessStep[]
 }
 
-const t = initTRPC
-  .context<RpcContext>()
-  .meta<OperationMeta>()
-  .create({
-    transformer: {
-      input: { serialize: superjson.serialize, deserialize: deserializeInput },
-      output: superjson,
-    },
-    isDev: false,
-    // Keeps an idle stream open through proxies that close silent connections.
-    jsonl: { pingMs: 15_000 },
-    errorFormatter({ shape, error }) {
-      const failure = toRpcFailure(error)
-      return {
-        ...shape,
-        message: failure.message,
-        data: {
-          ...shape.data,
-          httpStatus: failure.status,
-          reason: failure.reason,
-          code: failure.code,
-          param: failure.details.param ?? null,
-          // A stream's head is sent before it fails: it cannot carry `Retry-After`.
-          retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
-        },
-      }
-    },
-  })
-
-export interface OperationMeta {
-  readonly operation: Operation
-}
+const t = initTRPC.context<RpcContext>().create({
+  transformer: {
+    input: { serialize: superjson.serialize, deserialize: deserializeInput },
+    output: superjson,
+  },
+  isDev: false,
+  // Keeps an idle stream open through proxies that close silent connections.
+  jsonl: { pingMs: 15_000 },
+  errorFormatter({ shape, error }) {
+    const failure = toRpcFailure(error)
+    return {
+      ...shape,
+      message: failure.message,
+      data: {
+        ...shape.data,
+        httpStatus: failure.status,
+        reason: failure.reason,
+        code: failure.code,
+        param: failure.details.param ?? null,
+        // A stream's head is sent before it fails: it cannot carry `Retry-After`.
+        retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
+      },
+    }
+  },
+})
 
 /** The input is optional where no field is required. */
 type InputOf<I extends z.ZodType> =
@@ -79,8 +72,8 @@ type ProcedureOf<O> = O extends {
   output: infer Out extends z.ZodType
 }
   ? Kind extends 'query'
-    ? TRPCQueryProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: OperationMeta }>
-    : TRPCMutationProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: OperationMeta }>
+    ? TRPCQueryProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: unknown }>
+    : TRPCMutationProcedure<{ input: InputOf<I>; output: z.output<Out>; meta: unknown }>
   : never
 
 export type Operations<D = never> = Readonly<Record<string, Readonly<Record<string, Operation<D>>>>>
@@ -98,7 +91,6 @@ export function createRouter<T extends Operations>(operations: T) {
 /** The operation as a procedure: checks access, validates and runs it. */
 function createProcedure(operation: Operation) {
   const procedure = t.procedure
-    .meta({ operation })
     .use(async ({ ctx, next }) => {
       if (operation.rpc === false) throw new TRPCError({ code: 'NOT_FOUND' })
       try {
@@ -109,7 +101,8 @@ function createProcedure(operation: Operation) {
       if (ctx.badBody !== undefined) rethrowForRpc(ctx.badBody)
       return next()
     })
-    .input(z.preprocess(toFields, operation.input))
+    // A call without an input is one without fields, as in REST.
+    .input(z.preprocess((input) => (input === undefined ? {} : input), operation.input))
     .output(operation.output)
   const resolve = async ({ ctx, input, signal }: ResolverCall) => {
     try {
@@ -121,11 +114,6 @@ function createProcedure(operation: Operation) {
     }
   }
   return operation.kind === 'query' ? procedure.query(resolve) : procedure.mutation(resolve)
-}
-
-/** A call without an input is one without fields, as in REST. */
-function toFields(input: unknown): unknown {
-  return input === undefined ? {} : input
 }
 
 interface ResolverCall {

@@ -9,12 +9,12 @@ import { toCallerError, toInterruption } from '../providers/failures.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
 import type { GiveBack, SlotOwner } from '../replicas/stream-limiter.ts'
 import type { Booking } from '../usage/tracker.ts'
+import { askForStream } from './answer-stream.ts'
 import type { Dependencies } from './dependencies.ts'
 import { askForWhole, type ModelAnswer, newNames } from './model-answer.ts'
 import { backendBody, prepareTurn, type Turn } from './prepare-turn.ts'
 import type { PlaygroundOptions, StreamChunk, StreamRequest, TurnStep } from './schema.ts'
 import { decodeRuns, encodeEvent } from './sse-reader.ts'
-import { askForStream } from './streamed-answer.ts'
 import { ToolLoop } from './tool-loop.ts'
 
 type Context = CallContext<Caller, Dependencies>

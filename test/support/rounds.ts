@@ -1,8 +1,8 @@
 /** Runs a streamed answer on bytes that a test made up, and cuts bytes at random places. */
 import fc from 'fast-check'
+import { askForStream } from '../../src/chat/answer-stream.ts'
 import type { AnswerOptions } from '../../src/chat/model-answer.ts'
 import { dataOf, splitRun } from '../../src/chat/sse-reader.ts'
-import { askForStream } from '../../src/chat/streamed-answer.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
 
 /** Options of an answer, with ids that count: `call_1`, `call_2`. */

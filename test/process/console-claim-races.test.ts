@@ -2,10 +2,11 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { publicIdOf } from '../support/audit.ts'
+import { runCommandHere } from '../support/command.ts'
 import { ownPage, proxied } from '../support/console.ts'
 import { raw } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
-import { callServer, makeFolder, runParley, startServer } from '../support/process.ts'
+import { callServer, makeFolder, startServer } from '../support/process.ts'
 
 describe('two processes', () => {
   /** Claims each key for its user as soon as it is told to, and says how each claim went. */
@@ -43,12 +44,11 @@ describe('two processes', () => {
   test('that claim the same keys agree who has each of them', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...proxied } })
-    const created = await Promise.all(
-      Array.from({ length: 5 }, async (_, index) => {
-        const { stdout } = await runParley(['keys', 'create', '--name', `key ${index}`], { folder })
-        return stdout.trim()
-      }),
-    )
+    const created: string[] = []
+    for (const name of ['one', 'two', 'three', 'four', 'five']) {
+      const { stdout } = await runCommandHere(['keys', 'create', '--name', name], { folder })
+      created.push(stdout.trim())
+    }
     const keys = [server.key as string, ...created]
     const other = new OtherProcess(script(folder))
     expect(await other.hears()).toBe('ready')

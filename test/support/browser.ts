@@ -16,15 +16,31 @@ const unneeded = [
   ...['PreconnectToSearch', 'WebUIOmniboxPopup', 'WebUIOmniboxAimPopup'],
 ]
 
-/** Starts a headless Chromium; the test closes it. */
+const options = () => ({
+  executablePath: getProgram('chromium'),
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-background-networking',
+    `--disable-features=${unneeded.join()}`,
+  ],
+})
+
+/** The Chromium of this test worker: it starts with the first file that needs it, and ends with the worker. */
+let shared: Promise<Browser> | undefined
+
+/**
+ * Opens a headless Chromium; the caller closes it. In a test run the test files of a worker share one Chromium, and closing it
+ * closes only the windows that were opened since.
+ */
 export async function launchBrowser(): Promise<Browser> {
-  return chromium.launch({
-    executablePath: getProgram('chromium'),
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-background-networking',
-      `--disable-features=${unneeded.join()}`,
-    ],
-  })
+  if (process.env.VITEST === undefined) return chromium.launch(options())
+  shared ??= chromium.launch(options())
+  const browser = await shared
+  const before = new Set(browser.contexts())
+  async function close(): Promise<void> {
+    const opened = browser.contexts().filter((context) => !before.has(context))
+    await Promise.all(opened.map((context) => context.close()))
+  }
+  return Object.create(browser, { close: { value: close } })
 }

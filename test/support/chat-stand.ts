@@ -1,9 +1,9 @@
 /** Services that chat through a scripted upstream in a second process. */
-import { afterAll, beforeEach } from 'vitest'
+import { beforeEach } from 'vitest'
 import type { ServiceOptions } from '../../src/server/build.ts'
 import { startApp, type TestApp } from './app.ts'
 import { createFakeClock } from './fake-clock.ts'
-import { type SeenRequest, startUpstream, type Upstream } from './start-upstream.ts'
+import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream.ts'
 
 /** The key that services of tests present to their upstream. */
 export const PROVIDER_KEY = 'provider-key-0123456789'
@@ -23,11 +23,10 @@ export interface ChatStand {
 
 const CHAT_PATH = '/v1/chat/completions'
 
-/** Starts an upstream for the tests of one file; before each of them it has seen nothing. */
+/** Uses the upstream of this worker; before each test it has seen nothing. */
 export async function startChatStand(): Promise<ChatStand> {
-  const upstream = await startUpstream()
+  const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
-  afterAll(() => upstream.stop())
   return {
     upstream,
     start: (env = {}, options = {}) =>

@@ -1,10 +1,10 @@
 /** Gateway backends in front of a scripted upstream, and the calls that tests make of them. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { afterAll, beforeEach, onTestFinished } from 'vitest'
+import { beforeEach, onTestFinished } from 'vitest'
 import { createGatewayBackend, type GatewayOptions } from '../../src/providers/gateway.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
 import { never } from './backend.ts'
-import { type SeenRequest, startUpstream, type Upstream } from './start-upstream.ts'
+import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream.ts'
 
 /** The provider's key that gateways of tests have. */
 export const apiKey = 'provider-key-0123456789'
@@ -28,11 +28,10 @@ export interface GatewayStand {
   findWhoEnded(text: string): Promise<SeenRequest['endedBy']>
 }
 
-/** Starts an upstream for the tests of one file; before each of them it has seen nothing. */
+/** Uses the upstream of this worker; before each test it has seen nothing. */
 export async function startGatewayStand(): Promise<GatewayStand> {
-  const upstream = await startUpstream()
+  const upstream = await shareUpstream()
   beforeEach(() => upstream.clear())
-  afterAll(() => upstream.stop())
   return {
     upstream,
     gateway({ timings, ...changes } = {}) {

@@ -21,7 +21,7 @@ const secretShapes =
   /(?:svc_scoped_|svc_(?!scoped_)|agnt_key-)\w{12}\w{6}|atk_[\w-]{8}\.[\w-]{8}|\bBearer [\w.~+/-]{8}|\/sign-in#[\w-]{20}|\bsk-[\w-]{8}/
 
 /** The files in a stack trace: their names are ours, even where a test uses the same word. */
-const stackPlaces = /file:\/\/[^\s)"]+/g
+const stackPlaces = /(?:file:\/\/)?\/[^\s)"]+:\d+:\d+/g
 
 /** By their first characters. */
 const texts = new Map<string, Set<string>>()

@@ -1,11 +1,32 @@
 /** The order of the test files: those that take longest first, so that no worker is left with one of them at the end. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The start of their names; the first takes longest. */
+/** The start of their paths below test/; the first takes longest. */
 const slow = [
-  ...['replicas-killed', 'console-ui-views', 'cli-agents', 'uploads-s3-processes', 'doctor', 'console-ui-'],
-  ...['uploads-recovery', 'cli-', 'serve', 'widget-', 'uploads-s3', 'jobs-', 'first-start', 'shutdown'],
-  ...['mcp-', 'artifacts-page-browser', 'local-model-', 'setup', 's3-', 'conversion-'],
+  ...[
+    'cluster/replicas-killed',
+    'browser/console-views',
+    'process/cli-agents',
+    'process/uploads-s3',
+    'process/doctor',
+  ],
+  ...[
+    'api/storage/s3-',
+    'api/artifacts/uploads-s3',
+    'api/http/routes',
+    'browser/',
+    'programs/',
+    'cluster/',
+    'process/',
+  ],
+  ...[
+    'api/http/never-500',
+    'api/backup',
+    'api/telemetry/traces',
+    'api/chat',
+    'api/artifacts',
+    'unit/definition.property',
+  ],
 ]
 
 export class SlowFirst extends BaseSequencer {
@@ -18,7 +39,7 @@ export class SlowFirst extends BaseSequencer {
 }
 
 function rankOf({ moduleId }: TestSpecification): number {
-  const name = moduleId.slice(moduleId.lastIndexOf('/') + 1)
+  const name = moduleId.slice(moduleId.lastIndexOf('/test/') + '/test/'.length)
   const rank = slow.findIndex((start) => name.startsWith(start))
   return rank === -1 ? slow.length : rank
 }

@@ -65,6 +65,17 @@ export async function startUpstream(): Promise<Upstream> {
   }
 }
 
+/** The upstream of this test worker, which ends with the worker. */
+let shared: Promise<Upstream> | undefined
+
+/** The upstream that the test files of a worker share. It has seen nothing yet; no test may stop it. */
+export async function shareUpstream(): Promise<Upstream> {
+  shared ??= startUpstream()
+  const upstream = await shared
+  await upstream.clear()
+  return upstream
+}
+
 async function readPort(child: ChildProcess): Promise<number> {
   let printed = ''
   for await (const text of child.stdout ?? []) {

@@ -1,11 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, parseConfig } from '../../src/config/parse.ts'
 import { makeFolder } from '../support/process.ts'
 
-const secret = randomBytes(24).toString('base64')
+const secret = 'Kw3pQ9+vXb/2nRtYc7LhGz5sJdM8eUfA'
 const trusting = { PARLEY_TRUST_FORWARDED_AUTH: 'true' }
 
 async function problemsOf(variables: Record<string, string>): Promise<readonly string[]> {

@@ -1,17 +1,16 @@
 /** A service in front of Ollama or llama-server: a scripted upstream answers as those two do. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { joinText } from '../../support/local-model.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { llamaServer, ollama } from '../../support/runner-answers.ts'
-import { startUpstream } from '../../support/start-upstream.ts'
+import { shareUpstream } from '../../support/start-upstream.ts'
 
-const upstream = await startUpstream()
+const upstream = await shareUpstream()
 beforeEach(() => upstream.clear())
-afterAll(() => upstream.stop())
 
 const [MODELS, CHAT, EMBEDDINGS] = ['/v1/models', '/v1/chat/completions', '/v1/embeddings']
 

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** A backticked word is taken for a path when it starts in one of these; the rest is code, keys and URLs. */
-const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|scripts|src|test|widget)\//
+const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|packages|scripts|src|test|widget)\//
 
 /** The pages that describe the present. ADRs are history: what they name may be gone. */
 const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { exclude: ['docs/adr'] })]

@@ -1,20 +1,30 @@
 /**
- * Makes a checkout ready to run: the npm packages, the project's own Node, and with `--tests` the system programs the tests
- * need. Plain JavaScript that Node 20 understands, because it runs before anything is installed.
+ * Makes a checkout ready for a command: the npm packages, the project's own Node, what browsers load. Without an option for
+ * `npm start`, with `--tests` for the quick tests, with `--all-packages` for checks and builds, with `--all-tests` for every
+ * test, whose system programs it installs too. `--in-process` adds the package that runs models in the server's process.
+ * Plain JavaScript that Node 20 understands, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import {
+  hasModelPackage,
+  hasPackages,
+  installModelPackage,
+  installPackages,
+  isModelPackageLinked,
+  isWindows,
+  linkModelPackage,
+  readIfThere,
+  root,
+} from './packages.mjs'
 import { canRun, findCommand, testPrograms } from './programs.mjs'
 import { listStaleBuilds } from './web-sources.mjs'
 
 const oldestHostMajor = 20
 const runtimeMajor = 24
-const isWindows = process.platform === 'win32'
-const root = fileURLToPath(new URL('..', import.meta.url))
 const runtimePath = join(root, 'node_modules', '.bin', isWindows ? 'node.cmd' : 'node')
 const hostMajor = Number.parseInt(process.versions.node, 10)
 
@@ -29,37 +39,21 @@ function fail(message) {
   process.exit(1)
 }
 
-/** The text of a file, or undefined when there is none. */
-function readIfThere(path) {
+/** Installs the packages that the command needs, and the one that runs models if it is asked for. */
+function installMissing() {
   try {
-    return readFileSync(path, 'utf8')
+    if (!hasPackages(group)) {
+      say('installing packages (npm ci)')
+      installPackages(group)
+    }
+    if (isForModels && !hasModelPackage()) {
+      say('installing packages/in-process (npm ci)')
+      installModelPackage()
+    }
   } catch (error) {
-    if (error.code === 'ENOENT') return undefined
-    throw error
+    fail(error.message)
   }
-}
-
-/**
- * Whether node_modules holds what package-lock.json asks for, by npm's own record of what it installed (written last, so an
- * interrupted installation has none). Optional packages may be absent: they are for other platforms.
- */
-function arePackagesInstalled() {
-  const record = readIfThere(join(root, 'node_modules', '.package-lock.json'))
-  if (record === undefined) return false
-  const installed = JSON.parse(record).packages
-  const { '': _root, ...wanted } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages
-  return Object.entries(wanted).every(([path, { version, optional, devOptional }]) =>
-    path in installed ? installed[path].version === version : optional || devOptional,
-  )
-}
-
-/** Installs the npm packages exactly as locked; no dependency needs an install script, so none may run one. */
-function installPackages() {
-  say('installing packages (npm ci)')
-  const command = ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error']
-  const npm = spawnSync('npm', command, { cwd: root, stdio: ['ignore', 2, 2], shell: isWindows })
-  if (npm.error) fail(`npm could not be started: ${npm.error.message}`)
-  if (npm.status !== 0) fail('npm ci failed; its message stands above.')
+  if (!isModelPackageLinked()) linkModelPackage()
   // A Node built for another C library installs well and cannot start (Alpine), so it is tried once, here.
   if (canRun(runtimePath) && spawnSync(runtimePath, ['--version'], { shell: isWindows }).status !== 0)
     rmSync(runtimePath)
@@ -149,16 +143,21 @@ async function takeTurn() {
 if (hostMajor < oldestHostMajor) {
   fail(`Parley needs Node ${oldestHostMajor} or newer to set itself up; this is ${process.versions.node}.`)
 }
-const isForTests = process.argv.includes('--tests')
+const isForAllTests = process.argv.includes('--all-tests')
+const isForAll = isForAllTests || process.argv.includes('--all-packages')
+const isForModels = isForAll || process.argv.includes('--in-process')
+const group = isForAll ? 'all' : process.argv.includes('--tests') ? 'quickTests' : 'start'
+const arePackagesReady = () =>
+  hasPackages(group) && (!isForModels || hasModelPackage()) && isModelPackageLinked()
 const isReady = () =>
-  arePackagesInstalled() &&
+  arePackagesReady() &&
   canRun(runtimePath) &&
   listStaleBuilds(root).length === 0 &&
-  !(isForTests && listMissingPrograms().length > 0)
+  !(isForAllTests && listMissingPrograms().length > 0)
 if (!isReady()) {
   await takeTurn()
-  if (!arePackagesInstalled()) installPackages()
+  if (!arePackagesReady()) installMissing()
   if (!canRun(runtimePath)) linkHostRuntime()
   for (const build of listStaleBuilds(root)) buildForBrowsers(build)
-  if (isForTests) installPrograms()
+  if (isForAllTests) installPrograms()
 }

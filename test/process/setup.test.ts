@@ -1,6 +1,6 @@
 /** What the two commands of the README rest on: the set-up, the last line of a test run, the check of documented paths. */
 import { spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -45,21 +45,45 @@ async function runNode(folder: string, args: readonly string[], path = process.e
 }
 
 describe('the set-up', () => {
-  /** A checkout with one dependency, which lies in a folder of its own and has an install script. */
+  /** A checkout whose packages lie in folders of their own; the one that the server needs has an install script. */
   async function makeCheckout(): Promise<string> {
+    const models = { 'node-llama-cpp': 'file:engine' }
     const folder = await makeFolder({
-      'package.json': JSON.stringify({
-        name: 'checkout',
-        version: '1.0.0',
-        dependencies: { part: 'file:part' },
-      }),
+      'package.json': JSON.stringify(rootManifest),
+      'client/package.json': JSON.stringify(clientManifest),
+      'test/package.json': JSON.stringify(testManifest),
       'package-lock.json': renderLockfile('1.0.0'),
       'part/package.json': renderPart('1.0.0'),
+      'packages/in-process/package.json': JSON.stringify({ name: 'models', dependencies: models }),
+      'packages/in-process/package-lock.json': JSON.stringify({
+        ...{ name: 'models', lockfileVersion: 3 },
+        packages: {
+          '': { name: 'models', dependencies: models },
+          'node_modules/node-llama-cpp': { resolved: 'engine', link: true },
+          engine: { name: 'node-llama-cpp', version: '1.0.0' },
+        },
+      }),
+      'packages/in-process/engine/package.json': renderPackage('node-llama-cpp'),
+      ...Object.fromEntries(
+        ['button', 'checker', 'suite'].map((name) => [`${name}/package.json`, renderPackage(name)]),
+      ),
     })
     for (const name of ['.npmrc', 'scripts']) {
       await cp(join(repository, name), join(folder, name), { recursive: true })
     }
     return folder
+  }
+
+  const rootManifest = {
+    ...{ name: 'checkout', version: '1.0.0', workspaces: ['client', 'test'] },
+    dependencies: { part: 'file:part' },
+    devDependencies: { checker: 'file:checker' },
+  }
+  const clientManifest = { name: 'pages', version: '1.0.0', dependencies: { button: 'file:../button' } }
+  const testManifest = { name: 'suites', version: '1.0.0', devDependencies: { suite: 'file:../suite' } }
+
+  function renderPackage(name: string): string {
+    return JSON.stringify({ name, version: '1.0.0' })
   }
 
   function renderPart(version: string): string {
@@ -68,14 +92,31 @@ describe('the set-up', () => {
 
   function renderLockfile(version: string): string {
     const packages = {
-      '': { name: 'checkout', version: '1.0.0', dependencies: { part: 'file:part' } },
+      '': rootManifest,
+      client: clientManifest,
+      test: testManifest,
+      'node_modules/pages': { resolved: 'client', link: true },
+      'node_modules/suites': { resolved: 'test', link: true },
       'node_modules/part': { resolved: 'part', link: true },
+      'node_modules/button': { resolved: 'button', link: true },
+      'node_modules/checker': { resolved: 'checker', link: true },
+      'node_modules/suite': { resolved: 'suite', link: true },
       part: { version, hasInstallScript: true },
+      button: { version: '1.0.0' },
+      checker: { version: '1.0.0', dev: true },
+      suite: { version: '1.0.0', dev: true },
     }
     return JSON.stringify({ name: 'checkout', version: '1.0.0', lockfileVersion: 3, packages })
   }
 
-  const setUp = (folder: string) => runNode(folder, ['scripts/setup.mjs'])
+  /** The packages of the checkout that are installed. */
+  async function listPackages(folder: string): Promise<string[]> {
+    const known = ['button', 'checker', 'node-llama-cpp', 'part', 'suite']
+    return (await readdir(join(folder, 'node_modules'))).filter((name) => known.includes(name)).sort()
+  }
+
+  const setUp = (folder: string, ...options: readonly string[]) =>
+    runNode(folder, ['scripts/setup.mjs', ...options])
 
   test('installs a fresh checkout without install scripts and gives it a Node', async () => {
     const folder = await makeCheckout()
@@ -93,6 +134,28 @@ describe('the set-up', () => {
     expect((await stat(join(folder, 'node_modules/kept'))).isFile()).toBe(true)
   })
 
+  test('installs for each command the packages that it needs', async () => {
+    const folder = await makeCheckout()
+    await setUp(folder)
+    expect(await listPackages(folder)).toEqual(['button', 'part'])
+    expect((await setUp(folder, '--tests')).output).toContain('npm ci')
+    expect(await listPackages(folder)).toEqual(['button', 'checker', 'part'])
+    expect((await setUp(folder, '--all-packages')).output).toContain('npm ci')
+    expect(await listPackages(folder)).toEqual(['button', 'checker', 'node-llama-cpp', 'part', 'suite'])
+    for (const options of [['--all-packages'], ['--tests'], ['--in-process'], []])
+      expect(await setUp(folder, ...options)).toEqual({ code: 0, output: '' })
+  })
+
+  test('keeps the package for models in the process when it installs the others again', async () => {
+    const folder = await makeCheckout()
+    await setUp(folder, '--in-process')
+    expect(await listPackages(folder)).toEqual(['button', 'node-llama-cpp', 'part'])
+    await rm(join(folder, 'node_modules'), { recursive: true })
+    await setUp(folder)
+    const engine = join(folder, 'node_modules/node-llama-cpp/package.json')
+    expect(await readFile(engine, 'utf8')).toBe(renderPackage('node-llama-cpp'))
+  })
+
   test('follows a lock file that has changed', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
@@ -108,7 +171,7 @@ describe('the set-up', () => {
       const { source, script } = build
       const folder = await makeCheckout()
       const part = join(folder, source, 'part.ts')
-      await mkdir(join(folder, source))
+      await mkdir(join(folder, source), { recursive: true })
       await writeFile(part, 'one')
       const stub = `import { mkdirSync, writeFileSync } from 'node:fs'
       import { digestSources, webBuilds } from './web-sources.mjs'
@@ -133,9 +196,9 @@ describe('the set-up', () => {
 
   test('names the package of a program it cannot install', async () => {
     const folder = await makeCheckout()
-    await setUp(folder)
+    await setUp(folder, '--all-packages')
     const path = await makePath(folder, ['npm', 'node', 'sh'])
-    expect(await runNode(folder, ['scripts/setup.mjs', '--tests'], path)).toMatchObject({
+    expect(await runNode(folder, ['scripts/setup.mjs', '--all-tests'], path)).toMatchObject({
       code: 0,
       output: expect.stringContaining('apt-get install chromium'),
     })

@@ -1,12 +1,16 @@
 /** What the two commands of the README rest on: the set-up, the last line of a test run, the check of documented paths. */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { findCommand } from '../../scripts/programs.mjs'
 import { webBuilds } from '../../scripts/web-sources.mjs'
+
+// These run npm, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 const folders: string[] = []
@@ -71,7 +75,18 @@ describe('the set-up', () => {
     for (const name of ['.npmrc', 'scripts']) {
       await cp(join(repository, name), join(folder, name), { recursive: true })
     }
+    for (const [name, { script }] of Object.entries(webBuilds))
+      await writeFile(join(folder, script), renderBuild(name))
     return folder
+  }
+
+  /** A script that builds nothing but the manifest, which says from what. */
+  function renderBuild(name: string): string {
+    return `import { mkdirSync, writeFileSync } from 'node:fs'
+      import { digestSources, webBuilds } from './web-sources.mjs'
+      const build = webBuilds.${name}
+      mkdirSync(build.target, { recursive: true })
+      writeFileSync(build.target + '/manifest.json', JSON.stringify({ sources: digestSources('.', build) }))`
   }
 
   const rootManifest = {
@@ -146,6 +161,26 @@ describe('the set-up', () => {
       expect(await setUp(folder, ...options)).toEqual({ code: 0, output: '' })
   })
 
+  test('leaves out what only compilers read until a command needs it', async () => {
+    const folder = await makeCheckout()
+    const files = ['typed/index.js', 'typed/index.d.ts', 'typed/index.js.map']
+    await mkdir(join(folder, 'typed'))
+    for (const name of files) await writeFile(join(folder, name), '')
+    await writeFile(join(folder, 'typed/package.json'), renderPackage('typed'))
+    await promisify(execFile)('tar', ['-czf', 'typed.tgz', 'typed'], { cwd: folder })
+    const dependencies = { part: 'file:part', typed: 'file:typed.tgz' }
+    const lockfile = JSON.parse(renderLockfile('1.0.0'))
+    lockfile.packages[''].dependencies = dependencies
+    lockfile.packages['node_modules/typed'] = { version: '1.0.0', resolved: 'file:typed.tgz' }
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ ...rootManifest, dependencies }))
+    await writeFile(join(folder, 'package-lock.json'), JSON.stringify(lockfile))
+    const list = async () => (await readdir(join(folder, 'node_modules/typed'))).sort()
+    await setUp(folder)
+    expect(await list()).toEqual(['index.js', 'package.json'])
+    await setUp(folder, '--tests')
+    expect(await list()).toEqual(['index.d.ts', 'index.js', 'index.js.map', 'package.json'])
+  })
+
   test('keeps the package for models in the process when it installs the others again', async () => {
     const folder = await makeCheckout()
     await setUp(folder, '--in-process')
@@ -167,18 +202,11 @@ describe('the set-up', () => {
 
   test.each(Object.entries(webBuilds))(
     'builds what is for the %s again when its sources have changed, and only then',
-    async (name, build) => {
-      const { source, script } = build
+    async (_name, { source }) => {
       const folder = await makeCheckout()
       const part = join(folder, source, 'part.ts')
       await mkdir(join(folder, source), { recursive: true })
       await writeFile(part, 'one')
-      const stub = `import { mkdirSync, writeFileSync } from 'node:fs'
-      import { digestSources, webBuilds } from './web-sources.mjs'
-      const build = webBuilds.${name}
-      mkdirSync(build.target, { recursive: true })
-      writeFileSync(build.target + '/manifest.json', JSON.stringify({ sources: digestSources('.', build) }))`
-      await writeFile(join(folder, script), stub)
       expect((await setUp(folder)).output).toContain(`building ${source}/`)
       expect(await setUp(folder)).toEqual({ code: 0, output: '' })
       await writeFile(part, 'two')

@@ -10,7 +10,7 @@
 FROM node:24.19.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --ignore-scripts \
+RUN npm ci --omit=dev --workspaces=false --ignore-scripts \
   && rm -rf node_modules/.bin/node node_modules/node-linux-* node_modules/node-bin-* node_modules/node-win-* \
     node_modules/.bin/tsc node_modules/typescript node_modules/@typescript
 
@@ -18,7 +18,8 @@ RUN npm ci --omit=dev --ignore-scripts \
 FROM node:24.19.0-bookworm-slim AS pages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --ignore-scripts
+COPY client/package.json client/
+RUN npm ci --omit=dev --workspace=client --include-workspace-root --ignore-scripts
 COPY tsconfig.json ./
 COPY scripts scripts
 COPY src src

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** Text in backticks is a path when it starts with one of these folders. */
-const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|scripts|src|test|widget)\//
+const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|packages|scripts|src|test|widget)\//
 
 /** ADRs are left out: they are history and may name deleted files. */
 const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { exclude: ['docs/adr'] })]

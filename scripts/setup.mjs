@@ -1,20 +1,30 @@
 /**
- * Prepares a checkout: npm packages, Node, browser builds and, with `--all-tests`, the system programs that the slower tests need.
- * Plain JavaScript for Node 20, because it runs before anything is installed.
+ * Prepares a checkout for a command: npm packages, Node and browser builds. Without an option for `npm start`, with `--tests` for the
+ * quick tests, with `--all-packages` for checks and builds, with `--all-tests` for every test, including the system programs it needs.
+ * `--in-process` adds the package that runs models in the server's process. Plain JavaScript for Node 20, because it runs before
+ * anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import {
+  hasModelPackage,
+  hasPackages,
+  installModelPackage,
+  installPackages,
+  isModelPackageLinked,
+  isWindows,
+  linkModelPackage,
+  readIfThere,
+  root,
+} from './packages.mjs'
 import { canRun, findCommand, testPrograms } from './programs.mjs'
 import { listStaleBuilds } from './web-sources.mjs'
 
 const oldestHostMajor = 20
 const runtimeMajor = 24
-const isWindows = process.platform === 'win32'
-const root = fileURLToPath(new URL('..', import.meta.url))
 const runtimePath = join(root, 'node_modules', '.bin', isWindows ? 'node.cmd' : 'node')
 const hostMajor = Number.parseInt(process.versions.node, 10)
 
@@ -28,36 +38,21 @@ function fail(message) {
   process.exit(1)
 }
 
-function readIfThere(path) {
+/** Installs the packages that the command needs, and the one that runs models if it is asked for. */
+function installMissing() {
   try {
-    return readFileSync(path, 'utf8')
+    if (!hasPackages(group)) {
+      say('installing packages (npm ci)')
+      installPackages(group)
+    }
+    if (isForModels && !hasModelPackage()) {
+      say('installing packages/in-process (npm ci)')
+      installModelPackage()
+    }
   } catch (error) {
-    if (error.code === 'ENOENT') return undefined
-    throw error
+    fail(error.message)
   }
-}
-
-/**
- * Compares package-lock.json with npm's record of what it installed, which npm writes last. Optional packages for other platforms may be
- * missing.
- */
-function arePackagesInstalled() {
-  const record = readIfThere(join(root, 'node_modules', '.package-lock.json'))
-  if (record === undefined) return false
-  const installed = JSON.parse(record).packages
-  const { '': _root, ...wanted } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages
-  return Object.entries(wanted).every(([path, { version, optional, devOptional }]) =>
-    path in installed ? installed[path].version === version : optional || devOptional,
-  )
-}
-
-/** Installs the locked packages. No dependency needs an install script, so none may run. */
-function installPackages() {
-  say('installing packages (npm ci)')
-  const command = ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error']
-  const npm = spawnSync('npm', command, { cwd: root, stdio: ['ignore', 2, 2], shell: isWindows })
-  if (npm.error) fail(`npm could not be started: ${npm.error.message}`)
-  if (npm.status !== 0) fail('npm ci failed; see its message above.')
+  if (!isModelPackageLinked()) linkModelPackage()
   // A Node built for another C library (Alpine) installs but cannot start, so it is tried once.
   if (canRun(runtimePath) && spawnSync(runtimePath, ['--version'], { shell: isWindows }).status !== 0)
     rmSync(runtimePath)
@@ -146,14 +141,19 @@ if (hostMajor < oldestHostMajor) {
   fail(`Parley needs Node ${oldestHostMajor} or newer to set itself up; this is ${process.versions.node}.`)
 }
 const isForAllTests = process.argv.includes('--all-tests')
+const isForAll = isForAllTests || process.argv.includes('--all-packages')
+const isForModels = isForAll || process.argv.includes('--in-process')
+const group = isForAll ? 'all' : process.argv.includes('--tests') ? 'quickTests' : 'start'
+const arePackagesReady = () =>
+  hasPackages(group) && (!isForModels || hasModelPackage()) && isModelPackageLinked()
 const isReady = () =>
-  arePackagesInstalled() &&
+  arePackagesReady() &&
   canRun(runtimePath) &&
   listStaleBuilds(root).length === 0 &&
   !(isForAllTests && listMissingPrograms().length > 0)
 if (!isReady()) {
   await acquireLock()
-  if (!arePackagesInstalled()) installPackages()
+  if (!arePackagesReady()) installMissing()
   if (!canRun(runtimePath)) linkHostRuntime()
   for (const build of listStaleBuilds(root)) buildForBrowsers(build)
   if (isForAllTests) installPrograms()

@@ -36,7 +36,7 @@ describe('the tarball', () => {
     /^(package|openapi)\.json$/,
     /^(README|CHANGELOG)\.md$|^LICENSE$/,
     /^src\/([\w-]+\/)*[\w-]+\.(js|d\.ts)$/,
-    /^src\/artifacts\/watch\/watch\.(css|svg)$/,
+    /^src\/artifacts\/status-page\/(status\.css|icon\.svg)$/,
     /^client\/rpc\/(index|link)\.(js|d\.ts)$/,
     /^dist\/console\/[\w.-]+\.(js|css)(\.br)?$/,
     /^dist\/widget\/([\w-]+\.(js|css)|types\/([\w-]+\/)*[\w-]+\.d\.ts)$/,

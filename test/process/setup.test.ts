@@ -1,12 +1,16 @@
 /** What the two commands of the README rest on: the set-up, the last line of a test run, the check of documented paths. */
-import { spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { findCommand } from '../../scripts/programs.mjs'
 import { webBuilds } from '../../scripts/web-sources.mjs'
+
+// These run npm, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 const folders: string[] = []
@@ -45,21 +49,56 @@ async function runNode(folder: string, args: readonly string[], path = process.e
 }
 
 describe('the set-up', () => {
-  /** A checkout with one dependency, which lies in a folder of its own and has an install script. */
+  /** A checkout whose packages lie in folders of their own; the one that the server needs has an install script. */
   async function makeCheckout(): Promise<string> {
+    const models = { 'node-llama-cpp': 'file:engine' }
     const folder = await makeFolder({
-      'package.json': JSON.stringify({
-        name: 'checkout',
-        version: '1.0.0',
-        dependencies: { part: 'file:part' },
-      }),
+      'package.json': JSON.stringify(rootManifest),
+      'client/package.json': JSON.stringify(clientManifest),
+      'test/package.json': JSON.stringify(testManifest),
       'package-lock.json': renderLockfile('1.0.0'),
       'part/package.json': renderPart('1.0.0'),
+      'packages/in-process/package.json': JSON.stringify({ name: 'models', dependencies: models }),
+      'packages/in-process/package-lock.json': JSON.stringify({
+        ...{ name: 'models', lockfileVersion: 3 },
+        packages: {
+          '': { name: 'models', dependencies: models },
+          'node_modules/node-llama-cpp': { resolved: 'engine', link: true },
+          engine: { name: 'node-llama-cpp', version: '1.0.0' },
+        },
+      }),
+      'packages/in-process/engine/package.json': renderPackage('node-llama-cpp'),
+      ...Object.fromEntries(
+        ['button', 'checker', 'suite'].map((name) => [`${name}/package.json`, renderPackage(name)]),
+      ),
     })
     for (const name of ['.npmrc', 'scripts']) {
       await cp(join(repository, name), join(folder, name), { recursive: true })
     }
+    for (const [name, { script }] of Object.entries(webBuilds))
+      await writeFile(join(folder, script), renderBuild(name))
     return folder
+  }
+
+  /** A script that builds nothing but the manifest, which says from what. */
+  function renderBuild(name: string): string {
+    return `import { mkdirSync, writeFileSync } from 'node:fs'
+      import { digestSources, webBuilds } from './web-sources.mjs'
+      const build = webBuilds.${name}
+      mkdirSync(build.target, { recursive: true })
+      writeFileSync(build.target + '/manifest.json', JSON.stringify({ sources: digestSources('.', build) }))`
+  }
+
+  const rootManifest = {
+    ...{ name: 'checkout', version: '1.0.0', workspaces: ['client', 'test'] },
+    dependencies: { part: 'file:part' },
+    devDependencies: { checker: 'file:checker' },
+  }
+  const clientManifest = { name: 'pages', version: '1.0.0', dependencies: { button: 'file:../button' } }
+  const testManifest = { name: 'suites', version: '1.0.0', devDependencies: { suite: 'file:../suite' } }
+
+  function renderPackage(name: string): string {
+    return JSON.stringify({ name, version: '1.0.0' })
   }
 
   function renderPart(version: string): string {
@@ -68,14 +107,31 @@ describe('the set-up', () => {
 
   function renderLockfile(version: string): string {
     const packages = {
-      '': { name: 'checkout', version: '1.0.0', dependencies: { part: 'file:part' } },
+      '': rootManifest,
+      client: clientManifest,
+      test: testManifest,
+      'node_modules/pages': { resolved: 'client', link: true },
+      'node_modules/suites': { resolved: 'test', link: true },
       'node_modules/part': { resolved: 'part', link: true },
+      'node_modules/button': { resolved: 'button', link: true },
+      'node_modules/checker': { resolved: 'checker', link: true },
+      'node_modules/suite': { resolved: 'suite', link: true },
       part: { version, hasInstallScript: true },
+      button: { version: '1.0.0' },
+      checker: { version: '1.0.0', dev: true },
+      suite: { version: '1.0.0', dev: true },
     }
     return JSON.stringify({ name: 'checkout', version: '1.0.0', lockfileVersion: 3, packages })
   }
 
-  const setUp = (folder: string) => runNode(folder, ['scripts/setup.mjs'])
+  /** The packages of the checkout that are installed. */
+  async function listPackages(folder: string): Promise<string[]> {
+    const known = ['button', 'checker', 'node-llama-cpp', 'part', 'suite']
+    return (await readdir(join(folder, 'node_modules'))).filter((name) => known.includes(name)).sort()
+  }
+
+  const setUp = (folder: string, ...options: readonly string[]) =>
+    runNode(folder, ['scripts/setup.mjs', ...options])
 
   test('installs a fresh checkout without install scripts and gives it a Node', async () => {
     const folder = await makeCheckout()
@@ -93,6 +149,48 @@ describe('the set-up', () => {
     expect((await stat(join(folder, 'node_modules/kept'))).isFile()).toBe(true)
   })
 
+  test('installs for each command the packages that it needs', async () => {
+    const folder = await makeCheckout()
+    await setUp(folder)
+    expect(await listPackages(folder)).toEqual(['button', 'part'])
+    expect((await setUp(folder, '--tests')).output).toContain('npm ci')
+    expect(await listPackages(folder)).toEqual(['button', 'checker', 'part'])
+    expect((await setUp(folder, '--all-packages')).output).toContain('npm ci')
+    expect(await listPackages(folder)).toEqual(['button', 'checker', 'node-llama-cpp', 'part', 'suite'])
+    for (const options of [['--all-packages'], ['--tests'], ['--in-process'], []])
+      expect(await setUp(folder, ...options)).toEqual({ code: 0, output: '' })
+  })
+
+  test('leaves out what only compilers read until a command needs it', async () => {
+    const folder = await makeCheckout()
+    const files = ['typed/index.js', 'typed/index.d.ts', 'typed/index.js.map']
+    await mkdir(join(folder, 'typed'))
+    for (const name of files) await writeFile(join(folder, name), '')
+    await writeFile(join(folder, 'typed/package.json'), renderPackage('typed'))
+    await promisify(execFile)('tar', ['-czf', 'typed.tgz', 'typed'], { cwd: folder })
+    const dependencies = { part: 'file:part', typed: 'file:typed.tgz' }
+    const lockfile = JSON.parse(renderLockfile('1.0.0'))
+    lockfile.packages[''].dependencies = dependencies
+    lockfile.packages['node_modules/typed'] = { version: '1.0.0', resolved: 'file:typed.tgz' }
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ ...rootManifest, dependencies }))
+    await writeFile(join(folder, 'package-lock.json'), JSON.stringify(lockfile))
+    const list = async () => (await readdir(join(folder, 'node_modules/typed'))).sort()
+    await setUp(folder)
+    expect(await list()).toEqual(['index.js', 'package.json'])
+    await setUp(folder, '--tests')
+    expect(await list()).toEqual(['index.d.ts', 'index.js', 'index.js.map', 'package.json'])
+  })
+
+  test('keeps the package for models in the process when it installs the others again', async () => {
+    const folder = await makeCheckout()
+    await setUp(folder, '--in-process')
+    expect(await listPackages(folder)).toEqual(['button', 'node-llama-cpp', 'part'])
+    await rm(join(folder, 'node_modules'), { recursive: true })
+    await setUp(folder)
+    const engine = join(folder, 'node_modules/node-llama-cpp/package.json')
+    expect(await readFile(engine, 'utf8')).toBe(renderPackage('node-llama-cpp'))
+  })
+
   test('follows a lock file that has changed', async () => {
     const folder = await makeCheckout()
     await setUp(folder)
@@ -104,18 +202,11 @@ describe('the set-up', () => {
 
   test.each(Object.entries(webBuilds))(
     'builds what is for the %s again when its sources have changed, and only then',
-    async (name, build) => {
-      const { source, script } = build
+    async (_name, { source }) => {
       const folder = await makeCheckout()
       const part = join(folder, source, 'part.ts')
-      await mkdir(join(folder, source))
+      await mkdir(join(folder, source), { recursive: true })
       await writeFile(part, 'one')
-      const stub = `import { mkdirSync, writeFileSync } from 'node:fs'
-      import { digestSources, webBuilds } from './web-sources.mjs'
-      const build = webBuilds.${name}
-      mkdirSync(build.target, { recursive: true })
-      writeFileSync(build.target + '/manifest.json', JSON.stringify({ sources: digestSources('.', build) }))`
-      await writeFile(join(folder, script), stub)
       expect((await setUp(folder)).output).toContain(`building ${source}/`)
       expect(await setUp(folder)).toEqual({ code: 0, output: '' })
       await writeFile(part, 'two')
@@ -133,7 +224,7 @@ describe('the set-up', () => {
 
   test('names the package of a program it cannot install', async () => {
     const folder = await makeCheckout()
-    await setUp(folder)
+    await setUp(folder, '--all-packages')
     const path = await makePath(folder, ['npm', 'node', 'sh'])
     expect(await runNode(folder, ['scripts/setup.mjs', '--all-tests'], path)).toMatchObject({
       code: 0,

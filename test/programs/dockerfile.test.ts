@@ -66,7 +66,8 @@ async function buildImage(): Promise<string> {
     env,
     insteadOf(command) {
       // The set-up has done the same in the checkout.
-      if (command === 'npm ci --ignore-scripts') return (at) => symlink(installed, join(at, 'node_modules'))
+      if (command.startsWith('npm ci --omit=dev --workspace=client '))
+        return (at) => symlink(installed, join(at, 'node_modules'))
       const isRoots = command.startsWith('apt-get') || (!isRoot && command.startsWith('install -d -o'))
       return isRoots ? async () => {} : undefined
     },

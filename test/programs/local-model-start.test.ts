@@ -148,12 +148,13 @@ test('without the package the command that installs it is named; other backends 
   const { folder, env } = await makeModelFolder()
   const main = join(await makeCheckoutWithout('node-llama-cpp'), 'src/main.ts')
   const { code, stderr } = await runParley(['serve'], { folder, env, main })
-  const manifest = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'))
-  const version = manifest.devDependencies['node-llama-cpp']
+  const manifest = JSON.parse(await readFile(join(repository, 'packages/in-process/package.json'), 'utf8'))
+  const version = manifest.dependencies['node-llama-cpp']
   expect(code).toBe(1)
   expect(stderr).toBe(
     'parley: A model that runs in this process (provider local) needs a package that is not installed; ' +
-      `\`npm install --no-save --ignore-scripts node-llama-cpp@${version}\` installs it.\n`,
+      `\`npm install --no-save --ignore-scripts node-llama-cpp@${version}\` installs it, ` +
+      'and in a checkout of Parley `npm run local-models`.\n',
   )
   const server = await startServer({ folder: dirname(main), main })
   expect((await server.stop()).code).toBe(0)

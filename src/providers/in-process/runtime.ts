@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { Llama } from 'node-llama-cpp'
 import { StartupError } from '../../lib/errors.ts'
 
-/** The version the lock file pins: later ones lack builds for some platforms. */
+/** The version that packages/in-process pins: later ones lack builds for some platforms. */
 const PACKAGE = 'node-llama-cpp@3.21.1'
 const MOST_COMPLAINTS = 5
 
@@ -61,7 +61,7 @@ async function importLibrary(name: string): Promise<Library> {
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
     const command = `npm install --no-save --ignore-scripts ${PACKAGE}`
-    const sentence = `A model that runs in this process (provider ${name}) needs a package that is not installed; \`${command}\` installs it.`
+    const sentence = `A model that runs in this process (provider ${name}) needs a package that is not installed; \`${command}\` installs it, and in a checkout of Parley \`npm run local-models\`.`
     throw new StartupError(sentence, { cause })
   }
 }

@@ -1,6 +1,7 @@
 /** The console's way to its server: typed calls, several in one request, chats as streams. Decision: 10; measurements.md 4. */
 import { QueryClient } from '@tanstack/react-query'
 import { createTRPCClient, type TRPCLink } from '@trpc/client'
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { tap } from '@trpc/server/observable'
 import type { AppRouter } from '../src/server/api.ts'
 import { isSignedOut, ProxyRefusal, toFailure } from './failure.ts'
@@ -46,3 +47,13 @@ export const queryClient = new QueryClient({
     mutations: { networkMode: 'always' },
   },
 })
+
+export type Inputs = inferRouterInputs<AppRouter>
+export type Outputs = inferRouterOutputs<AppRouter>
+
+export type AgentDetail = Outputs['agents']['get']
+export type AgentListItem = Outputs['agents']['list']['data'][number]
+export type AgentVersion = Outputs['agents']['versions']['data'][number]
+export type DefinitionFormat = AgentDetail['format']
+export type ModelPolicy = Outputs['agents']['modelPolicy']
+export type ModelChoice = Outputs['models']['choices'][number]

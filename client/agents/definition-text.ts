@@ -1,6 +1,6 @@
 /** The text of a definition as the form sees it: read whole, changed one value at a time. Both ways of writing it. */
 import { parseDocument } from 'yaml'
-import type { DefinitionFormat } from '../types.ts'
+import type { DefinitionFormat } from '../api.ts'
 import { emptiedPath, isRecord, isSame, type Path, valueAt } from './object-paths.ts'
 import { editYaml } from './yaml-edit.ts'
 

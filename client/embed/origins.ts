@@ -1,6 +1,6 @@
 /** Which pages may show an agent: what browsers make of the list of origins. */
 
-export interface Verdict {
+interface Verdict {
   readonly isShown: boolean
   readonly reason: string
 }

@@ -1,18 +1,15 @@
 /** One's parent keys: made, chosen, given new secrets, ended, claimed. */
 import { ActionIcon, Badge, Button, Group, Menu, Text } from '@mantine/core'
 import { useState } from 'react'
-import { Ago } from '../components/Ago.tsx'
-import { ConfirmDialog } from '../components/ConfirmDialog.tsx'
 import { type Column, DataTable } from '../components/DataTable.tsx'
-import { Dialog } from '../components/Dialog.tsx'
+import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
 import { Empty } from '../components/QueryStates.tsx'
+import { Ago } from '../components/text.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { useChooseKey } from '../shell/KeySwitch.tsx'
 import { type Me, useMe } from '../shell/use-me.ts'
-import { revokeKey, rotateParentKey, useAfterwards } from './actions.ts'
 import { ClaimKey } from './ClaimKey.tsx'
-import { CreateKey } from './CreateKey.tsx'
-import { RotateKey } from './RotateKey.tsx'
+import { CreateKey, RotateKey, revokeKey, rotateParentKey, useAfterwards } from './NewKey.tsx'
 
 type Key = Me['keys'][number]
 type Doing = 'create' | 'claim' | { readonly rotate: Key } | { readonly revoke: Key }

@@ -1,13 +1,22 @@
 /** Where one comes in: through a one-time link, or told how to get one. Decision: 10. */
-import { Alert, Button, Center, Code, Loader, Paper, Stack, Text, Title } from '@mantine/core'
+import { Alert, Button, Center, Code, Loader, Paper, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type ReactNode, useEffect, useRef } from 'react'
+import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { api } from '../api.ts'
+import { Dialog, DialogForm } from '../components/Dialog.tsx'
+import { useTitle } from '../components/PageHeader.tsx'
 import { toFailure } from '../failure.ts'
-import { announceSignIn, forgetSessionEnd, onSignInElsewhere } from '../session.ts'
-import { spendLink } from '../sign-in-link.ts'
-import { useTitle } from './use-title.ts'
+import {
+  announceSignIn,
+  forgetSessionEnd,
+  hasSessionEnded,
+  onSessionChange,
+  onSignInElsewhere,
+  secretOf,
+  spendLink,
+} from '../session.ts'
+import { meQuery, useMe } from './use-me.ts'
 
 /** The page the link leads to. */
 export function SignInPage() {
@@ -94,4 +103,92 @@ function Card({ title, children }: { readonly title: string; readonly children: 
       </Paper>
     </Center>
   )
+}
+
+export function SignInAgain() {
+  const hasEnded = useSyncExternalStore(onSessionChange, hasSessionEnded)
+  return (
+    <Dialog title="You are signed out" isOpen={hasEnded} onClose={forgetSessionEnd} isAboveAll>
+      <SignInForm />
+    </Dialog>
+  )
+}
+
+function SignInForm() {
+  const { signed_in_by: way } = useMe()
+  const [link, setLink] = useState('')
+  const goOn = useGoingOn()
+  const submit = async () => {
+    try {
+      if (link !== '') {
+        await api.manager.signIn.mutate({ link: secretOf(link) })
+        announceSignIn()
+      }
+      await goOn()
+    } catch (thrown) {
+      // Of a refusal to sign in nobody else tells.
+      throw new Error(toFailure(thrown).message)
+    }
+  }
+  return (
+    <DialogForm onSubmit={submit} onCancel={forgetSessionEnd} action={link === '' ? 'Try again' : 'Sign in'}>
+      <Text size="sm">
+        Your session has ended. What you typed is still on the page, and goes on once you are signed in again.
+      </Text>
+      {way === 'link' ? (
+        <LinkField value={link} onChange={setLink} />
+      ) : (
+        <Text size="sm" c="dimmed">
+          Sign in in another tab, the way you came here; then try again.
+        </Text>
+      )}
+    </DialogForm>
+  )
+}
+
+interface LinkFieldProps {
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+function LinkField({ value, onChange }: LinkFieldProps) {
+  return (
+    <Stack gap="xs">
+      <Text size="sm">
+        This prints a new link beside the server; open it in another tab, or paste it here:
+      </Text>
+      <Code block>npm run parley -- sign-in</Code>
+      <TextInput
+        label="Sign-in link"
+        placeholder={`${window.location.origin}/console/sign-in#…`}
+        autoComplete="off"
+        data-autofocus
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value.trim())}
+      />
+    </Stack>
+  )
+}
+
+/** Looks whether somebody is signed in, and if so goes on; also when another tab says so, or when one comes back to this one. */
+function useGoingOn(): () => Promise<void> {
+  const queries = useQueryClient()
+  const goOn = useCallback(async () => {
+    await queries.fetchQuery({ ...meQuery, staleTime: 0 })
+    forgetSessionEnd()
+    await queries.invalidateQueries()
+  }, [queries])
+  useEffect(() => {
+    const look = () => void goOn().catch(() => {})
+    const lookIfShown = () => {
+      if (document.visibilityState === 'visible') look()
+    }
+    const stop = onSignInElsewhere(look)
+    document.addEventListener('visibilitychange', lookIfShown)
+    return () => {
+      stop()
+      document.removeEventListener('visibilitychange', lookIfShown)
+    }
+  }, [goOn])
+  return goOn
 }

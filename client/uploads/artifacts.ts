@@ -1,12 +1,15 @@
 /** The artifacts of the key: their list, and one of them. */
-import { queryOptions } from '@tanstack/react-query'
+
+import { useDocumentVisibility } from '@mantine/hooks'
+import { queryOptions, useQueryClient } from '@tanstack/react-query'
+import { useEffect } from 'react'
+import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import { toFailure } from '../failure.ts'
-import type { Outputs } from '../types.ts'
 
-export type ArtifactPage = Outputs['artifacts']['list']
+type ArtifactPage = Outputs['artifacts']['list']
 export type Artifact = ArtifactPage['data'][number]
-export type ArtifactStatus = Outputs['artifacts']['status']
+type ArtifactStatus = Outputs['artifacts']['status']
 
 const PAGE_SIZE = 25
 
@@ -49,4 +52,71 @@ export function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactSt
   if (state === 'processing') return progress
   if (state !== 'uploading' || size === undefined) return undefined
   return size === 0 ? 1 : bytesReceived / size
+}
+
+export const kindNames = {
+  video: 'Video',
+  project: 'Project',
+  captions: 'Captions',
+  thumbnail: 'Picture',
+} as const
+
+export type Kind = keyof typeof kindNames
+
+/** By what the browser takes the file for; a project where it has no idea. */
+export function guessKind({ name, type }: Pick<File, 'name' | 'type'>): Kind {
+  if (type.startsWith('video/')) return 'video'
+  if (type.startsWith('image/')) return 'thumbnail'
+  if (/\.(vtt|srt)$/i.test(name)) return 'captions'
+  return 'project'
+}
+
+export function findKind(value: string): Kind | undefined {
+  return Object.hasOwn(kindNames, value) ? (value as Kind) : undefined
+}
+
+/** What people call it. */
+export function titleOf({ name, filename, artifactId }: Pick<Artifact, 'name' | 'filename' | 'artifactId'>) {
+  return name ?? (filename === '' ? artifactId : filename)
+}
+
+/** A browser keeps six connections to a server over HTTP/1.1, and the uploads need some. */
+const MOST_FOLLOWED = 2
+
+export function useFollowed(artifacts: readonly Artifact[]): void {
+  const queries = useQueryClient()
+  const isVisible = useDocumentVisibility() !== 'hidden'
+  const ids = artifacts.filter(isUnderWay).slice(0, MOST_FOLLOWED)
+  const followed = ids.map(({ artifactId }) => artifactId).join(' ')
+  useEffect(() => {
+    if (!isVisible || followed === '') return
+    const tell = (status: ArtifactStatus) => {
+      queries.setQueriesData<ArtifactPage>({ queryKey: ['artifacts', 'list'] }, (page) =>
+        page === undefined ? page : withStatus(page, status),
+      )
+      // What is served, and whether there is a poster, stands in the list alone.
+      if (!isUnderWay(status)) void queries.invalidateQueries({ queryKey: ['artifacts'] })
+    }
+    const streams = followed.split(' ').map((id) => follow(id, tell))
+    return () => {
+      for (const stream of streams) stream.close()
+    }
+  }, [followed, isVisible, queries])
+}
+
+function follow(id: string, tell: (status: ArtifactStatus) => void): EventSource {
+  const stream = new EventSource(`${addressOf(id)}/status`)
+  stream.addEventListener('message', ({ data }: MessageEvent<string>) => {
+    const status: ArtifactStatus = JSON.parse(data)
+    if (!isUnderWay(status)) stream.close()
+    tell(status)
+  })
+  return stream
+}
+
+function withStatus(page: ArtifactPage, status: ArtifactStatus): ArtifactPage {
+  const data = page.data.map((one) =>
+    one.artifactId === status.artifactId ? { ...one, progress: undefined, ...status } : one,
+  )
+  return { ...page, data }
 }

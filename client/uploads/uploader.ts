@@ -1,7 +1,7 @@
 /** Sends files in resumable parts, whichever page is shown; what a reload interrupts goes on with the same file. Protocol: tus 1.0.0. */
 import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
 import { noticeSessionEnd } from '../session.ts'
-import { guessKind, type Kind } from './kinds.ts'
+import { guessKind, type Kind } from './artifacts.ts'
 
 export interface LocalUpload {
   readonly id: string
@@ -14,7 +14,7 @@ export interface LocalUpload {
 }
 
 /** What is said of a file besides its bytes. */
-export interface Description {
+interface Description {
   /** As the file looks like without it. */
   readonly kind?: Kind | undefined
   readonly name?: string | undefined

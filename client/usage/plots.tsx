@@ -10,9 +10,9 @@ import {
   XAxis,
   YAxis,
 } from 'recharts'
-import { renderShortDay } from './days.ts'
-import type { Line } from './lines.ts'
-import type { Grouping } from './search.ts'
+import type { Grouping } from '../search.ts'
+import type { Line } from './use-usage.ts'
+import { renderShortDay } from './use-usage.ts'
 
 const HEIGHT = 200
 const ROW_HEIGHT = 34

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { pathOf } from '../../client/agents/complete-definition.ts'
 import { defaultLooks, renderReact, renderScript } from '../../client/embed/appearance.ts'
 import { judgePage } from '../../client/embed/origins.ts'
-import { renderDay } from '../../client/lib/format.ts'
+import { renderDay } from '../../client/format.ts'
 
 describe('a page', () => {
   const own = 'http://127.0.0.1:3000'

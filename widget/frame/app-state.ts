@@ -1,8 +1,12 @@
 /** Everything the frame shows, and how it changes. */
 import type { FrameOptions } from '../options.ts'
 import type { AgentSelf } from './chat/transport.ts'
-import { type ConversationAction, reduceConversation } from './conversation/reduce.ts'
-import { type Conversation, emptyConversation } from './conversation/state.ts'
+import {
+  type Conversation,
+  type ConversationAction,
+  emptyConversation,
+  reduceConversation,
+} from './conversation.ts'
 import type { Failure } from './failure.ts'
 import { chooseLanguage, type Language } from './strings/strings.ts'
 
@@ -86,5 +90,34 @@ function reduceTalk(state: AppState, action: ConversationAction): AppState {
     conversation,
     notice: undefined,
     unread: isEnd && !state.isOpen ? state.unread + 1 : state.unread,
+  }
+}
+
+export interface Store<State, Action> {
+  readonly get: () => State
+  readonly dispatch: (action: Action) => void
+  /** Calls `listener` after each change; the answer ends that. */
+  readonly subscribe: (listener: () => void) => () => void
+}
+
+/** A store that starts with `initial`. */
+export function createStore<State, Action>(
+  reduce: (state: State, action: Action) => State,
+  initial: State,
+): Store<State, Action> {
+  let state = initial
+  const listeners = new Set<() => void>()
+  return {
+    get: () => state,
+    dispatch(action) {
+      const next = reduce(state, action)
+      if (next === state) return
+      state = next
+      for (const listener of listeners) listener()
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }

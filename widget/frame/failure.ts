@@ -2,7 +2,7 @@
 import type { WidgetErrorCode } from '../messages.ts'
 
 /** Each has a text in every file of strings/. */
-export const failureCodes = [
+const failureCodes = [
   'missing_api_key',
   'invalid_api_key',
   'agent_mismatch',
@@ -22,7 +22,7 @@ export const failureCodes = [
   'server',
 ] as const
 
-export type FailureCode = (typeof failureCodes)[number]
+type FailureCode = (typeof failureCodes)[number]
 
 export interface Failure {
   readonly code: FailureCode

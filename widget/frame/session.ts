@@ -1,15 +1,20 @@
 /** What the frame does: everything with an effect, between the page, the server and the state. */
 import type { FrameMessage, PageMessage } from '../messages.ts'
 import type { FrameOptions } from '../options.ts'
-import { type AppAction, type AppState, initialState, reduceApp } from './app-state.ts'
+import {
+  type AppAction,
+  type AppState,
+  createStore,
+  initialState,
+  reduceApp,
+  type Store,
+} from './app-state.ts'
 import type { Channel } from './channel.ts'
 import { createChatDesk } from './chat/chat-controller.ts'
 import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
-import { findStreaming } from './conversation/state.ts'
-import { renderTranscript } from './conversation/transcript.ts'
+import { findStreaming, renderTranscript } from './conversation.ts'
 import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
-import { createKeeper } from './history/history-sync.ts'
-import { createStore, type Store } from './store.ts'
+import { createKeeper } from './history.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn } from './strings/strings.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'

@@ -1,7 +1,6 @@
 /** The page's end of the channel to the frame: the handshake on the window, then one port. Decision: 11; Security: 2.11. */
-import { type FrameMessage, type PageMessage, PROTOCOL } from '../messages.ts'
-import { isFrameMessage } from './check-message.ts'
-import { isRecord } from './values.ts'
+import { type FrameMessage, MOST_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
+import { isRecord, isText, newId } from '../values.ts'
 
 /** After the frame has loaded, so long for its answer. */
 const HELLO_WITHIN_MS = 15_000
@@ -12,7 +11,7 @@ export interface Channel {
   readonly close: () => void
 }
 
-export interface ChannelEvents {
+interface ChannelEvents {
   /** The frame is there, for the first time or again after it was loaded anew. */
   readonly onConnect: () => void
   readonly onMessage: (message: FrameMessage) => void
@@ -44,8 +43,7 @@ export function openChannel(
 
   frame.onload = () => {
     forget()
-    // `randomUUID` is for secure contexts only, and pages in a local network often are none.
-    session = crypto.getRandomValues(new Uint32Array(4)).join()
+    session = newId()
     silence = setTimeout(events.onSilence, HELLO_WITHIN_MS)
     say('page-hello', [])
   }
@@ -72,4 +70,19 @@ export function openChannel(
       frame.onload = null
     },
   }
+}
+
+/** Fields nobody knows, and codes of errors, are passed over: a newer frame can speak to an older page. */
+function isFrameMessage(data: unknown): data is FrameMessage {
+  if (!isRecord(data)) return false
+  const { type, words, count, label, text, code, message } = data
+  const isFit =
+    type === 'close' ||
+    (type === 'ready' && isRecord(words)) ||
+    (type === 'unread' && Number.isInteger(count) && isText(label)) ||
+    (type === 'insert' && isText(text)) ||
+    (type === 'share' && isText(text)) ||
+    (type === 'error' && isText(code)) ||
+    (type === 'mcp' && isRecord(message))
+  return isFit && JSON.stringify(data).length <= MOST_MESSAGE_LENGTH
 }

@@ -66,3 +66,22 @@ export function callPage(callback: () => unknown): void {
     reportError(error)
   }
 }
+
+/** Tells the page. */
+export function tellFailure({ onError }: WidgetCallbacks, code: WidgetErrorCode, text: string): void {
+  const error = Object.assign(new Error(text), { code })
+  dispatch('error', error)
+  if (typeof onError === 'function') callPage(() => onError(error))
+}
+
+/** Tells the page, and its developer in the console: `text` is never a key, a context, or somebody's words. */
+export function tellMistake(callbacks: WidgetCallbacks, code: WidgetErrorCode, text = ''): void {
+  say('warn', `${code} ${text}`)
+  tellFailure(callbacks, code, text || code)
+}
+
+/** A warning for a mistake, `info` for what `debug` asks for. */
+export function say(level: 'warn' | 'info', text: string): void {
+  // biome-ignore lint/suspicious/noConsole: it is where developers of the page look.
+  console[level](`Parley: ${text}`)
+}

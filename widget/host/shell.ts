@@ -4,7 +4,7 @@ import type { LauncherWords } from '../messages.ts'
 import type { ReadOptions } from './read-options.ts'
 import styles from './shell.css?inline'
 
-export interface Shell {
+interface Shell {
   readonly frame: HTMLIFrameElement
   /** Takes on what the options say of looks. */
   readonly paint: (options: ReadOptions) => void
@@ -20,7 +20,7 @@ export interface Shell {
 }
 
 /** What a person does with the launcher. */
-export interface LauncherEvents {
+interface LauncherEvents {
   readonly onToggle: () => void
   readonly onEscape: () => void
 }

@@ -1,17 +1,20 @@
 /** The widget on a page: launcher, frame, and everything between the page and the person who chats in it. */
 import type { FrameMessage } from '../messages.ts'
+import { isWithinLimit, toPlain } from '../values.ts'
 import { openChannel } from './channel.ts'
-import { say } from './developer-log.ts'
-import { callPage, dispatch, type WidgetEvents } from './events.ts'
-import { tellFailure, tellMistake } from './failures.ts'
+import { callPage, dispatch, say, tellFailure, tellMistake, type WidgetEvents } from './events.ts'
 import { announceChange, sharedPage, type Widget, type WidgetState } from './page.ts'
-import { type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
+import {
+  frameAddressOf,
+  type GivenOptions,
+  isLocalPage,
+  readOptions,
+  toFrameOptions,
+} from './read-options.ts'
 import { createShell } from './shell.ts'
 import { hostPageTools } from './tools/page-tools.ts'
-import { isSmall, toPlain } from './tools/tool-result.ts'
 import { createToolServer } from './tools/tool-server.ts'
 import { hostWebMcpTools, recordWebMcp } from './tools/webmcp.ts'
-import { frameAddressOf, isLocalPage } from './widget-origin.ts'
 
 /**
  * Puts a widget on the page. Undefined, and `onError` says why, where there is one already or where it should stand is not there.
@@ -100,7 +103,8 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
 
   function postContext(): void {
     try {
-      if (isSmall(options.context)) channel.post({ type: 'context', context: toPlain(options.context) })
+      if (isWithinLimit(JSON.stringify(options.context)))
+        channel.post({ type: 'context', context: toPlain(options.context) })
       else tellMistake(options, 'context_too_large', 'More than 64 KiB')
     } catch {
       tellMistake(options, 'invalid_option', 'context')

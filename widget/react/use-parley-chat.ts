@@ -1,6 +1,6 @@
 /** The hook: what the page's widget is doing, and what can be done with it. Contract: Chat widget component (Instance hook). */
 import { useSyncExternalStore } from 'react'
-import { say } from '../host/developer-log.ts'
+import { say } from '../host/events.ts'
 import { sharedPage, type WidgetState } from '../host/page.ts'
 
 export interface ParleyChatHandle extends WidgetState {

@@ -3,14 +3,14 @@
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import type { DefinitionFormat, Outputs } from '../../api.ts'
 import { api } from '../../api.ts'
 import { problemOf, toFailure } from '../../failure.ts'
-import type { DefinitionFormat, Outputs } from '../../types.ts'
 import { changeDefinition, readDefinition } from '../definition-text.ts'
 import type { Path } from '../object-paths.ts'
 
 /** The saved text it began with; version 0 was never saved. */
-export interface SavedText {
+interface SavedText {
   readonly text: string
   readonly format: DefinitionFormat
   readonly version: number

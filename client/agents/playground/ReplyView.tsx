@@ -1,7 +1,7 @@
 /** One answer on trial: its text, what it called, and what it cost. */
 import { Alert, Badge, Box, Button, Code, Group, Loader, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
-import { renderCount, renderMilliseconds, renderNumber } from '../../lib/format.ts'
+import { renderCount, renderMilliseconds, renderNumber } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
 import type { Call, Reply } from './reply.ts'
 

@@ -1,16 +1,15 @@
 /** Sends what the person says, and looks after the turn that runs: there is one at most. */
-import type { AppAction, AppState } from '../app-state.ts'
-import { toPageMessage } from '../conversation/page-message.ts'
-import { findStreaming } from '../conversation/state.ts'
-import { toMessages } from '../conversation/to-messages.ts'
+
+import { newId } from '../../values.ts'
+import type { AppAction, AppState, Store } from '../app-state.ts'
+import { findStreaming } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
-import { newId } from '../lib/new-id.ts'
-import type { Store } from '../store.ts'
 import type { ToolDesk } from '../tools/tool-runner.ts'
+import { toMessages, toPageMessage } from './to-messages.ts'
 import type { ChatBody, Transport } from './transport.ts'
 import { runTurn } from './turn.ts'
 
-export interface ChatDesk {
+interface ChatDesk {
   /** From now on; a turn that runs is stopped. */
   readonly use: (transport: Transport | undefined) => void
   readonly setContext: (context: Readonly<Record<string, unknown>>) => void

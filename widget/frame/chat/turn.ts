@@ -1,9 +1,7 @@
 /** One turn: asks the server, calls the tools the model wants, and asks again until it has answered. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
-import type { ConversationAction } from '../conversation/reduce.ts'
-import type { ToolCall } from '../conversation/state.ts'
+import type { ConversationAction, ToolCall } from '../conversation.ts'
 import { ChatFailure, type Failure } from '../failure.ts'
-import { createTextPacer } from './text-pacer.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
 /** Decision: 7 (rounds); the server counts its own. */
@@ -11,7 +9,7 @@ const MOST_ROUNDS = 8
 /** In one answer; the rest are not heard. */
 const MOST_CALLS = 64
 
-export interface Turn {
+interface Turn {
   readonly replyId: string
   readonly transport: Transport
   readonly signal: AbortSignal
@@ -103,5 +101,47 @@ function addPiece(calls: DraftCall[], { index, id, function: piece }: CallPiece)
     id: known?.id ?? id ?? `call_${index}`,
     name: (known?.name ?? '') + (piece?.name ?? ''),
     argumentsText: (known?.argumentsText ?? '') + (piece?.arguments ?? ''),
+  }
+}
+
+const PACE_MS = 100
+
+interface TextPacer {
+  readonly add: (text: string) => void
+  /** Hands on what is left; nothing comes after it. */
+  readonly end: () => void
+  readonly hasText: () => boolean
+}
+
+/** The first text goes on at once, what follows at most every 100 ms. */
+function createTextPacer(hand: (text: string) => void): TextPacer {
+  let waiting = ''
+  let hasText = false
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  function flush(): void {
+    if (waiting === '') {
+      timer = undefined
+      return
+    }
+    const text = waiting
+    waiting = ''
+    timer = setTimeout(flush, PACE_MS)
+    hand(text)
+  }
+
+  return {
+    add(text) {
+      if (text === '') return
+      hasText = true
+      waiting += text
+      if (timer === undefined) flush()
+    },
+    end() {
+      clearTimeout(timer)
+      if (waiting !== '') hand(waiting)
+      waiting = ''
+    },
+    hasText: () => hasText,
   }
 }

@@ -1,10 +1,10 @@
 /** Tells people who do not see the window what is new in it: whole sentences, not every word that comes. */
 import { useEffect, useRef, useState } from 'react'
-import { type Conversation, type Reply, textOf } from '../conversation/state.ts'
+import { type Conversation, type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { takeSentences } from '../lib/sentences.ts'
 import { fill } from '../strings/strings.ts'
 import { titleOf } from '../tools/check-tools.ts'
+import { takeSentences } from './sentences.ts'
 
 /** How long sentences are gathered: a screen reader drops what is replaced too soon. */
 const PACE_MS = 1500

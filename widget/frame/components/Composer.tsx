@@ -1,11 +1,11 @@
 /** Where the person writes. */
 import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
-import { findStreaming } from '../conversation/state.ts'
+import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { SendIcon, StopIcon } from '../lib/icons.tsx'
 import { fill } from '../strings/strings.ts'
 import { FailureNote } from './FailureNote.tsx'
+import { SendIcon, StopIcon } from './icons.tsx'
 
 /** In UTF-16 code units; much more is no message a person reads over. */
 const MOST_LENGTH = 32_000

@@ -6,7 +6,7 @@ import remarkParse from 'remark-parse'
 import { unified } from 'unified'
 
 /** Longer ones are shown as they are. In UTF-16 code units. */
-export const MOST_BLOCK_LENGTH = 20_000
+const MOST_BLOCK_LENGTH = 20_000
 /** The characters whose pairs are looked for in quadratic time. */
 const MOST_MARKS = 2000
 const marks = /[*_[>~]/g
@@ -48,6 +48,6 @@ function showControlsBelow(node: Nodes): void {
 }
 
 /** What turns the direction of text around, made visible: a link or code must read as it is. */
-export function showControls(text: string): string {
+function showControls(text: string): string {
   return text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
 }

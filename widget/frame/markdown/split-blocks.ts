@@ -53,7 +53,7 @@ export function splitBlocks(text: string): readonly string[] {
 }
 
 /** Whether the end of the text is inside a fence that was opened at the left edge. */
-export function isInFence(block: string): boolean {
+function isInFence(block: string): boolean {
   const place = newPlace()
   for (const { line } of listLines(block)) {
     if (!isBlank(line)) place.fence = nextFence(place, line)
@@ -120,4 +120,18 @@ function isBlank(line: string): boolean {
 
 function indentOf(line: string): number {
   return line.search(/[^ ]/)
+}
+
+const definition = /^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*\S[^\n]{0,2000}$/gm
+const MOST_DEFINITIONS = 50
+
+/** The blocks, those that may refer to a definition in another one followed by all definitions. */
+export function withDefinitions(blocks: readonly string[]): readonly string[] {
+  const found = blocks.map((block) => block.match(definition) ?? [])
+  const all = found.flat().slice(0, MOST_DEFINITIONS)
+  if (all.length === 0) return blocks
+  const appended = `\n\n${all.join('\n')}\n`
+  const needsThem = (block: string, index: number) =>
+    block.includes('[') && found[index]?.length === 0 && !isInFence(block)
+  return blocks.map((block, index) => (needsThem(block, index) ? block + appended : block))
 }

@@ -1,9 +1,9 @@
 /** Which of the tools a page offers can be handed to the model. Security: 2.5, 2.11. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord } from '../check-message.ts'
+import { isRecord } from '../../values.ts'
 
 /** Contract: Agent (`pageTools`); the page puts it before the names of its tools. */
-export const PAGE_TOOL_PREFIX = 'postMessage_'
+const PAGE_TOOL_PREFIX = 'postMessage_'
 const MOST_TOOLS = 128
 const MOST_SCHEMAS_LENGTH = 64 * 1024
 const MOST_DESCRIPTION_LENGTH = 4096

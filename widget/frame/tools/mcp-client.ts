@@ -1,9 +1,7 @@
 /** Speaks the Model Context Protocol to the page, which has the tools. Decision: 11 (Page tools); Protocol: MCP 2025-11-25. */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord } from '../check-message.ts'
-import { newId } from '../lib/new-id.ts'
+import { isRecord, isWithinLimit, newId } from '../../values.ts'
 import { listGoodTools } from './check-tools.ts'
-import { renderResult, type ToolOutcome } from './tool-result.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
 /** Decision: 11. It runs from the moment the page is asked, after the person has allowed it. */
@@ -110,4 +108,34 @@ function toAnswer({ result, error }: Readonly<Record<string, unknown>>): Answer 
   if (isRecord(result)) return { result }
   const words = isRecord(error) && typeof error.message === 'string' ? error.message.slice(0, 2000) : ''
   return { problem: words === '' ? 'The page answered with something that is no result.' : words }
+}
+
+export interface ToolOutcome {
+  readonly isError: boolean
+  readonly text: string
+}
+
+/** The result as text; one that is too large or none at all is an error. */
+function renderResult(result: CallToolResult): ToolOutcome {
+  const text = textIn(result)
+  if (text === undefined)
+    return { isError: true, text: 'The page answered with something that is no result.' }
+  if (!isWithinLimit(text)) {
+    return { isError: true, text: 'The result of the tool is larger than 64 KiB.' }
+  }
+  return { isError: result.isError === true, text }
+}
+
+/** The content of the tool message. */
+export function renderToolMessage({ isError, text }: ToolOutcome): string {
+  return isError ? `Error: ${text}` : text
+}
+
+function textIn({ content, structuredContent }: CallToolResult): string | undefined {
+  const texts = Array.isArray(content)
+    ? content.flatMap((part: unknown) => (isRecord(part) && typeof part.text === 'string' ? [part.text] : []))
+    : []
+  if (texts.length > 0) return texts.join('\n')
+  if (isRecord(structuredContent)) return JSON.stringify(structuredContent)
+  return Array.isArray(content) ? '' : undefined
 }

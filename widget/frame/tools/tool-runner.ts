@@ -1,13 +1,13 @@
 /** Answers the model's calls: looks each one over, asks the person where it must, and has the page run it. Decision: 11. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord } from '../check-message.ts'
-import type { ToolCall } from '../conversation/state.ts'
+import { isRecord } from '../../values.ts'
+import type { ToolCall } from '../conversation.ts'
 import { needsApproval, renderTool, titleOf } from './check-tools.ts'
 import type { PageToolClient } from './mcp-client.ts'
-import { renderToolMessage, type ToolOutcome } from './tool-result.ts'
+import { renderToolMessage, type ToolOutcome } from './mcp-client.ts'
 
 /** How a call is changed while it is answered. */
-export type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
+type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
 
 export interface ToolDesk {
   /** The tools as a chat request lists them. */

@@ -1,7 +1,8 @@
 /** The page as an MCP server: it lists the page's tools and has them called. Decision: 11; Protocol: MCP 2025-11-25, Tools. */
-import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord } from '../values.ts'
-import { toErrorResult } from './tool-result.ts'
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { isRecord } from '../../values.ts'
+import type { HostedTool } from './page-tools.ts'
+import { toErrorResult } from './page-tools.ts'
 
 /** What the frame knows page tools by; the page itself never sees it. Contract: Agent, `pageTools`. */
 const PREFIX = 'postMessage_'
@@ -12,14 +13,7 @@ const CALL_WITHIN_MS = 29_000
 const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
 
-/** A tool by the page's own name for it. */
-export interface HostedTool {
-  readonly tool: Omit<Tool, 'name'>
-  /** The answer, also of a tool that failed. */
-  call(args: Record<string, unknown>): Promise<CallToolResult>
-}
-
-export interface ToolServer {
+interface ToolServer {
   /** Takes what the client sent. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
   /** Tells the client that there are other tools now. */

@@ -4,9 +4,7 @@
  */
 import { shared } from '../page.ts'
 import { isToolName } from '../read-options.ts'
-import { toTool } from './page-tools.ts'
-import { toErrorResult, toResult } from './tool-result.ts'
-import type { HostedTool } from './tool-server.ts'
+import { type HostedTool, toErrorResult, toResult, toTool } from './page-tools.ts'
 
 /** Protocol: WebMCP, ModelContextTool. */
 interface ModelContextTool {

@@ -14,7 +14,7 @@ export interface Failure {
 }
 
 /** A proxy that signs people in knows nobody any more, and has answered itself. */
-export class ProxyRefusal extends Error {}
+export class ProxyRejection extends Error {}
 
 export function toFailure(thrown: unknown): Failure {
   if (!isTRPCClientError<AppRouter>(thrown)) {
@@ -22,7 +22,7 @@ export function toFailure(thrown: unknown): Failure {
     return { message, code: 'unknown', param: undefined, status: 0 }
   }
   const data: { httpStatus?: number; code?: string; param?: string | null } = thrown.data ?? {}
-  if (thrown.cause instanceof ProxyRefusal) {
+  if (thrown.cause instanceof ProxyRejection) {
     return { message: 'You are not signed in.', code: 'unknown', param: undefined, status: 401 }
   }
   if (data.httpStatus === undefined) {

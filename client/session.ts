@@ -1,22 +1,22 @@
-/** Whether the session ended while somebody was at work, and the news of another tab that one is signed in again. Decision: 10. */
+/** Whether the session ended while somebody was at work, and the news of another tab that one is signed in again. */
 
 let hasEnded = false
 const listeners = new Set<() => void>()
 /** Between the tabs of one browser. */
 const tabs = new BroadcastChannel('parley-session')
-const arrivals = new Set<() => void>()
+const signInListeners = new Set<() => void>()
 
 tabs.addEventListener('message', () => {
-  for (const listener of arrivals) listener()
+  for (const listener of signInListeners) listener()
 })
 
 /** A call was refused because nobody is signed in. */
-export function noticeSessionEnd(): void {
+export function reportSessionEnd(): void {
   setEnded(true)
 }
 
 /** Somebody is signed in again, or wants to look at the page without. */
-export function forgetSessionEnd(): void {
+export function clearSessionEnd(): void {
   setEnded(false)
 }
 
@@ -31,14 +31,14 @@ export function onSessionChange(listener: () => void): () => void {
 }
 
 /** Tells the other tabs that they may go on. */
-export function announceSignIn(): void {
+export function publishSignIn(): void {
   tabs.postMessage('signed-in')
 }
 
 /** Calls back when another tab has signed in, until the answer is called. */
 export function onSignInElsewhere(listener: () => void): () => void {
-  arrivals.add(listener)
-  return () => void arrivals.delete(listener)
+  signInListeners.add(listener)
+  return () => void signInListeners.delete(listener)
 }
 
 function setEnded(value: boolean): void {
@@ -58,7 +58,7 @@ export function takeLink(): void {
 }
 
 /** The secret, once: a second try would be refused anyway. */
-export function spendLink(): string | undefined {
+export function consumeLink(): string | undefined {
   const taken = secret
   secret = undefined
   return taken

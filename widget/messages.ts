@@ -1,5 +1,4 @@
-/**
- * What the page and the frame say to each other. Decision: 11; Security: 2.11.
+/** * What the page and the frame say to each other.
  *
  * 1. The frame has loaded: the page posts `PageHello` to the frame's origin.
  * 2. The frame takes the first hello of its parent, remembers that origin for good, and answers `FrameHello` to it alone.
@@ -13,8 +12,8 @@ import type { FrameOptions } from './options.ts'
 /** A page and a frame of different versions do not understand each other: the frame answers nothing else. */
 export const PROTOCOL = 'parley/1'
 
-/** Longest message, in UTF-16 code units of its JSON. Security: 2.11. */
-export const MOST_MESSAGE_LENGTH = 256 * 1024
+/** Longest message, in UTF-16 code units of its JSON. */
+export const MAX_MESSAGE_LENGTH = 256 * 1024
 
 export interface PageHello {
   readonly protocol: typeof PROTOCOL

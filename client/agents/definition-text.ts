@@ -36,7 +36,6 @@ interface TextParts {
   readonly instructions: string | undefined
 }
 
-/** Decision: 6 (`markdown`): `---`, configuration, `---`, an empty line, instructions. */
 function splitText(text: string, format: DefinitionFormat): TextParts | undefined {
   if (format === 'yaml') return { before: '', configuration: text, after: '', instructions: undefined }
   const match = /^(\uFEFF?---[ \t]*\r?\n)([\s\S]*?)(^---[ \t]*(?:\r?\n){0,2})/m.exec(text)

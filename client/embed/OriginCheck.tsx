@@ -6,7 +6,7 @@ import { readDefinition } from '../agents/definition-text.ts'
 import { isRecord, valueAt } from '../agents/object-paths.ts'
 import type { AgentDetail } from '../api.ts'
 import { Icon } from '../shell/icons.tsx'
-import { judgePage } from './origins.ts'
+import { checkPage } from './origins.ts'
 
 interface OriginCheckProps {
   readonly agentId: string
@@ -16,7 +16,7 @@ interface OriginCheckProps {
 export function OriginCheck({ agentId, agent }: OriginCheckProps) {
   const { origins } = agent
   const [address, setAddress] = useState('')
-  const verdict = judgePage(address, origins, window.location.origin)
+  const verdict = checkPage(address, origins, window.location.origin)
   return (
     <Stack gap="sm" component="section" className="panel" p="md" aria-label="Allowed origins">
       <Group justify="space-between">

@@ -35,7 +35,7 @@ function Stage({
   latest.current = looks
   const problem = useWidget({ agentKey, containerId: isFloating ? undefined : CONTAINER, looks: latest })
   const [settled] = useDebouncedValue(looks, PAUSE_MS)
-  useEffect(() => followLooks(settled), [settled])
+  useEffect(() => configureWidget(settled), [settled])
   if (problem !== undefined) {
     return (
       <Alert color="red" role="alert">
@@ -192,7 +192,7 @@ function useWidget({ agentKey, containerId, looks }: WidgetPlace): string | unde
 }
 
 /** Lets the widget that is shown follow the controls. */
-function followLooks(looks: Looks): void {
+function configureWidget(looks: Looks): void {
   window.ParleyChat?.configure(toOptions(looks))
 }
 

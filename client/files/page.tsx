@@ -49,10 +49,10 @@ function NoFiles({ isFirst }: { readonly isFirst: boolean }) {
 }
 
 function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
-  const [doomed, setDoomed] = useState<StoredFile>()
+  const [deleted, setDeleted] = useState<StoredFile>()
   const queries = useQueryClient()
   const remove = async () => {
-    await api.files.delete.mutate({ file_id: doomed?.id ?? '' })
+    await api.files.delete.mutate({ file_id: deleted?.id ?? '' })
     await queries.invalidateQueries({ queryKey: ['files'] })
   }
   return (
@@ -64,7 +64,7 @@ function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
           {
             name: 'Actions',
             isBare: true,
-            render: (file) => <Actions file={file} onDelete={() => setDoomed(file)} />,
+            render: (file) => <Actions file={file} onDelete={() => setDeleted(file)} />,
           },
         ]}
         rows={files}
@@ -72,13 +72,13 @@ function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
       />
       <ConfirmDialog
         title="Delete this file"
-        isOpen={doomed !== undefined}
-        onClose={() => setDoomed(undefined)}
+        isOpen={deleted !== undefined}
+        onClose={() => setDeleted(undefined)}
         onConfirm={remove}
         action="Delete"
         isDangerous
       >
-        <bdi>{doomed?.filename}</bdi> is gone for good.
+        <bdi>{deleted?.filename}</bdi> is gone for good.
       </ConfirmDialog>
     </>
   )

@@ -13,11 +13,11 @@ import { Icon } from '../shell/icons.tsx'
 export function CreateKey({ onClose }: { readonly onClose: () => void }) {
   const [name, setName] = useState('')
   const [made, setMade] = useState<NewKey>()
-  const afterwards = useAfterwards()
+  const refreshAll = useRefreshAll()
   if (made !== undefined) return <NewKeyNotice made={made} isShownOnce onClose={onClose} />
   const create = async () => {
     setMade(await createKey(name))
-    await afterwards()
+    await refreshAll()
   }
   return (
     <DialogForm onSubmit={create} onCancel={onClose} action="Create" isReady={name.trim() !== ''}>
@@ -53,11 +53,11 @@ interface RotateKeyProps {
 export function RotateKey({ rotate, isShownOnce, onClose }: RotateKeyProps) {
   const [overlap, setOverlap] = useState('86400')
   const [made, setMade] = useState<NewKey>()
-  const afterwards = useAfterwards()
+  const refreshAll = useRefreshAll()
   if (made !== undefined) return <NewKeyNotice made={made} isShownOnce={isShownOnce} onClose={onClose} />
   const submit = async () => {
     setMade(await rotate(Number(overlap)))
-    await afterwards()
+    await refreshAll()
   }
   return (
     <DialogForm onSubmit={submit} onCancel={onClose} action="Make a new secret" isDangerous={overlap === '0'}>
@@ -112,7 +112,7 @@ export interface NewKey {
 }
 
 /** Nearly everything on the pages belongs to a key, so all of it is asked for again. */
-export function useAfterwards(): () => Promise<void> {
+export function useRefreshAll(): () => Promise<void> {
   const queries = useQueryClient()
   return () => queries.invalidateQueries()
 }

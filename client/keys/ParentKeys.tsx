@@ -9,7 +9,7 @@ import { Icon } from '../shell/icons.tsx'
 import { useChooseKey } from '../shell/KeySwitch.tsx'
 import { type Me, useMe } from '../shell/use-me.ts'
 import { ClaimKey } from './ClaimKey.tsx'
-import { CreateKey, RotateKey, revokeKey, rotateParentKey, useAfterwards } from './NewKey.tsx'
+import { CreateKey, RotateKey, revokeKey, rotateParentKey, useRefreshAll } from './NewKey.tsx'
 
 type Key = Me['keys'][number]
 type Doing = 'create' | 'claim' | { readonly rotate: Key } | { readonly revoke: Key }
@@ -104,7 +104,7 @@ function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doi
 }
 
 function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () => void }) {
-  const afterwards = useAfterwards()
+  const refreshAll = useRefreshAll()
   const rotated = typeof doing === 'object' && 'rotate' in doing ? doing.rotate : undefined
   const revoked = typeof doing === 'object' && 'revoke' in doing ? doing.revoke : undefined
   return (
@@ -126,7 +126,7 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
         title={`Revoke ${revoked?.name}`}
         isOpen={revoked !== undefined}
         onClose={onClose}
-        onConfirm={() => revokeKey(revoked?.id ?? '').then(afterwards)}
+        onConfirm={() => revokeKey(revoked?.id ?? '').then(refreshAll)}
         action="Revoke for good"
         isDangerous
         typed={revoked?.name ?? ''}

@@ -1,4 +1,4 @@
-/** Where one comes in: through a one-time link, or told how to get one. Decision: 10. */
+/** Where one comes in: through a one-time link, or told how to get one. */
 import { Alert, Button, Center, Code, Loader, Paper, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
@@ -8,13 +8,13 @@ import { Dialog, DialogForm } from '../components/Dialog.tsx'
 import { useTitle } from '../components/PageHeader.tsx'
 import { toFailure } from '../failure.ts'
 import {
-  announceSignIn,
-  forgetSessionEnd,
+  clearSessionEnd,
+  consumeLink,
   hasSessionEnded,
   onSessionChange,
   onSignInElsewhere,
+  publishSignIn,
   secretOf,
-  spendLink,
 } from '../session.ts'
 import { meQuery, useMe } from './use-me.ts'
 
@@ -26,8 +26,8 @@ export function SignInPage() {
   const { mutate, error, isPending } = useMutation({
     mutationFn: (link: string) => api.manager.signIn.mutate({ link }),
     onSuccess: async () => {
-      announceSignIn()
-      forgetSessionEnd()
+      publishSignIn()
+      clearSessionEnd()
       queries.clear()
       await navigate({ to: '/agents', replace: true })
     },
@@ -36,12 +36,12 @@ export function SignInPage() {
   useEffect(() => {
     if (hasBegun.current) return
     hasBegun.current = true
-    const link = spendLink()
+    const link = consumeLink()
     if (link !== undefined) mutate(link)
   }, [mutate])
   if (isPending) return <SigningIn />
-  const goOn = () => void navigate({ to: '/agents', replace: true })
-  return <HowToSignIn problem={error === null ? undefined : toFailure(error).message} onSignedIn={goOn} />
+  const proceed = () => void navigate({ to: '/agents', replace: true })
+  return <HowToSignIn problem={error === null ? undefined : toFailure(error).message} onSignedIn={proceed} />
 }
 
 function SigningIn() {
@@ -55,12 +55,12 @@ function SigningIn() {
 /** Shown at every address to whoever is not signed in; the page of the address follows once they are. */
 export function SignedOutPage({ retry }: { readonly retry: () => void }) {
   useTitle('Sign in')
-  const goOn = () => {
-    forgetSessionEnd()
+  const proceed = () => {
+    clearSessionEnd()
     retry()
   }
-  useEffect(() => onSignInElsewhere(goOn))
-  return <HowToSignIn problem={undefined} onSignedIn={goOn} />
+  useEffect(() => onSignInElsewhere(proceed))
+  return <HowToSignIn problem={undefined} onSignedIn={proceed} />
 }
 
 interface HowToSignInProps {
@@ -108,7 +108,7 @@ function Card({ title, children }: { readonly title: string; readonly children: 
 export function SignInAgain() {
   const hasEnded = useSyncExternalStore(onSessionChange, hasSessionEnded)
   return (
-    <Dialog title="You are signed out" isOpen={hasEnded} onClose={forgetSessionEnd} isAboveAll>
+    <Dialog title="You are signed out" isOpen={hasEnded} onClose={clearSessionEnd} isAboveAll>
       <SignInForm />
     </Dialog>
   )
@@ -117,21 +117,21 @@ export function SignInAgain() {
 function SignInForm() {
   const { signed_in_by: way } = useMe()
   const [link, setLink] = useState('')
-  const goOn = useGoingOn()
+  const proceed = useProceed()
   const submit = async () => {
     try {
       if (link !== '') {
         await api.manager.signIn.mutate({ link: secretOf(link) })
-        announceSignIn()
+        publishSignIn()
       }
-      await goOn()
+      await proceed()
     } catch (thrown) {
       // Of a refusal to sign in nobody else tells.
       throw new Error(toFailure(thrown).message)
     }
   }
   return (
-    <DialogForm onSubmit={submit} onCancel={forgetSessionEnd} action={link === '' ? 'Try again' : 'Sign in'}>
+    <DialogForm onSubmit={submit} onCancel={clearSessionEnd} action={link === '' ? 'Try again' : 'Sign in'}>
       <Text size="sm">
         Your session has ended. What you typed is still on the page, and goes on once you are signed in again.
       </Text>
@@ -171,15 +171,15 @@ function LinkField({ value, onChange }: LinkFieldProps) {
 }
 
 /** Looks whether somebody is signed in, and if so goes on; also when another tab says so, or when one comes back to this one. */
-function useGoingOn(): () => Promise<void> {
+function useProceed(): () => Promise<void> {
   const queries = useQueryClient()
-  const goOn = useCallback(async () => {
+  const proceed = useCallback(async () => {
     await queries.fetchQuery({ ...meQuery, staleTime: 0 })
-    forgetSessionEnd()
+    clearSessionEnd()
     await queries.invalidateQueries()
   }, [queries])
   useEffect(() => {
-    const look = () => void goOn().catch(() => {})
+    const look = () => void proceed().catch(() => {})
     const lookIfShown = () => {
       if (document.visibilityState === 'visible') look()
     }
@@ -189,6 +189,6 @@ function useGoingOn(): () => Promise<void> {
       stop()
       document.removeEventListener('visibilitychange', lookIfShown)
     }
-  }, [goOn])
-  return goOn
+  }, [proceed])
+  return proceed
 }

@@ -165,13 +165,13 @@ function Video({ artifact, siblings }: PreviewProps) {
   )
 }
 
-const MOST_CAPTION_BYTES = 16 * 1024
+const MAX_CAPTION_BYTES = 16 * 1024
 
 function Captions({ id }: { readonly id: string }) {
   const { data } = useQuery({
     queryKey: ['artifacts', 'text', id],
     queryFn: async () => {
-      const headers = { Range: `bytes=0-${MOST_CAPTION_BYTES - 1}` }
+      const headers = { Range: `bytes=0-${MAX_CAPTION_BYTES - 1}` }
       return (await fetch(addressOf(id), { headers })).text()
     },
   })

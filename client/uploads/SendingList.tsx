@@ -8,8 +8,8 @@ import { findKind } from './artifacts.ts'
 import {
   addUpload,
   cancelUpload,
+  discardUnfinished,
   dismissUpload,
-  forgetUnfinished,
   type LocalUpload,
   listUnfinished,
   listUploads,
@@ -124,7 +124,7 @@ function Action({ icon, label, onClick }: ActionProps) {
 function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
   const { filename, sizeBytes, sentBytes, stored } = upload
   const [problem, setProblem] = useState<string>()
-  const goOn = (file: File | null) => {
+  const proceed = (file: File | null) => {
     if (file === null) return
     if (file.name !== filename || file.size !== sizeBytes) {
       setProblem(`That is another file: ${filename} with ${renderSize(sizeBytes)} was begun.`)
@@ -152,7 +152,7 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
         )}
       </Stack>
       <Group gap="xs" wrap="nowrap">
-        <FileButton onChange={goOn} inputProps={{ 'aria-label': `The file ${filename}` }}>
+        <FileButton onChange={proceed} inputProps={{ 'aria-label': `The file ${filename}` }}>
           {(props) => (
             <Button {...props} size="xs">
               Choose the file again
@@ -168,7 +168,7 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
 function Forget({ upload }: { readonly upload: UnfinishedUpload }) {
   const queries = useQueryClient()
   const { mutate, isPending } = useMutation({
-    mutationFn: () => forgetUnfinished(upload),
+    mutationFn: () => discardUnfinished(upload),
     onSettled: () => queries.invalidateQueries(),
   })
   return (

@@ -35,7 +35,7 @@ export const artifactQuery = (id: string) =>
         throw thrown
       }
     },
-    refetchInterval: ({ state }) => (state.data && isUnderWay(state.data) ? REFRESH_MS : false),
+    refetchInterval: ({ state }) => (state.data && isActive(state.data) ? REFRESH_MS : false),
   })
 
 /** Where the bytes are. */
@@ -43,7 +43,7 @@ export function addressOf(id: string): string {
   return `/artifacts/${id}`
 }
 
-export function isUnderWay({ state }: Pick<Artifact, 'state'>): boolean {
+export function isActive({ state }: Pick<Artifact, 'state'>): boolean {
   return state === 'uploading' || state === 'processing'
 }
 
@@ -81,35 +81,35 @@ export function titleOf({ name, filename, artifactId }: Pick<Artifact, 'name' | 
 }
 
 /** A browser keeps six connections to a server over HTTP/1.1, and the uploads need some. */
-const MOST_FOLLOWED = 2
+const MAX_FOLLOWED = 2
 
-export function useFollowed(artifacts: readonly Artifact[]): void {
+export function useStatusStreams(artifacts: readonly Artifact[]): void {
   const queries = useQueryClient()
   const isVisible = useDocumentVisibility() !== 'hidden'
-  const ids = artifacts.filter(isUnderWay).slice(0, MOST_FOLLOWED)
+  const ids = artifacts.filter(isActive).slice(0, MAX_FOLLOWED)
   const followed = ids.map(({ artifactId }) => artifactId).join(' ')
   useEffect(() => {
     if (!isVisible || followed === '') return
-    const tell = (status: ArtifactStatus) => {
+    const update = (status: ArtifactStatus) => {
       queries.setQueriesData<ArtifactPage>({ queryKey: ['artifacts', 'list'] }, (page) =>
         page === undefined ? page : withStatus(page, status),
       )
       // What is served, and whether there is a poster, stands in the list alone.
-      if (!isUnderWay(status)) void queries.invalidateQueries({ queryKey: ['artifacts'] })
+      if (!isActive(status)) void queries.invalidateQueries({ queryKey: ['artifacts'] })
     }
-    const streams = followed.split(' ').map((id) => follow(id, tell))
+    const streams = followed.split(' ').map((id) => follow(id, update))
     return () => {
       for (const stream of streams) stream.close()
     }
   }, [followed, isVisible, queries])
 }
 
-function follow(id: string, tell: (status: ArtifactStatus) => void): EventSource {
+function follow(id: string, update: (status: ArtifactStatus) => void): EventSource {
   const stream = new EventSource(`${addressOf(id)}/status`)
   stream.addEventListener('message', ({ data }: MessageEvent<string>) => {
     const status: ArtifactStatus = JSON.parse(data)
-    if (!isUnderWay(status)) stream.close()
-    tell(status)
+    if (!isActive(status)) stream.close()
+    update(status)
   })
   return stream
 }

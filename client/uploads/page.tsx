@@ -8,7 +8,7 @@ import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { ArtifactDialog } from './ArtifactDialog.tsx'
 import { ArtifactTable } from './ArtifactTable.tsx'
-import { artifactsQuery, isUnderWay, REFRESH_MS, useFollowed } from './artifacts.ts'
+import { artifactsQuery, isActive, REFRESH_MS, useStatusStreams } from './artifacts.ts'
 import { DropZone } from './DropZone.tsx'
 import { SendingList } from './SendingList.tsx'
 
@@ -19,9 +19,9 @@ export function UploadsPage() {
     void navigate({ to: '/uploads', search })
   const { data, error, refetch } = useQuery({
     ...artifactsQuery(after),
-    refetchInterval: ({ state }) => (state.data?.data.some(isUnderWay) ? REFRESH_MS : false),
+    refetchInterval: ({ state }) => (state.data?.data.some(isActive) ? REFRESH_MS : false),
   })
-  useFollowed(data?.data ?? [])
+  useStatusStreams(data?.data ?? [])
   return (
     <>
       <PageHeader

@@ -1,6 +1,6 @@
-/** Sends files in resumable parts, whichever page is shown; what a reload interrupts goes on with the same file. Protocol: tus 1.0.0. */
+/** Sends files in resumable parts, whichever page is shown; what a reload interrupts goes on with the same file. See tus 1.0.0. */
 import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
-import { noticeSessionEnd } from '../session.ts'
+import { reportSessionEnd } from '../session.ts'
 import { guessKind, type Kind } from './artifacts.ts'
 
 export interface LocalUpload {
@@ -23,9 +23,9 @@ interface Description {
 const ENDPOINT = '/upload'
 /** After so many bytes at the latest, what has arrived is known to have: proxies cut long requests. */
 const PART_BYTES = 8 * 1024 * 1024
-const MOST_AT_ONCE = 2
+const MAX_AT_ONCE = 2
 const retryDelays = [0, 1_000, 3_000, 5_000, 10_000, 20_000]
-/** What another site's page could not send. Security: 2.3. */
+/** What another site's page could not send. */
 const headers = { 'X-Requested-With': 'parley' }
 
 let uploads: readonly LocalUpload[] = []
@@ -62,10 +62,10 @@ export async function addUpload(
       ...(name === undefined || name === '' ? {} : { name }),
     },
     onProgress: (sentBytes) => change(id, { sentBytes }),
-    onUploadUrlAvailable: announce,
+    onUploadUrlAvailable: publish,
     onSuccess: () => end(id, { state: 'done', sentBytes: file.size }),
     onError: (error) => {
-      if (error instanceof DetailedError && error.originalResponse?.getStatus() === 401) noticeSessionEnd()
+      if (error instanceof DetailedError && error.originalResponse?.getStatus() === 401) reportSessionEnd()
       end(id, { state: 'failed', problem: toProblem(error) })
     },
   })
@@ -94,14 +94,14 @@ export async function cancelUpload(id: string): Promise<void> {
   dismissUpload(id)
   startNext()
   await upload?.abort(true).catch(() => {})
-  announce()
+  publish()
 }
 
 /** Takes it off the list; what is done stays done. */
 export function dismissUpload(id: string): void {
   running.delete(id)
   uploads = uploads.filter((one) => one.id !== id)
-  announce()
+  publish()
 }
 
 /** One that was begun here before the page was loaded. */
@@ -129,20 +129,20 @@ async function readUnfinished(stored: PreviousUpload): Promise<UnfinishedUpload 
 }
 
 /** Takes back what has arrived of it. */
-export async function forgetUnfinished({ stored }: UnfinishedUpload): Promise<void> {
+export async function discardUnfinished({ stored }: UnfinishedUpload): Promise<void> {
   if (stored.uploadUrl !== null) await Upload.terminate(stored.uploadUrl, { headers, retryDelays: null })
   await defaultOptions.urlStorage.removeUpload(stored.urlStorageKey)
-  announce()
+  publish()
 }
 
 function startNext(): void {
   const busy = uploads.filter(({ state }) => state === 'running').length
-  const next = uploads.filter(({ state }) => state === 'waiting').slice(0, Math.max(MOST_AT_ONCE - busy, 0))
+  const next = uploads.filter(({ state }) => state === 'waiting').slice(0, Math.max(MAX_AT_ONCE - busy, 0))
   for (const { id } of next) {
     change(id, { state: 'running' })
     running.get(id)?.start()
   }
-  announce()
+  publish()
 }
 
 function end(id: string, values: Partial<LocalUpload>): void {
@@ -152,10 +152,10 @@ function end(id: string, values: Partial<LocalUpload>): void {
 
 function change(id: string, values: Partial<LocalUpload>): void {
   uploads = uploads.map((one) => (one.id === id ? { ...one, ...values } : one))
-  announce()
+  publish()
 }
 
-function announce(): void {
+function publish(): void {
   for (const listener of listeners) listener()
 }
 

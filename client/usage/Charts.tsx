@@ -8,7 +8,7 @@ import { BarPlot, type ChartPanelProps, LinePlot } from './plots.tsx'
 import type { Line, ShownUsage } from './use-usage.ts'
 
 /** More bars than these cannot be told apart; the table has them all. */
-const MOST_BARS = 10
+const MAX_BARS = 10
 
 const requests: readonly Series[] = [
   { name: 'Answered', color: 'var(--chart-1)', read: (line) => line.requests - line.errors },
@@ -29,7 +29,7 @@ const charts = [
 ] as const
 
 export function Charts({ by, lines }: Pick<ShownUsage, 'by' | 'lines'>) {
-  const shown = by === 'day' ? lines : lines.slice(0, MOST_BARS)
+  const shown = by === 'day' ? lines : lines.slice(0, MAX_BARS)
   const isCut = shown.length < lines.length
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
@@ -37,7 +37,7 @@ export function Charts({ by, lines }: Pick<ShownUsage, 'by' | 'lines'>) {
         <ChartPanel
           key={chart.title}
           {...chart}
-          title={isCut ? `${chart.title}, the ${MOST_BARS} with most tokens` : chart.title}
+          title={isCut ? `${chart.title}, the ${MAX_BARS} with most tokens` : chart.title}
           by={by}
           lines={shown}
         />

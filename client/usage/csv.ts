@@ -1,4 +1,4 @@
-/** A table as a file for spreadsheets. Protocol: RFC 4180. */
+/** A table as a file for spreadsheets. See RFC 4180. */
 
 import type { Grouping } from '../search.ts'
 import type { Line } from './use-usage.ts'
@@ -31,7 +31,7 @@ export function toCsv(lines: readonly Line[], by: Grouping): string {
   return [head, ...rows].map((cells) => `${cells.map(toCell).join(',')}\r\n`).join('')
 }
 
-/** A name that a spreadsheet would run as a formula gets an apostrophe in front. Security: CSV injection (OWASP). */
+/** A name that a spreadsheet would run as a formula gets an apostrophe in front. */
 function toCell(value: Cell): string {
   if (typeof value === 'number') return String(value)
   const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value

@@ -13,7 +13,7 @@ export interface Page {
   readonly events: HTMLElement
 }
 
-const MOST_EVENTS = 100
+const MAX_EVENTS = 100
 
 /** Draws the page and answers with what of it is used. */
 export function drawPage(): Page {
@@ -130,11 +130,11 @@ function code(...lines: readonly string[]): HTMLElement {
 /** The newest stands first. */
 export function addEvent({ events }: Page, name: string, detail: string): void {
   events.prepend(make('li', {}, make('b', {}, name), ` ${detail}`))
-  while (events.childElementCount > MOST_EVENTS) events.lastElementChild?.remove()
+  while (events.childElementCount > MAX_EVENTS) events.lastElementChild?.remove()
 }
 
 /** An element with these properties and children. */
-export function make<Name extends keyof HTMLElementTagNameMap>(
+function make<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   properties: Partial<HTMLElementTagNameMap[Name]> = {},
   ...children: (Node | string)[]

@@ -30,7 +30,7 @@ export interface AppState {
   readonly focusCount: number
 }
 
-export type AppAction =
+type AppAction =
   | ConversationAction
   | {
       readonly type: 'configured'
@@ -45,7 +45,7 @@ export type AppAction =
   | { readonly type: 'online'; readonly isOnline: boolean }
   | { readonly type: 'focus' }
 
-export const initialState: AppState = {
+const initialState: AppState = {
   options: undefined,
   language: chooseLanguage([]),
   agent: undefined,
@@ -58,7 +58,7 @@ export const initialState: AppState = {
   focusCount: 0,
 }
 
-export function reduceApp(state: AppState, action: AppAction): AppState {
+function reduceApp(state: AppState, action: AppAction): AppState {
   switch (action.type) {
     case 'configured': {
       const { options, language, blocked } = action
@@ -77,11 +77,11 @@ export function reduceApp(state: AppState, action: AppAction): AppState {
     case 'focus':
       return { ...state, focusCount: state.focusCount + 1 }
     default:
-      return reduceTalk(state, action)
+      return reduceChat(state, action)
   }
 }
 
-function reduceTalk(state: AppState, action: ConversationAction): AppState {
+function reduceChat(state: AppState, action: ConversationAction): AppState {
   const conversation = reduceConversation(state.conversation, action)
   if (conversation === state.conversation) return state
   const isEnd = action.type === 'ended' || action.type === 'failed'
@@ -93,24 +93,20 @@ function reduceTalk(state: AppState, action: ConversationAction): AppState {
   }
 }
 
-export interface Store<State, Action> {
-  readonly get: () => State
-  readonly dispatch: (action: Action) => void
-  /** Calls `listener` after each change; the answer ends that. */
+export interface Store {
+  readonly get: () => AppState
+  readonly dispatch: (action: AppAction) => void
+  /** Calls `listener` after each change; returns the function that stops this. */
   readonly subscribe: (listener: () => void) => () => void
 }
 
-/** A store that starts with `initial`. */
-export function createStore<State, Action>(
-  reduce: (state: State, action: Action) => State,
-  initial: State,
-): Store<State, Action> {
-  let state = initial
+export function createStore(): Store {
+  let state = initialState
   const listeners = new Set<() => void>()
   return {
     get: () => state,
     dispatch(action) {
-      const next = reduce(state, action)
+      const next = reduceApp(state, action)
       if (next === state) return
       state = next
       for (const listener of listeners) listener()

@@ -1,9 +1,9 @@
-/** The frame's end of the channel to the page: the handshake on the window, then one port. Decision: 11; Security: 2.11. */
+/** The frame's end of the channel to the page: the handshake on the window, then one port.  */
 
 import {
   type FrameHello,
   type FrameMessage,
-  MOST_MESSAGE_LENGTH,
+  MAX_MESSAGE_LENGTH,
   type PageHello,
   type PageMessage,
   type PortOffer,
@@ -17,8 +17,7 @@ export interface Channel {
   readonly post: (message: FrameMessage) => void
 }
 
-/**
- * Waits for the page around this frame. `onMessage` is called with every message of the page that has the form it must have; what
+/** * Waits for the page around this frame. `onMessage` is called with every message of the page that has the form it must have; what
  * comes from anybody else, or a second time, is dropped in silence.
  */
 export function openChannel(onMessage: (message: PageMessage, channel: Channel) => void): void {
@@ -58,7 +57,7 @@ function isGreeting<T extends 'page-hello' | 'port'>(
 /** Also refuses what JSON cannot hold: the channel carries nothing else. */
 function isBounded(data: unknown): boolean {
   try {
-    return (JSON.stringify(data)?.length ?? 0) <= MOST_MESSAGE_LENGTH
+    return (JSON.stringify(data)?.length ?? 0) <= MAX_MESSAGE_LENGTH
   } catch {
     return false
   }

@@ -1,4 +1,4 @@
-/** Colors that can be read on one another, whatever color a page chooses. Protocol: WCAG 2.2, 1.4.3 and 1.4.11. */
+/** Colors that can be read on one another, whatever color a page chooses. See WCAG 2.2, 1.4.3 and 1.4.11. */
 
 /** `#rrggbb`. */
 export type Hex = string

@@ -44,7 +44,7 @@ export function isLasting({ code }: Failure): boolean {
   return lasting.has(code)
 }
 
-/** The code the page is told; the finer ones are for the person alone. Decision: 11 (Error codes). */
+/** The code the page is told; the finer ones are for the person alone. */
 export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
   switch (code) {
     case 'quota_spent':

@@ -1,7 +1,7 @@
 /** Keeps the conversation in the frame's own storage, where the page cannot read it; without one it lives as long as the frame. */
 
 import { isRecord } from '../values.ts'
-import type { AppAction, AppState, Store } from './app-state.ts'
+import type { Store } from './app-state.ts'
 import type { Entry, Reply, Round, ToolCall } from './conversation.ts'
 
 /** How long changes are gathered before they are written. */
@@ -56,9 +56,9 @@ function createHistory(scope: string, getStorage: () => Storage): History {
   }
 }
 
-const MOST_ENTRIES = 200
+const MAX_ENTRIES = 200
 /** In UTF-16 code units of its JSON. */
-const MOST_LENGTH = 1024 * 1024
+const MAX_LENGTH = 1024 * 1024
 /** What was kept by another version of this form is not read. */
 const VERSION = 1
 
@@ -66,10 +66,10 @@ const VERSION = 1
 export function renderHistory(entries: readonly Entry[]): string | undefined {
   const texts: string[] = []
   let length = 0
-  for (const entry of entries.slice(-MOST_ENTRIES).toReversed()) {
+  for (const entry of entries.slice(-MAX_ENTRIES).toReversed()) {
     const text = JSON.stringify(entry)
     length += text.length + 1
-    if (length > MOST_LENGTH) break
+    if (length > MAX_LENGTH) break
     texts.unshift(text)
   }
   return texts.length === 0 ? undefined : `{"version":${VERSION},"entries":[${texts.join(',')}]}`
@@ -118,15 +118,15 @@ function isRound(value: unknown): value is Round {
   )
 }
 
-interface Keeper {
-  /** From now on the conversation is that of `scope`; `isKept`: it outlives the frame, otherwise what was kept is deleted. */
-  readonly keep: (scope: string | undefined, isKept: boolean) => void
+interface HistorySync {
+  /** From now on the conversation is that of `scope`; `isStored`: it outlives the frame, otherwise what was kept is deleted. */
+  readonly follow: (scope: string | undefined, isStored: boolean) => void
   /** Writes what has not been written yet. */
   readonly flush: () => void
 }
 
 /** Keeps the conversation in that store. */
-export function createKeeper(store: Store<AppState, AppAction>): Keeper {
+export function createHistorySync(store: Store): HistorySync {
   let current: string | undefined
   let hasBegun = false
   let history: History | undefined
@@ -150,11 +150,11 @@ export function createKeeper(store: Store<AppState, AppAction>): Keeper {
   }
 
   return {
-    keep(scope, isKept) {
+    follow(scope, isStored) {
       const next = scope === undefined ? undefined : createHistory(scope, () => localStorage)
       const isOther = !hasBegun || scope !== current
-      if (isOther) changeScope(scope, isKept ? next : undefined)
-      if (!isKept) {
+      if (isOther) changeScope(scope, isStored ? next : undefined)
+      if (!isStored) {
         history?.flush()
         next?.remove()
         history = undefined

@@ -19,7 +19,7 @@ export function sharedPage(): SharedPage {
 }
 
 /** Tells everybody who listens that the widget, or what can be known of it, has changed. */
-export function announceChange(): void {
+export function publishChange(): void {
   for (const listener of sharedPage().listeners) listener()
 }
 
@@ -38,6 +38,8 @@ export interface Widget {
   toggle(): void
   /** What is passed replaces what was; undefined takes an option back. Where the widget stands cannot be changed. */
   configure(changes: GivenOptions): void
-  /** Takes it off the page; another one can be mounted afterwards. */
+  /** Reports to the frame that the page's tools have changed. */
+  publishTools(): void
+  /** Takes it off the page; another one can be mounted refreshAll. */
   destroy(): void
 }

@@ -1,4 +1,4 @@
-/** Reads what a page sets: whatever cannot be used is named and left at its default. Contract: Chat widget component. */
+/** Reads what a page sets: whatever cannot be used is named and left at its default. */
 
 import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
 import { isRecord, isText, toPlain } from '../values.ts'
@@ -53,7 +53,7 @@ function isTool(value: unknown): boolean {
   return isRecord(value) && isRecord(value.function) && isToolName(value.function.name)
 }
 
-/** Whether the chat API takes the name, with `postMessage_` in front. Contract: Chat completions, tools. */
+/** Whether the chat API takes the name, with `postMessage_` in front. */
 export function isToolName(name: unknown): name is string {
   return isText(name) && /^[\w-]{1,52}$/.test(name)
 }
@@ -112,9 +112,8 @@ export function toFrameOptions({ context: _context, tools: _tools, ...options }:
   return toPlain({ ...options, isInline: options.containerId !== undefined })
 }
 
-/**
- * The frame's address: of the key it holds the public part alone. Its server is the first of these that is given: `widgetUrl`,
- * `endpoint`, where the script came from; else the page's own. Decision: 11.
+/** * The frame's address: of the key it holds the public part alone. Its server is the first of these that is given: `widgetUrl`,
+ * `endpoint`, where the script came from; else the page's own.
  */
 export function frameAddressOf(
   { widgetUrl, endpoint, apiKey = '' }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
@@ -123,9 +122,4 @@ export function frameAddressOf(
   const origin = toUrl(widgetUrl ?? endpoint ?? scriptUrl ?? '')?.origin
   const [publicPart = ''] = /^agnt_key-[0-9A-Za-z]{12}/.exec(apiKey) ?? []
   return `${origin}/embed/frame?key=${publicPart}`
-}
-
-/** Whether the page is one that its developer runs. */
-export function isLocalPage(): boolean {
-  return /(^|\.)localhost$|^127\.|^\[::1/.test(location.hostname)
 }

@@ -32,10 +32,7 @@ export function createShell(
   ended: AbortController,
 ): Shell {
   const host = document.createElement('parley-chat')
-  const root = host.attachShadow({ mode: 'open' })
-  const sheet = new CSSStyleSheet()
-  sheet.replaceSync(styles)
-  root.adoptedStyleSheets = [sheet]
+  const root = attachStyledRoot(host)
   const badge = make('span', 'badge')
   badge.hidden = true
   const launcher = make('button', 'launcher', badge)
@@ -100,13 +97,19 @@ export function createShell(
       else if (hadFocus) (launcher.hidden ? (focusedBefore as HTMLElement | null) : launcher)?.focus()
     },
     showHint(text) {
-      const hint = make('div', 'hint', text)
-      hint.role = 'alert'
-      layout.append(hint)
+      layout.appendChild(make('div', 'hint', text)).role = 'alert'
     },
     attach: () => (container ?? document.body).append(host),
     remove: () => host.remove(),
   }
+}
+
+function attachStyledRoot(host: HTMLElement): ShadowRoot {
+  const root = host.attachShadow({ mode: 'open' })
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(styles)
+  root.adoptedStyleSheets = [sheet]
+  return root
 }
 
 function make<Name extends keyof HTMLElementTagNameMap>(

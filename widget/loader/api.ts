@@ -1,5 +1,5 @@
-/** `ParleyChat`: what a page can do with the widget. Decision: 11. */
-import { say } from '../host/events.ts'
+/** `ParleyChat`: what a page can do with the widget. */
+import { log } from '../host/events.ts'
 import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { mountWidget } from '../host/widget.ts'
@@ -23,7 +23,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   function call(name: 'open' | 'close' | 'toggle'): void {
     mountIfWaiting()
     whenParsed(() => {
-      if (page.widget === undefined) say('warn', `${name}: no widget`)
+      if (page.widget === undefined) log('warn', `${name}: no widget`)
       else page.widget[name]()
     })
   }

@@ -1,4 +1,4 @@
-/** The script of `/embed/parley.js`: `ParleyChat` for the page, and the widget on it. Contract: Embeddable widget script. */
+/** The script of `/embed/parley.js`: `ParleyChat` for the page, and the widget on it. */
 
 import type { GivenOptions } from '../host/read-options.ts'
 import { recordWebMcp } from '../host/tools/webmcp.ts'

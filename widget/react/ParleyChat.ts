@@ -62,7 +62,7 @@ function followCallbacks(latest: { readonly current: ParleyChatProps }): Require
   }
 }
 
-/** The props that differ; undefined for one that is gone. The context is compared by reference. Contract: `context`. */
+/** The props that differ; undefined for one that is gone. The context is compared by reference. */
 function listChanges(before: DataProps, after: DataProps): DataProps {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof DataProps)[]
   const changed = names.filter((name) => !isSame(name, before[name], after[name]))
@@ -75,7 +75,6 @@ function isSame(name: keyof DataProps, before: unknown, after: unknown): boolean
   return JSON.stringify(before) === JSON.stringify(after)
 }
 
-/** Contract: Chat widget component. What it announces as coming soon works. */
 export interface ParleyChatProps {
   /** The agent's key, `agnt_key-…`; it may be public. Needed to chat with an agent of this server. */
   apiKey?: string | undefined

@@ -7,7 +7,7 @@ import { type ReactNode, useMemo } from 'react'
 import { CodeEditor } from '../../components/code/lazy-code.tsx'
 import { Icon } from '../../shell/icons.tsx'
 import { completeDefinition } from '../complete-definition.ts'
-import { TryPanel } from '../playground/Playground.tsx'
+import { PlaygroundPanel } from '../playground/Playground.tsx'
 import { definitionSchemaQuery, modelsQuery } from '../queries.ts'
 import { DefinitionForm } from './DefinitionForm.tsx'
 import type { Check, Draft } from './use-editor.ts'
@@ -53,7 +53,7 @@ export function Editor({ draft, check, agentId, error, onSave, children }: Edito
         ) : null}
         {shows.try ? (
           <div className="panel editor-pane">
-            <TryPanel
+            <PlaygroundPanel
               subject={{ agentId, yaml: draft.text, format: draft.format }}
               obstacle={check.problem === null ? undefined : 'The definition has a fault; mend it first.'}
             />

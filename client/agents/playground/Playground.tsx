@@ -15,21 +15,26 @@ import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { Icon } from '../../shell/icons.tsx'
 import { ReplyView } from './ReplyView.tsx'
 import type { Side } from './reply.ts'
-import { type Trial, type TrialSubject, type TrialTurn, useTrial } from './use-playground.ts'
+import {
+  type Playground,
+  type PlaygroundSubject,
+  type PlaygroundTurn,
+  usePlayground,
+} from './use-playground.ts'
 
-interface TryPanelProps {
-  readonly subject: TrialSubject
+interface PlaygroundPanelProps {
+  readonly subject: PlaygroundSubject
   /** Why it cannot be tried now. */
   readonly obstacle: string | undefined
 }
 
-export function TryPanel({ subject, obstacle }: TryPanelProps) {
-  const trial = useTrial(subject)
+export function PlaygroundPanel({ subject, obstacle }: PlaygroundPanelProps) {
+  const playground = usePlayground(subject)
   const [isComparing, setIsComparing] = useState(false)
   const sides: readonly Side[] = isComparing ? ['draft', 'published'] : ['draft']
   return (
-    <Stack gap={0} className="try-panel" component="section" aria-label="Try it">
-      <Group justify="space-between" p="sm" className="try-head">
+    <Stack gap={0} className="playground-panel" component="section" aria-label="Try it">
+      <Group justify="space-between" p="sm" className="playground-head">
         <Title order={2}>Try it</Title>
         <Group gap="sm">
           {subject.agentId === undefined ? null : (
@@ -44,29 +49,29 @@ export function TryPanel({ subject, obstacle }: TryPanelProps) {
             variant="subtle"
             color="gray"
             size="compact-sm"
-            disabled={trial.turns.length === 0}
-            onClick={trial.clear}
+            disabled={playground.turns.length === 0}
+            onClick={playground.clear}
           >
             Clear
           </Button>
         </Group>
       </Group>
-      <Conversation trial={trial} />
-      <Question trial={trial} sides={sides} obstacle={obstacle} />
+      <Conversation playground={playground} />
+      <Question playground={playground} sides={sides} obstacle={obstacle} />
     </Stack>
   )
 }
 
-function Conversation({ trial }: { readonly trial: Trial }) {
+function Conversation({ playground }: { readonly playground: Playground }) {
   const end = useRef<HTMLDivElement>(null)
-  const { turns } = trial
+  const { turns } = playground
   // biome-ignore lint/correctness/useExhaustiveDependencies: every change of the conversation moves its end
   useEffect(() => {
     end.current?.scrollIntoView({ block: 'nearest' })
   }, [turns])
   return (
     <ScrollArea
-      className="try-turns"
+      className="playground-turns"
       viewportProps={{ tabIndex: 0, 'aria-label': 'The conversation', role: 'log' }}
     >
       <Stack gap="md" p="sm">
@@ -76,7 +81,7 @@ function Conversation({ trial }: { readonly trial: Trial }) {
           </Text>
         ) : null}
         {turns.map((turn) => (
-          <Turn key={turn.id} turn={turn} trial={trial} />
+          <Turn key={turn.id} turn={turn} playground={playground} />
         ))}
         <div ref={end} />
       </Stack>
@@ -86,14 +91,14 @@ function Conversation({ trial }: { readonly trial: Trial }) {
 
 const sideNames = { draft: 'Draft', published: 'Saved version' } as const
 
-function Turn({ turn, trial }: { readonly turn: TrialTurn; readonly trial: Trial }) {
+function Turn({ turn, playground }: { readonly turn: PlaygroundTurn; readonly playground: Playground }) {
   const replies = (['draft', 'published'] as const).flatMap((side) => {
     const reply = turn.replies[side]
     return reply === undefined ? [] : [{ side, reply }]
   })
   return (
     <Stack gap="xs">
-      <Text size="sm" className="trial-question">
+      <Text size="sm" className="playground-question">
         {turn.question}
       </Text>
       <SimpleGrid cols={replies.length} spacing="sm">
@@ -104,7 +109,7 @@ function Turn({ turn, trial }: { readonly turn: TrialTurn; readonly trial: Trial
                 {sideNames[side]}
               </Text>
             )}
-            <ReplyView reply={reply} onResults={(results) => trial.answer(turn.id, side, results)} />
+            <ReplyView reply={reply} onResults={(results) => playground.answer(turn.id, side, results)} />
           </Stack>
         ))}
       </SimpleGrid>
@@ -113,17 +118,17 @@ function Turn({ turn, trial }: { readonly turn: TrialTurn; readonly trial: Trial
 }
 
 interface QuestionProps {
-  readonly trial: Trial
+  readonly playground: Playground
   readonly sides: readonly Side[]
   readonly obstacle: string | undefined
 }
 
-function Question({ trial, sides, obstacle }: QuestionProps) {
+function Question({ playground, sides, obstacle }: QuestionProps) {
   const [text, setText] = useState('')
-  const canAsk = text.trim() !== '' && obstacle === undefined && !trial.isRunning
+  const canAsk = text.trim() !== '' && obstacle === undefined && !playground.isRunning
   const ask = () => {
     if (!canAsk) return
-    trial.ask(text.trim(), sides)
+    playground.ask(text.trim(), sides)
     setText('')
   }
   const onKeyDown = (event: KeyboardEvent) => {
@@ -132,7 +137,7 @@ function Question({ trial, sides, obstacle }: QuestionProps) {
     ask()
   }
   return (
-    <Stack gap={4} p="sm" className="try-question">
+    <Stack gap={4} p="sm" className="playground-input">
       <Group gap="xs" align="flex-end" wrap="nowrap">
         <Textarea
           aria-label="Message"
@@ -145,8 +150,8 @@ function Question({ trial, sides, obstacle }: QuestionProps) {
           onChange={(event) => setText(event.currentTarget.value)}
           onKeyDown={onKeyDown}
         />
-        {trial.isRunning ? (
-          <ActionIcon size={36} variant="default" aria-label="Stop" onClick={trial.stop}>
+        {playground.isRunning ? (
+          <ActionIcon size={36} variant="default" aria-label="Stop" onClick={playground.stop}>
             <Icon name="stop" />
           </ActionIcon>
         ) : (

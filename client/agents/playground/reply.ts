@@ -1,4 +1,4 @@
-/** An answer on trial as it grows: what was said and called, by whom, and how long it took. */
+/** The state of a streamed answer in the playground. */
 import type { Inputs, Outputs } from '../../api.ts'
 
 export type Message = Inputs['chat']['stream']['messages'][number]

@@ -1,25 +1,25 @@
-/** A conversation on trial: with the draft, with what is published, or with both at once. */
+/** The playground: a conversation with the draft, the saved version, or both. */
 import { useCallback, useEffect, useRef, useState } from 'react'
 import type { DefinitionFormat } from '../../api.ts'
 import { api } from '../../api.ts'
 import { toFailure } from '../../failure.ts'
 import { addChunk, answerCalls, emptyReply, endReply, type Message, type Reply, type Side } from './reply.ts'
 
-export interface TrialTurn {
+export interface PlaygroundTurn {
   readonly id: number
   readonly question: string
   readonly replies: Readonly<Partial<Record<Side, Reply>>>
 }
 
-export interface TrialSubject {
+export interface PlaygroundSubject {
   /** Undefined for an agent that was never saved. */
   readonly agentId: string | undefined
   readonly yaml: string
   readonly format: DefinitionFormat
 }
 
-export interface Trial {
-  readonly turns: readonly TrialTurn[]
+export interface Playground {
+  readonly turns: readonly PlaygroundTurn[]
   readonly isRunning: boolean
   ask(question: string, sides: readonly Side[]): void
   answer(turnId: number, side: Side, results: Readonly<Record<string, string>>): void
@@ -27,8 +27,8 @@ export interface Trial {
   clear(): void
 }
 
-export function useTrial(subject: TrialSubject): Trial {
-  const [turns, setTurns] = useState<readonly TrialTurn[]>([])
+export function usePlayground(subject: PlaygroundSubject): Playground {
+  const [turns, setTurns] = useState<readonly PlaygroundTurn[]>([])
   const latest = useRef({ subject, turns })
   latest.current = { subject, turns }
   const running = useRef(new Set<AbortController>())
@@ -88,7 +88,7 @@ export function useTrial(subject: TrialSubject): Trial {
 }
 
 /** What was said before, to that side; a turn it was not asked in is left out. */
-function toMessages(turns: readonly TrialTurn[], side: Side): Message[] {
+function toMessages(turns: readonly PlaygroundTurn[], side: Side): Message[] {
   return turns.flatMap(({ question, replies }) => {
     const thread = replies[side]?.thread ?? []
     return thread.length === 0 ? [] : [{ role: 'user', content: question } satisfies Message, ...thread]
@@ -97,7 +97,7 @@ function toMessages(turns: readonly TrialTurn[], side: Side): Message[] {
 
 /** The reply each time it has grown; the last one is whole, stopped or failed. */
 async function* streamReply(
-  { agentId, yaml, format }: TrialSubject,
+  { agentId, yaml, format }: PlaygroundSubject,
   side: Side,
   start: Reply,
   messages: readonly Message[],

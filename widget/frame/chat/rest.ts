@@ -1,4 +1,4 @@
-/** The chat API of another server: the page names its address, the operator has allowed its origin. Decision: 11 (endpoint). */
+/** The chat API of another server: the page names its address, the operator has allowed its origin. */
 import { createParser } from 'eventsource-parser'
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import { isRecord } from '../../values.ts'

@@ -4,10 +4,10 @@ import type { ConversationAction, ToolCall } from '../conversation.ts'
 import { ChatFailure, type Failure } from '../failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
-/** Decision: 7 (rounds); the server counts its own. */
-const MOST_ROUNDS = 8
+/** the server counts its own. */
+const MAX_ROUNDS = 8
 /** In one answer; the rest are not heard. */
-const MOST_CALLS = 64
+const MAX_CALLS = 64
 
 interface Turn {
   readonly replyId: string
@@ -30,7 +30,7 @@ export async function runTurn(turn: Turn): Promise<Failure | undefined> {
       dispatch({ type: 'calls', replyId, calls })
       await turn.callTools(calls)
       signal.throwIfAborted()
-      if (round === MOST_ROUNDS) break
+      if (round === MAX_ROUNDS) break
       dispatch({ type: 'next-round', replyId })
     }
     dispatch({ type: 'ended', replyId, status: 'done' })
@@ -93,9 +93,9 @@ interface DraftCall {
   readonly argumentsText: string
 }
 
-/** Protocol: chat API (streamed tool calls come in pieces, told apart by `index`). */
+/** See chat API (streamed tool calls come in pieces, told apart by `index`). */
 function addPiece(calls: DraftCall[], { index, id, function: piece }: CallPiece): void {
-  if (!(index >= 0 && index < MOST_CALLS)) return
+  if (!(index >= 0 && index < MAX_CALLS)) return
   const known = calls[index]
   calls[index] = {
     id: known?.id ?? id ?? `call_${index}`,

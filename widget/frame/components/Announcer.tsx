@@ -19,7 +19,7 @@ export function Announcer({ conversation, isOpen }: { conversation: Conversation
 
   useEffect(() => {
     if (last?.kind !== 'reply') return
-    const news = newsOf(last, said.current, (reply) => noteOf(reply, language.strings))
+    const news = takeNew(last, said.current, (reply) => noteOf(reply, language.strings))
     if (news === '' || !isOpen) return
     waiting.current = `${waiting.current} ${news}`.trim()
     timer.current ??= setTimeout(() => {
@@ -43,7 +43,7 @@ interface Said {
 }
 
 /** What has not been told yet of that reply; a reply that was there from the start is not told. */
-function newsOf(reply: Reply, said: Said, noteFor: (reply: Reply) => string): string {
+function takeNew(reply: Reply, said: Said, noteFor: (reply: Reply) => string): string {
   const text = textOf(reply)
   if (said.id !== reply.id) {
     Object.assign(said, { id: reply.id, length: reply.status === 'streaming' ? 0 : text.length, note: '' })
@@ -52,9 +52,9 @@ function newsOf(reply: Reply, said: Said, noteFor: (reply: Reply) => string): st
   const { sentences, end } = takeSentences(text, said.length, reply.status !== 'streaming')
   said.length = end
   const note = noteFor(reply)
-  const isNews = note !== said.note
+  const isNewNote = note !== said.note
   said.note = note
-  return isNews ? `${sentences} ${note}`.trim() : sentences
+  return isNewNote ? `${sentences} ${note}`.trim() : sentences
 }
 
 function noteOf(reply: Reply, strings: ReturnType<typeof useFrame>['language']['strings']): string {

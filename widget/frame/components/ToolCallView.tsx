@@ -23,7 +23,7 @@ export function ToolCallView({ call }: { call: ToolCall }) {
   )
 }
 
-/** A name of the page's own must not turn the words around it. Protocol: Unicode, first strong isolate. */
+/** A name of the page's own must not turn the words around it. See Unicode, first strong isolate. */
 function isolate(name: string): string {
   return `\u2068${name}\u2069`
 }

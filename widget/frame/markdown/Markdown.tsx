@@ -1,4 +1,4 @@
-/** A text of the model, as Markdown: parsed block by block, without HTML, pictures or foreign requests. Security: 2.11. */
+/** A text of the model, as Markdown: parsed block by block, without HTML, pictures or foreign requests. */
 import type { Root } from 'mdast'
 import { Component, memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import ReactMarkdown from 'react-markdown'
@@ -41,7 +41,7 @@ function Late({ text }: { text: string }) {
 }
 
 const Tree = memo(function Tree({ parsed: { text, tree } }: { parsed: Parsed }) {
-  const plugins = useMemo(() => [[parsedBefore, tree] as const], [tree]) as never
+  const plugins = useMemo(() => [[useParsedTree, tree] as const], [tree]) as never
   return (
     <ErrorBoundary fallback={<PlainText text={text} />}>
       <ReactMarkdown remarkPlugins={plugins} components={components} urlTransform={keepUrl}>
@@ -83,7 +83,7 @@ function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
 }
 
 /** Stands in for the parser: the tree comes from the other thread. */
-function parsedBefore(this: { parser?: unknown }, tree: Root): void {
+function useParsedTree(this: { parser?: unknown }, tree: Root): void {
   this.parser = () => tree
 }
 

@@ -1,4 +1,4 @@
-/** What stands for each part of Markdown: nothing loads anything, links leave the frame on a click alone. Security: 2.11. */
+/** What stands for each part of Markdown: nothing loads anything, links leave the frame on a click alone. */
 import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'
@@ -94,12 +94,12 @@ function ScrollBox({ kind, children }: { kind: 'code' | 'table'; children: React
 }
 
 const schemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:'])
-const MOST_LENGTH = 2048
+const MAX_LENGTH = 2048
 
 /** The address in full, as the browser understands it; undefined unless it is one of the web or of mail. */
 function safeAddress(address: string | undefined): string | undefined {
   // A relative address would lead to the frame's own server: the model means the page, or nothing.
-  if (address === undefined || address.length > MOST_LENGTH || !URL.canParse(address)) return undefined
+  if (address === undefined || address.length > MAX_LENGTH || !URL.canParse(address)) return undefined
   const { protocol, href } = new URL(address)
   return schemes.has(protocol) ? href : undefined
 }

@@ -3,7 +3,7 @@ import type { Root } from 'mdast'
 import { isParseable, parseBlock } from './parse-block.ts'
 
 /** A large table takes one second; what takes longer was made to. */
-const MOST_MS = 6000
+const MAX_MS = 6000
 
 export interface MarkdownParser {
   /** Calls `done` with the tree, or with nothing for a text that is shown as it is. In the order of the calls. */
@@ -48,7 +48,7 @@ export function createParser(startWorker: () => Worker): MarkdownParser {
       worker?.terminate()
       worker = undefined
       settle(id, undefined)
-    }, MOST_MS)
+    }, MAX_MS)
     if (worker === undefined) start()
     worker?.postMessage({ id, text } satisfies ParseRequest)
   }
@@ -101,7 +101,7 @@ interface PolicyFactory {
   createPolicy(name: string, rules: ScriptPolicy): ScriptPolicy
 }
 
-/** Starts the thread. @throws where the browser refuses. Security: 2.11 (Trusted Types). */
+/** Starts the thread. @throws where the browser refuses. */
 export function startOwnWorker(): Worker {
   const { trustedTypes } = globalThis as { trustedTypes?: PolicyFactory }
   policy ??= trustedTypes?.createPolicy('parley-own-script', { createScriptURL: () => import.meta.url })

@@ -1,14 +1,13 @@
-/** Speaks the Model Context Protocol to the page, which has the tools. Decision: 11 (Page tools); Protocol: MCP 2025-11-25. */
+/** Speaks the Model Context Protocol to the page, which has the tools. See MCP 2025-11-25. */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isWithinLimit, newId } from '../../values.ts'
 import { listGoodTools } from './check-tools.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
-/** Decision: 11. It runs from the moment the page is asked, after the person has allowed it. */
 const CALL_MS = 29_000
 /** A page that does not answer at all has no tools. */
 const LIST_MS = 3000
-const MOST_PAGES = 8
+const MAX_PAGES = 8
 
 export interface PageToolClient {
   /** Asks the page what it has; again after every `list_changed`. */
@@ -68,7 +67,7 @@ export function createPageToolClient(post: (message: Record<string, unknown>) =>
   async function readList(): Promise<void> {
     const found: unknown[] = []
     let cursor: unknown
-    for (let page = 0; page < MOST_PAGES; page++) {
+    for (let page = 0; page < MAX_PAGES; page++) {
       const answer = await request('tools/list', cursor === undefined ? {} : { cursor }, LIST_MS)
       if ('problem' in answer) return
       if (Array.isArray(answer.result.tools)) found.push(...answer.result.tools)

@@ -1,4 +1,4 @@
-/** Answers the model's calls: looks each one over, asks the person where it must, and has the page run it. Decision: 11. */
+/** Answers the model's calls: looks each one over, asks the person where it must, and has the page run it. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 import type { ToolCall } from '../conversation.ts'
@@ -9,7 +9,7 @@ import { renderToolMessage, type ToolOutcome } from './mcp-client.ts'
 /** How a call is changed while it is answered. */
 type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
 
-export interface ToolDesk {
+export interface ToolRunner {
   /** The tools as a chat request lists them. */
   readonly list: () => Promise<readonly object[]>
   /** Answers all calls at once; settles when each has its result, or at once when `signal` is aborted. Never rejects. */
@@ -18,7 +18,7 @@ export interface ToolDesk {
   readonly decide: (callId: string, isAllowed: boolean) => void
 }
 
-export function createToolDesk(client: PageToolClient): ToolDesk {
+export function createToolRunner(client: PageToolClient): ToolRunner {
   /** Calls that wait for the person. There is no limit to how long: it has not begun to run. */
   const asking = new Map<string, (isAllowed: boolean) => void>()
 

@@ -20,7 +20,7 @@ const apiLink = createDoorLink({
   },
 })
 
-/** Whatever is refused because nobody is signed in says so; a link that signs nobody in says so itself. */
+/** Reports the end of the session on every 401, except for an invalid sign-in link. */
 const watchSession: TRPCLink<AppRouter> =
   () =>
   ({ next, op }) => {
@@ -36,7 +36,7 @@ export const api = createTRPCClient<AppRouter>({
 
 const MAX_RETRIES = 2
 
-/** A refusal will be the same the next time; a server that was away may be back. */
+/** Retries only server errors: other rejections would repeat. */
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {

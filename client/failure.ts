@@ -1,4 +1,4 @@
-/** What the console knows of a call that failed: one shape for whatever went wrong. */
+/** One shape for every failed call of the console. */
 import { isTRPCClientError } from '@trpc/client'
 import type { AppRouter } from '../src/server/api.ts'
 
@@ -13,7 +13,7 @@ export interface Failure {
   readonly status: number
 }
 
-/** A proxy that signs people in knows nobody any more, and has answered itself. */
+/** The sign-in proxy rejected the request itself. */
 export class ProxyRejection extends Error {}
 
 export function toFailure(thrown: unknown): Failure {
@@ -32,12 +32,12 @@ export function toFailure(thrown: unknown): Failure {
   return { message: thrown.message, code, param: param ?? undefined, status }
 }
 
-/** Nobody is signed in, or no longer. */
+/** The session is missing or has ended. */
 export function isSignedOut(thrown: unknown): boolean {
   return toFailure(thrown).status === 401
 }
 
-/** What a form says of a failure, if there was one: nothing where one is asked to sign in again, and can then go on. */
+/** The message a form shows for a failure; none when the sign-in dialog is shown instead. */
 export function problemOf(thrown: unknown): string | undefined {
   return thrown === null || isSignedOut(thrown) ? undefined : toFailure(thrown).message
 }

@@ -1,4 +1,4 @@
-/** Reads what stands behind the question mark of an address: whatever is malformed counts as absent. */
+/** The query strings of all pages; a malformed value counts as absent. */
 import { actions } from './admin/audit-labels.ts'
 
 type RawSearch = Readonly<Record<string, unknown>>

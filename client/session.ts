@@ -1,4 +1,4 @@
-/** Whether the session ended while somebody was at work, and the news of another tab that one is signed in again. */
+/** The state of the session, shared between tabs, and the secret of a one-time sign-in link. */
 
 let hasEnded = false
 const listeners = new Set<() => void>()
@@ -10,12 +10,11 @@ tabs.addEventListener('message', () => {
   for (const listener of signInListeners) listener()
 })
 
-/** A call was refused because nobody is signed in. */
 export function reportSessionEnd(): void {
   setEnded(true)
 }
 
-/** Somebody is signed in again, or wants to look at the page without. */
+/** The user signed in again or dismissed the dialog. */
 export function clearSessionEnd(): void {
   setEnded(false)
 }
@@ -24,18 +23,18 @@ export function hasSessionEnded(): boolean {
   return hasEnded
 }
 
-/** Calls back after every change until the answer is called. */
+/** Calls `listener` after every change; returns the function that stops this. */
 export function onSessionChange(listener: () => void): () => void {
   listeners.add(listener)
   return () => void listeners.delete(listener)
 }
 
-/** Tells the other tabs that they may go on. */
+/** Notifies the other tabs of the sign-in. */
 export function publishSignIn(): void {
   tabs.postMessage('signed-in')
 }
 
-/** Calls back when another tab has signed in, until the answer is called. */
+/** Calls `listener` when another tab has signed in; returns the function that stops this. */
 export function onSignInElsewhere(listener: () => void): () => void {
   signInListeners.add(listener)
   return () => void signInListeners.delete(listener)

@@ -1,4 +1,4 @@
-/** * What the page and the frame say to each other.
+/** * The messages between the page and the frame.
  *
  * 1. The frame has loaded: the page posts `PageHello` to the frame's origin.
  * 2. The frame takes the first hello of its parent, remembers that origin for good, and answers `FrameHello` to it alone.
@@ -62,7 +62,7 @@ export interface LauncherWords {
 
 /** What the frame says over the port. No other text of the conversation ever leaves it. */
 export type FrameMessage =
-  /** It is configured and shows itself; also with an error in it. Sent again when the language has changed. */
+  /** The frame is configured. Sent again when the language changes. */
   | { readonly type: 'ready'; readonly words: LauncherWords }
   | { readonly type: 'close' }
   /** `label` says the count in words, such as "2 new messages". */

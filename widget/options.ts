@@ -1,4 +1,4 @@
-/** What a page can set of the widget, in one table: names, defaults, and which of it the frame is told. */
+/** The widget's options: names, defaults, and which of them the frame receives. */
 
 /** A tool of the page, as the chat API describes functions. */
 export interface PageTool {

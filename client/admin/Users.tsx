@@ -1,4 +1,4 @@
-/** Everybody who has signed in, and their keys. */
+/** All users who have signed in, and their keys. */
 import { Badge, Group, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { Outputs } from '../api.ts'

@@ -1,4 +1,4 @@
-/** What administrators see: users, keys with their budgets, everybody's usage, and the audit log. */
+/** The administration pages: users, keys with budgets, usage, and the audit log. */
 import './admin.css'
 import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'

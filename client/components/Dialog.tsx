@@ -1,4 +1,4 @@
-/** A dialog above the page: named by its title, closed by Escape, and never taller than the window. */
+/** Dialogs: the window, its form, the confirmation, and the guard for unsaved changes. */
 import {
   Alert,
   Button,
@@ -167,7 +167,7 @@ function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children 
 }
 
 interface LeaveGuardProps {
-  /** Looked at when somebody leaves; another view of the same page is no leaving. */
+  /** Read when the user leaves; another view of the same page does not count. */
   readonly isDirty: RefObject<boolean>
   /** What was changed, such as `this agent`. */
   readonly what: string

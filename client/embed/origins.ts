@@ -1,4 +1,4 @@
-/** Which pages may show an agent: what browsers make of the list of origins. */
+/** Checks which pages may show an agent, as browsers match its list of origins. */
 
 interface Verdict {
   readonly isShown: boolean

@@ -1,4 +1,4 @@
-/** Makes a parent key, and shows it once. */
+/** Creates and rotates keys, and shows each new key. */
 import { NativeSelect, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { DialogForm } from '../components/Dialog.tsx'

@@ -113,7 +113,6 @@ const entries = [
 
 const administration = { to: '/admin', label: 'Administration', icon: 'admin' } as const
 
-/** `onFollow` is called when somebody goes somewhere. */
 function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
   const { is_administrator: isAdministrator } = useMe()
   const shown = isAdministrator ? [...entries, administration] : entries

@@ -1,4 +1,4 @@
-/** Where one comes in: through a one-time link, or told how to get one. */
+/** The sign-in page, and the dialog that asks to sign in again. */
 import { Alert, Button, Center, Code, Loader, Paper, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'

@@ -1,4 +1,4 @@
-/** What is being sent from here, and what a reload has interrupted. */
+/** Uploads of this browser, including those that a reload interrupted. */
 import { ActionIcon, Button, FileButton, Group, Progress, Stack, Text } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState, useSyncExternalStore } from 'react'

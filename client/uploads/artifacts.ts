@@ -1,4 +1,4 @@
-/** The artifacts of the key: their list, and one of them. */
+/** The key's artifacts: queries, kinds, and live status. */
 
 import { useDocumentVisibility } from '@mantine/hooks'
 import { queryOptions, useQueryClient } from '@tanstack/react-query'

@@ -1,4 +1,4 @@
-/** Sends files in resumable parts, whichever page is shown; what a reload interrupts goes on with the same file. See tus 1.0.0. */
+/** Uploads files in resumable parts over tus 1.0.0, whichever page is shown. */
 import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
 import { reportSessionEnd } from '../session.ts'
 import { guessKind, type Kind } from './artifacts.ts'
@@ -37,7 +37,7 @@ export function listUploads(): readonly LocalUpload[] {
   return uploads
 }
 
-/** Calls back after every change until the answer is called. */
+/** Calls `listener` after every change; returns the function that stops this. */
 export function onUploads(listener: () => void): () => void {
   listeners.add(listener)
   return () => void listeners.delete(listener)

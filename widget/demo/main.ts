@@ -1,4 +1,4 @@
-/** The page at `/demo`: a page of somebody's own, which shows what can be done with the widget on it. */
+/** The page at `/demo`, which shows what a page can do with the widget. */
 import './style.css'
 import type { PageTool } from '../options.ts'
 import { addEvent, drawPage, type Page, readSettings } from './page.ts'

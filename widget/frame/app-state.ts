@@ -1,4 +1,4 @@
-/** Everything the frame shows, and how it changes. */
+/** The frame's state and its reducer. */
 import type { FrameOptions } from '../options.ts'
 import type { AgentSelf } from './chat/transport.ts'
 import {

@@ -1,4 +1,4 @@
-/** The conversation as the frame holds it: what was said, and how far the newest reply has come. */
+/** The conversation: its entries, its reducer, and its transcript. */
 import type { Failure } from './failure.ts'
 import type { Language } from './strings/strings.ts'
 
@@ -78,7 +78,7 @@ export type ConversationAction =
   | { readonly type: 'ended'; readonly replyId: string; readonly status: 'done' | 'stopped' }
   | { readonly type: 'failed'; readonly replyId: string; readonly failure: Failure }
 
-/** What comes for a reply that is no longer being written changes nothing. */
+/** Ignores actions for a reply that has ended. */
 export function reduceConversation(state: Conversation, action: ConversationAction): Conversation {
   switch (action.type) {
     case 'replaced':
@@ -134,7 +134,7 @@ function changeLastRound(reply: Reply, change: (round: Round) => Round): Reply {
   return { ...reply, rounds: [...reply.rounds.slice(0, -1), change(reply.rounds.at(-1) ?? emptyRound)] }
 }
 
-/** Whoever stops a reply stops its tools. */
+/** Stopping a reply fails its open tool calls. */
 function withoutOpenCalls(reply: Reply): Reply {
   const isOpen = ({ status }: ToolCall) => status === 'asking' || status === 'running'
   if (!reply.rounds.some(({ calls }) => calls.some(isOpen))) return reply

@@ -1,4 +1,4 @@
-/** What can go wrong, in the frame's own words: a code with a text for people in every language. */
+/** Failure codes of the frame; each has a text in every language. */
 import type { WidgetErrorCode } from '../messages.ts'
 
 /** Each has a text in every file of strings/. */
@@ -64,7 +64,7 @@ export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
   }
 }
 
-/** A failure on its way to whoever shows it. */
+/** An error that carries a failure. */
 export class ChatFailure extends Error {
   override readonly name = 'ChatFailure'
   readonly failure: Failure

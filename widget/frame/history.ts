@@ -1,4 +1,4 @@
-/** Keeps the conversation in the frame's own storage, where the page cannot read it; without one it lives as long as the frame. */
+/** Stores the conversation in the frame's own storage, which the page cannot read. */
 
 import { isRecord } from '../values.ts'
 import type { Store } from './app-state.ts'

@@ -1,4 +1,4 @@
-/** Reads what a page sets: whatever cannot be used is named and left at its default. */
+/** Reads the page's options; reports each invalid one and uses its default. */
 
 import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
 import { isRecord, isText, toPlain } from '../values.ts'

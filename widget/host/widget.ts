@@ -1,4 +1,4 @@
-/** The widget on a page: launcher, frame, and everything between the page and the person who chats in it. */
+/** The widget on a page: connects the launcher and the frame with the page's options, callbacks and tools. */
 import type { FrameMessage } from '../messages.ts'
 import { isWithinLimit, toPlain } from '../values.ts'
 import { openChannel } from './channel.ts'
@@ -115,7 +115,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     notify(isOpen ? 'opened' : 'closed')
   }
 
-  /** In a container of the page there is nothing to close. */
+  /** An inline widget has nothing to close. */
   function close(): void {
     if (!isInline) setOpen(false)
   }
@@ -125,7 +125,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     else setOpen(true)
   }
 
-  /** Shows the options; what the frame shows already is not loaded again. */
+  /** Reloads the frame only if its address has changed. */
   function paint(): void {
     shell.paint(options)
     const address = frameAddressOf(options, scriptUrl)

@@ -1,4 +1,4 @@
-/** The component: it renders nothing where it stands, and keeps the one widget of the page as its props say. */
+/** The React component. It renders nothing itself and keeps the page's only widget in line with its props. */
 import { useEffect, useRef } from 'react'
 import type { Insertion, SendResult, Share, WidgetCallbacks, WidgetError } from '../host/events.ts'
 import type { Widget } from '../host/page.ts'
@@ -7,7 +7,7 @@ import type { PageTool } from '../options.ts'
 
 type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks>
 
-/** Only one of them is possible on a page: a second one warns, and there is nothing of it. */
+/** A page can have one widget; a second component only logs a warning. */
 export function ParleyChat(props: ParleyChatProps): null {
   const latest = useRef(props)
   const widget = useRef<Widget | undefined>(undefined)

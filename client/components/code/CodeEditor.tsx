@@ -28,7 +28,7 @@ export interface CodeEditorProps {
   readonly label: string
   readonly problem?: CodeProblem | null
   readonly complete?: CompletionSource
-  /** Called when somebody asks for it to be saved (Ctrl+S). */
+  /** Called on Ctrl+S. */
   readonly onSave?: () => void
 }
 

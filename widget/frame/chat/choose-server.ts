@@ -1,4 +1,4 @@
-/** Which server the frame speaks to, in which way, and whose history that is. */
+/** Chooses the server that the frame talks to, the transport, and the scope of the stored history. */
 import type { FrameOptions } from '../../options.ts'
 import type { Failure } from '../failure.ts'
 import { createRestTransport } from './rest.ts'

@@ -1,4 +1,4 @@
-/** The chat API of another server: the page names its address, the operator has allowed its origin. */
+/** The chat API of another server, whose origin the operator has allowed. */
 import { createParser } from 'eventsource-parser'
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import { isRecord } from '../../values.ts'

@@ -1,4 +1,4 @@
-/** One turn: asks the server, calls the tools the model wants, and asks again until it has answered. */
+/** One turn: calls the model and its tools until the model has answered. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import type { ConversationAction, ToolCall } from '../conversation.ts'
 import { ChatFailure, type Failure } from '../failure.ts'
@@ -13,14 +13,14 @@ interface Turn {
   readonly replyId: string
   readonly transport: Transport
   readonly signal: AbortSignal
-  /** The request as the conversation stands. */
+  /** Builds the request from the current conversation. */
   readonly toBody: () => Promise<ChatBody>
   readonly dispatch: (action: ConversationAction) => void
-  /** Answers the calls, in parallel; settles when each has its result. Never rejects. */
+  /** Runs the calls in parallel; resolves when each has a result. Never rejects. */
   readonly callTools: (calls: readonly ToolCall[]) => Promise<void>
 }
 
-/** Runs the turn to its end; however it ends, the conversation is told. Answers why it failed, if it did. */
+/** Runs the turn to its end and records the outcome in the conversation. Returns the failure, if there is one. */
 export async function runTurn(turn: Turn): Promise<Failure | undefined> {
   const { replyId, signal, dispatch } = turn
   try {
@@ -78,7 +78,7 @@ async function runRound({
   return calls
     .filter((call) => call !== undefined)
     .map(({ id, ...called }, index) => {
-      // Two calls of one name could not be told apart.
+      // Two calls must not share an id.
       const ownId = ids.has(id) ? `${id}_${index}` : id
       ids.add(ownId)
       return { id: ownId, ...called, status: 'running' }

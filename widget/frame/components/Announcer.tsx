@@ -1,4 +1,4 @@
-/** Tells people who do not see the window what is new in it: whole sentences, not every word that comes. */
+/** Announces new text to screen readers in whole sentences. */
 import { useEffect, useRef, useState } from 'react'
 import { type Conversation, type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'

@@ -1,4 +1,4 @@
-/** What has been said so far, or what stands there before anything was. */
+/** The messages so far, or the welcome text of an empty chat. */
 
 import { memo, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'

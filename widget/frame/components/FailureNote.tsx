@@ -1,4 +1,4 @@
-/** Tells what went wrong, and offers what helps. */
+/** Shows a failure and offers a retry. */
 import { useEffect, useState } from 'react'
 import { type Failure, isLasting } from '../failure.ts'
 import { useFrame } from '../frame-context.ts'

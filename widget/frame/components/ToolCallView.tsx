@@ -35,7 +35,7 @@ function ApprovalCard({ call, name }: { call: ToolCall; name: string }) {
   const card = useRef<HTMLElement>(null)
 
   useEffect(() => {
-    // Whoever is writing goes on; everybody else is where the question is.
+    // Moves the focus to the question unless the person is typing.
     const { activeElement } = document
     const isWriting = activeElement instanceof HTMLTextAreaElement && activeElement.value !== ''
     if (document.hasFocus() && !isWriting) card.current?.focus()

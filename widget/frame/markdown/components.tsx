@@ -1,4 +1,4 @@
-/** What stands for each part of Markdown: nothing loads anything, links leave the frame on a click alone. */
+/** The elements that render Markdown. They load nothing; a link leaves the frame only on a click. */
 import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'

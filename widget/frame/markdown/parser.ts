@@ -1,4 +1,4 @@
-/** Has Markdown parsed on another thread; a text that takes it too long is given up. */
+/** Parses Markdown in a worker, and gives up on a text that takes too long. */
 import type { Root } from 'mdast'
 import { isParseable, parseBlock } from './parse-block.ts'
 

@@ -1,4 +1,4 @@
-/** Cuts Markdown where one block ends and the next begins, so that of a growing text only the end is parsed again. */
+/** Splits Markdown into blocks, so that only the end of a growing text is parsed again. */
 
 interface Fence {
   readonly mark: string

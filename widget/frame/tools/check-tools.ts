@@ -1,4 +1,4 @@
-/** Which of the tools a page offers can be handed to the model. */
+/** Checks which of the page's tools can be offered to the model. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 

@@ -1,4 +1,4 @@
-/** Speaks the Model Context Protocol to the page, which has the tools. See MCP 2025-11-25. */
+/** An MCP client for the tools of the page. See MCP 2025-11-25. */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isWithinLimit, newId } from '../../values.ts'
 import { listGoodTools } from './check-tools.ts'

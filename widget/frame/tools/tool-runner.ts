@@ -1,4 +1,4 @@
-/** Answers the model's calls: looks each one over, asks the person where it must, and has the page run it. */
+/** Runs the model's tool calls: checks each one, asks the person for approval if needed, and calls the page. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 import type { ToolCall } from '../conversation.ts'

@@ -1,4 +1,4 @@
-/** The page as an MCP server: it lists the page's tools and has them called. See MCP 2025-11-25, Tools. */
+/** The page's MCP server: lists and calls the page's tools. See MCP 2025-11-25, Tools. */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isWithinLimit, toPlain } from '../../values.ts'
 import type { HostedTool } from './page-tools.ts'

@@ -1,48 +1,59 @@
-/** The console's way to its server: typed calls, several in one request, chats as streams. Decision: 10; measurements.md 4. */
+/** The console's way to its server: typed calls, several in one request, chats as streams. */
 import { QueryClient } from '@tanstack/react-query'
 import { createTRPCClient, type TRPCLink } from '@trpc/client'
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { tap } from '@trpc/server/observable'
 import type { AppRouter } from '../src/server/api.ts'
-import { isSignedOut, ProxyRefusal, toFailure } from './failure.ts'
+import { isSignedOut, ProxyRejection, toFailure } from './failure.ts'
 import { createDoorLink } from './rpc/link.ts'
-import { noticeSessionEnd } from './session.ts'
+import { reportSessionEnd } from './session.ts'
 
-const door = createDoorLink({
+const apiLink = createDoorLink({
   url: '/trpc',
-  // What another site's form could not send. Security: 2.3.
+  // What another site's form could not send.
   headers: { 'X-Requested-With': 'parley' },
   fetch: async (...request: Parameters<typeof fetch>) => {
     const answer = await fetch(...request)
     const isOurs = answer.headers.get('content-type')?.startsWith('application/json') ?? false
-    if (answer.status === 401 && !isOurs) throw new ProxyRefusal()
+    if (answer.status === 401 && !isOurs) throw new ProxyRejection()
     return answer
   },
 })
 
-/** Whatever is refused because nobody is signed in says so; a link that signs nobody in says so itself. */
+/** Reports the end of the session on every 401, except for an invalid sign-in link. */
 const watchSession: TRPCLink<AppRouter> =
   () =>
   ({ next, op }) => {
     const error = (thrown: unknown) => {
-      if (op.path !== 'manager.signIn' && isSignedOut(thrown)) noticeSessionEnd()
+      if (op.path !== 'manager.signIn' && isSignedOut(thrown)) reportSessionEnd()
     }
     return next(op).pipe(tap({ error }))
   }
 
 export const api = createTRPCClient<AppRouter>({
-  links: [watchSession, door],
+  links: [watchSession, apiLink],
 })
 
-const MOST_RETRIES = 2
+const MAX_RETRIES = 2
 
-/** A refusal will be the same the next time; a server that was away may be back. */
+/** Retries only server errors: other rejections would repeat. */
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 10_000,
-      retry: (count, thrown) => toFailure(thrown).status >= 500 && count < MOST_RETRIES,
+      retry: (count, thrown) => toFailure(thrown).status >= 500 && count < MAX_RETRIES,
       networkMode: 'always',
     },
     mutations: { networkMode: 'always' },
   },
 })
+
+export type Inputs = inferRouterInputs<AppRouter>
+export type Outputs = inferRouterOutputs<AppRouter>
+
+export type AgentDetail = Outputs['agents']['get']
+export type AgentListItem = Outputs['agents']['list']['data'][number]
+export type AgentVersion = Outputs['agents']['versions']['data'][number]
+export type DefinitionFormat = AgentDetail['format']
+export type ModelPolicy = Outputs['agents']['modelPolicy']
+export type ModelChoice = Outputs['models']['choices'][number]

@@ -4,10 +4,10 @@ interface TrustedTypes {
   createPolicy(name: string, rules: { createHTML(text: string): string | null }): unknown
 }
 
-/** The nonce of this page, for elements that hold styles. Security: 2.7. */
+/** The nonce of this page, for elements that hold styles. */
 export const pageNonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? ''
 
-/** The UI library writes the text of its style elements as HTML; whatever holds a tag is no such text. Security: 2.7. */
+/** The UI library writes the text of its style elements as HTML; whatever holds a tag is no such text. */
 export function guardPage(): void {
   // The scroll lock under dialogs writes a style element of its own, and looks for the nonce here.
   Object.assign(globalThis, { __webpack_nonce__: pageNonce })

@@ -1,4 +1,4 @@
-/** What the console knows of a call that failed: one shape for whatever went wrong. */
+/** One shape for every failed call of the console. */
 import { isTRPCClientError } from '@trpc/client'
 import type { AppRouter } from '../src/server/api.ts'
 
@@ -13,8 +13,8 @@ export interface Failure {
   readonly status: number
 }
 
-/** A proxy that signs people in knows nobody any more, and has answered itself. */
-export class ProxyRefusal extends Error {}
+/** The sign-in proxy rejected the request itself. */
+export class ProxyRejection extends Error {}
 
 export function toFailure(thrown: unknown): Failure {
   if (!isTRPCClientError<AppRouter>(thrown)) {
@@ -22,7 +22,7 @@ export function toFailure(thrown: unknown): Failure {
     return { message, code: 'unknown', param: undefined, status: 0 }
   }
   const data: { httpStatus?: number; code?: string; param?: string | null } = thrown.data ?? {}
-  if (thrown.cause instanceof ProxyRefusal) {
+  if (thrown.cause instanceof ProxyRejection) {
     return { message: 'You are not signed in.', code: 'unknown', param: undefined, status: 401 }
   }
   if (data.httpStatus === undefined) {
@@ -32,12 +32,12 @@ export function toFailure(thrown: unknown): Failure {
   return { message: thrown.message, code, param: param ?? undefined, status }
 }
 
-/** Nobody is signed in, or no longer. */
+/** The session is missing or has ended. */
 export function isSignedOut(thrown: unknown): boolean {
   return toFailure(thrown).status === 401
 }
 
-/** What a form says of a failure, if there was one: nothing where one is asked to sign in again, and can then go on. */
+/** The message a form shows for a failure; none when the sign-in dialog is shown instead. */
 export function problemOf(thrown: unknown): string | undefined {
   return thrown === null || isSignedOut(thrown) ? undefined : toFailure(thrown).message
 }

@@ -8,7 +8,7 @@ import { createRoot } from 'react-dom/client'
 import { queryClient } from './api.ts'
 import { guardPage, pageNonce } from './content-security-policy.ts'
 import { createConsoleRouter } from './routes.tsx'
-import { takeLink } from './sign-in-link.ts'
+import { takeLink } from './session.ts'
 import { colorSchemeManager, resolveVariables, theme } from './theme.ts'
 
 takeLink()

@@ -6,15 +6,17 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
-import { parseAdminSearch } from './admin/search.ts'
 import { Loading } from './components/QueryStates.tsx'
-import { parseFilesSearch } from './files/search.ts'
-import { parseKeysSearch } from './keys/search.ts'
+import {
+  parseAdminSearch,
+  parseFilesSearch,
+  parseKeysSearch,
+  parseUploadsSearch,
+  parseUsageSearch,
+} from './search.ts'
 import { BrokenPage, UnknownPage } from './shell/ErrorPage.tsx'
 import { Shell } from './shell/Shell.tsx'
 import { SignInPage } from './shell/SignIn.tsx'
-import { parseUploadsSearch } from './uploads/search.ts'
-import { parseUsageSearch } from './usage/search.ts'
 
 /** Which panes of the editor are shown. */
 interface EditorSearch {
@@ -51,7 +53,7 @@ const agents = createRoute({
   path: '/agents',
   validateSearch: ({ q }: Record<string, unknown>): { q?: string } =>
     typeof q === 'string' && q !== '' ? { q } : {},
-  component: lazyRouteComponent(() => import('./agents/page.tsx'), 'AgentsPage'),
+  component: lazyRouteComponent(() => import('./agents/AgentsPage.tsx'), 'AgentsPage'),
 })
 
 const newAgent = createRoute({
@@ -61,20 +63,20 @@ const newAgent = createRoute({
     ...readEditorSearch(search),
     ...(typeof search.template === 'string' ? { template: search.template } : {}),
   }),
-  component: lazyRouteComponent(() => import('./agents/create/page.tsx'), 'NewAgentPage'),
+  component: lazyRouteComponent(() => import('./agents/NewAgentPage.tsx'), 'NewAgentPage'),
 })
 
 const agent = createRoute({
   getParentRoute: () => shell,
   path: '/agents/$agentId',
-  component: lazyRouteComponent(() => import('./agents/agent/page.tsx'), 'AgentPage'),
+  component: lazyRouteComponent(() => import('./agents/AgentPage.tsx'), 'AgentPage'),
 })
 
 const editAgent = createRoute({
   getParentRoute: () => agent,
   path: '/',
   validateSearch: readEditorSearch,
-  component: lazyRouteComponent(() => import('./agents/edit/page.tsx'), 'EditAgentPage'),
+  component: lazyRouteComponent(() => import('./agents/edit/EditAgentPage.tsx'), 'EditAgentPage'),
 })
 
 const agentHistory = createRoute({
@@ -84,7 +86,7 @@ const agentHistory = createRoute({
     ...(typeof version === 'number' ? { version } : {}),
     ...(against === 'current' ? { against } : {}),
   }),
-  component: lazyRouteComponent(() => import('./agents/history/page.tsx'), 'HistoryPage'),
+  component: lazyRouteComponent(() => import('./agents/HistoryPage.tsx'), 'HistoryPage'),
 })
 
 const embedAgent = createRoute({

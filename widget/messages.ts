@@ -1,5 +1,4 @@
-/**
- * What the page and the frame say to each other. Decision: 11; Security: 2.11.
+/** * The messages between the page and the frame.
  *
  * 1. The frame has loaded: the page posts `PageHello` to the frame's origin.
  * 2. The frame takes the first hello of its parent, remembers that origin for good, and answers `FrameHello` to it alone.
@@ -13,8 +12,8 @@ import type { FrameOptions } from './options.ts'
 /** A page and a frame of different versions do not understand each other: the frame answers nothing else. */
 export const PROTOCOL = 'parley/1'
 
-/** Longest message, in UTF-16 code units of its JSON. Security: 2.11. */
-export const MOST_MESSAGE_LENGTH = 256 * 1024
+/** Longest message, in UTF-16 code units of its JSON. */
+export const MAX_MESSAGE_LENGTH = 256 * 1024
 
 export interface PageHello {
   readonly protocol: typeof PROTOCOL
@@ -63,7 +62,7 @@ export interface LauncherWords {
 
 /** What the frame says over the port. No other text of the conversation ever leaves it. */
 export type FrameMessage =
-  /** It is configured and shows itself; also with an error in it. Sent again when the language has changed. */
+  /** The frame is configured. Sent again when the language changes. */
   | { readonly type: 'ready'; readonly words: LauncherWords }
   | { readonly type: 'close' }
   /** `label` says the count in words, such as "2 new messages". */

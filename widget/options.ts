@@ -1,6 +1,6 @@
-/** What a page can set of the widget, in one table: names, defaults, and which of it the frame is told. */
+/** The widget's options: names, defaults, and which of them the frame receives. */
 
-/** A tool of the page, as the chat API describes functions. Contract: Chat widget component, `tools`. */
+/** A tool of the page, as the chat API describes functions. */
 export interface PageTool {
   readonly type: 'function'
   readonly function: {
@@ -13,7 +13,7 @@ export interface PageTool {
   }
 }
 
-/** Protocol: MCP 2025-11-25, ToolAnnotations; `requiresApproval` is ours: the person is asked whatever else is said. */
+/** See MCP 2025-11-25, ToolAnnotations; `requiresApproval` is ours: the person is asked whatever else is said. */
 export interface ToolAnnotations {
   readonly title?: string
   readonly readOnlyHint?: boolean
@@ -21,7 +21,7 @@ export interface ToolAnnotations {
   readonly requiresApproval?: boolean
 }
 
-/** What the frame needs to know. It travels over the port, never in an address. Decision: 11. */
+/** What the frame needs to know. It travels over the port, never in an address. */
 export interface FrameOptions {
   /** An agent key; it is public, but stays in memory. */
   readonly apiKey?: string
@@ -54,7 +54,7 @@ export interface FrameOptions {
   readonly isInline: boolean
 }
 
-/** Everything a page can set. Contract: Chat widget component (props); Decision: 11. */
+/** Everything a page can set.  */
 export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
   readonly position: 'bottom-right' | 'bottom-left'
   /** A number is pixels. */
@@ -74,7 +74,6 @@ export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
   readonly autoMount: boolean
 }
 
-/** Contract: Chat widget component (defaults). */
 export const defaultOptions = {
   theme: 'auto',
   position: 'bottom-right',

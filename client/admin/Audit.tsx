@@ -1,15 +1,15 @@
 /** The audit log: who did what to which key, policy, agent or file. */
-import { Code, Stack, Text } from '@mantine/core'
+import { Button, Code, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
-import { Ago } from '../components/Ago.tsx'
-import { type Column, DataTable } from '../components/DataTable.tsx'
-import { nextOf, Pager } from '../components/Pager.tsx'
+import { type Column, DataTable, nextOf, Pager } from '../components/DataTable.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
-import type { Outputs } from '../types.ts'
-import { AuditFilters } from './AuditFilters.tsx'
-import { nameAction } from './audit-labels.ts'
-import type { TabProps } from './tab.ts'
+import { Ago } from '../components/text.tsx'
+import type { AdminSearch } from '../search.ts'
+import { actionGroups, actionNames, actions, nameAction } from './audit-labels.ts'
+import type { TabProps } from './Budget.tsx'
 
 type AuditEvent = Outputs['admin']['audit']['data'][number]
 const PAGE_SIZE = 25
@@ -92,5 +92,86 @@ function Details({ details }: Pick<AuditEvent, 'details'>) {
       <summary>Show</summary>
       <pre>{JSON.stringify(details, undefined, 2)}</pre>
     </details>
+  )
+}
+
+type Filters = Pick<AdminSearch, 'action' | 'actor' | 'target' | 'from' | 'to'>
+
+interface AuditFiltersProps {
+  readonly filters: Filters
+  readonly onFilter: (filters: Filters) => void
+}
+
+const offered = [
+  { value: '', label: 'Everything' },
+  ...actionGroups.map((one) => ({
+    group: one.group,
+    items: one.actions.map((value) => ({ value, label: actionNames[value] })),
+  })),
+]
+
+/** Actions and days are applied at once, texts with Enter or the button. */
+function AuditFilters({ filters, onFilter }: AuditFiltersProps) {
+  const [actor, setActor] = useState(filters.actor ?? '')
+  const [target, setTarget] = useState(filters.target ?? '')
+  const typed = { actor: actor.trim() || undefined, target: target.trim() || undefined }
+  const apply = (changed: Filters) => onFilter({ ...filters, ...typed, ...changed })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    apply({})
+  }
+  const isAny = Object.values(filters).some((value) => value !== undefined)
+  return (
+    <form onSubmit={submit} aria-label="Filters">
+      <div className="audit-filters">
+        <NativeSelect
+          label="Action"
+          data={offered}
+          value={filters.action ?? ''}
+          onChange={({ currentTarget: { value } }) => apply({ action: actions.find((one) => one === value) })}
+        />
+        <TextInput
+          label="By"
+          placeholder="E-mail address or key"
+          value={actor}
+          onChange={(event) => setActor(event.currentTarget.value)}
+        />
+        <TextInput
+          label="Of"
+          placeholder="Id of a key, agent, file"
+          value={target}
+          onChange={(event) => setTarget(event.currentTarget.value)}
+        />
+        <Day label="From" value={filters.from} onPick={(from) => apply({ from })} />
+        <Day label="To" value={filters.to} onPick={(to) => apply({ to })} />
+        <Group gap={4} wrap="nowrap">
+          <Button type="submit" variant="default">
+            Filter
+          </Button>
+          {isAny ? (
+            <Button variant="subtle" px="xs" onClick={() => onFilter({})}>
+              Clear
+            </Button>
+          ) : null}
+        </Group>
+      </div>
+    </form>
+  )
+}
+
+interface DayProps {
+  readonly label: string
+  readonly value: string | undefined
+  readonly onPick: (day: string | undefined) => void
+}
+
+function Day({ label, value, onPick }: DayProps) {
+  return (
+    <TextInput
+      type="date"
+      label={label}
+      value={value ?? ''}
+      onChange={(event) => onPick(event.currentTarget.value || undefined)}
+    />
   )
 }

@@ -1,13 +1,12 @@
-/** Everybody who has signed in, and their keys. */
+/** All users who have signed in, and their keys. */
 import { Badge, Group, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
+import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
-import { Ago } from '../components/Ago.tsx'
-import { type Column, DataTable } from '../components/DataTable.tsx'
-import { nextOf, Pager } from '../components/Pager.tsx'
+import { type Column, DataTable, nextOf, Pager } from '../components/DataTable.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
-import type { Outputs } from '../types.ts'
-import type { TabProps } from './tab.ts'
+import { Ago } from '../components/text.tsx'
+import type { TabProps } from './Budget.tsx'
 
 type User = Outputs['admin']['users']['data'][number]
 const PAGE_SIZE = 25

@@ -1,15 +1,15 @@
-/** What administrators see: users, keys with their budgets, everybody's usage, and the audit log. */
+/** The administration pages: users, keys with budgets, usage, and the audit log. */
 import './admin.css'
 import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty } from '../components/QueryStates.tsx'
+import { type AdminSearch, adminTabs } from '../search.ts'
 import { useMe } from '../shell/use-me.ts'
 import { UsageView } from '../usage/UsageView.tsx'
 import { Audit } from './Audit.tsx'
+import type { TabProps } from './Budget.tsx'
 import { Keys } from './Keys.tsx'
-import { type AdminSearch, adminTabs } from './search.ts'
-import type { TabProps } from './tab.ts'
 import { Users } from './Users.tsx'
 
 const tabNames = { users: 'Users', keys: 'Keys', usage: 'Usage', audit: 'Audit log' } as const

@@ -1,6 +1,6 @@
 /** The text of a definition as the form sees it: read whole, changed one value at a time. Both ways of writing it. */
 import { parseDocument } from 'yaml'
-import type { DefinitionFormat } from '../types.ts'
+import type { DefinitionFormat } from '../api.ts'
 import { emptiedPath, isRecord, isSame, type Path, valueAt } from './object-paths.ts'
 import { editYaml } from './yaml-edit.ts'
 
@@ -36,7 +36,6 @@ interface TextParts {
   readonly instructions: string | undefined
 }
 
-/** Decision: 6 (`markdown`): `---`, configuration, `---`, an empty line, instructions. */
 function splitText(text: string, format: DefinitionFormat): TextParts | undefined {
   if (format === 'yaml') return { before: '', configuration: text, after: '', instructions: undefined }
   const match = /^(\uFEFF?---[ \t]*\r?\n)([\s\S]*?)(^---[ \t]*(?:\r?\n){0,2})/m.exec(text)

@@ -1,5 +1,7 @@
 /** What the pages of agents ask the server for, under one key each. */
-import { queryOptions } from '@tanstack/react-query'
+import { queryOptions, useSuspenseQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import type { AgentDetail } from '../api.ts'
 import { api } from '../api.ts'
 
 export const agentsQuery = queryOptions({
@@ -40,3 +42,9 @@ export const definitionSchemaQuery = queryOptions({
   queryFn: () => api.agents.definitionSchema.query(),
   staleTime: Number.POSITIVE_INFINITY,
 })
+
+/** Only below the agent's own page, which has loaded it. */
+export function useAgent(): AgentDetail {
+  const { agentId } = useParams({ from: '/shell/agents/$agentId' })
+  return useSuspenseQuery(agentQuery(agentId)).data
+}

@@ -1,5 +1,5 @@
 /** Copies a text, and says for two seconds that it did. */
-import { Button, type ButtonProps } from '@mantine/core'
+import { Box, Button, type ButtonProps, Group, Text } from '@mantine/core'
 import { useClipboard } from '@mantine/hooks'
 import { Icon } from '../shell/icons.tsx'
 
@@ -21,5 +21,22 @@ export function CopyButton({ text, what, size = 'xs', variant = 'default' }: Cop
     >
       {copied ? 'Copied' : 'Copy'}
     </Button>
+  )
+}
+
+export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
+  return (
+    <Box className="code-block">
+      <Group justify="space-between" wrap="nowrap" px="sm" py={6} className="code-block-head">
+        <Text size="xs" c="dimmed">
+          {what}
+        </Text>
+        <CopyButton text={code} what={what} />
+      </Group>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+      <section tabIndex={0} aria-label={what}>
+        <pre>{code}</pre>
+      </section>
+    </Box>
   )
 }

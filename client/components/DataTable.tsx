@@ -1,5 +1,6 @@
 /** A table of rows: on a phone either a card a row, or as wide as it is and pushed sideways. */
 import './data-table.css'
+import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'
 
 export interface Column<T> {
@@ -11,7 +12,7 @@ export interface Column<T> {
   readonly isBare?: boolean
 }
 
-export interface DataTableProps<T> {
+interface DataTableProps<T> {
   /** Names the table for those who do not see it. */
   readonly label: string
   readonly columns: readonly Column<T>[]
@@ -62,4 +63,36 @@ function Row<T>({ row, columns }: { readonly row: T; readonly columns: readonly 
       ))}
     </tr>
   )
+}
+
+interface PagerProps {
+  /** The entry after which this page begins; undefined on the first. */
+  readonly after: string | undefined
+  /** The last entry of this page, where older ones follow. */
+  readonly next: string | undefined
+  readonly onTurn: (after: string | undefined) => void
+}
+
+/** Nothing where there is one page only. */
+export function Pager({ after, next, onTurn }: PagerProps) {
+  if (after === undefined && next === undefined) return null
+  return (
+    <Group justify="flex-end" gap="xs" mt="sm" role="group" aria-label="Pages of the list">
+      <Button variant="default" size="xs" disabled={after === undefined} onClick={() => onTurn(undefined)}>
+        Newest
+      </Button>
+      <Button variant="default" size="xs" disabled={next === undefined} onClick={() => onTurn(next)}>
+        Older
+      </Button>
+    </Group>
+  )
+}
+
+/** Where the next page begins, of a list as the server answers it. */
+export function nextOf<T>(
+  page: { readonly data: readonly T[]; readonly has_more: boolean } | undefined,
+  idOf: (entry: T) => string,
+): string | undefined {
+  const last = page?.data.at(-1)
+  return page?.has_more && last !== undefined ? idOf(last) : undefined
 }

@@ -1,9 +1,22 @@
-/** A dialog above the page: named by its title, closed by Escape, and never taller than the window. */
-import { CloseButton, Group, getDefaultZIndex, Modal, type ModalRootProps } from '@mantine/core'
-import type { ReactNode } from 'react'
-import { useEscape } from '../lib/use-escape.ts'
+/** Dialogs: the window, its form, the confirmation, and the guard for unsaved changes. */
+import {
+  Alert,
+  Button,
+  CloseButton,
+  Code,
+  Group,
+  getDefaultZIndex,
+  Modal,
+  type ModalRootProps,
+  Stack,
+  Text,
+  TextInput,
+} from '@mantine/core'
+import { useBlocker } from '@tanstack/react-router'
+import { type FormEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react'
+import { problemOf } from '../failure.ts'
 
-export interface DialogProps {
+interface DialogProps {
   readonly title: string
   readonly isOpen: boolean
   readonly onClose: () => void
@@ -13,8 +26,7 @@ export interface DialogProps {
   readonly children: ReactNode
 }
 
-/**
- * The library's own head is a landmark of the page, which a dialog must not bring along. A large one hangs from the top, so that it
+/** * The library's own head is a landmark of the page, which a dialog must not bring along. A large one hangs from the top, so that it
  * stays where it is while it grows.
  */
 export function Dialog({ title, isOpen, onClose, size = 'md', isAboveAll = false, children }: DialogProps) {
@@ -40,4 +52,175 @@ export function Dialog({ title, isOpen, onClose, size = 'md', isAboveAll = false
       </Modal.Content>
     </Modal.Root>
   )
+}
+
+interface FormProps {
+  readonly onSubmit: () => Promise<unknown>
+  readonly onCancel: () => void
+  /** On the button. */
+  readonly action: string
+  readonly isReady?: boolean
+  readonly isDangerous?: boolean | undefined
+  readonly children: ReactNode
+}
+
+/** Goes inside a `Dialog`. */
+export function DialogForm({ onSubmit, onCancel, action, isReady = true, isDangerous, children }: FormProps) {
+  const [problem, setProblem] = useState<string>()
+  const [isBusy, setIsBusy] = useState(false)
+
+  async function submit(event: FormEvent): Promise<void> {
+    event.preventDefault()
+    setIsBusy(true)
+    setProblem(undefined)
+    try {
+      await onSubmit()
+    } catch (thrown) {
+      setProblem(problemOf(thrown))
+    } finally {
+      setIsBusy(false)
+    }
+  }
+
+  return (
+    <form onSubmit={(event) => void submit(event)}>
+      <Stack gap="md">
+        {children}
+        {problem === undefined ? null : (
+          <Alert color="red" role="alert">
+            {problem}
+          </Alert>
+        )}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            color={isDangerous ? 'red.8' : undefined}
+            disabled={!isReady}
+            loading={isBusy}
+          >
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+interface ConfirmDialogProps {
+  readonly title: string
+  readonly isOpen: boolean
+  readonly onClose: () => void
+  /** Resolves when it is done; a failure is shown, and the dialog stays. */
+  readonly onConfirm: () => Promise<unknown>
+  /** On the button. */
+  readonly action: string
+  readonly isDangerous?: boolean
+  /** What has to be typed first. */
+  readonly typed?: string
+  readonly children: ReactNode
+}
+
+export function ConfirmDialog(props: ConfirmDialogProps) {
+  return (
+    <Dialog title={props.title} isOpen={props.isOpen} onClose={props.onClose}>
+      <ConfirmForm {...props} />
+    </Dialog>
+  )
+}
+
+/** Lives as long as the dialog is open, so what was typed is gone the next time. */
+function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children }: ConfirmDialogProps) {
+  const [text, setText] = useState('')
+  const confirm = async () => {
+    await onConfirm()
+    onClose()
+  }
+  return (
+    <DialogForm
+      onSubmit={confirm}
+      onCancel={onClose}
+      action={action}
+      isReady={typed === undefined || text === typed}
+      isDangerous={isDangerous}
+    >
+      <Text size="sm" component="div">
+        {children}
+      </Text>
+      {typed === undefined ? null : (
+        <TextInput
+          label={
+            <>
+              Type <Code>{typed}</Code> to go on
+            </>
+          }
+          data-autofocus
+          value={text}
+          autoComplete="off"
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+      )}
+    </DialogForm>
+  )
+}
+
+interface LeaveGuardProps {
+  /** Read when the user leaves; another view of the same page does not count. */
+  readonly isDirty: RefObject<boolean>
+  /** What was changed, such as `this agent`. */
+  readonly what: string
+}
+
+export function LeaveGuard({ isDirty, what }: LeaveGuardProps) {
+  const blocker = useBlocker({
+    shouldBlockFn: ({ current, next }) => isDirty.current && current.pathname !== next.pathname,
+    enableBeforeUnload: () => isDirty.current,
+    withResolver: true,
+  })
+  return (
+    <Dialog
+      title="Leave without saving?"
+      isOpen={blocker.status === 'blocked'}
+      onClose={() => blocker.reset?.()}
+    >
+      <Stack gap="md">
+        <Text size="sm">Your changes to {what} are not saved, and would be lost.</Text>
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" data-autofocus onClick={() => blocker.reset?.()}>
+            Stay
+          </Button>
+          <Button color="red.8" onClick={() => blocker.proceed?.()}>
+            Leave
+          </Button>
+        </Group>
+      </Stack>
+    </Dialog>
+  )
+}
+
+/** How each openDialogs dialog is closed, the one on top last. */
+const openDialogs: (() => void)[] = []
+
+function useEscape(isOpen: boolean, onEscape: () => void): void {
+  const latest = useRef(onEscape)
+  latest.current = onEscape
+  useEffect(() => {
+    if (!isOpen) return
+    const close = () => latest.current()
+    openDialogs.push(close)
+    if (openDialogs.length === 1) window.addEventListener('keydown', closeTop, { capture: true })
+    return () => {
+      openDialogs.splice(openDialogs.indexOf(close), 1)
+      if (openDialogs.length === 0) window.removeEventListener('keydown', closeTop, { capture: true })
+    }
+  }, [isOpen])
+}
+
+function closeTop({ key, isComposing, target }: KeyboardEvent): void {
+  if (key !== 'Escape' || isComposing) return
+  // The library's own mark of a list that is openDialogs, which closes first.
+  if (target instanceof Element && target.getAttribute('data-mantine-stop-propagation') === 'true') return
+  openDialogs.at(-1)?.()
 }

@@ -1,9 +1,9 @@
 /** The head of a page: its title, what it is for, and what can be done. */
 import { Group, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
-import { useTitle } from '../shell/use-title.ts'
+import { useEffect } from 'react'
 
-export interface PageHeaderProps {
+interface PageHeaderProps {
   readonly title: string
   readonly about?: ReactNode
   readonly children?: ReactNode
@@ -27,4 +27,10 @@ export function PageHeader({ title, about, children, isTight = false }: PageHead
       {children === undefined ? null : <Group gap="xs">{children}</Group>}
     </Group>
   )
+}
+
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Parley`
+  }, [title])
 }

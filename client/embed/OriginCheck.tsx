@@ -2,9 +2,11 @@
 import { Alert, Code, Group, List, Stack, Text, TextInput, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
+import { readDefinition } from '../agents/definition-text.ts'
+import { isRecord, valueAt } from '../agents/object-paths.ts'
+import type { AgentDetail } from '../api.ts'
 import { Icon } from '../shell/icons.tsx'
-import { judgePage } from './origins.ts'
-import type { PublicAgent } from './public-agent.ts'
+import { checkPage } from './origins.ts'
 
 interface OriginCheckProps {
   readonly agentId: string
@@ -14,7 +16,7 @@ interface OriginCheckProps {
 export function OriginCheck({ agentId, agent }: OriginCheckProps) {
   const { origins } = agent
   const [address, setAddress] = useState('')
-  const verdict = judgePage(address, origins, window.location.origin)
+  const verdict = checkPage(address, origins, window.location.origin)
   return (
     <Stack gap="sm" component="section" className="panel" p="md" aria-label="Allowed origins">
       <Group justify="space-between">
@@ -69,4 +71,42 @@ function WhatIsSeen({ agent }: { readonly agent: PublicAgent }) {
       <List.Item>The agent’s key, which may chat and nothing else. Never the instructions.</List.Item>
     </List>
   )
+}
+
+interface PublicAgent {
+  readonly origins: readonly string[]
+  readonly title: string
+  readonly greeting: string | undefined
+  readonly starters: readonly string[]
+  readonly tools: readonly string[]
+  /** In words. */
+  readonly pageTools: string
+}
+
+export function readPublicAgent({ yaml, format, definition }: AgentDetail): PublicAgent {
+  const value = readDefinition(yaml, format) ?? {}
+  const title = valueAt(value, ['embed', 'title'])
+  const greeting = valueAt(value, ['embed', 'greeting'])
+  return {
+    origins: textsAt(value, ['embed', 'origins']),
+    title: typeof title === 'string' ? title : definition.name,
+    greeting: typeof greeting === 'string' ? greeting : undefined,
+    starters: textsAt(value, ['embed', 'starters']),
+    tools: definition.tools.map((tool) => (typeof tool === 'string' ? tool : tool.name)),
+    pageTools: describePageTools(value.pageTools),
+  }
+}
+
+function textsAt(value: unknown, path: readonly string[]): string[] {
+  const held = valueAt(value, path)
+  return Array.isArray(held) ? held.map(String) : []
+}
+
+function describePageTools(policy: unknown): string {
+  if (!isRecord(policy)) return 'all'
+  const restricted = textsAt(policy, ['restricted'])
+  if (restricted.length > 0) return `only ${restricted.join(', ')}`
+  const blocked = textsAt(policy, ['blocked'])
+  if (blocked.length > 0) return `all but ${blocked.join(', ')}`
+  return 'restricted' in policy ? 'none' : 'all'
 }

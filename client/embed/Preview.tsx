@@ -1,9 +1,8 @@
 /** The widget as it will look, with what one can set of it. */
 import { Alert, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput, Title } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
-import { useEffect, useRef, useState } from 'react'
-import type { Looks } from './appearance.ts'
-import { followLooks, useWidget } from './use-widget.ts'
+import { type RefObject, useEffect, useRef, useState } from 'react'
+import { type Looks, listChanges } from './appearance.ts'
 
 interface PreviewProps {
   readonly agentKey: string
@@ -36,7 +35,7 @@ function Stage({
   latest.current = looks
   const problem = useWidget({ agentKey, containerId: isFloating ? undefined : CONTAINER, looks: latest })
   const [settled] = useDebouncedValue(looks, PAUSE_MS)
-  useEffect(() => followLooks(settled), [settled])
+  useEffect(() => configureWidget(settled), [settled])
   if (problem !== undefined) {
     return (
       <Alert color="red" role="alert">
@@ -135,4 +134,70 @@ function LookText({ name, label, looks, set }: LookTextProps) {
       onChange={(event) => set({ [name]: event.currentTarget.value })}
     />
   )
+}
+
+interface WidgetApi {
+  mount(options: object): void
+  configure(options: object): void
+  destroy(): void
+  readonly ready: Promise<unknown>
+}
+
+declare global {
+  interface Window {
+    ParleyChat?: WidgetApi
+    ParleyChatConfig?: object
+  }
+}
+
+const loaderPath = '/embed/parley.js'
+
+async function loadWidget(): Promise<WidgetApi> {
+  window.ParleyChatConfig ??= { autoMount: false }
+  await import(/* @vite-ignore */ loaderPath)
+  if (window.ParleyChat === undefined) throw new Error('The widget could not be loaded.')
+  return window.ParleyChat
+}
+
+interface WidgetPlace {
+  readonly agentKey: string
+  /** The id of the element it lives in; above the page without. */
+  readonly containerId: string | undefined
+  readonly looks: RefObject<Looks>
+}
+
+/** Shows the widget for as long as the component is there; says what went wrong. */
+function useWidget({ agentKey, containerId, looks }: WidgetPlace): string | undefined {
+  const [problem, setProblem] = useState<string>()
+  useEffect(() => {
+    let isGone = false
+    loadWidget()
+      .then((widget) => {
+        if (isGone) return
+        widget.mount({
+          ...toOptions(looks.current),
+          apiKey: agentKey,
+          widgetUrl: window.location.origin,
+          history: false,
+          ...(containerId === undefined ? {} : { containerId, autoOpen: true }),
+        })
+      })
+      .catch((thrown: Error) => setProblem(thrown.message))
+    return () => {
+      isGone = true
+      window.ParleyChat?.destroy()
+    }
+  }, [agentKey, containerId, looks])
+  return problem
+}
+
+/** Lets the widget that is shown follow the controls. */
+function configureWidget(looks: Looks): void {
+  window.ParleyChat?.configure(toOptions(looks))
+}
+
+/** An empty text means the agent's own. */
+function toOptions(looks: Looks): object {
+  const { theme, position, primaryColor } = looks
+  return { theme, position, primaryColor, ...Object.fromEntries(listChanges(looks)) }
 }

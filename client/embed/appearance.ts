@@ -30,7 +30,7 @@ export function listChanges(looks: Looks): [name: keyof Looks, value: string | b
   )
 }
 
-export interface Embedding {
+interface Embedding {
   /** Of this server. */
   readonly origin: string
   readonly agentKey: string
@@ -51,7 +51,7 @@ export function renderReact({ origin, agentKey, looks }: Embedding): string {
   )
   return `import { ParleyChat } from 'parley/react'
 
-export function Support() {
+function Support() {
   return (
     <ParleyChat
       apiKey="${agentKey}"

@@ -1,15 +1,14 @@
-/** Which pages may show an agent: what browsers make of the list of origins. */
+/** Checks which pages may show an agent, as browsers match its list of origins. */
 
-export interface Verdict {
+interface Verdict {
   readonly isShown: boolean
   readonly reason: string
 }
 
-/**
- * What becomes of the widget on a page of that address; undefined when it is none. The own origin is always in the list.
- * Protocol: Content Security Policy 3, 6.7.2.8 (Does url match expression in origin with redirect count?).
+/** * What becomes of the widget on a page of that address; undefined when it is none. The own origin is always in the list.
+ * See Content Security Policy 3, 6.7.2.8 (Does url match expression in origin with redirect count?).
  */
-export function judgePage(
+export function checkPage(
   address: string,
   origins: readonly string[],
   ownOrigin: string,

@@ -3,15 +3,14 @@ import { Button, Group, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
+import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
-import { Ago } from '../components/Ago.tsx'
-import { ConfirmDialog } from '../components/ConfirmDialog.tsx'
-import { type Column, DataTable } from '../components/DataTable.tsx'
+import { type Column, DataTable, nextOf, Pager } from '../components/DataTable.tsx'
+import { ConfirmDialog } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
-import { nextOf, Pager } from '../components/Pager.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
-import { renderSize } from '../lib/format-size.ts'
-import type { Outputs } from '../types.ts'
+import { Ago } from '../components/text.tsx'
+import { renderSize } from '../format.ts'
 
 type StoredFile = Outputs['files']['list']['data'][number]
 const PAGE_SIZE = 25
@@ -50,10 +49,10 @@ function NoFiles({ isFirst }: { readonly isFirst: boolean }) {
 }
 
 function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
-  const [doomed, setDoomed] = useState<StoredFile>()
+  const [deleted, setDeleted] = useState<StoredFile>()
   const queries = useQueryClient()
   const remove = async () => {
-    await api.files.delete.mutate({ file_id: doomed?.id ?? '' })
+    await api.files.delete.mutate({ file_id: deleted?.id ?? '' })
     await queries.invalidateQueries({ queryKey: ['files'] })
   }
   return (
@@ -65,7 +64,7 @@ function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
           {
             name: 'Actions',
             isBare: true,
-            render: (file) => <Actions file={file} onDelete={() => setDoomed(file)} />,
+            render: (file) => <Actions file={file} onDelete={() => setDeleted(file)} />,
           },
         ]}
         rows={files}
@@ -73,13 +72,13 @@ function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
       />
       <ConfirmDialog
         title="Delete this file"
-        isOpen={doomed !== undefined}
-        onClose={() => setDoomed(undefined)}
+        isOpen={deleted !== undefined}
+        onClose={() => setDeleted(undefined)}
         onConfirm={remove}
         action="Delete"
         isDangerous
       >
-        <bdi>{doomed?.filename}</bdi> is gone for good.
+        <bdi>{deleted?.filename}</bdi> is gone for good.
       </ConfirmDialog>
     </>
   )

@@ -4,14 +4,13 @@ import { useQuery } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { agentsQuery } from '../agents/queries.ts'
+import type { AgentListItem } from '../api.ts'
 import { CopyButton } from '../components/CopyButton.tsx'
 import { type Column, DataTable } from '../components/DataTable.tsx'
 import { Dialog } from '../components/Dialog.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
-import { TextLink } from '../components/TextLink.tsx'
-import type { AgentListItem } from '../types.ts'
-import { rotateAgentKey } from './actions.ts'
-import { RotateKey } from './RotateKey.tsx'
+import { TextLink } from '../components/text.tsx'
+import { RotateKey, rotateAgentKey } from './NewKey.tsx'
 
 export function AgentKeys() {
   const { data, error, refetch } = useQuery(agentsQuery)

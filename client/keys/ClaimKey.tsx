@@ -1,18 +1,18 @@
-/** Makes a parent key one's own that one knows: first what would move is shown, then it moves. Decision: 10. */
+/** Makes a parent key one's own that one knows: first what would move is shown, then it moves. */
 import { Alert, List, PasswordInput, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
-import { DialogForm } from '../components/DialogForm.tsx'
-import { renderCount } from '../lib/format.ts'
-import { type ClaimPreview, claimKey, previewClaim, useAfterwards } from './actions.ts'
+import { DialogForm } from '../components/Dialog.tsx'
+import { renderCount } from '../format.ts'
+import { type ClaimPreview, claimKey, previewClaim, useRefreshAll } from './NewKey.tsx'
 
 export function ClaimKey({ onClose }: { readonly onClose: () => void }) {
   const [key, setKey] = useState('')
   const [preview, setPreview] = useState<ClaimPreview>()
-  const afterwards = useAfterwards()
+  const refreshAll = useRefreshAll()
   if (preview !== undefined) {
     const claim = async () => {
       await claimKey(key)
-      await afterwards()
+      await refreshAll()
       onClose()
     }
     return (

@@ -1,18 +1,15 @@
 /** One's parent keys: made, chosen, given new secrets, ended, claimed. */
 import { ActionIcon, Badge, Button, Group, Menu, Text } from '@mantine/core'
 import { useState } from 'react'
-import { Ago } from '../components/Ago.tsx'
-import { ConfirmDialog } from '../components/ConfirmDialog.tsx'
 import { type Column, DataTable } from '../components/DataTable.tsx'
-import { Dialog } from '../components/Dialog.tsx'
+import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
 import { Empty } from '../components/QueryStates.tsx'
+import { Ago } from '../components/text.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { useChooseKey } from '../shell/KeySwitch.tsx'
 import { type Me, useMe } from '../shell/use-me.ts'
-import { revokeKey, rotateParentKey, useAfterwards } from './actions.ts'
 import { ClaimKey } from './ClaimKey.tsx'
-import { CreateKey } from './CreateKey.tsx'
-import { RotateKey } from './RotateKey.tsx'
+import { CreateKey, RotateKey, revokeKey, rotateParentKey, useRefreshAll } from './NewKey.tsx'
 
 type Key = Me['keys'][number]
 type Doing = 'create' | 'claim' | { readonly rotate: Key } | { readonly revoke: Key }
@@ -107,7 +104,7 @@ function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doi
 }
 
 function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () => void }) {
-  const afterwards = useAfterwards()
+  const refreshAll = useRefreshAll()
   const rotated = typeof doing === 'object' && 'rotate' in doing ? doing.rotate : undefined
   const revoked = typeof doing === 'object' && 'revoke' in doing ? doing.revoke : undefined
   return (
@@ -129,7 +126,7 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
         title={`Revoke ${revoked?.name}`}
         isOpen={revoked !== undefined}
         onClose={onClose}
-        onConfirm={() => revokeKey(revoked?.id ?? '').then(afterwards)}
+        onConfirm={() => revokeKey(revoked?.id ?? '').then(refreshAll)}
         action="Revoke for good"
         isDangerous
         typed={revoked?.name ?? ''}

@@ -2,9 +2,9 @@
 import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
+import { keyTabs } from '../search.ts'
 import { AgentKeys } from './AgentKeys.tsx'
 import { ParentKeys } from './ParentKeys.tsx'
-import { keyTabs } from './search.ts'
 
 export function KeysPage() {
   const { tab = 'parent' } = useSearch({ from: '/shell/keys' })

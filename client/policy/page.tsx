@@ -1,14 +1,14 @@
 /** Which models an agent may use: what one decides, and what follows from it. */
+
+import { Badge, Group, List, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
-import { useAgent } from '../agents/agent/use-agent.ts'
-import { modelsQuery, policyQuery } from '../agents/queries.ts'
-import { LeaveGuard } from '../components/LeaveGuard.tsx'
+import { modelsQuery, policyQuery, useAgent } from '../agents/queries.ts'
+import type { ModelPolicy } from '../api.ts'
+import { LeaveGuard } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
-import type { ModelPolicy } from '../types.ts'
-import { Effective } from './Effective.tsx'
 import { PolicyForm } from './PolicyForm.tsx'
-import { usePolicy } from './use-policy.ts'
+import { toLabel, usePolicy } from './use-policy.ts'
 
 export function PolicyPage() {
   const { agent_id: id } = useAgent()
@@ -34,5 +34,55 @@ function Policy({ policy }: { readonly policy: ModelPolicy }) {
       </div>
       <LeaveGuard isDirty={isDirty} what="the model policy" />
     </>
+  )
+}
+
+const reasons: Readonly<Record<ModelPolicy['source'], string>> = {
+  policy: 'the policy names it as the default',
+  yaml: 'the definition names it, and the policy allows it',
+  none: 'neither policy nor definition names one: it is the server’s default, or the first that is allowed',
+}
+
+function Effective({ policy }: { readonly policy: ModelPolicy }) {
+  const { effective_models: models, source, allowed_models: allowed } = policy
+  const others = models.filter(({ role }) => role === 'allowed')
+  return (
+    <Stack gap="sm" component="section" className="panel" p="md" aria-label="In effect now">
+      <Title order={2}>In effect now</Title>
+      {models.length === 0 ? (
+        <Text size="sm">No model can be used: what the policy allows is not there.</Text>
+      ) : null}
+      <List type="ordered" spacing="xs" size="sm" className="effective">
+        {models
+          .filter(({ role }) => role !== 'allowed')
+          .map((model) => (
+            <List.Item key={toLabel(model)}>
+              <Group gap="xs">
+                <Text size="sm" fw={600}>
+                  {toLabel(model)}
+                </Text>
+                <Badge size="sm" variant="light" className="accent-badge">
+                  {model.role}
+                </Badge>
+              </Group>
+              <Text size="xs" c="dimmed">
+                {model.role === 'default'
+                  ? `Answers when the caller names none: ${reasons[source]}.`
+                  : 'Tried when the ones above fail before their first word.'}
+              </Text>
+            </List.Item>
+          ))}
+      </List>
+      {others.length === 0 ? null : (
+        <>
+          <Text size="sm">
+            A caller may also name {allowed.length === 0 ? 'any other' : 'these, which the policy allows'}:
+          </Text>
+          <Text size="sm" c="dimmed">
+            {others.map(toLabel).join(', ')}
+          </Text>
+        </>
+      )}
+    </Stack>
   )
 }

@@ -8,7 +8,7 @@ export { isTRPCClientError, TRPCClientError } from '@trpc/client'
 
 export type { AppRouter }
 
-/** What each operation takes, by room and verb. */
+/** What each operation takes, by module and verb. */
 export type Inputs = inferRouterInputs<AppRouter>
 /** What each operation answers. */
 export type Outputs = inferRouterOutputs<AppRouter>
@@ -28,21 +28,20 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch
 }
 
-/**
- * A client of the typed door. Calls that are made at once go in one request; what fails is a `TRPCClientError`, whose `data` tells
+/** * A client of the tRPC API. Calls that are made at once go in one request; what fails is a `TRPCClientError`, whose `data` tells
  * `httpStatus`, `code`, `reason`, `param` and `retryAfterSeconds`.
  * @throws TypeError when `url` is none.
  */
 export function createClient({ url, key, headers = {}, fetch }: ClientOptions): Client {
   const server = new URL(url)
-  const door = new URL(`${server.pathname.replace(/\/+$/, '')}/trpc`, server)
+  const endpoint = new URL(`${server.pathname.replace(/\/+$/, '')}/trpc`, server)
   return createTRPCClient<AppRouter>({
     links: [
       createDoorLink({
-        url: door.href,
+        url: endpoint.href,
         fetch,
         headers: {
-          // What another site's form could not send. Security: 2.3.
+          // What another site's form could not send.
           'X-Requested-With': 'parley',
           ...headers,
           ...(key !== undefined && { Authorization: `Bearer ${key}` }),

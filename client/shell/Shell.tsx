@@ -1,19 +1,27 @@
 /** What stands around every page: the head, the navigation, and who is signed in. */
-import { ActionIcon, AppShell, CloseButton, Drawer, Group, Skeleton } from '@mantine/core'
-import { useDisclosure } from '@mantine/hooks'
+import {
+  ActionIcon,
+  AppShell,
+  CloseButton,
+  Drawer,
+  Group,
+  type MantineColorScheme,
+  Menu,
+  Skeleton,
+  Stack,
+  Text,
+  useMantineColorScheme,
+} from '@mantine/core'
+import { useDisclosure, useNetwork } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { isSignedOut } from '../failure.ts'
 import { FailureNotice } from './FailureNotice.tsx'
-import { Icon } from './icons.tsx'
+import { Icon, type IconName } from './icons.tsx'
 import { KeySwitch } from './KeySwitch.tsx'
-import { Navigation } from './Navigation.tsx'
-import { OfflineNotice } from './OfflineNotice.tsx'
-import { SignedOutPage } from './SignIn.tsx'
-import { SignInAgain } from './SignInAgain.tsx'
-import { ThemeSwitch } from './ThemeSwitch.tsx'
-import { meQuery } from './use-me.ts'
+import { SignedOutPage, SignInAgain } from './SignIn.tsx'
+import { meQuery, useMe } from './use-me.ts'
 
 export function Shell() {
   const { data: me, error, refetch } = useQuery(meQuery)
@@ -92,5 +100,73 @@ function PhoneNavigation() {
         </Drawer.Content>
       </Drawer.Root>
     </>
+  )
+}
+
+const entries = [
+  { to: '/agents', label: 'Agents', icon: 'agents' },
+  { to: '/keys', label: 'Keys', icon: 'keys' },
+  { to: '/usage', label: 'Usage', icon: 'usage' },
+  { to: '/uploads', label: 'Uploads', icon: 'uploads' },
+  { to: '/files', label: 'Files', icon: 'files' },
+] as const satisfies readonly { to: string; label: string; icon: IconName }[]
+
+const administration = { to: '/admin', label: 'Administration', icon: 'admin' } as const
+
+function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
+  const { is_administrator: isAdministrator } = useMe()
+  const shown = isAdministrator ? [...entries, administration] : entries
+  return (
+    <Stack component="nav" aria-label="Pages" gap={4}>
+      {shown.map(({ to, label, icon }) => (
+        <Link key={to} to={to} className="navigation-link" onClick={onFollow}>
+          <Icon name={icon} />
+          {label}
+        </Link>
+      ))}
+    </Stack>
+  )
+}
+
+const choices: readonly { scheme: MantineColorScheme; label: string; icon: IconName }[] = [
+  { scheme: 'light', label: 'Light', icon: 'sun' },
+  { scheme: 'dark', label: 'Dark', icon: 'moon' },
+  { scheme: 'auto', label: 'As the system', icon: 'system' },
+]
+
+function ThemeSwitch() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme()
+  const current = choices.find(({ scheme }) => scheme === colorScheme)
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Theme: ${current?.label}`}>
+          <Icon name={current?.icon ?? 'system'} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {choices.map(({ scheme, label, icon }) => (
+          <Menu.Item
+            key={scheme}
+            leftSection={<Icon name={icon} size={16} />}
+            rightSection={scheme === colorScheme ? <Icon name="check" size={16} /> : null}
+            onClick={() => setColorScheme(scheme)}
+          >
+            {label}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+function OfflineNotice() {
+  const { online } = useNetwork()
+  if (online) return null
+  return (
+    <Group role="status" gap="xs" justify="center" p={6} className="offline-notice">
+      <Icon name="offline" size={16} />
+      <Text size="sm">You are offline. What you see may be old, and nothing can be saved.</Text>
+    </Group>
   )
 }

@@ -1,13 +1,22 @@
-/** Where one comes in: through a one-time link, or told how to get one. Decision: 10. */
-import { Alert, Button, Center, Code, Loader, Paper, Stack, Text, Title } from '@mantine/core'
+/** The sign-in page, and the dialog that asks to sign in again. */
+import { Alert, Button, Center, Code, Loader, Paper, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type ReactNode, useEffect, useRef } from 'react'
+import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { api } from '../api.ts'
+import { Dialog, DialogForm } from '../components/Dialog.tsx'
+import { useTitle } from '../components/PageHeader.tsx'
 import { toFailure } from '../failure.ts'
-import { announceSignIn, forgetSessionEnd, onSignInElsewhere } from '../session.ts'
-import { spendLink } from '../sign-in-link.ts'
-import { useTitle } from './use-title.ts'
+import {
+  clearSessionEnd,
+  consumeLink,
+  hasSessionEnded,
+  onSessionChange,
+  onSignInElsewhere,
+  publishSignIn,
+  secretOf,
+} from '../session.ts'
+import { meQuery, useMe } from './use-me.ts'
 
 /** The page the link leads to. */
 export function SignInPage() {
@@ -17,8 +26,8 @@ export function SignInPage() {
   const { mutate, error, isPending } = useMutation({
     mutationFn: (link: string) => api.manager.signIn.mutate({ link }),
     onSuccess: async () => {
-      announceSignIn()
-      forgetSessionEnd()
+      publishSignIn()
+      clearSessionEnd()
       queries.clear()
       await navigate({ to: '/agents', replace: true })
     },
@@ -27,12 +36,12 @@ export function SignInPage() {
   useEffect(() => {
     if (hasBegun.current) return
     hasBegun.current = true
-    const link = spendLink()
+    const link = consumeLink()
     if (link !== undefined) mutate(link)
   }, [mutate])
   if (isPending) return <SigningIn />
-  const goOn = () => void navigate({ to: '/agents', replace: true })
-  return <HowToSignIn problem={error === null ? undefined : toFailure(error).message} onSignedIn={goOn} />
+  const proceed = () => void navigate({ to: '/agents', replace: true })
+  return <HowToSignIn problem={error === null ? undefined : toFailure(error).message} onSignedIn={proceed} />
 }
 
 function SigningIn() {
@@ -46,12 +55,12 @@ function SigningIn() {
 /** Shown at every address to whoever is not signed in; the page of the address follows once they are. */
 export function SignedOutPage({ retry }: { readonly retry: () => void }) {
   useTitle('Sign in')
-  const goOn = () => {
-    forgetSessionEnd()
+  const proceed = () => {
+    clearSessionEnd()
     retry()
   }
-  useEffect(() => onSignInElsewhere(goOn))
-  return <HowToSignIn problem={undefined} onSignedIn={goOn} />
+  useEffect(() => onSignInElsewhere(proceed))
+  return <HowToSignIn problem={undefined} onSignedIn={proceed} />
 }
 
 interface HowToSignInProps {
@@ -94,4 +103,92 @@ function Card({ title, children }: { readonly title: string; readonly children: 
       </Paper>
     </Center>
   )
+}
+
+export function SignInAgain() {
+  const hasEnded = useSyncExternalStore(onSessionChange, hasSessionEnded)
+  return (
+    <Dialog title="You are signed out" isOpen={hasEnded} onClose={clearSessionEnd} isAboveAll>
+      <SignInForm />
+    </Dialog>
+  )
+}
+
+function SignInForm() {
+  const { signed_in_by: way } = useMe()
+  const [link, setLink] = useState('')
+  const proceed = useProceed()
+  const submit = async () => {
+    try {
+      if (link !== '') {
+        await api.manager.signIn.mutate({ link: secretOf(link) })
+        publishSignIn()
+      }
+      await proceed()
+    } catch (thrown) {
+      // Of a refusal to sign in nobody else tells.
+      throw new Error(toFailure(thrown).message)
+    }
+  }
+  return (
+    <DialogForm onSubmit={submit} onCancel={clearSessionEnd} action={link === '' ? 'Try again' : 'Sign in'}>
+      <Text size="sm">
+        Your session has ended. What you typed is still on the page, and goes on once you are signed in again.
+      </Text>
+      {way === 'link' ? (
+        <LinkField value={link} onChange={setLink} />
+      ) : (
+        <Text size="sm" c="dimmed">
+          Sign in in another tab, the way you came here; then try again.
+        </Text>
+      )}
+    </DialogForm>
+  )
+}
+
+interface LinkFieldProps {
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+function LinkField({ value, onChange }: LinkFieldProps) {
+  return (
+    <Stack gap="xs">
+      <Text size="sm">
+        This prints a new link beside the server; open it in another tab, or paste it here:
+      </Text>
+      <Code block>npm run parley -- sign-in</Code>
+      <TextInput
+        label="Sign-in link"
+        placeholder={`${window.location.origin}/console/sign-in#…`}
+        autoComplete="off"
+        data-autofocus
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value.trim())}
+      />
+    </Stack>
+  )
+}
+
+/** Looks whether somebody is signed in, and if so goes on; also when another tab says so, or when one comes back to this one. */
+function useProceed(): () => Promise<void> {
+  const queries = useQueryClient()
+  const proceed = useCallback(async () => {
+    await queries.fetchQuery({ ...meQuery, staleTime: 0 })
+    clearSessionEnd()
+    await queries.invalidateQueries()
+  }, [queries])
+  useEffect(() => {
+    const look = () => void proceed().catch(() => {})
+    const lookIfShown = () => {
+      if (document.visibilityState === 'visible') look()
+    }
+    const stop = onSignInElsewhere(look)
+    document.addEventListener('visibilitychange', lookIfShown)
+    return () => {
+      stop()
+      document.removeEventListener('visibilitychange', lookIfShown)
+    }
+  }, [proceed])
+  return proceed
 }

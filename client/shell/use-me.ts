@@ -1,7 +1,7 @@
 /** Who is signed in, and with which of their keys they work. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
+import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
-import type { Outputs } from '../types.ts'
 
 export type Me = Outputs['manager']['me']
 

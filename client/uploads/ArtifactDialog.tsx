@@ -3,15 +3,12 @@ import { Button, Code, Group, Stack, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { Ago } from '../components/Ago.tsx'
-import { ConfirmDialog } from '../components/ConfirmDialog.tsx'
-import { Dialog } from '../components/Dialog.tsx'
+import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
-import { renderSize } from '../lib/format-size.ts'
+import { Ago } from '../components/text.tsx'
+import { renderSize } from '../format.ts'
 import { State } from './ArtifactTable.tsx'
-import { type Artifact, addressOf, artifactQuery } from './artifacts.ts'
-import { kindNames, titleOf } from './kinds.ts'
-import { Preview } from './Preview.tsx'
+import { type Artifact, addressOf, artifactQuery, kindNames, titleOf } from './artifacts.ts'
 
 interface ArtifactDialogProps {
   /** Nothing is shown without it. */
@@ -122,5 +119,66 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
         </Text>
       </ConfirmDialog>
     </>
+  )
+}
+
+interface PreviewProps {
+  readonly artifact: Artifact
+  /** Captions of a video are among these. */
+  readonly siblings: readonly Artifact[]
+}
+
+function Preview({ artifact, siblings }: PreviewProps) {
+  const { artifactId, mediaType } = artifact
+  const type = mediaType?.split(';')[0] ?? ''
+  if (type === 'video/mp4' || type === 'video/webm') return <Video artifact={artifact} siblings={siblings} />
+  if (type.startsWith('image/'))
+    return <img className="artifact-preview" src={addressOf(artifactId)} alt={titleOf(artifact)} />
+  if (type === 'text/vtt') return <Captions id={artifactId} />
+  return (
+    <Text size="sm" c="dimmed">
+      There is no preview of this kind of file; download it to look at it.
+    </Text>
+  )
+}
+
+function Video({ artifact, siblings }: PreviewProps) {
+  const { artifactId, hasPoster } = artifact
+  const captions = siblings.filter(
+    ({ relatedTo, mediaType, state }) =>
+      relatedTo === artifactId && state === 'ready' && mediaType === 'text/vtt',
+  )
+  return (
+    <video
+      className="artifact-preview"
+      controls
+      preload="metadata"
+      playsInline
+      src={addressOf(artifactId)}
+      aria-label={titleOf(artifact)}
+      {...(hasPoster ? { poster: `${addressOf(artifactId)}/poster` } : {})}
+    >
+      {captions.map((one) => (
+        <track key={one.artifactId} kind="captions" label={titleOf(one)} src={addressOf(one.artifactId)} />
+      ))}
+    </video>
+  )
+}
+
+const MAX_CAPTION_BYTES = 16 * 1024
+
+function Captions({ id }: { readonly id: string }) {
+  const { data } = useQuery({
+    queryKey: ['artifacts', 'text', id],
+    queryFn: async () => {
+      const headers = { Range: `bytes=0-${MAX_CAPTION_BYTES - 1}` }
+      return (await fetch(addressOf(id), { headers })).text()
+    },
+  })
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
+    <section className="artifact-preview artifact-text" tabIndex={0} aria-label="The captions">
+      <pre>{data ?? ''}</pre>
+    </section>
   )
 }

@@ -1,10 +1,9 @@
 /** The artifacts of the key, newest first, each with how it is doing. */
 import { Anchor, Button, Group, Progress, Stack, Text } from '@mantine/core'
-import { Ago } from '../components/Ago.tsx'
 import { type Column, DataTable } from '../components/DataTable.tsx'
-import { renderShare, renderSize } from '../lib/format-size.ts'
-import { type Artifact, shareOf } from './artifacts.ts'
-import { kindNames, titleOf } from './kinds.ts'
+import { Ago } from '../components/text.tsx'
+import { renderShare, renderSize } from '../format.ts'
+import { type Artifact, kindNames, shareOf, titleOf } from './artifacts.ts'
 
 const says = {
   unknown: 'Gone',

@@ -2,7 +2,7 @@
 import { Button, FileButton, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
 import { type DragEvent, useState } from 'react'
 import { Icon } from '../shell/icons.tsx'
-import { findKind, kindNames } from './kinds.ts'
+import { findKind, kindNames } from './artifacts.ts'
 import { addUpload } from './uploader.ts'
 
 const kinds = [

@@ -1,10 +1,23 @@
-/** What is being sent from here, and what a reload has interrupted. */
-import { Stack } from '@mantine/core'
-import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useEffect, useSyncExternalStore } from 'react'
-import { SendingRow } from './SendingRow.tsx'
-import { UnfinishedRow } from './UnfinishedRow.tsx'
-import { listUnfinished, listUploads, onUploads } from './uploader.ts'
+/** Uploads of this browser, including those that a reload interrupted. */
+import { ActionIcon, Button, FileButton, Group, Progress, Stack, Text } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState, useSyncExternalStore } from 'react'
+import { renderShare, renderSize } from '../format.ts'
+import { Icon } from '../shell/icons.tsx'
+import { findKind } from './artifacts.ts'
+import {
+  addUpload,
+  cancelUpload,
+  discardUnfinished,
+  dismissUpload,
+  type LocalUpload,
+  listUnfinished,
+  listUploads,
+  onUploads,
+  pauseUpload,
+  resumeUpload,
+  type UnfinishedUpload,
+} from './uploader.ts'
 
 export function SendingList() {
   const uploads = useSyncExternalStore(onUploads, listUploads)
@@ -38,4 +51,129 @@ function useFreshList(states: string): void {
   useEffect(() => {
     if (states !== '') void queries.invalidateQueries({ queryKey: ['artifacts', 'list'] })
   }, [states, queries])
+}
+
+const says = {
+  waiting: 'Waiting',
+  running: 'Sending',
+  paused: 'Paused',
+  failed: 'Stopped',
+  done: 'Sent',
+} as const
+
+const colors = { waiting: 'gray', running: 'indigo', paused: 'gray', failed: 'red', done: 'teal' } as const
+
+function SendingRow(upload: LocalUpload) {
+  const { filename, sizeBytes, sentBytes, state, problem } = upload
+  const share = sizeBytes === 0 ? 1 : sentBytes / sizeBytes
+  return (
+    <Group className="sending-row" wrap="nowrap" gap="md">
+      <Stack gap={4} className="sending-words">
+        <Group justify="space-between" gap="xs">
+          <Text size="sm" fw={500} className="break-words">
+            <bdi>{filename}</bdi>
+          </Text>
+          <Text size="xs" c="dimmed" role="status">
+            {says[state]} {state === 'done' ? '' : `${renderShare(share)} of `}
+            {renderSize(sizeBytes)}
+          </Text>
+        </Group>
+        <Progress value={share * 100} color={colors[state]} aria-label={`Sent of ${filename}`} />
+        {problem === undefined ? null : (
+          <Text size="xs" c="var(--parley-bad)" role="alert">
+            {problem}
+          </Text>
+        )}
+      </Stack>
+      <SendingActions {...upload} />
+    </Group>
+  )
+}
+
+function SendingActions({ id, filename, state }: LocalUpload) {
+  if (state === 'done') {
+    return <Action icon="cross" label={`Take ${filename} off the list`} onClick={() => dismissUpload(id)} />
+  }
+  const isStopped = state === 'paused' || state === 'failed'
+  return (
+    <Group gap={4} wrap="nowrap">
+      {isStopped ? (
+        <Action icon="play" label={`Resume ${filename}`} onClick={() => resumeUpload(id)} />
+      ) : (
+        <Action icon="pause" label={`Pause ${filename}`} onClick={() => void pauseUpload(id)} />
+      )}
+      <Action icon="cross" label={`Cancel ${filename}`} onClick={() => void cancelUpload(id)} />
+    </Group>
+  )
+}
+
+interface ActionProps {
+  readonly icon: 'play' | 'pause' | 'cross'
+  readonly label: string
+  readonly onClick: () => void
+}
+
+function Action({ icon, label, onClick }: ActionProps) {
+  return (
+    <ActionIcon variant="default" size="lg" aria-label={label} title={label} onClick={onClick}>
+      <Icon name={icon} size={16} />
+    </ActionIcon>
+  )
+}
+
+function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
+  const { filename, sizeBytes, sentBytes, stored } = upload
+  const [problem, setProblem] = useState<string>()
+  const proceed = (file: File | null) => {
+    if (file === null) return
+    if (file.name !== filename || file.size !== sizeBytes) {
+      setProblem(`That is another file: ${filename} with ${renderSize(sizeBytes)} was begun.`)
+      return
+    }
+    void addUpload(file, { kind: findKind(stored.metadata.kind ?? ''), name: stored.metadata.name })
+  }
+  const share = sentBytes / sizeBytes
+  return (
+    <Group className="sending-row" gap="md">
+      <Stack gap={4} className="sending-words">
+        <Group justify="space-between" gap="xs">
+          <Text size="sm" fw={500} className="break-words">
+            <bdi>{filename}</bdi>
+          </Text>
+          <Text size="xs" c="dimmed">
+            Interrupted at {renderShare(share)} of {renderSize(sizeBytes)}
+          </Text>
+        </Group>
+        <Progress value={share * 100} color="gray" aria-label={`Sent of ${filename}`} />
+        {problem === undefined ? null : (
+          <Text size="xs" c="var(--parley-bad)" role="alert">
+            {problem}
+          </Text>
+        )}
+      </Stack>
+      <Group gap="xs" wrap="nowrap">
+        <FileButton onChange={proceed} inputProps={{ 'aria-label': `The file ${filename}` }}>
+          {(props) => (
+            <Button {...props} size="xs">
+              Choose the file again
+            </Button>
+          )}
+        </FileButton>
+        <Forget upload={upload} />
+      </Group>
+    </Group>
+  )
+}
+
+function Forget({ upload }: { readonly upload: UnfinishedUpload }) {
+  const queries = useQueryClient()
+  const { mutate, isPending } = useMutation({
+    mutationFn: () => discardUnfinished(upload),
+    onSettled: () => queries.invalidateQueries(),
+  })
+  return (
+    <Button size="xs" variant="default" loading={isPending} onClick={() => mutate()}>
+      Give up
+    </Button>
+  )
 }

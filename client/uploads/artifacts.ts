@@ -1,12 +1,15 @@
-/** The artifacts of the key: their list, and one of them. */
-import { queryOptions } from '@tanstack/react-query'
+/** The key's artifacts: queries, kinds, and live status. */
+
+import { useDocumentVisibility } from '@mantine/hooks'
+import { queryOptions, useQueryClient } from '@tanstack/react-query'
+import { useEffect } from 'react'
+import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import { toFailure } from '../failure.ts'
-import type { Outputs } from '../types.ts'
 
-export type ArtifactPage = Outputs['artifacts']['list']
+type ArtifactPage = Outputs['artifacts']['list']
 export type Artifact = ArtifactPage['data'][number]
-export type ArtifactStatus = Outputs['artifacts']['status']
+type ArtifactStatus = Outputs['artifacts']['status']
 
 const PAGE_SIZE = 25
 
@@ -32,7 +35,7 @@ export const artifactQuery = (id: string) =>
         throw thrown
       }
     },
-    refetchInterval: ({ state }) => (state.data && isUnderWay(state.data) ? REFRESH_MS : false),
+    refetchInterval: ({ state }) => (state.data && isActive(state.data) ? REFRESH_MS : false),
   })
 
 /** Where the bytes are. */
@@ -40,7 +43,7 @@ export function addressOf(id: string): string {
   return `/artifacts/${id}`
 }
 
-export function isUnderWay({ state }: Pick<Artifact, 'state'>): boolean {
+export function isActive({ state }: Pick<Artifact, 'state'>): boolean {
   return state === 'uploading' || state === 'processing'
 }
 
@@ -49,4 +52,71 @@ export function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactSt
   if (state === 'processing') return progress
   if (state !== 'uploading' || size === undefined) return undefined
   return size === 0 ? 1 : bytesReceived / size
+}
+
+export const kindNames = {
+  video: 'Video',
+  project: 'Project',
+  captions: 'Captions',
+  thumbnail: 'Picture',
+} as const
+
+export type Kind = keyof typeof kindNames
+
+/** By what the browser takes the file for; a project where it has no idea. */
+export function guessKind({ name, type }: Pick<File, 'name' | 'type'>): Kind {
+  if (type.startsWith('video/')) return 'video'
+  if (type.startsWith('image/')) return 'thumbnail'
+  if (/\.(vtt|srt)$/i.test(name)) return 'captions'
+  return 'project'
+}
+
+export function findKind(value: string): Kind | undefined {
+  return Object.hasOwn(kindNames, value) ? (value as Kind) : undefined
+}
+
+/** What people call it. */
+export function titleOf({ name, filename, artifactId }: Pick<Artifact, 'name' | 'filename' | 'artifactId'>) {
+  return name ?? (filename === '' ? artifactId : filename)
+}
+
+/** A browser keeps six connections to a server over HTTP/1.1, and the uploads need some. */
+const MAX_FOLLOWED = 2
+
+export function useStatusStreams(artifacts: readonly Artifact[]): void {
+  const queries = useQueryClient()
+  const isVisible = useDocumentVisibility() !== 'hidden'
+  const ids = artifacts.filter(isActive).slice(0, MAX_FOLLOWED)
+  const followed = ids.map(({ artifactId }) => artifactId).join(' ')
+  useEffect(() => {
+    if (!isVisible || followed === '') return
+    const update = (status: ArtifactStatus) => {
+      queries.setQueriesData<ArtifactPage>({ queryKey: ['artifacts', 'list'] }, (page) =>
+        page === undefined ? page : withStatus(page, status),
+      )
+      // What is served, and whether there is a poster, stands in the list alone.
+      if (!isActive(status)) void queries.invalidateQueries({ queryKey: ['artifacts'] })
+    }
+    const streams = followed.split(' ').map((id) => follow(id, update))
+    return () => {
+      for (const stream of streams) stream.close()
+    }
+  }, [followed, isVisible, queries])
+}
+
+function follow(id: string, update: (status: ArtifactStatus) => void): EventSource {
+  const stream = new EventSource(`${addressOf(id)}/status`)
+  stream.addEventListener('message', ({ data }: MessageEvent<string>) => {
+    const status: ArtifactStatus = JSON.parse(data)
+    if (!isActive(status)) stream.close()
+    update(status)
+  })
+  return stream
+}
+
+function withStatus(page: ArtifactPage, status: ArtifactStatus): ArtifactPage {
+  const data = page.data.map((one) =>
+    one.artifactId === status.artifactId ? { ...one, progress: undefined, ...status } : one,
+  )
+  return { ...page, data }
 }

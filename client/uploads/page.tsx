@@ -3,15 +3,14 @@ import './uploads.css'
 import { Stack } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
+import { nextOf, Pager } from '../components/DataTable.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
-import { nextOf, Pager } from '../components/Pager.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { ArtifactDialog } from './ArtifactDialog.tsx'
 import { ArtifactTable } from './ArtifactTable.tsx'
-import { artifactsQuery, isUnderWay, REFRESH_MS } from './artifacts.ts'
+import { artifactsQuery, isActive, REFRESH_MS, useStatusStreams } from './artifacts.ts'
 import { DropZone } from './DropZone.tsx'
 import { SendingList } from './SendingList.tsx'
-import { useFollowed } from './use-artifact-status.ts'
 
 export function UploadsPage() {
   const { after, artifact } = useSearch({ from: '/shell/uploads' })
@@ -20,9 +19,9 @@ export function UploadsPage() {
     void navigate({ to: '/uploads', search })
   const { data, error, refetch } = useQuery({
     ...artifactsQuery(after),
-    refetchInterval: ({ state }) => (state.data?.data.some(isUnderWay) ? REFRESH_MS : false),
+    refetchInterval: ({ state }) => (state.data?.data.some(isActive) ? REFRESH_MS : false),
   })
-  useFollowed(data?.data ?? [])
+  useStatusStreams(data?.data ?? [])
   return (
     <>
       <PageHeader

@@ -1,7 +1,7 @@
-/** Sends files in resumable parts, whichever page is shown; what a reload interrupts goes on with the same file. Protocol: tus 1.0.0. */
+/** Uploads files in resumable parts over tus 1.0.0, whichever page is shown. */
 import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
-import { noticeSessionEnd } from '../session.ts'
-import { guessKind, type Kind } from './kinds.ts'
+import { reportSessionEnd } from '../session.ts'
+import { guessKind, type Kind } from './artifacts.ts'
 
 export interface LocalUpload {
   readonly id: string
@@ -14,7 +14,7 @@ export interface LocalUpload {
 }
 
 /** What is said of a file besides its bytes. */
-export interface Description {
+interface Description {
   /** As the file looks like without it. */
   readonly kind?: Kind | undefined
   readonly name?: string | undefined
@@ -23,9 +23,9 @@ export interface Description {
 const ENDPOINT = '/upload'
 /** After so many bytes at the latest, what has arrived is known to have: proxies cut long requests. */
 const PART_BYTES = 8 * 1024 * 1024
-const MOST_AT_ONCE = 2
+const MAX_AT_ONCE = 2
 const retryDelays = [0, 1_000, 3_000, 5_000, 10_000, 20_000]
-/** What another site's page could not send. Security: 2.3. */
+/** What another site's page could not send. */
 const headers = { 'X-Requested-With': 'parley' }
 
 let uploads: readonly LocalUpload[] = []
@@ -37,7 +37,7 @@ export function listUploads(): readonly LocalUpload[] {
   return uploads
 }
 
-/** Calls back after every change until the answer is called. */
+/** Calls `listener` after every change; returns the function that stops this. */
 export function onUploads(listener: () => void): () => void {
   listeners.add(listener)
   return () => void listeners.delete(listener)
@@ -62,10 +62,10 @@ export async function addUpload(
       ...(name === undefined || name === '' ? {} : { name }),
     },
     onProgress: (sentBytes) => change(id, { sentBytes }),
-    onUploadUrlAvailable: announce,
+    onUploadUrlAvailable: publish,
     onSuccess: () => end(id, { state: 'done', sentBytes: file.size }),
     onError: (error) => {
-      if (error instanceof DetailedError && error.originalResponse?.getStatus() === 401) noticeSessionEnd()
+      if (error instanceof DetailedError && error.originalResponse?.getStatus() === 401) reportSessionEnd()
       end(id, { state: 'failed', problem: toProblem(error) })
     },
   })
@@ -94,14 +94,14 @@ export async function cancelUpload(id: string): Promise<void> {
   dismissUpload(id)
   startNext()
   await upload?.abort(true).catch(() => {})
-  announce()
+  publish()
 }
 
 /** Takes it off the list; what is done stays done. */
 export function dismissUpload(id: string): void {
   running.delete(id)
   uploads = uploads.filter((one) => one.id !== id)
-  announce()
+  publish()
 }
 
 /** One that was begun here before the page was loaded. */
@@ -129,20 +129,20 @@ async function readUnfinished(stored: PreviousUpload): Promise<UnfinishedUpload 
 }
 
 /** Takes back what has arrived of it. */
-export async function forgetUnfinished({ stored }: UnfinishedUpload): Promise<void> {
+export async function discardUnfinished({ stored }: UnfinishedUpload): Promise<void> {
   if (stored.uploadUrl !== null) await Upload.terminate(stored.uploadUrl, { headers, retryDelays: null })
   await defaultOptions.urlStorage.removeUpload(stored.urlStorageKey)
-  announce()
+  publish()
 }
 
 function startNext(): void {
   const busy = uploads.filter(({ state }) => state === 'running').length
-  const next = uploads.filter(({ state }) => state === 'waiting').slice(0, Math.max(MOST_AT_ONCE - busy, 0))
+  const next = uploads.filter(({ state }) => state === 'waiting').slice(0, Math.max(MAX_AT_ONCE - busy, 0))
   for (const { id } of next) {
     change(id, { state: 'running' })
     running.get(id)?.start()
   }
-  announce()
+  publish()
 }
 
 function end(id: string, values: Partial<LocalUpload>): void {
@@ -152,10 +152,10 @@ function end(id: string, values: Partial<LocalUpload>): void {
 
 function change(id: string, values: Partial<LocalUpload>): void {
   uploads = uploads.map((one) => (one.id === id ? { ...one, ...values } : one))
-  announce()
+  publish()
 }
 
-function announce(): void {
+function publish(): void {
   for (const listener of listeners) listener()
 }
 

@@ -1,14 +1,14 @@
 /** The charts of usage, each with its figures as a table beneath; loaded when they are wanted. */
 import './usage.css'
-import { SimpleGrid } from '@mantine/core'
-import { renderCompact, renderShortTime } from '../lib/format-short.ts'
-import { ChartPanel } from './ChartPanel.tsx'
-import type { Line } from './lines.ts'
+import { Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
+import { type Column, DataTable } from '../components/DataTable.tsx'
+import { renderCompact, renderShortTime } from '../format.ts'
 import type { Series } from './plots.tsx'
-import type { ShownUsage } from './use-usage.ts'
+import { BarPlot, type ChartPanelProps, LinePlot } from './plots.tsx'
+import type { Line, ShownUsage } from './use-usage.ts'
 
 /** More bars than these cannot be told apart; the table has them all. */
-const MOST_BARS = 10
+const MAX_BARS = 10
 
 const requests: readonly Series[] = [
   { name: 'Answered', color: 'var(--chart-1)', read: (line) => line.requests - line.errors },
@@ -29,7 +29,7 @@ const charts = [
 ] as const
 
 export function Charts({ by, lines }: Pick<ShownUsage, 'by' | 'lines'>) {
-  const shown = by === 'day' ? lines : lines.slice(0, MOST_BARS)
+  const shown = by === 'day' ? lines : lines.slice(0, MAX_BARS)
   const isCut = shown.length < lines.length
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
@@ -37,7 +37,7 @@ export function Charts({ by, lines }: Pick<ShownUsage, 'by' | 'lines'>) {
         <ChartPanel
           key={chart.title}
           {...chart}
-          title={isCut ? `${chart.title}, the ${MOST_BARS} with most tokens` : chart.title}
+          title={isCut ? `${chart.title}, the ${MAX_BARS} with most tokens` : chart.title}
           by={by}
           lines={shown}
         />
@@ -52,4 +52,69 @@ function timesOf(read: (line: Line) => Line['latency_ms']): readonly Series[] {
     { name: 'p95', color: 'var(--chart-2)', read: (line) => read(line)?.p95 ?? null },
     { name: 'p99', color: 'var(--chart-3)', read: (line) => read(line)?.p99 ?? null },
   ]
+}
+
+function ChartPanel(props: ChartPanelProps) {
+  const { title, by, series, lines } = props
+  const hasAny = lines.some((line) => series.some(({ read }) => read(line) !== null))
+  const Plot = props.shape === 'lines' && by === 'day' ? LinePlot : BarPlot
+  return (
+    <Stack className="panel chart-panel" gap="xs" p="md" component="section" aria-label={title}>
+      <Group justify="space-between">
+        <Title order={2}>{title}</Title>
+        <Legend series={series} />
+      </Group>
+      {hasAny ? (
+        <div role="img" aria-label={`A chart of ${title.toLowerCase()} by ${by}; its figures are below`}>
+          <Plot {...props} />
+        </div>
+      ) : (
+        <Text c="dimmed" size="sm" className="chart-nothing">
+          Nothing was measured on these days.
+        </Text>
+      )}
+      <ChartFigures {...props} />
+    </Stack>
+  )
+}
+
+function Legend({ series }: Pick<ChartPanelProps, 'series'>) {
+  return (
+    <Group gap="sm">
+      {series.map(({ name, color }) => (
+        <Group key={name} gap={6}>
+          <span className="chart-key" style={{ background: color }} />
+          <Text size="xs" c="dimmed">
+            {name}
+          </Text>
+        </Group>
+      ))}
+    </Group>
+  )
+}
+
+function ChartFigures({ title, by, lines, series, render }: ChartPanelProps) {
+  const columns: Column<Line>[] = [
+    { name: `By ${by}`, render: ({ name }) => name },
+    ...series.map(({ name, read }) => ({
+      name,
+      isNumber: true,
+      render: (line: Line) => {
+        const value = read(line)
+        return value === null ? '–' : render(value)
+      },
+    })),
+  ]
+  return (
+    <details className="chart-figures">
+      <summary>Figures</summary>
+      <DataTable
+        label={`Figures of ${title.toLowerCase()}`}
+        columns={columns}
+        rows={lines.toReversed()}
+        keyOf={({ id }) => id}
+        onPhone="scroll"
+      />
+    </details>
+  )
 }

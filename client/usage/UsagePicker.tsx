@@ -1,8 +1,8 @@
 /** Chooses which calls are summed up: the days, whose they are, and by what. */
 import { Button, Group, SegmentedControl, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
-import { daysOf } from './days.ts'
-import { groupings, ranges, type UsageSearch } from './search.ts'
+import { groupings, ranges, type UsageSearch } from '../search.ts'
+import { daysOf } from './use-usage.ts'
 
 interface UsagePickerProps {
   readonly search: UsageSearch

@@ -1,6 +1,7 @@
-/** A table as a file for spreadsheets. Protocol: RFC 4180. */
-import type { Line } from './lines.ts'
-import type { Grouping } from './search.ts'
+/** A table as a file for spreadsheets. See RFC 4180. */
+
+import type { Grouping } from '../search.ts'
+import type { Line } from './use-usage.ts'
 
 type Cell = string | number
 
@@ -30,9 +31,19 @@ export function toCsv(lines: readonly Line[], by: Grouping): string {
   return [head, ...rows].map((cells) => `${cells.map(toCell).join(',')}\r\n`).join('')
 }
 
-/** A name that a spreadsheet would run as a formula gets an apostrophe in front. Security: CSV injection (OWASP). */
+/** A name that a spreadsheet would run as a formula gets an apostrophe in front. */
 function toCell(value: Cell): string {
   if (typeof value === 'number') return String(value)
   const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+/** Lets the browser save a text as a file. */
+export function saveText(text: string, filename: string, mediaType: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: `${mediaType};charset=utf-8` }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = filename
+  link.click()
+  URL.revokeObjectURL(url)
 }

@@ -10,9 +10,9 @@ import {
   XAxis,
   YAxis,
 } from 'recharts'
-import { renderShortDay } from './days.ts'
-import type { Line } from './lines.ts'
-import type { Grouping } from './search.ts'
+import type { Grouping } from '../search.ts'
+import type { Line } from './use-usage.ts'
+import { renderShortDay } from './use-usage.ts'
 
 const HEIGHT = 200
 const ROW_HEIGHT = 34
@@ -73,10 +73,10 @@ export function LinePlot(props: ChartPanelProps) {
 
 /** Days stand side by side; what has a name lies, so that the name can be read. */
 export function BarPlot(props: ChartPanelProps) {
-  return props.by === 'day' ? <StandingBars {...props} /> : <LyingBars {...props} />
+  return props.by === 'day' ? <VerticalBars {...props} /> : <HorizontalBars {...props} />
 }
 
-function StandingBars(props: ChartPanelProps) {
+function VerticalBars(props: ChartPanelProps) {
   const { series, render } = props
   return (
     <ResponsiveContainer width="100%" height={HEIGHT} initialDimension={initialDimension}>
@@ -104,14 +104,14 @@ function StandingBars(props: ChartPanelProps) {
   )
 }
 
-const MOST_LETTERS = 18
+const MAX_LETTERS = 18
 
 function shorten(name: string): string {
   const letters = [...name]
-  return letters.length > MOST_LETTERS ? `${letters.slice(0, MOST_LETTERS - 1).join('')}…` : name
+  return letters.length > MAX_LETTERS ? `${letters.slice(0, MAX_LETTERS - 1).join('')}…` : name
 }
 
-function LyingBars(props: ChartPanelProps) {
+function HorizontalBars(props: ChartPanelProps) {
   const { series, lines, render, shape } = props
   const height = 48 + Math.max(lines.length, 2) * ROW_HEIGHT
   const stack = shape === 'bars' ? { stackId: 'all' } : {}

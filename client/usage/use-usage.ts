@@ -1,9 +1,8 @@
 /** What was called, as the address asks for it, with names in the place of ids. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
-import { type Days, daysOf } from './days.ts'
-import { type Line, type Names, toLines, toTotal } from './lines.ts'
-import type { Grouping, UsageSearch } from './search.ts'
+import type { Grouping, UsageSearch } from '../search.ts'
 
 export interface ShownUsage {
   readonly by: Grouping
@@ -41,4 +40,102 @@ async function readNames(by: Grouping): Promise<Names> {
   if (by !== 'key') return new Map()
   const { data } = await api.admin.keys.query({ limit: 100 })
   return new Map(data.map(({ id, name }) => [id, name]))
+}
+
+type Usage = Outputs['usage']['list']
+type Entry = Outputs['admin']['usage']['data'][number]
+export type Sums = Usage['total']
+
+export interface Line extends Sums {
+  /** Unique among the lines: the day, or the id. */
+  readonly id: string
+  readonly name: string
+}
+
+const nothing: Sums = {
+  requests: 0,
+  errors: 0,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  total_tokens: 0,
+  estimated_requests: 0,
+  latency_ms: null,
+  first_byte_ms: null,
+}
+
+/** What agents and keys are called, by their ids. */
+type Names = ReadonlyMap<string, string>
+
+/** Days without calls are there too, as zero; everything else as the server orders it. */
+function toLines(entries: readonly Entry[], by: Grouping, days: Days, names: Names): Line[] {
+  if (by !== 'day') return entries.map((entry) => toLine(entry, by, names))
+  const found = new Map(entries.map((entry) => [entry.day, entry]))
+  return listDays(days).map((day) => ({ ...nothing, ...found.get(day), id: day, name: renderLongDay(day) }))
+}
+
+function toLine(entry: Entry, by: Grouping, names: Names): Line {
+  switch (by) {
+    case 'day':
+      return { ...entry, id: entry.day ?? '', name: renderLongDay(entry.day ?? '') }
+    case 'agent': {
+      const { agent } = entry
+      return {
+        ...entry,
+        id: agent ?? '',
+        name: agent == null ? 'Without an agent' : (names.get(agent) ?? agent),
+      }
+    }
+    case 'model': {
+      const { model = '', provider = '' } = entry
+      return {
+        ...entry,
+        id: `${provider} ${model}`,
+        name: model === provider ? model : `${model} (${provider})`,
+      }
+    }
+    case 'key': {
+      const { key = '' } = entry
+      return { ...entry, id: key, name: names.get(key) ?? key }
+    }
+  }
+}
+
+/** The sums of everything, as a line under a table. */
+function toTotal(total: Sums): Line {
+  return { ...total, id: 'total', name: 'Together' }
+}
+
+const DAY_MS = 86_400_000
+
+export interface Days {
+  readonly from: string
+  readonly to: string
+}
+
+/** The days an address means; the last 30 where it names none. */
+export function daysOf({ range = '30', from, to }: UsageSearch, nowMs = Date.now()): Days {
+  if (from !== undefined && to !== undefined) return { from, to }
+  return { from: toDay(nowMs - (Number(range) - 1) * DAY_MS), to: toDay(nowMs) }
+}
+
+/** Every day from the first to the last. */
+function listDays({ from, to }: Days): string[] {
+  const count = Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1
+  return Array.from({ length: Math.max(count, 0) }, (_, index) => toDay(Date.parse(from) + index * DAY_MS))
+}
+
+const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
+const long = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
+
+/** `3 Nov`, for axes. */
+export function renderShortDay(day: string): string {
+  return short.format(Date.parse(day))
+}
+
+function renderLongDay(day: string): string {
+  return long.format(Date.parse(day))
+}
+
+function toDay(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
 }

@@ -47,7 +47,7 @@ describe('a trial', () => {
     await page.keyboard.press('Enter')
     await page.getByRole('textbox', { name: 'Result of book' }).fill('{"booked":true}')
     await page.getByRole('button', { name: 'Send the result' }).click()
-    await page.locator('.trial-text', { hasText: 'booked' }).waitFor()
+    await page.locator('.playground-text', { hasText: 'booked' }).waitFor()
   })
 
   test('compares draft and saved version on the same message', async () => {
@@ -63,7 +63,7 @@ describe('a trial', () => {
     await page.keyboard.press('Enter')
     await page.getByText('Saved version', { exact: true }).waitFor()
     await page.getByRole('textbox', { name: 'Result of tool_1' }).waitFor()
-    await page.locator('.trial-text').waitFor()
+    await page.locator('.playground-text').waitFor()
     await keepPicture(page, 'compare-dark')
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])

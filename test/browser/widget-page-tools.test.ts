@@ -121,9 +121,9 @@ describe('tools of WebMCP', () => {
     const opened = await open([], answering, code)
     const offered = () =>
       opened.page.evaluate(() => [
-        ...((window as never as Record<symbol, { tools: Map<string, unknown> } | undefined>)[
+        ...((window as never as Record<symbol, Map<string, unknown> | undefined>)[
           Symbol.for('parley.webmcp')
-        ]?.tools.keys() ?? []),
+        ]?.keys() ?? []),
       ])
     expect(await offered()).toEqual(['first', 'second', 'third'])
     await opened.page.evaluate("stop.abort(); document.modelContext.unregisterTool('second')")

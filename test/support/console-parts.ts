@@ -24,7 +24,7 @@ export async function tryOut(page: Page, text: string): Promise<string> {
   await page.getByRole('button', { name: 'Try it' }).click()
   await page.getByRole('textbox', { name: 'Message' }).fill(text)
   await page.getByRole('button', { name: 'Send' }).click()
-  await page.locator('.trial-text', { hasText: `You said: ${text}` }).waitFor()
+  await page.locator('.playground-text', { hasText: `You said: ${text}` }).waitFor()
   return page.getByRole('group', { name: 'What it took' }).innerText()
 }
 

@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import { pathOf } from '../../client/agents/complete-definition.ts'
 import { defaultLooks, renderReact, renderScript } from '../../client/embed/appearance.ts'
-import { judgePage } from '../../client/embed/origins.ts'
-import { renderDay } from '../../client/lib/format.ts'
+import { checkPage } from '../../client/embed/origins.ts'
+import { renderDay } from '../../client/format.ts'
 
 describe('a page', () => {
   const own = 'http://127.0.0.1:3000'
-  const judge = (address: string, ...origins: string[]) => judgePage(address, origins, own)?.isShown
+  const judge = (address: string, ...origins: string[]) => checkPage(address, origins, own)?.isShown
 
   test.each([
     ['https://example.com', 'https://example.com', true],

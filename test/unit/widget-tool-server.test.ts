@@ -1,7 +1,7 @@
 /** The page as an MCP server, message by message. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { hostPageTools, type TellPage } from '../../widget/host/tools/page-tools.ts'
+import { hostPageTools, type PublishCall } from '../../widget/host/tools/page-tools.ts'
 import { createToolServer } from '../../widget/host/tools/tool-server.ts'
 
 afterEach(() => void vi.useRealTimers())
@@ -9,7 +9,7 @@ afterEach(() => void vi.useRealTimers())
 type Message = Readonly<Record<string, unknown>>
 
 /** A server of these tools; `ask` sends a request and answers what came back. */
-function startServer(tellPage: TellPage, names: readonly string[] = ['find']) {
+function startServer(tellPage: PublishCall, names: readonly string[] = ['find']) {
   const sent: Message[] = []
   const tools = names.map(
     (name) => ({ type: 'function', function: { name, description: `Does ${name}.` } }) as const,
@@ -175,9 +175,9 @@ test('a method nobody knows is refused', async () => {
 
 test('other tools are announced once the client is there', () => {
   const { server, sent } = startServer(() => {})
-  server.announceTools()
+  server.publishTools()
   expect(sent).toEqual([])
   server.receive({ jsonrpc: '2.0', method: 'notifications/initialized' })
-  server.announceTools()
+  server.publishTools()
   expect(sent).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }])
 })

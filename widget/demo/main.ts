@@ -1,9 +1,7 @@
-/** The page at `/demo`: a page of somebody's own, which shows what can be done with the widget on it. */
+/** The page at `/demo`, which shows what a page can do with the widget. */
 import './style.css'
-import { readKey, rememberKey } from './key.ts'
-import { addEvent, drawPage, type Page } from './page.ts'
-import { readSettings } from './settings.ts'
-import { answerTool, tools } from './tools.ts'
+import type { PageTool } from '../options.ts'
+import { addEvent, drawPage, type Page, readSettings } from './page.ts'
 
 const page = drawPage()
 
@@ -73,6 +71,76 @@ function start(): void {
   const key = readKey()
   page.key.value = key
   if (key !== '') page.keyForm.requestSubmit()
+}
+
+const name = 'parley-demo-key'
+
+/** From `?key=`, which is taken out of the address, else what was remembered; empty for none. */
+function readKey(): string {
+  const address = new URL(location.href)
+  const given = address.searchParams.get('key')
+  if (given === null) return recall()
+  address.searchParams.delete('key')
+  history.replaceState(null, '', address)
+  return given
+}
+
+/** Storage may be forbidden; then the key is asked for again. */
+function rememberKey(key: string): void {
+  try {
+    sessionStorage.setItem(name, key)
+  } catch {}
+}
+
+function recall(): string {
+  try {
+    return sessionStorage.getItem(name) ?? ''
+  } catch {
+    return ''
+  }
+}
+
+const empty = { type: 'object', properties: {} }
+const color = { type: 'object', properties: { color: { type: 'string' } }, required: ['color'] }
+
+const tools: readonly PageTool[] = [
+  {
+    type: 'function',
+    function: {
+      name: 'read_note',
+      description: 'Reads the note of the page.',
+      parameters: empty,
+      annotations: { readOnlyHint: true },
+    },
+  },
+  {
+    type: 'function',
+    function: {
+      name: 'set_color',
+      description: 'Puts a color of CSS on the heading of the page.',
+      parameters: color,
+    },
+  },
+  {
+    type: 'function',
+    function: {
+      name: 'clear_note',
+      description: 'Empties the note of the page for good.',
+      parameters: empty,
+      annotations: { destructiveHint: true },
+    },
+  },
+]
+
+/** What the assistant is answered. */
+function answerTool(tool: string, args: Record<string, unknown>, page: Page): unknown {
+  if (tool === 'read_note') return { note: page.note.value }
+  if (tool === 'set_color') {
+    page.heading.style.color = String(args.color)
+    return { color: page.heading.style.color }
+  }
+  page.note.value = ''
+  return { isCleared: true }
 }
 
 if (document.readyState === 'complete') start()

@@ -1,8 +1,12 @@
-/** Everything the frame shows, and how it changes. */
+/** The frame's state and its reducer. */
 import type { FrameOptions } from '../options.ts'
 import type { AgentSelf } from './chat/transport.ts'
-import { type ConversationAction, reduceConversation } from './conversation/reduce.ts'
-import { type Conversation, emptyConversation } from './conversation/state.ts'
+import {
+  type Conversation,
+  type ConversationAction,
+  emptyConversation,
+  reduceConversation,
+} from './conversation.ts'
 import type { Failure } from './failure.ts'
 import { chooseLanguage, type Language } from './strings/strings.ts'
 
@@ -26,7 +30,7 @@ export interface AppState {
   readonly focusCount: number
 }
 
-export type AppAction =
+type AppAction =
   | ConversationAction
   | {
       readonly type: 'configured'
@@ -41,7 +45,7 @@ export type AppAction =
   | { readonly type: 'online'; readonly isOnline: boolean }
   | { readonly type: 'focus' }
 
-export const initialState: AppState = {
+const initialState: AppState = {
   options: undefined,
   language: chooseLanguage([]),
   agent: undefined,
@@ -54,7 +58,7 @@ export const initialState: AppState = {
   focusCount: 0,
 }
 
-export function reduceApp(state: AppState, action: AppAction): AppState {
+function reduceApp(state: AppState, action: AppAction): AppState {
   switch (action.type) {
     case 'configured': {
       const { options, language, blocked } = action
@@ -73,11 +77,11 @@ export function reduceApp(state: AppState, action: AppAction): AppState {
     case 'focus':
       return { ...state, focusCount: state.focusCount + 1 }
     default:
-      return reduceTalk(state, action)
+      return reduceChat(state, action)
   }
 }
 
-function reduceTalk(state: AppState, action: ConversationAction): AppState {
+function reduceChat(state: AppState, action: ConversationAction): AppState {
   const conversation = reduceConversation(state.conversation, action)
   if (conversation === state.conversation) return state
   const isEnd = action.type === 'ended' || action.type === 'failed'
@@ -86,5 +90,30 @@ function reduceTalk(state: AppState, action: ConversationAction): AppState {
     conversation,
     notice: undefined,
     unread: isEnd && !state.isOpen ? state.unread + 1 : state.unread,
+  }
+}
+
+export interface Store {
+  readonly get: () => AppState
+  readonly dispatch: (action: AppAction) => void
+  /** Calls `listener` after each change; returns the function that stops this. */
+  readonly subscribe: (listener: () => void) => () => void
+}
+
+export function createStore(): Store {
+  let state = initialState
+  const listeners = new Set<() => void>()
+  return {
+    get: () => state,
+    dispatch(action) {
+      const next = reduceApp(state, action)
+      if (next === state) return
+      state = next
+      for (const listener of listeners) listener()
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }

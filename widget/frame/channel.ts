@@ -1,22 +1,23 @@
-/** The frame's end of the channel to the page: the handshake on the window, then one port. Decision: 11; Security: 2.11. */
+/** The frame's end of the channel to the page: the handshake on the window, then one port.  */
+
 import {
   type FrameHello,
   type FrameMessage,
-  MOST_MESSAGE_LENGTH,
+  MAX_MESSAGE_LENGTH,
   type PageHello,
   type PageMessage,
   type PortOffer,
   PROTOCOL,
 } from '../messages.ts'
-import { isPageMessage } from './check-message.ts'
+import type { FrameOptions } from '../options.ts'
+import { isRecord } from '../values.ts'
 
 /** The channel, once the page has opened it. */
 export interface Channel {
   readonly post: (message: FrameMessage) => void
 }
 
-/**
- * Waits for the page around this frame. `onMessage` is called with every message of the page that has the form it must have; what
+/** * Waits for the page around this frame. `onMessage` is called with every message of the page that has the form it must have; what
  * comes from anybody else, or a second time, is dropped in silence.
  */
 export function openChannel(onMessage: (message: PageMessage, channel: Channel) => void): void {
@@ -56,8 +57,61 @@ function isGreeting<T extends 'page-hello' | 'port'>(
 /** Also refuses what JSON cannot hold: the channel carries nothing else. */
 function isBounded(data: unknown): boolean {
   try {
-    return (JSON.stringify(data)?.length ?? 0) <= MOST_MESSAGE_LENGTH
+    return (JSON.stringify(data)?.length ?? 0) <= MAX_MESSAGE_LENGTH
   } catch {
     return false
   }
+}
+
+type Check = (value: unknown) => boolean
+
+const isText: Check = (value) => typeof value === 'string'
+const isFlag: Check = (value) => typeof value === 'boolean'
+const isAbsent: Check = (value) => value === undefined
+const isOneOf =
+  (...values: readonly unknown[]): Check =>
+  (value) =>
+    values.includes(value)
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    isAbsent(value) || check(value)
+
+const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
+  apiKey: optional(isText),
+  agentId: optional(isText),
+  endpoint: optional(isText),
+  model: optional(isText),
+  system: optional(isText),
+  welcomeMessage: optional(isText),
+  title: optional(isText),
+  theme: isOneOf('light', 'dark', 'auto'),
+  primaryColor: isText,
+  greeting: optional(isText),
+  placeholder: optional(isText),
+  debug: isFlag,
+  headers: optional((value) => isRecord(value) && Object.values(value).every(isText)),
+  providerApiKey: optional(isText),
+  language: optional(isText),
+  history: isFlag,
+  isInline: isFlag,
+}
+
+const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<string, unknown>) => boolean>> = {
+  configure: ({ options }) => isRecord(options) && hasOptions(options),
+  context: ({ context }) => isRecord(context),
+  visibility: ({ isOpen }) => isFlag(isOpen),
+  focus: () => true,
+  mcp: ({ message }) => isRecord(message),
+}
+
+/** Whether the page may say that. Fields nobody knows are passed over, so that a newer page can speak to an older frame. */
+function isPageMessage(data: unknown): data is PageMessage {
+  if (!isRecord(data) || typeof data.type !== 'string') return false
+  if (!Object.hasOwn(messageChecks, data.type)) return false
+  return messageChecks[data.type as PageMessage['type']](data)
+}
+
+function hasOptions(options: Record<string, unknown>): boolean {
+  return Object.entries(optionChecks).every(([name, check]) => check(options[name]))
 }

@@ -1,8 +1,8 @@
-/** What can go wrong, in the frame's own words: a code with a text for people in every language. */
+/** Failure codes of the frame; each has a text in every language. */
 import type { WidgetErrorCode } from '../messages.ts'
 
 /** Each has a text in every file of strings/. */
-export const failureCodes = [
+const failureCodes = [
   'missing_api_key',
   'invalid_api_key',
   'agent_mismatch',
@@ -22,7 +22,7 @@ export const failureCodes = [
   'server',
 ] as const
 
-export type FailureCode = (typeof failureCodes)[number]
+type FailureCode = (typeof failureCodes)[number]
 
 export interface Failure {
   readonly code: FailureCode
@@ -44,7 +44,7 @@ export function isLasting({ code }: Failure): boolean {
   return lasting.has(code)
 }
 
-/** The code the page is told; the finer ones are for the person alone. Decision: 11 (Error codes). */
+/** The code the page is told; the finer ones are for the person alone. */
 export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
   switch (code) {
     case 'quota_spent':
@@ -64,7 +64,7 @@ export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
   }
 }
 
-/** A failure on its way to whoever shows it. */
+/** An error that carries a failure. */
 export class ChatFailure extends Error {
   override readonly name = 'ChatFailure'
   readonly failure: Failure

@@ -4,7 +4,7 @@ import type { MarkdownParser } from './markdown/parser.ts'
 import type { Session } from './session.ts'
 import type { Language } from './strings/strings.ts'
 
-export interface FrameContext {
+interface FrameContext {
   readonly session: Session
   readonly language: Language
   readonly parser: MarkdownParser

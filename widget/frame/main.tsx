@@ -4,9 +4,7 @@ import { createRoot } from 'react-dom/client'
 import { openChannel } from './channel.ts'
 import { readOperator } from './chat/choose-server.ts'
 import { App } from './components/App.tsx'
-import { createParser } from './markdown/parser.ts'
-import { serveParser } from './markdown/parser-worker.ts'
-import { isWorker, startOwnWorker } from './markdown/worker-script.ts'
+import { createParser, isWorker, serveParser, startOwnWorker } from './markdown/parser.ts'
 import { createSession } from './session.ts'
 
 if (isWorker) serveParser(globalThis as unknown as Worker)

@@ -1,33 +1,24 @@
-/** What the frame does: everything with an effect, between the page, the server and the state. */
+/** The frame's session: connects the page, the server and the state. */
 import type { FrameMessage, PageMessage } from '../messages.ts'
 import type { FrameOptions } from '../options.ts'
-import { type AppAction, type AppState, initialState, reduceApp } from './app-state.ts'
+import { type AppState, createStore, type Store } from './app-state.ts'
 import type { Channel } from './channel.ts'
-import { createChatDesk } from './chat/chat-controller.ts'
+import { type Chat, createChat } from './chat/chat.ts'
 import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
-import { findStreaming } from './conversation/state.ts'
-import { renderTranscript } from './conversation/transcript.ts'
+import { findStreaming, renderTranscript } from './conversation.ts'
 import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
-import { createKeeper } from './history/history-sync.ts'
-import { createStore, type Store } from './store.ts'
+import { createHistorySync } from './history.ts'
 import { en } from './strings/en.ts'
-import { chooseLanguage, countIn } from './strings/strings.ts'
+import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
-import { createToolDesk } from './tools/tool-runner.ts'
+import { createToolRunner } from './tools/tool-runner.ts'
 
-/** How long the server may take to tell of its agent. */
-const AGENT_MS = 15_000
+const AGENT_TIMEOUT_MS = 15_000
 
 /** What the page and the person can do. */
-export interface Session {
-  readonly store: Store<AppState, AppAction>
+export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNew'> {
+  readonly store: Store
   readonly receive: (message: PageMessage, channel: Channel) => void
-  /** Whether the text was taken; otherwise the state tells why. */
-  readonly send: (text: string) => boolean
-  readonly stop: () => void
-  /** Has the newest reply written again. */
-  readonly retry: () => void
-  readonly startNew: () => void
   readonly decide: (callId: string, isAllowed: boolean) => void
   readonly insert: (text: string) => void
   readonly shareMessage: (text: string) => void
@@ -35,24 +26,23 @@ export interface Session {
   readonly close: () => void
 }
 
-/** The frame's session with the page it stands in; there is one. */
+/** Creates the frame's only session with its page. */
 export function createSession(operator: Operator): Session {
-  const store = createStore<AppState, AppAction>(reduceApp, initialState)
+  const store = createStore()
   const { dispatch } = store
-  const keeper = createKeeper(store)
   const pageTools = createPageToolClient((message) => post({ type: 'mcp', message }))
-  const toolDesk = createToolDesk(pageTools)
-  const chat = createChatDesk({ store, toolDesk, onFailure: tellFailure })
+  const toolRunner = createToolRunner(pageTools)
+  const chat = createChat({ store, toolRunner, onFailure: reportFailure })
+  const connection = createConnection({ store, operator, chat, onFailure: reportFailure })
+  const history = createHistorySync(store)
   let channel: Channel | undefined
-  let server: Server | undefined
-  let beingAsked: Server | undefined
 
   function post(message: FrameMessage): void {
     if (store.get().options?.debug) logName('to the page', message.type)
     channel?.post(message)
   }
 
-  function tellFailure(failure: Failure): void {
+  function reportFailure(failure: Failure): void {
     post({ type: 'error', code: toWidgetErrorCode(failure.code), message: en.failures[failure.code] })
     if (isLasting(failure)) dispatch({ type: 'blocked', failure })
   }
@@ -60,66 +50,22 @@ export function createSession(operator: Operator): Session {
   function configure(options: FrameOptions): void {
     const before = store.get().options
     const language = chooseLanguage([options.language, ...navigator.languages])
-    const hasOtherServer = before === undefined || !isSameServer(before, options)
-    const chosen = hasOtherServer ? chooseServer(options, operator) : server
-    const failure = chosen !== undefined && 'code' in chosen ? chosen : undefined
-    server = chosen === undefined || 'code' in chosen ? undefined : chosen
-    const blocked = hasOtherServer ? failure : store.get().blocked
-    dispatch({ type: 'configured', options, language, blocked })
-    if (hasOtherServer) changeServer(failure)
-    keeper.keep(server?.historyScope, options.history)
+    connection.configure(options, language)
+    history.follow(connection.historyScope(), options.history)
     const { openChat, closeChat, defaultTitle } = language.strings
     const words = { open: openChat, close: closeChat, window: defaultTitle }
-    const isNews = before === undefined || before.language !== options.language
-    if (isNews) afterRender(() => post({ type: 'ready', words }))
+    const hasNewWords = before === undefined || before.language !== options.language
+    if (hasNewWords) afterRender(() => post({ type: 'ready', words }))
+    if (before === undefined) pageTools.start()
   }
 
-  function changeServer(failure: Failure | undefined): void {
-    chat.use(server?.transport)
-    dispatch({ type: 'agent', agent: undefined })
-    if (failure !== undefined) tellFailure(failure)
-    else void readAgent()
-  }
-
-  /** What is missing of it is asked for again when the connection is back, and when the window is opened. */
-  async function readAgent(): Promise<void> {
-    const { agent, options, blocked } = store.get()
-    const asked = server
-    if (asked === undefined || asked === beingAsked || agent !== undefined || blocked !== undefined) return
-    beingAsked = asked
-    try {
-      const read = await asked.transport.readAgent(AbortSignal.timeout(AGENT_MS))
-      if (server !== asked) return
-      const isOther = options?.agentId !== undefined && read !== undefined && read.id !== options.agentId
-      if (isOther) tellFailure({ code: 'agent_mismatch' })
-      else dispatch({ type: 'agent', agent: read })
-    } catch (thrown) {
-      if (server !== asked || !(thrown instanceof ChatFailure)) return
-      if (isLasting(thrown.failure)) tellFailure(thrown.failure)
-    } finally {
-      beingAsked = undefined
-    }
-  }
-
-  function onConnection(): void {
-    dispatch({ type: 'online', isOnline: navigator.onLine })
-    if (!navigator.onLine) return
-    void readAgent()
+  window.addEventListener('pagehide', history.flush)
+  watchNetwork(store, () => {
+    void connection.readAgent()
     const last = store.get().conversation.entries.at(-1)
     if (last?.kind === 'reply' && last.failure?.code === 'offline') chat.retry()
-  }
-
-  window.addEventListener('online', onConnection)
-  window.addEventListener('offline', onConnection)
-  window.addEventListener('pagehide', keeper.flush)
-  dispatch({ type: 'online', isOnline: navigator.onLine })
-  let unread = 0
-  store.subscribe(() => {
-    const state = store.get()
-    if (state.unread === unread) return
-    unread = state.unread
-    post({ type: 'unread', count: unread, label: unread === 0 ? '' : countIn(state.language, unread) })
   })
+  postUnread(store, post)
 
   return {
     store,
@@ -129,22 +75,12 @@ export function createSession(operator: Operator): Session {
       if (message.type === 'mcp') return pageTools.receive(message.message)
       if (message.type === 'context') return chat.setContext(message.context)
       if (message.type === 'focus') return dispatch({ type: 'focus' })
-      if (message.type === 'visibility') {
-        dispatch({ type: 'visibility', isOpen: message.isOpen })
-        return void readAgent()
-      }
-      const isFirst = store.get().options === undefined
-      configure(message.options)
-      if (isFirst) pageTools.start()
+      if (message.type === 'configure') return configure(message.options)
+      dispatch({ type: 'visibility', isOpen: message.isOpen })
+      void connection.readAgent()
     },
-    send: chat.send,
-    stop: chat.stop,
-    retry: chat.retry,
-    startNew() {
-      chat.stop()
-      dispatch({ type: 'replaced', entries: [] })
-    },
-    decide: toolDesk.decide,
+    ...chat,
+    decide: toolRunner.decide,
     insert: (text) => post({ type: 'insert', text, close: coversPage(store.get()) }),
     shareMessage: (text) => post({ type: 'share', kind: 'message', text }),
     shareConversation() {
@@ -156,24 +92,103 @@ export function createSession(operator: Operator): Session {
   }
 }
 
+interface ConnectionParts {
+  readonly store: Store
+  readonly operator: Operator
+  readonly chat: Chat
+  readonly onFailure: (failure: Failure) => void
+}
+
+/** The server that the options name, and the agent it describes. */
+function createConnection({ store, operator, chat, onFailure }: ConnectionParts) {
+  const { dispatch } = store
+  let server: Server | undefined
+  let pending: Server | undefined
+
+  /** Does nothing if the agent is known. Called again when the network is back and when the window is opened. */
+  async function readAgent(): Promise<void> {
+    const { agent, options, blocked } = store.get()
+    const asked = server
+    if (asked === undefined || asked === pending || agent !== undefined || blocked !== undefined) return
+    pending = asked
+    try {
+      const read = await asked.transport.readAgent(AbortSignal.timeout(AGENT_TIMEOUT_MS))
+      if (server !== asked) return
+      const isOther = options?.agentId !== undefined && read !== undefined && read.id !== options.agentId
+      if (isOther) onFailure({ code: 'agent_mismatch' })
+      else dispatch({ type: 'agent', agent: read })
+    } catch (thrown) {
+      if (server !== asked || !(thrown instanceof ChatFailure)) return
+      if (isLasting(thrown.failure)) onFailure(thrown.failure)
+    } finally {
+      pending = undefined
+    }
+  }
+
+  return {
+    readAgent,
+    historyScope: () => server?.historyScope,
+    /** Connects to another server only if the options that name it have changed. */
+    configure(options: FrameOptions, language: Language): void {
+      const { options: before, blocked } = store.get()
+      if (before !== undefined && isSameServer(before, options)) {
+        dispatch({ type: 'configured', options, language, blocked })
+        return
+      }
+      const chosen = chooseServer(options, operator)
+      const failure = 'code' in chosen ? chosen : undefined
+      server = 'code' in chosen ? undefined : chosen
+      dispatch({ type: 'configured', options, language, blocked: failure })
+      chat.setTransport(server?.transport)
+      dispatch({ type: 'agent', agent: undefined })
+      if (failure !== undefined) onFailure(failure)
+      else void readAgent()
+    },
+  }
+}
+
+function watchNetwork({ dispatch }: Store, onOnline: () => void): void {
+  function update(): void {
+    dispatch({ type: 'online', isOnline: navigator.onLine })
+  }
+  function onChange(): void {
+    update()
+    if (navigator.onLine) onOnline()
+  }
+  window.addEventListener('online', onChange)
+  window.addEventListener('offline', onChange)
+  update()
+}
+
+/** Posts the number of unread replies each time it changes. */
+function postUnread(store: Store, post: (message: FrameMessage) => void): void {
+  let posted = 0
+  store.subscribe(() => {
+    const { unread, language } = store.get()
+    if (unread === posted) return
+    posted = unread
+    post({ type: 'unread', count: unread, label: unread === 0 ? '' : countIn(language, unread) })
+  })
+}
+
 function isSameServer(one: FrameOptions, other: FrameOptions): boolean {
   const identity = ({ apiKey, agentId, endpoint, providerApiKey, headers }: FrameOptions) =>
     JSON.stringify([apiKey, agentId, endpoint, providerApiKey, headers])
   return identity(one) === identity(other)
 }
 
-/** On a small screen the window lies over the whole page: whoever inserts something wants to see it there. */
+/** On a small screen the window covers the page, so it closes to show the inserted text. */
 function coversPage({ options }: AppState): boolean {
   return options?.isInline === false && screen.width < 640
 }
 
-/** Once what was dispatched is rendered. A hidden frame is never painted, so nothing waits for that. */
+/** Waits with a timer, because a hidden frame is never painted. */
 function afterRender(act: () => void): void {
   setTimeout(act, 0)
 }
 
-/** Names only: never a key, never text. Decision: 11 (debug). */
+/** Logs names only, never keys or text. */
 function logName(direction: string, name: string): void {
-  // biome-ignore lint/suspicious/noConsole: that is what the option `debug` is for
+  // biome-ignore lint/suspicious/noConsole: the option `debug` asks for it
   console.debug(`parley: ${direction}: ${name}`)
 }

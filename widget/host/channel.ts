@@ -1,26 +1,24 @@
-/** The page's end of the channel to the frame: the handshake on the window, then one port. Decision: 11; Security: 2.11. */
-import { type FrameMessage, type PageMessage, PROTOCOL } from '../messages.ts'
-import { isFrameMessage } from './check-message.ts'
-import { isRecord } from './values.ts'
+/** The page's end of the channel to the frame: the handshake on the window, then one port. */
+import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
+import { isRecord, isText, newId } from '../values.ts'
 
-/** After the frame has loaded, so long for its answer. */
-const HELLO_WITHIN_MS = 15_000
+/** How long the frame may take to answer after it has loaded. */
+const HELLO_TIMEOUT_MS = 15_000
 
-export interface Channel {
-  /** Nothing happens while there is nobody to hear it. */
+interface Channel {
+  /** Drops the message while the frame is not connected. */
   readonly post: (message: PageMessage) => void
-  readonly close: () => void
 }
 
-export interface ChannelEvents {
-  /** The frame is there, for the first time or again after it was loaded anew. */
+interface ChannelEvents {
+  /** Also called again when the frame has reloaded. */
   readonly onConnect: () => void
   readonly onMessage: (message: FrameMessage) => void
   /** The frame has loaded and does not answer. */
   readonly onSilence: () => void
 }
 
-/** Greets the frame whenever it has loaded, and tells nothing to anybody but the origin of its address; until `ended`. */
+/** Greets the frame each time it loads, until `ended`. Posts only to the origin of the frame's address. */
 export function openChannel(
   frame: HTMLIFrameElement,
   events: ChannelEvents,
@@ -28,48 +26,56 @@ export function openChannel(
 ): Channel {
   let session = ''
   let port: MessagePort | undefined
-  let silence: ReturnType<typeof setTimeout> | undefined
+  let timer: ReturnType<typeof setTimeout> | undefined
   const originOf = () => new URL(frame.src).origin
 
-  function forget(): void {
-    clearTimeout(silence)
+  function disconnect(): void {
+    clearTimeout(timer)
     port?.close()
     port = undefined
   }
 
-  /** Protocol: `PageHello` and `PortOffer` of messages.ts. */
-  function say(type: 'page-hello' | 'port', ports: MessagePort[]): void {
+  /** Sends a `PageHello` or a `PortOffer`. */
+  function greet(type: 'page-hello' | 'port', ports: MessagePort[]): void {
     frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
   }
 
   frame.onload = () => {
-    forget()
-    // `randomUUID` is for secure contexts only, and pages in a local network often are none.
-    session = crypto.getRandomValues(new Uint32Array(4)).join()
-    silence = setTimeout(events.onSilence, HELLO_WITHIN_MS)
-    say('page-hello', [])
+    disconnect()
+    session = newId()
+    timer = setTimeout(events.onSilence, HELLO_TIMEOUT_MS)
+    greet('page-hello', [])
   }
 
-  function hear({ source, origin, data }: MessageEvent<unknown>): void {
+  function receiveHello({ source, origin, data }: MessageEvent<unknown>): void {
     if (source !== frame.contentWindow || origin !== originOf() || port !== undefined || !isRecord(data))
       return
     if (data.protocol !== PROTOCOL || data.type !== 'frame-hello' || data.session !== session) return
-    clearTimeout(silence)
+    clearTimeout(timer)
     const { port1, port2 } = new MessageChannel()
     port = port1
     port1.onmessage = (event: MessageEvent<unknown>) => {
       if (isFrameMessage(event.data)) events.onMessage(event.data)
     }
-    say('port', [port2])
+    greet('port', [port2])
     events.onConnect()
   }
 
-  window.addEventListener('message', hear, ended)
-  return {
-    post: (message) => port?.postMessage(message),
-    close() {
-      forget()
-      frame.onload = null
-    },
-  }
+  window.addEventListener('message', receiveHello, ended)
+  ended.signal.onabort = disconnect
+  return { post: (message) => port?.postMessage(message) }
+}
+
+/** Ignores unknown fields and error codes, so that a newer frame can talk to an older page. */
+function isFrameMessage(data: unknown): data is FrameMessage {
+  if (!isRecord(data)) return false
+  const { type, words, count, label, text, code, message } = data
+  const isKnown =
+    type === 'close' ||
+    (type === 'ready' && isRecord(words)) ||
+    (type === 'unread' && Number.isInteger(count) && isText(label)) ||
+    ((type === 'insert' || type === 'share') && isText(text)) ||
+    (type === 'error' && isText(code)) ||
+    (type === 'mcp' && isRecord(message))
+  return isKnown && JSON.stringify(data).length <= MAX_MESSAGE_LENGTH
 }

@@ -1,35 +1,34 @@
-/** What the page hears from the widget: its callbacks, and the same as events of the document. Contract: Events; Decision: 1. */
+/** What the widget reports to the page: callbacks, events of the document, and warnings in the console. */
 import type { WidgetErrorCode } from '../messages.ts'
 
-/** What `onError` is called with. Contract: Events, onError. */
+/** The argument of `onError`. */
 export interface WidgetError extends Error {
-  /** The table in docs/widget.md says what each means. */
+  /** Explained in docs/widget.md. */
   readonly code: WidgetErrorCode
 }
 
-/** What the person wants in the page. */
+/** Text that the person wants in the page. */
 export interface Insertion {
   readonly text: string
   /** Whether the window closes with it. */
   readonly close: boolean
 }
 
-/** What the person gave to the page. */
+/** Text that the person shared with the page. */
 export interface Share {
   readonly kind: 'message' | 'conversation'
   readonly text: string
 }
 
-/** Answers the assistant, once; a string goes as it is, everything else as JSON. */
+/** Sends the result of a tool call, once: a string as it is, everything else as JSON. */
 export type SendResult = (result?: unknown) => void
 
-/** Contract: Events (Widget callbacks). */
 export interface WidgetCallbacks {
   readonly onReady?: (() => void) | undefined
   readonly onOpen?: (() => void) | undefined
   readonly onClose?: (() => void) | undefined
   readonly onInsert?: ((insertion: Insertion) => void) | undefined
-  /** What it throws, or rejects with, is the assistant's answer too: as an error. */
+  /** If it throws or rejects, the model receives the error as the tool's result. */
   readonly onToolCall?:
     | ((tool: string, args: Record<string, unknown>, sendResult: SendResult) => unknown)
     | undefined
@@ -37,7 +36,7 @@ export interface WidgetCallbacks {
   readonly onError?: ((error: WidgetError) => void) | undefined
 }
 
-/** An event by its name on the document, without `parley-chat-`. */
+/** Details by event name; on the document the names start with `parley-chat-`. */
 export interface WidgetEvents {
   ready: undefined
   opened: undefined
@@ -53,16 +52,45 @@ export interface WidgetEvents {
   error: WidgetError
 }
 
-/** Tells the document. */
-export function dispatch<Name extends keyof WidgetEvents>(name: Name, detail: WidgetEvents[Name]): void {
-  document.dispatchEvent(new CustomEvent(`parley-chat-${name}`, { detail }))
+const callbackNames: Partial<Record<keyof WidgetEvents, keyof WidgetCallbacks>> = {
+  ready: 'onReady',
+  opened: 'onOpen',
+  closed: 'onClose',
+  insert: 'onInsert',
+  'user-share': 'onUserShare',
+  error: 'onError',
 }
 
-/** Calls a callback of the page; what it throws is the page's own error, and shown as such. */
-export function callPage(callback: () => unknown): void {
+/** Dispatches the event on the document and calls its callback, if it has one. `onToolCall` is called with the tool. */
+export function publish<Name extends keyof WidgetEvents>(
+  options: WidgetCallbacks & { readonly debug?: unknown },
+  name: Name,
+  detail: WidgetEvents[Name] | undefined,
+): void {
+  if (options.debug) log('info', name)
+  document.dispatchEvent(new CustomEvent(`parley-chat-${name}`, { detail }))
+  const callback = options[callbackNames[name] as 'onReady'] as ((detail: unknown) => void) | undefined
+  // The callback may come from options that were never checked.
+  if (typeof callback !== 'function') return
   try {
-    callback()
+    callback(detail)
   } catch (error) {
     reportError(error)
   }
+}
+
+export function createError(code: WidgetErrorCode, text: string): WidgetError {
+  return Object.assign(new Error(text), { code })
+}
+
+/** Reports a mistake of the page's developer. `text` must not contain keys, contexts or chat text. */
+export function reportMistake(callbacks: WidgetCallbacks, code: WidgetErrorCode, text = ''): void {
+  log('warn', `${code} ${text}`)
+  publish(callbacks, 'error', createError(code, text || code))
+}
+
+/** Writes names of options and events, never keys, contexts or chat text. */
+export function log(level: 'warn' | 'info', text: string): void {
+  // biome-ignore lint/suspicious/noConsole: the page's developer looks there
+  console[level](`Parley: ${text}`)
 }

@@ -1,4 +1,4 @@
-/** What all copies of this code on one page share: which widget there is, and who wants to know of its changes. */
+/** State shared by all copies of this code on a page: the widget and the listeners for its changes. */
 import type { GivenOptions } from './read-options.ts'
 
 interface SharedPage {
@@ -6,7 +6,7 @@ interface SharedPage {
   readonly listeners: Set<() => void>
 }
 
-/** One of its kind on a page, also when the script and the React component are both there. */
+/** Returns the page's single instance, even if both the script and the React component are loaded. */
 export function shared<T>(name: string, make: () => T): T {
   const holder = window as unknown as Record<symbol, T | undefined>
   const key = Symbol.for(`parley.${name}`)
@@ -18,8 +18,8 @@ export function sharedPage(): SharedPage {
   return shared('page', () => ({ widget: undefined, listeners: new Set() }))
 }
 
-/** Tells everybody who listens that the widget, or what can be known of it, has changed. */
-export function announceChange(): void {
+/** Calls the listeners after the widget or its state has changed. */
+export function publishChange(): void {
   for (const listener of sharedPage().listeners) listener()
 }
 
@@ -38,6 +38,8 @@ export interface Widget {
   toggle(): void
   /** What is passed replaces what was; undefined takes an option back. Where the widget stands cannot be changed. */
   configure(changes: GivenOptions): void
-  /** Takes it off the page; another one can be mounted afterwards. */
+  /** Reports to the frame that the page's tools have changed. */
+  publishTools(): void
+  /** Takes it off the page; another one can be mounted refreshAll. */
   destroy(): void
 }

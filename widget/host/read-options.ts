@@ -1,8 +1,8 @@
-/** Reads what a page sets: whatever cannot be used is named and left at its default. Contract: Chat widget component. */
+/** Reads the page's options; reports each invalid one and uses its default. */
+
 import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
+import { isRecord, isText, toPlain } from '../values.ts'
 import type { WidgetCallbacks } from './events.ts'
-import { toPlain } from './tools/tool-result.ts'
-import { isRecord, isText } from './values.ts'
 
 /** What a page may pass; everything may be left out. */
 export type GivenOptions = {
@@ -41,7 +41,7 @@ const length: Read = (value) => {
 }
 
 /** An address as the page means it; undefined for none. */
-export function toUrl(address: string): URL | undefined {
+function toUrl(address: string): URL | undefined {
   try {
     return new URL(address, document.baseURI)
   } catch {
@@ -53,7 +53,7 @@ function isTool(value: unknown): boolean {
   return isRecord(value) && isRecord(value.function) && isToolName(value.function.name)
 }
 
-/** Whether the chat API takes the name, with `postMessage_` in front. Contract: Chat completions, tools. */
+/** Whether the chat API takes the name, with `postMessage_` in front. */
 export function isToolName(name: unknown): name is string {
   return isText(name) && /^[\w-]{1,52}$/.test(name)
 }
@@ -110,4 +110,16 @@ export function readOptions(given: GivenOptions, refuse: (name: string) => void)
 /** What of it the frame is told; it passes over what concerns the page alone. */
 export function toFrameOptions({ context: _context, tools: _tools, ...options }: ReadOptions): FrameOptions {
   return toPlain({ ...options, isInline: options.containerId !== undefined })
+}
+
+/** * The frame's address: of the key it holds the public part alone. Its server is the first of these that is given: `widgetUrl`,
+ * `endpoint`, where the script came from; else the page's own.
+ */
+export function frameAddressOf(
+  { widgetUrl, endpoint, apiKey = '' }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
+  scriptUrl: string | undefined,
+): string {
+  const origin = toUrl(widgetUrl ?? endpoint ?? scriptUrl ?? '')?.origin
+  const [publicPart = ''] = /^agnt_key-[0-9A-Za-z]{12}/.exec(apiKey) ?? []
+  return `${origin}/embed/frame?key=${publicPart}`
 }

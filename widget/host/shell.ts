@@ -1,41 +1,35 @@
-/** What the widget puts into the page: one element with an open shadow root, in it the launcher and the window with the frame. */
+/** The widget's element in the page: an open shadow root with the launcher and the window around the frame. */
 
 import type { LauncherWords } from '../messages.ts'
 import type { ReadOptions } from './read-options.ts'
 import styles from './shell.css?inline'
 
-export interface Shell {
+interface Shell {
   readonly frame: HTMLIFrameElement
-  /** Takes on what the options say of looks. */
+  /** Applies the options that change how the widget looks. */
   readonly paint: (options: ReadOptions) => void
-  /** The launcher appears, if there is to be one. */
+  /** Shows the launcher, unless the page has turned it off. */
   readonly show: (words: LauncherWords) => void
   readonly setUnread: (count: number, label: string) => void
   readonly setOpen: (isOpen: boolean) => void
-  /** Tells a developer of what went wrong, where one is looking. */
   readonly showHint: (text: string) => void
-  /** Puts it into the page, and the frame loads. */
   readonly attach: () => void
   readonly remove: () => void
 }
 
-/** What a person does with the launcher. */
-export interface LauncherEvents {
+interface LauncherEvents {
   readonly onToggle: () => void
   readonly onEscape: () => void
 }
 
-/** Builds it for `container`, or for above the page; it follows the screen until `ended`. */
+/** Builds the widget's element in `container`, or as a window above the page. Follows the visual viewport until `ended`. */
 export function createShell(
   container: Element | undefined,
   { onToggle, onEscape }: LauncherEvents,
   ended: AbortController,
 ): Shell {
   const host = document.createElement('parley-chat')
-  const root = host.attachShadow({ mode: 'open' })
-  const sheet = new CSSStyleSheet()
-  sheet.replaceSync(styles)
-  root.adoptedStyleSheets = [sheet]
+  const root = attachStyledRoot(host)
   const badge = make('span', 'badge')
   badge.hidden = true
   const launcher = make('button', 'launcher', badge)
@@ -100,13 +94,19 @@ export function createShell(
       else if (hadFocus) (launcher.hidden ? (focusedBefore as HTMLElement | null) : launcher)?.focus()
     },
     showHint(text) {
-      const hint = make('div', 'hint', text)
-      hint.role = 'alert'
-      layout.append(hint)
+      layout.appendChild(make('div', 'hint', text)).role = 'alert'
     },
     attach: () => (container ?? document.body).append(host),
     remove: () => host.remove(),
   }
+}
+
+function attachStyledRoot(host: HTMLElement): ShadowRoot {
+  const root = host.attachShadow({ mode: 'open' })
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(styles)
+  root.adoptedStyleSheets = [sheet]
+  return root
 }
 
 function make<Name extends keyof HTMLElementTagNameMap>(
@@ -120,7 +120,7 @@ function make<Name extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Keeps a full-screen window within what a keyboard on the screen leaves of it. */
+/** Keeps a full-screen window above the on-screen keyboard. */
 function fitToViewport(style: CSSStyleDeclaration, ended: AbortController): void {
   const { visualViewport: viewport } = window
   const adapt = () => {

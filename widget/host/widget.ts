@@ -1,35 +1,34 @@
-/** The widget on a page: launcher, frame, and everything between the page and the person who chats in it. */
+/** The widget on a page: connects the launcher and the frame with the page's options, callbacks and tools. */
 import type { FrameMessage } from '../messages.ts'
+import { isWithinLimit, toPlain } from '../values.ts'
 import { openChannel } from './channel.ts'
-import { say } from './developer-log.ts'
-import { callPage, dispatch, type WidgetEvents } from './events.ts'
-import { tellFailure, tellMistake } from './failures.ts'
-import { announceChange, sharedPage, type Widget, type WidgetState } from './page.ts'
-import { type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
+import { createError, publish, reportMistake, type WidgetEvents } from './events.ts'
+import { publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
+import { frameAddressOf, type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
 import { createShell } from './shell.ts'
 import { hostPageTools } from './tools/page-tools.ts'
-import { isSmall, toPlain } from './tools/tool-result.ts'
 import { createToolServer } from './tools/tool-server.ts'
 import { hostWebMcpTools, recordWebMcp } from './tools/webmcp.ts'
-import { frameAddressOf, isLocalPage } from './widget-origin.ts'
 
-/**
- * Puts a widget on the page. Undefined, and `onError` says why, where there is one already or where it should stand is not there.
+type Notify = <Name extends keyof WidgetEvents>(name: Name, detail?: WidgetEvents[Name]) => void
+
+/** * Puts a widget on the page. Undefined, and `onError` says why, where there is one already or where it should stand is not there.
  * `scriptUrl` is where the code came from.
  */
 export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | undefined {
   const page = sharedPage()
-  if (page.widget !== undefined) return void tellMistake(first, 'already_mounted')
+  if (page.widget !== undefined) return void reportMistake(first, 'already_mounted')
   const { containerId } = first
   const container = document.getElementById(containerId ?? '') ?? undefined
   const isInline = typeof containerId === 'string'
-  if (isInline && container === undefined) return void tellMistake(first, 'container_not_found', containerId)
+  if (isInline && container === undefined)
+    return void reportMistake(first, 'container_not_found', containerId)
 
   let given = first
-  let options = readOptions(given, (name) => tellMistake(given, 'invalid_option', name))
+  let options = readOptions(given, (name) => reportMistake(given, 'invalid_option', name))
   let state: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
   let wantsOpen = options.autoOpen || isInline
-  const recorded = recordWebMcp()
+  const webMcpTools = recordWebMcp()
   const ended = new AbortController()
   const shell = createShell(container, { onToggle: toggle, onEscape: close }, ended)
   const channel = openChannel(
@@ -42,77 +41,68 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
         channel.post({ type: 'visibility', isOpen: state.isOpen })
       },
       onMessage: receive,
-      onSilence: tellSilence,
+      onSilence: reportSilence,
     },
     ended,
   )
   const tools = createToolServer(listTools, (message) => channel.post({ type: 'mcp', message }))
-  recorded.listeners.add(tools.announceTools)
+
+  const notify: Notify = (name, detail) => publish(options, name, detail)
 
   function change(changes: Partial<WidgetState>): void {
     state = { ...state, ...changes }
-    announceChange()
-  }
-
-  /** The document hears of it, and the callback. */
-  function tell<Name extends keyof WidgetEvents>(
-    name: Name,
-    detail: WidgetEvents[Name],
-    callback?: (detail: WidgetEvents[Name]) => void,
-  ): void {
-    if (options.debug) say('info', name)
-    dispatch(name, detail)
-    if (callback !== undefined) callPage(() => callback(detail))
+    publishChange()
   }
 
   function receive(message: FrameMessage): void {
     const { type } = message
-    if (type === 'ready') becomeReady(message.words)
+    if (type === 'ready') setReady(message.words)
     else if (type === 'close') close()
     else if (type === 'mcp') tools.receive(message.message)
-    else if (type === 'error') tellFailure(options, message.code, message.message)
+    else if (type === 'error') notify('error', createError(message.code, message.message))
     else if (type === 'share') {
-      tell('user-share', { kind: message.kind, text: message.text }, options.onUserShare)
+      notify('user-share', { kind: message.kind, text: message.text })
     } else if (type === 'insert') {
-      tell(type, { text: message.text, close: message.close }, options.onInsert)
+      notify(type, { text: message.text, close: message.close })
       if (message.close) close()
     } else {
       shell.setUnread(message.count, message.label)
       change({ hasUnread: message.count > 0 })
-      tell(type, { count: message.count })
+      notify(type, { count: message.count })
     }
   }
 
-  function becomeReady(words: Parameters<typeof shell.show>[0]): void {
+  function setReady(words: Parameters<typeof shell.show>[0]): void {
     shell.show(words)
     if (state.isReady) return
     change({ isReady: true })
-    tell('ready', undefined, options.onReady)
+    notify('ready')
     if (wantsOpen) setOpen(true)
   }
 
-  function tellSilence(): void {
+  function reportSilence(): void {
     const { origin } = new URL(shell.frame.src)
     const text = `No answer from ${origin}. Does the agent's embed.origins list ${location.origin}?`
-    tellMistake(options, 'frame_unreachable', text)
-    if (isLocalPage()) shell.showHint(text)
+    reportMistake(options, 'frame_unreachable', text)
+    if (/(^|\.)localhost$|^127\.|^\[::1/.test(location.hostname)) shell.showHint(text)
   }
 
   function postContext(): void {
     try {
-      if (isSmall(options.context)) channel.post({ type: 'context', context: toPlain(options.context) })
-      else tellMistake(options, 'context_too_large', 'More than 64 KiB')
+      if (isWithinLimit(JSON.stringify(options.context)))
+        channel.post({ type: 'context', context: toPlain(options.context) })
+      else reportMistake(options, 'context_too_large', 'More than 64 KiB')
     } catch {
-      tellMistake(options, 'invalid_option', 'context')
+      reportMistake(options, 'invalid_option', 'context')
     }
   }
 
   function listTools() {
     const own = hostPageTools(options.tools, (call) => {
-      tell('tool-call', call)
+      notify('tool-call', call)
       return options.onToolCall?.(call.tool, call.args, call.sendResult)
     })
-    return new Map([...hostWebMcpTools(recorded.tools), ...own])
+    return new Map([...hostWebMcpTools(webMcpTools), ...own])
   }
 
   function setOpen(isOpen: boolean): void {
@@ -122,11 +112,10 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     change({ isOpen })
     channel.post({ type: 'visibility', isOpen })
     if (isOpen && !isInline) channel.post({ type: 'focus' })
-    if (isOpen) tell('opened', undefined, options.onOpen)
-    else tell('closed', undefined, options.onClose)
+    notify(isOpen ? 'opened' : 'closed')
   }
 
-  /** In a container of the page there is nothing to close. */
+  /** An inline widget has nothing to close. */
   function close(): void {
     if (!isInline) setOpen(false)
   }
@@ -136,8 +125,8 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     else setOpen(true)
   }
 
-  /** Shows the options; what the frame shows already is not loaded again. */
-  function apply(): void {
+  /** Reloads the frame only if its address has changed. */
+  function paint(): void {
     shell.paint(options)
     const address = frameAddressOf(options, scriptUrl)
     if (shell.frame.src !== address) shell.frame.src = address
@@ -148,32 +137,30 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
       return state
     },
     iframe: shell.frame,
+    publishTools: tools.publishTools,
     open: () => setOpen(true),
     close,
     toggle,
     configure(changes) {
       const before = options
       given = { ...given, ...changes }
-      options = readOptions(given, (name) => name in changes && tellMistake(given, 'invalid_option', name))
-      apply()
+      options = readOptions(given, (name) => name in changes && reportMistake(given, 'invalid_option', name))
+      paint()
       channel.post({ type: 'configure', options: toFrameOptions(options) })
       if (options.context !== before.context) postContext()
-      if (options.tools !== before.tools) tools.announceTools()
+      if (options.tools !== before.tools) tools.publishTools()
     },
     destroy() {
       if (page.widget !== widget) return
       page.widget = undefined
-      recorded.listeners.delete(tools.announceTools)
       ended.abort()
-      tools.reset()
-      channel.close()
       shell.remove()
-      announceChange()
+      publishChange()
     },
   }
-  apply()
+  paint()
   shell.attach()
   page.widget = widget
-  announceChange()
+  publishChange()
   return widget
 }

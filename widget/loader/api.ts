@@ -1,12 +1,8 @@
-/** `ParleyChat`: what a page can do with the widget. Decision: 11. */
-
-import { say } from '../host/developer-log.ts'
+/** `ParleyChat`: what a page can do with the widget. */
+import { log } from '../host/events.ts'
 import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { mountWidget } from '../host/widget.ts'
-import type { ParleyChat } from './public-api.ts'
-import { createReadiness } from './readiness.ts'
-import { whenParsed, whenQuiet } from './when-ready.ts'
 
 /** The page's object, and what the script does with it by itself. */
 export interface CreatedApi {
@@ -27,7 +23,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   function call(name: 'open' | 'close' | 'toggle'): void {
     mountIfWaiting()
     whenParsed(() => {
-      if (page.widget === undefined) say('warn', `${name}: no widget`)
+      if (page.widget === undefined) log('warn', `${name}: no widget`)
       else page.widget[name]()
     })
   }
@@ -81,4 +77,60 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       whenQuiet(mountIfWaiting)
     },
   }
+}
+
+export interface ParleyChat {
+  /** Over `ParleyChatConfig` and the attributes of the script's tag. */
+  mount(options?: GivenOptions): void
+  /** Changes what is passed, at run time; also before `mount`. */
+  configure(options: GivenOptions): void
+  open(): void
+  close(): void
+  toggle(): void
+  /** Another object replaces the context; the same one changed does not. */
+  setContext(context: Readonly<Record<string, unknown>>): void
+  /** Takes the widget off the page; `mount` puts another one there. */
+  destroy(): void
+  /** Resolves once the widget is there; after `destroy` it is that of the next one. */
+  readonly ready: Promise<ParleyChat>
+  readonly isOpen: boolean
+  readonly hasUnread: boolean
+  readonly iframe: HTMLIFrameElement | null
+}
+
+/** Answers the readiness of the widget there is, or of the next one. */
+function createReadiness(api: ParleyChat): () => Promise<ParleyChat> {
+  const page = sharedPage()
+  let settle: (() => void) | undefined
+  let ready: Promise<ParleyChat> | undefined
+
+  function follow(): void {
+    if (page.widget?.state.isReady) {
+      settle?.()
+      settle = undefined
+    } else if (settle === undefined) ready = undefined
+  }
+
+  page.listeners.add(follow)
+  return () => {
+    ready ??= new Promise((resolve) => {
+      settle = () => resolve(api)
+    })
+    follow()
+    return ready as Promise<ParleyChat>
+  }
+}
+
+/** Once the page's elements are there; at once if they are. */
+function whenParsed(run: () => void): void {
+  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', run)
+  else run()
+}
+
+/** Once the page has loaded and has nothing to do: what it shows itself comes first. */
+function whenQuiet(run: () => void): void {
+  // Safari has no such moments.
+  const wait = () => (window.requestIdleCallback ?? setTimeout)(run)
+  if (document.readyState === 'complete') wait()
+  else window.addEventListener('load', wait)
 }

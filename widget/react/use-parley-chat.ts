@@ -1,6 +1,6 @@
-/** The hook: what the page's widget is doing, and what can be done with it. Contract: Chat widget component (Instance hook). */
+/** The hook: what the page's widget is doing, and what can be done with it. */
 import { useSyncExternalStore } from 'react'
-import { say } from '../host/developer-log.ts'
+import { log } from '../host/events.ts'
 import { sharedPage, type WidgetState } from '../host/page.ts'
 
 export interface ParleyChatHandle extends WidgetState {
@@ -21,7 +21,7 @@ const actions = {
   open: () => sharedPage().widget?.open(),
   close: () => sharedPage().widget?.close(),
   toggle: () => sharedPage().widget?.toggle(),
-  sendMessage: (_content: string) => say('warn', 'sendMessage is not implemented; nothing was sent.'),
+  sendMessage: (_content: string) => log('warn', 'sendMessage is not implemented; nothing was sent.'),
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),
 }
 

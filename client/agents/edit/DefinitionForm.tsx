@@ -4,8 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { modelsQuery } from '../queries.ts'
 import { FormProvider, LinesField, LongTextField, TextField, useField } from './fields.tsx'
-import { PageToolsField } from './PageToolsField.tsx'
-import { ToolsField } from './ToolsField.tsx'
+import { PageToolsField, ToolsField } from './ToolsField.tsx'
 import type { Draft, Problem } from './use-editor.ts'
 
 interface DefinitionFormProps {

@@ -1,16 +1,16 @@
 /** The editor of a definition: form, text and trial side by side, each following the other. */
-
 import { Button, Group, SegmentedControl, Text } from '@mantine/core'
+import { useViewportSize } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { type ReactNode, useMemo } from 'react'
 import { CodeEditor } from '../../components/code/lazy-code.tsx'
 import { Icon } from '../../shell/icons.tsx'
 import { completeDefinition } from '../complete-definition.ts'
-import { TryPanel } from '../playground/TryPanel.tsx'
+import { PlaygroundPanel } from '../playground/Playground.tsx'
 import { definitionSchemaQuery, modelsQuery } from '../queries.ts'
 import { DefinitionForm } from './DefinitionForm.tsx'
 import type { Check, Draft } from './use-editor.ts'
-import { type Panes, usePanes } from './use-panes.ts'
 
 interface EditorProps {
   readonly draft: Draft
@@ -53,7 +53,7 @@ export function Editor({ draft, check, agentId, error, onSave, children }: Edito
         ) : null}
         {shows.try ? (
           <div className="panel editor-pane">
-            <TryPanel
+            <PlaygroundPanel
               subject={{ agentId, yaml: draft.text, format: draft.format }}
               obstacle={check.problem === null ? undefined : 'The definition has a fault; mend it first.'}
             />
@@ -78,7 +78,7 @@ interface EditorBarProps {
   readonly children: ReactNode
 }
 
-export function EditorBar({ draft, check, panes, error, children }: EditorBarProps) {
+function EditorBar({ draft, check, panes, error, children }: EditorBarProps) {
   return (
     <Group justify="space-between" gap="xs" mb="sm" className="editor-bar">
       <Group gap="xs">
@@ -132,4 +132,52 @@ function Status({ draft, check, error }: Pick<EditorBarProps, 'draft' | 'check' 
 function stateOf({ isDirty, saved }: Draft): string {
   if (saved.version === 0) return 'Not created yet'
   return isDirty ? `Changed since version ${saved.version}` : `Saved, version ${saved.version}`
+}
+
+/** In pixels of the window: below, one pane at a time; above, three. */
+const PHONE = 768
+const WIDE = 1_560
+
+type View = 'both' | 'form' | 'yaml' | 'try'
+
+interface Panes {
+  readonly view: View
+  readonly choices: { value: View; label: string }[]
+  readonly isPhone: boolean
+  readonly isTrying: boolean
+  readonly shows: Readonly<Record<'form' | 'yaml' | 'try', boolean>>
+  setView(view: string): void
+  toggleTry(): void
+}
+
+const labels: Readonly<Record<View, string>> = { both: 'Both', form: 'Form', yaml: 'YAML', try: 'Try it' }
+
+function usePanes(): Panes {
+  const search: { view?: View; try?: boolean } = useSearch({ strict: false })
+  const navigate = useNavigate()
+  const width = useViewportSize().width || window.innerWidth
+  const isPhone = width < PHONE
+  const isTrying = search.try === true && !isPhone
+  const choices = listChoices(isPhone, isTrying && width < WIDE)
+  const view = choices.find((choice) => choice === search.view) ?? choices[0] ?? 'form'
+  const set = (next: object) =>
+    void navigate({ to: '.', search: (old: object) => ({ ...old, ...next }), replace: true })
+  return {
+    view,
+    choices: choices.map((value) => ({ value, label: labels[value] })),
+    isPhone,
+    isTrying,
+    shows: {
+      form: view === 'both' || view === 'form',
+      yaml: view === 'both' || view === 'yaml',
+      try: isTrying || view === 'try',
+    },
+    setView: (next) => set({ view: next }),
+    toggleTry: () => set({ try: isTrying ? undefined : true }),
+  }
+}
+
+function listChoices(isPhone: boolean, isNarrow: boolean): View[] {
+  if (isPhone) return ['form', 'yaml', 'try']
+  return isNarrow ? ['form', 'yaml'] : ['both', 'form', 'yaml']
 }

@@ -13,7 +13,7 @@ const FormContext = createContext<FormState | undefined>(undefined)
 
 export const FormProvider = FormContext.Provider
 
-export interface Field {
+interface Field {
   readonly value: unknown
   /** The value when it is a text, else nothing. */
   readonly text: string
@@ -37,7 +37,7 @@ export function useField(path: Path): Field {
 }
 
 /** As the server names places: `tools[0].name`. */
-export function renderPath(path: Path): string {
+function renderPath(path: Path): string {
   return path.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`
     return text === '' ? key : `${text}.${key}`

@@ -1,16 +1,16 @@
-/** The text somebody works on, and how the form reads and changes it. */
+/** The draft of a definition: its text, its checks, and how it is saved. */
 
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import type { DefinitionFormat, Outputs } from '../../api.ts'
 import { api } from '../../api.ts'
 import { problemOf, toFailure } from '../../failure.ts'
-import type { DefinitionFormat, Outputs } from '../../types.ts'
 import { changeDefinition, readDefinition } from '../definition-text.ts'
 import type { Path } from '../object-paths.ts'
 
 /** The saved text it began with; version 0 was never saved. */
-export interface SavedText {
+interface SavedText {
   readonly text: string
   readonly format: DefinitionFormat
   readonly version: number
@@ -31,7 +31,7 @@ export interface Draft {
   rebase(saved: SavedText, text?: string): void
 }
 
-/** A newer saved text takes the place of an older one that nobody has changed. */
+/** A newer saved text replaces an older one without local changes. */
 export function useDraft(newest: SavedText): Draft {
   const [saved, setSaved] = useState(newest)
   const [text, setText] = useState(newest.text)
@@ -69,7 +69,7 @@ export interface Saving {
   save(over?: number): void
   readonly isSaving: boolean
   readonly error: string | undefined
-  /** What somebody else saved meanwhile. */
+  /** The version that another user has saved since. */
   readonly conflict: SavedText | undefined
   endConflict(): void
 }

@@ -1,7 +1,7 @@
-/** One answer on trial: its text, what it called, and what it cost. */
+/** One answer in the playground: its text, its tool calls, and what it cost. */
 import { Alert, Badge, Box, Button, Code, Group, Loader, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
-import { renderCount, renderMilliseconds, renderNumber } from '../../lib/format.ts'
+import { renderCount, renderMilliseconds, renderNumber } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
 import type { Call, Reply } from './reply.ts'
 
@@ -13,13 +13,13 @@ interface ReplyViewProps {
 export function ReplyView({ reply, onResults }: ReplyViewProps) {
   const { status, text, calls, problem } = reply
   return (
-    <Stack gap="xs" className="trial-reply">
+    <Stack gap="xs" className="playground-reply">
       {calls.map((call) => (
         <CallView key={call.id} call={call} />
       ))}
       {status === 'waiting' ? <ResultsForm calls={reply.round.calls} onResults={onResults} /> : null}
       {text === '' ? null : (
-        <Text size="sm" className="trial-text">
+        <Text size="sm" className="playground-text">
           {text}
         </Text>
       )}
@@ -36,14 +36,14 @@ export function ReplyView({ reply, onResults }: ReplyViewProps) {
 
 function CallView({ call: { name, argumentsText, result } }: { readonly call: Call }) {
   return (
-    <Box className="trial-call">
+    <Box className="playground-call">
       <Group gap={6} wrap="nowrap">
         <Icon name="tool" size={14} />
         <Text size="xs" ff="monospace" fw={600}>
           {name}
         </Text>
       </Group>
-      <Code block mt={4} className="trial-code" aria-label={`Arguments of ${name}`}>
+      <Code block mt={4} className="playground-code" aria-label={`Arguments of ${name}`}>
         {prettify(argumentsText)}
       </Code>
       {result === undefined ? null : (
@@ -51,7 +51,7 @@ function CallView({ call: { name, argumentsText, result } }: { readonly call: Ca
           <Text size="xs" c="dimmed" mt={4}>
             Result
           </Text>
-          <Code block className="trial-code" aria-label={`Result of ${name}`}>
+          <Code block className="playground-code" aria-label={`Result of ${name}`}>
             {prettify(result)}
           </Code>
         </>

@@ -1,9 +1,9 @@
-/** An answer on trial as it grows: what was said and called, by whom, and how long it took. */
-import type { Inputs, Outputs } from '../../types.ts'
+/** The state of a streamed answer in the playground. */
+import type { Inputs, Outputs } from '../../api.ts'
 
 export type Message = Inputs['chat']['stream']['messages'][number]
 type Runs = Outputs['chat']['stream'] extends AsyncIterable<(infer Chunk)[]> ? Chunk : never
-export type Chunk = Runs
+type Chunk = Runs
 
 /** The definition that is being written, or the one that is saved. */
 export type Side = 'draft' | 'published'

@@ -15,7 +15,7 @@ import { useEffect, useRef } from 'react'
 import { codeTheme } from './code-theme.ts'
 
 /** A fault and where it stands; lines and columns count from 1. */
-export interface CodeProblem {
+interface CodeProblem {
   readonly message: string
   readonly line: number | null
   readonly column: number | null
@@ -28,7 +28,7 @@ export interface CodeEditorProps {
   readonly label: string
   readonly problem?: CodeProblem | null
   readonly complete?: CompletionSource
-  /** Called when somebody asks for it to be saved (Ctrl+S). */
+  /** Called on Ctrl+S. */
   readonly onSave?: () => void
 }
 

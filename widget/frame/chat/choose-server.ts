@@ -1,4 +1,4 @@
-/** Which server the frame speaks to, in which way, and whose history that is. Decision: 11. */
+/** Chooses the server that the frame talks to, the transport, and the scope of the stored history. */
 import type { FrameOptions } from '../../options.ts'
 import type { Failure } from '../failure.ts'
 import { createRestTransport } from './rest.ts'
@@ -19,7 +19,7 @@ export interface Server {
   readonly historyScope: string | undefined
 }
 
-/** `agnt_key-` and the public part of an agent key. Decision: 5. */
+/** `agnt_key-` and the public part of an agent key. */
 const agentKey = /^(agnt_key-[0-9A-Za-z]{12})[0-9A-Za-z]/
 const CHAT_PATH = '/v1/chat/completions'
 

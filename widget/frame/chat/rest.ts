@@ -1,13 +1,13 @@
-/** The chat API of another server: the page names its address, the operator has allowed its origin. Decision: 11 (endpoint). */
+/** The chat API of another server, whose origin the operator has allowed. */
 import { createParser } from 'eventsource-parser'
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
-import { isRecord } from '../check-message.ts'
+import { isRecord } from '../../values.ts'
 import { ChatFailure } from '../failure.ts'
 import { pacedFetch } from './paced-fetch.ts'
 import { type Refusal, toFailure } from './to-failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
-export interface RestOptions {
+interface RestOptions {
   readonly endpoint: string
   readonly key: string | undefined
   readonly headers: Readonly<Record<string, string>>

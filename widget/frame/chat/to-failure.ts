@@ -1,4 +1,4 @@
-/** Turns what a server refused, or that none could be reached, into what the person is told. */
+/** Converts a server's error, or a network error, into a failure that the person can read. */
 import type { Failure } from '../failure.ts'
 
 /** A refusal, whichever way it came. */

@@ -1,4 +1,4 @@
-/** What the frame asks of a server, whichever way it speaks to it. */
+/** What the frame needs from a server, over tRPC or REST. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 
 /** Part of `ChatRequest`: what the frame sends. */

@@ -1,28 +1,26 @@
-/** One turn: asks the server, calls the tools the model wants, and asks again until it has answered. */
+/** One turn: calls the model and its tools until the model has answered. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
-import type { ConversationAction } from '../conversation/reduce.ts'
-import type { ToolCall } from '../conversation/state.ts'
+import type { ConversationAction, ToolCall } from '../conversation.ts'
 import { ChatFailure, type Failure } from '../failure.ts'
-import { createTextPacer } from './text-pacer.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
-/** Decision: 7 (rounds); the server counts its own. */
-const MOST_ROUNDS = 8
+/** the server counts its own. */
+const MAX_ROUNDS = 8
 /** In one answer; the rest are not heard. */
-const MOST_CALLS = 64
+const MAX_CALLS = 64
 
-export interface Turn {
+interface Turn {
   readonly replyId: string
   readonly transport: Transport
   readonly signal: AbortSignal
-  /** The request as the conversation stands. */
+  /** Builds the request from the current conversation. */
   readonly toBody: () => Promise<ChatBody>
   readonly dispatch: (action: ConversationAction) => void
-  /** Answers the calls, in parallel; settles when each has its result. Never rejects. */
+  /** Runs the calls in parallel; resolves when each has a result. Never rejects. */
   readonly callTools: (calls: readonly ToolCall[]) => Promise<void>
 }
 
-/** Runs the turn to its end; however it ends, the conversation is told. Answers why it failed, if it did. */
+/** Runs the turn to its end and records the outcome in the conversation. Returns the failure, if there is one. */
 export async function runTurn(turn: Turn): Promise<Failure | undefined> {
   const { replyId, signal, dispatch } = turn
   try {
@@ -32,7 +30,7 @@ export async function runTurn(turn: Turn): Promise<Failure | undefined> {
       dispatch({ type: 'calls', replyId, calls })
       await turn.callTools(calls)
       signal.throwIfAborted()
-      if (round === MOST_ROUNDS) break
+      if (round === MAX_ROUNDS) break
       dispatch({ type: 'next-round', replyId })
     }
     dispatch({ type: 'ended', replyId, status: 'done' })
@@ -80,7 +78,7 @@ async function runRound({
   return calls
     .filter((call) => call !== undefined)
     .map(({ id, ...called }, index) => {
-      // Two calls of one name could not be told apart.
+      // Two calls must not share an id.
       const ownId = ids.has(id) ? `${id}_${index}` : id
       ids.add(ownId)
       return { id: ownId, ...called, status: 'running' }
@@ -95,13 +93,55 @@ interface DraftCall {
   readonly argumentsText: string
 }
 
-/** Protocol: chat API (streamed tool calls come in pieces, told apart by `index`). */
+/** See chat API (streamed tool calls come in pieces, told apart by `index`). */
 function addPiece(calls: DraftCall[], { index, id, function: piece }: CallPiece): void {
-  if (!(index >= 0 && index < MOST_CALLS)) return
+  if (!(index >= 0 && index < MAX_CALLS)) return
   const known = calls[index]
   calls[index] = {
     id: known?.id ?? id ?? `call_${index}`,
     name: (known?.name ?? '') + (piece?.name ?? ''),
     argumentsText: (known?.argumentsText ?? '') + (piece?.arguments ?? ''),
+  }
+}
+
+const PACE_MS = 100
+
+interface TextPacer {
+  readonly add: (text: string) => void
+  /** Hands on what is left; nothing comes after it. */
+  readonly end: () => void
+  readonly hasText: () => boolean
+}
+
+/** The first text goes on at once, what follows at most every 100 ms. */
+function createTextPacer(hand: (text: string) => void): TextPacer {
+  let waiting = ''
+  let hasText = false
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  function flush(): void {
+    if (waiting === '') {
+      timer = undefined
+      return
+    }
+    const text = waiting
+    waiting = ''
+    timer = setTimeout(flush, PACE_MS)
+    hand(text)
+  }
+
+  return {
+    add(text) {
+      if (text === '') return
+      hasText = true
+      waiting += text
+      if (timer === undefined) flush()
+    },
+    end() {
+      clearTimeout(timer)
+      if (waiting !== '') hand(waiting)
+      waiting = ''
+    },
+    hasText: () => hasText,
   }
 }

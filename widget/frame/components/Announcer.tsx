@@ -1,10 +1,10 @@
-/** Tells people who do not see the window what is new in it: whole sentences, not every word that comes. */
+/** Announces new text to screen readers in whole sentences. */
 import { useEffect, useRef, useState } from 'react'
-import { type Conversation, type Reply, textOf } from '../conversation/state.ts'
+import { type Conversation, type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { takeSentences } from '../lib/sentences.ts'
 import { fill } from '../strings/strings.ts'
 import { titleOf } from '../tools/check-tools.ts'
+import { takeSentences } from './sentences.ts'
 
 /** How long sentences are gathered: a screen reader drops what is replaced too soon. */
 const PACE_MS = 1500
@@ -19,7 +19,7 @@ export function Announcer({ conversation, isOpen }: { conversation: Conversation
 
   useEffect(() => {
     if (last?.kind !== 'reply') return
-    const news = newsOf(last, said.current, (reply) => noteOf(reply, language.strings))
+    const news = takeNew(last, said.current, (reply) => noteOf(reply, language.strings))
     if (news === '' || !isOpen) return
     waiting.current = `${waiting.current} ${news}`.trim()
     timer.current ??= setTimeout(() => {
@@ -43,7 +43,7 @@ interface Said {
 }
 
 /** What has not been told yet of that reply; a reply that was there from the start is not told. */
-function newsOf(reply: Reply, said: Said, noteFor: (reply: Reply) => string): string {
+function takeNew(reply: Reply, said: Said, noteFor: (reply: Reply) => string): string {
   const text = textOf(reply)
   if (said.id !== reply.id) {
     Object.assign(said, { id: reply.id, length: reply.status === 'streaming' ? 0 : text.length, note: '' })
@@ -52,9 +52,9 @@ function newsOf(reply: Reply, said: Said, noteFor: (reply: Reply) => string): st
   const { sentences, end } = takeSentences(text, said.length, reply.status !== 'streaming')
   said.length = end
   const note = noteFor(reply)
-  const isNews = note !== said.note
+  const isNewNote = note !== said.note
   said.note = note
-  return isNews ? `${sentences} ${note}`.trim() : sentences
+  return isNewNote ? `${sentences} ${note}`.trim() : sentences
 }
 
 function noteOf(reply: Reply, strings: ReturnType<typeof useFrame>['language']['strings']): string {

@@ -1,14 +1,14 @@
 /** Where the person writes. */
 import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
-import { findStreaming } from '../conversation/state.ts'
+import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { SendIcon, StopIcon } from '../lib/icons.tsx'
 import { fill } from '../strings/strings.ts'
 import { FailureNote } from './FailureNote.tsx'
+import { SendIcon, StopIcon } from './icons.tsx'
 
 /** In UTF-16 code units; much more is no message a person reads over. */
-const MOST_LENGTH = 32_000
+const MAX_LENGTH = 32_000
 /** From here on it is shown how much is left. */
 const NEAR_LENGTH = 28_000
 
@@ -19,7 +19,7 @@ export function Composer({ state }: { state: AppState }) {
   const area = useRef<HTMLTextAreaElement>(null)
   const id = useId()
   const isStreaming = findStreaming(state.conversation) !== undefined
-  const isTooLong = text.length > MOST_LENGTH
+  const isTooLong = text.length > MAX_LENGTH
   const canSend = text.trim() !== '' && !isTooLong && !isStreaming && state.blocked === undefined
 
   useGrowth(area, text)
@@ -96,7 +96,7 @@ function Length({ id, length, isTooLong }: { id: string; length: number; isTooLo
   const words = isTooLong ? strings.tooLongInput : strings.charactersUsed
   return (
     <p id={id} className="length" data-too-long={isTooLong}>
-      {fill(words, { count: number.format(length), limit: number.format(MOST_LENGTH) })}
+      {fill(words, { count: number.format(length), limit: number.format(MAX_LENGTH) })}
     </p>
   )
 }

@@ -1,13 +1,13 @@
-/** What has been said so far, or what stands there before anything was. */
+/** The messages so far, or the welcome text of an empty chat. */
+
+import { memo, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
-import type { Entry } from '../conversation/state.ts'
+import type { Entry, UserMessage } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { DownIcon } from '../lib/icons.tsx'
-import { useStickToBottom } from '../lib/use-stick-to-bottom.ts'
+import { Markdown } from '../markdown/Markdown.tsx'
 import { FailureNote } from './FailureNote.tsx'
+import { DownIcon } from './icons.tsx'
 import { ReplyView } from './ReplyView.tsx'
-import { UserBubble } from './UserBubble.tsx'
-import { Greeting, Starters, Welcome } from './Welcome.tsx'
 
 export function Conversation({ state }: { state: AppState }) {
   const { strings } = useFrame().language
@@ -42,4 +42,116 @@ export function Conversation({ state }: { state: AppState }) {
 function EntryView({ entry, isNewest }: { entry: Entry; isNewest: boolean }) {
   if (entry.kind === 'user') return <UserBubble entry={entry} />
   return <ReplyView reply={entry} isNewest={isNewest} />
+}
+
+function Welcome({ state: { options } }: { state: AppState }) {
+  if (!options?.welcomeMessage) return null
+  return (
+    <p className="welcome" dir="auto">
+      {options.welcomeMessage}
+    </p>
+  )
+}
+
+/** What a person may want to say first; one press says it. */
+function Starters({ state: { agent } }: { state: AppState }) {
+  const { session, language } = useFrame()
+  const starters = [...new Set(agent?.starters)]
+  if (starters.length === 0) return null
+  return (
+    <ul className="starters" aria-label={language.strings.startersLabel}>
+      {starters.map((starter) => (
+        <li key={starter}>
+          <button type="button" className="starter" dir="auto" onClick={() => session.send(starter)}>
+            {starter}
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** Looks like a reply, and is none: the model never sees it. */
+function Greeting({ state: { options, agent } }: { state: AppState }) {
+  const { language, parser } = useFrame()
+  const greeting = options?.greeting || agent?.greeting
+  if (!greeting) return null
+  return (
+    <article className="entry reply">
+      <h2 className="unseen">{language.strings.assistantSaid}</h2>
+      <div className="prose">
+        <Markdown text={greeting} parser={parser} />
+      </div>
+    </article>
+  )
+}
+
+const UserBubble = memo(function UserBubble({ entry }: { entry: UserMessage }) {
+  const { strings } = useFrame().language
+  return (
+    <article className="entry user">
+      <h2 className="unseen">{strings.youSaid}</h2>
+      <div className="bubble" dir="auto">
+        {entry.text}
+      </div>
+    </article>
+  )
+})
+
+/** Nearer to the end than that is at the end. */
+const NEAR_PX = 48
+
+interface Stick {
+  readonly scroller: RefObject<HTMLElement | null>
+  readonly content: RefObject<HTMLDivElement | null>
+  /** Something came that is out of sight. */
+  readonly hasNew: boolean
+  readonly scrollToEnd: () => void
+}
+
+/** `stickKey` changing (the person has said something) brings the end into sight again. */
+function useStickToBottom(stickKey: unknown): Stick {
+  const scroller = useRef<HTMLElement>(null)
+  const content = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  const [hasNew, setHasNew] = useState(false)
+
+  const scrollToEnd = useCallback(() => {
+    isAtEnd.current = true
+    setHasNew(false)
+    const { current } = scroller
+    if (current !== null) current.scrollTop = current.scrollHeight
+  }, [])
+
+  useEffect(() => {
+    const box = scroller.current as HTMLElement
+    const inner = content.current as HTMLDivElement
+    let height = inner.offsetHeight
+    let top = box.scrollTop
+    function onScroll(): void {
+      const isNear = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX
+      // Text that has grown moves the end away; only a person moves back.
+      if (isNear) isAtEnd.current = true
+      else if (box.scrollTop < top) isAtEnd.current = false
+      top = box.scrollTop
+      if (isAtEnd.current) setHasNew(false)
+    }
+    const observer = new ResizeObserver(() => {
+      const hasGrown = inner.offsetHeight > height
+      height = inner.offsetHeight
+      if (isAtEnd.current) box.scrollTop = box.scrollHeight
+      else if (hasGrown) setHasNew(true)
+    })
+    box.addEventListener('scroll', onScroll, { passive: true })
+    observer.observe(inner)
+    observer.observe(box)
+    return () => {
+      observer.disconnect()
+      box.removeEventListener('scroll', onScroll)
+    }
+  }, [])
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key is what this waits for
+  useEffect(scrollToEnd, [stickKey])
+  return { scroller, content, hasNew, scrollToEnd }
 }

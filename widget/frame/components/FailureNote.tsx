@@ -1,9 +1,9 @@
-/** Tells what went wrong, and offers what helps. */
+/** Shows a failure and offers a retry. */
 import { useEffect, useState } from 'react'
 import { type Failure, isLasting } from '../failure.ts'
 import { useFrame } from '../frame-context.ts'
-import { WarnIcon } from '../lib/icons.tsx'
 import { fill, secondsIn } from '../strings/strings.ts'
+import { WarnIcon } from './icons.tsx'
 
 export function FailureNote({ failure, canRetry = false }: { failure: Failure; canRetry?: boolean }) {
   const { session, language } = useFrame()

@@ -1,11 +1,10 @@
 /** The top of the window: what this is, what else can be done, and the way out. */
-import { useRef, useState } from 'react'
+import { useEffect, useId, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
-import { findStreaming } from '../conversation/state.ts'
+import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { CloseIcon, NewIcon, ShareIcon } from '../lib/icons.tsx'
+import { CloseIcon, NewIcon, ShareIcon } from './icons.tsx'
 import { Menu, type MenuItem } from './Menu.tsx'
-import { Question } from './Question.tsx'
 
 export function Header({ title, state }: { title: string; state: AppState }) {
   const { session, language } = useFrame()
@@ -53,5 +52,49 @@ export function Header({ title, state }: { title: string; state: AppState }) {
         />
       )}
     </header>
+  )
+}
+
+interface Props {
+  readonly title: string
+  readonly text: string
+  readonly yes: string
+  readonly no: string
+  readonly onAnswer: (isYes: boolean) => void
+}
+
+function Question({ title, text, yes, no, onAnswer }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => dialog.current?.showModal(), [])
+
+  function answer(isYes: boolean): void {
+    // While it is open nothing outside of it can take the focus.
+    dialog.current?.close()
+    onAnswer(isYes)
+  }
+
+  return (
+    <dialog
+      ref={dialog}
+      className="question"
+      aria-labelledby={`${id}-title`}
+      aria-describedby={`${id}-text`}
+      onCancel={(event) => {
+        event.preventDefault()
+        answer(false)
+      }}
+    >
+      <h2 id={`${id}-title`}>{title}</h2>
+      <p id={`${id}-text`}>{text}</p>
+      <div className="buttons">
+        <button type="button" className="button" onClick={() => answer(false)}>
+          {no}
+        </button>
+        <button type="button" className="button primary" onClick={() => answer(true)}>
+          {yes}
+        </button>
+      </div>
+    </dialog>
   )
 }

@@ -1,7 +1,7 @@
-/** A button with a menu under it. Protocol: WAI-ARIA, menu button pattern. */
+/** A button with a menu under it. See WAI-ARIA, menu button pattern. */
 import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react'
 import { useFrame } from '../frame-context.ts'
-import { MenuIcon } from '../lib/icons.tsx'
+import { MenuIcon } from './icons.tsx'
 
 export interface MenuItem {
   readonly name: string

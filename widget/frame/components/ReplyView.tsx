@@ -1,10 +1,11 @@
 /** A reply: its text, the tools it used, what went wrong, and what can be done with it. */
 import { memo } from 'react'
-import { type Reply, textOf } from '../conversation/state.ts'
+import { type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Markdown } from '../markdown/Markdown.tsx'
+import { CopyButton, useFlash } from './ActionButton.tsx'
 import { FailureNote } from './FailureNote.tsx'
-import { ReplyActions } from './ReplyActions.tsx'
+import { DoneIcon, InsertIcon, RetryIcon, ShareIcon } from './icons.tsx'
 import { ToolCallView } from './ToolCallView.tsx'
 
 export const ReplyView = memo(function ReplyView({ reply, isNewest }: { reply: Reply; isNewest: boolean }) {
@@ -57,5 +58,44 @@ function Dots({ label }: { label: string }) {
       <span />
       <span />
     </p>
+  )
+}
+
+function ReplyActions({ text, canRegenerate }: { text: string; canRegenerate: boolean }) {
+  const { session, language } = useFrame()
+  const { strings } = language
+  const [isShared, flashShared] = useFlash()
+  return (
+    <div className="actions">
+      {text !== '' && (
+        <>
+          <CopyButton text={text} name={strings.copyMessage} />
+          <Action name={strings.insert} icon={<InsertIcon />} act={() => session.insert(text)} />
+          <Action
+            name={isShared ? strings.shared : strings.share}
+            icon={isShared ? <DoneIcon /> : <ShareIcon />}
+            act={() => {
+              session.shareMessage(text)
+              flashShared()
+            }}
+          />
+        </>
+      )}
+      {canRegenerate && <Action name={strings.regenerate} icon={<RetryIcon />} act={session.retry} />}
+    </div>
+  )
+}
+
+interface ActionProps {
+  readonly name: string
+  readonly icon: React.ReactNode
+  readonly act: () => void
+}
+
+function Action({ name, icon, act }: ActionProps) {
+  return (
+    <button type="button" className="action" title={name} aria-label={name} onClick={act}>
+      {icon}
+    </button>
   )
 }

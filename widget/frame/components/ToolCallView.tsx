@@ -1,12 +1,11 @@
 /** A call of a tool: what is going on, and on demand what was sent and what came back. */
-import type { ToolCall } from '../conversation/state.ts'
+
+import { useEffect, useId, useRef } from 'react'
+import type { ToolCall } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { ToolIcon } from '../lib/icons.tsx'
-import { renderJson } from '../lib/render-json.ts'
 import { fill } from '../strings/strings.ts'
 import { titleOf } from '../tools/check-tools.ts'
-import { Exact } from '../view/Exact.tsx'
-import { ApprovalCard } from './ApprovalCard.tsx'
+import { ToolIcon } from './icons.tsx'
 
 export function ToolCallView({ call }: { call: ToolCall }) {
   const { strings } = useFrame().language
@@ -24,7 +23,66 @@ export function ToolCallView({ call }: { call: ToolCall }) {
   )
 }
 
-/** A name of the page's own must not turn the words around it. Protocol: Unicode, first strong isolate. */
+/** A name of the page's own must not turn the words around it. See Unicode, first strong isolate. */
 function isolate(name: string): string {
   return `\u2068${name}\u2069`
+}
+
+function ApprovalCard({ call, name }: { call: ToolCall; name: string }) {
+  const { session, language } = useFrame()
+  const { tool } = language.strings
+  const id = useId()
+  const card = useRef<HTMLElement>(null)
+
+  useEffect(() => {
+    // Moves the focus to the question unless the person is typing.
+    const { activeElement } = document
+    const isWriting = activeElement instanceof HTMLTextAreaElement && activeElement.value !== ''
+    if (document.hasFocus() && !isWriting) card.current?.focus()
+  }, [])
+
+  return (
+    <section className="approval" ref={card} tabIndex={-1} aria-labelledby={id}>
+      <h3 id={id}>{fill(tool.asking, { name })}</h3>
+      <p>{fill(tool.question, { name })}</p>
+      <Exact label={tool.arguments} text={renderJson(call.argumentsText)} isTitled={false} />
+      <div className="buttons">
+        <button type="button" className="button" onClick={() => session.decide(call.id, false)}>
+          {tool.deny}
+        </button>
+        <button type="button" className="button primary" onClick={() => session.decide(call.id, true)}>
+          {tool.approve}
+        </button>
+      </div>
+    </section>
+  )
+}
+
+/** Text as it is, from left to right, never as Markdown. */
+function Exact({ label, text, isTitled = true }: { label: string; text: string; isTitled?: boolean }) {
+  return (
+    <div className="exact">
+      {isTitled && <h3>{label}</h3>}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard */}
+      <section className="exact-text" dir="ltr" tabIndex={0} aria-label={label}>
+        {text}
+      </section>
+    </div>
+  )
+}
+
+/** Indented; text that is no JSON as it is. Characters that cannot be seen, or turn text around, are written as escapes. */
+function renderJson(text: string): string {
+  try {
+    return showUnseen(JSON.stringify(JSON.parse(text === '' ? '{}' : text), null, 2))
+  } catch {
+    return showUnseen(text)
+  }
+}
+
+function showUnseen(text: string): string {
+  return text.replaceAll(
+    /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }

@@ -1,14 +1,10 @@
-/** A text of the model, as Markdown: parsed block by block, without HTML, pictures or foreign requests. Security: 2.11. */
-
+/** A text of the model, as Markdown: parsed block by block, without HTML, pictures or foreign requests. */
 import type { Root } from 'mdast'
-import { memo, useEffect, useMemo, useRef, useState } from 'react'
+import { Component, memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import ReactMarkdown from 'react-markdown'
 import { components } from './components.tsx'
-import { withDefinitions } from './definitions.ts'
-import { ErrorBoundary } from './ErrorBoundary.tsx'
-import { PlainText } from './PlainText.tsx'
 import type { MarkdownParser } from './parser.ts'
-import { splitBlocks } from './split-blocks.ts'
+import { splitBlocks, withDefinitions } from './split-blocks.ts'
 
 const LATE_MS = 250
 
@@ -45,7 +41,7 @@ function Late({ text }: { text: string }) {
 }
 
 const Tree = memo(function Tree({ parsed: { text, tree } }: { parsed: Parsed }) {
-  const plugins = useMemo(() => [[parsedBefore, tree] as const], [tree]) as never
+  const plugins = useMemo(() => [[useParsedTree, tree] as const], [tree]) as never
   return (
     <ErrorBoundary fallback={<PlainText text={text} />}>
       <ReactMarkdown remarkPlugins={plugins} components={components} urlTransform={keepUrl}>
@@ -87,11 +83,66 @@ function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
 }
 
 /** Stands in for the parser: the tree comes from the other thread. */
-function parsedBefore(this: { parser?: unknown }, tree: Root): void {
+function useParsedTree(this: { parser?: unknown }, tree: Root): void {
   this.parser = () => tree
 }
 
 /** Addresses are judged where links are shown; nothing else has one. */
 function keepUrl(url: string): string {
   return url
+}
+
+interface Props {
+  readonly fallback: ReactNode
+  readonly children: ReactNode
+}
+
+class ErrorBoundary extends Component<Props, { hasFailed: boolean }> {
+  override state = { hasFailed: false }
+
+  static getDerivedStateFromError(): { hasFailed: boolean } {
+    return { hasFailed: true }
+  }
+
+  override render(): ReactNode {
+    return this.state.hasFailed ? this.props.fallback : this.props.children
+  }
+}
+
+const PIECE_LENGTH = 4000
+
+function PlainText({ text }: { text: string }) {
+  const pieces = useMemo(() => cutPlain(text), [text])
+  return (
+    <div className="plain" dir="auto">
+      {pieces.map((piece, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: pieces are only ever added at the end
+        <Piece key={index} text={piece} />
+      ))}
+    </div>
+  )
+}
+
+const Piece = memo(function Piece({ text }: { text: string }) {
+  return <div className="piece">{text}</div>
+})
+
+/** Pieces of a text, cut after white space where there is some; joined they are the text again. */
+function cutPlain(text: string): readonly string[] {
+  const pieces: string[] = []
+  let from = 0
+  while (text.length - from > PIECE_LENGTH) {
+    const space = text.slice(from, from + PIECE_LENGTH).search(/\s\S*$/)
+    const length = space > 0 ? space + 1 : wholeLength(text, from + PIECE_LENGTH) - from
+    pieces.push(text.slice(from, from + length))
+    from += length
+  }
+  pieces.push(text.slice(from))
+  return pieces
+}
+
+/** Not between the halves of one character. */
+function wholeLength(text: string, end: number): number {
+  const code = text.charCodeAt(end - 1)
+  return code >= 0xd800 && code < 0xdc00 ? end - 1 : end
 }

@@ -1,9 +1,8 @@
-/** What stands for each part of Markdown: nothing loads anything, links leave the frame on a click alone. Security: 2.11. */
+/** The elements that render Markdown. They load nothing; a link leaves the frame only on a click. */
 import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
-import { CodeBlock } from './CodeBlock.tsx'
-import { ScrollBox } from './ScrollBox.tsx'
-import { safeAddress } from './safe-address.ts'
+import { CopyButton } from '../components/ActionButton.tsx'
+import { useFrame } from '../frame-context.ts'
 
 type Props = ExtraProps & { readonly children?: ReactNode }
 
@@ -55,4 +54,52 @@ function Link({ address, children }: { address: string | undefined; children: Re
       <bdi>{children}</bdi>
     </a>
   )
+}
+
+function CodeBlock({ node }: ExtraProps) {
+  const { strings } = useFrame().language
+  const code = node?.children[0]
+  if (code?.type !== 'element') return null
+  const [first] = code.children
+  const text = first?.type === 'text' ? first.value : ''
+  const { className } = code.properties
+  const language = Array.isArray(className)
+    ? String(className[0])
+        .replace(/^language-/, '')
+        .slice(0, 40)
+    : ''
+  return (
+    <div className="code" dir="ltr">
+      <div className="code-head">
+        <span>{language}</span>
+        <CopyButton text={text} name={strings.copyCode} />
+      </div>
+      <ScrollBox kind="code">
+        <pre>
+          <code>{text}</code>
+        </pre>
+      </ScrollBox>
+    </div>
+  )
+}
+
+function ScrollBox({ kind, children }: { kind: 'code' | 'table'; children: ReactNode }) {
+  const { strings } = useFrame().language
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard
+    <section className={`scroll-${kind}`} tabIndex={0} aria-label={strings[kind]}>
+      {children}
+    </section>
+  )
+}
+
+const schemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:'])
+const MAX_LENGTH = 2048
+
+/** The address in full, as the browser understands it; undefined unless it is one of the web or of mail. */
+function safeAddress(address: string | undefined): string | undefined {
+  // A relative address would lead to the frame's own server: the model means the page, or nothing.
+  if (address === undefined || address.length > MAX_LENGTH || !URL.canParse(address)) return undefined
+  const { protocol, href } = new URL(address)
+  return schemes.has(protocol) ? href : undefined
 }

@@ -1,10 +1,9 @@
-/** Has Markdown parsed on another thread; a text that takes it too long is given up. */
+/** Parses Markdown in a worker, and gives up on a text that takes too long. */
 import type { Root } from 'mdast'
 import { isParseable, parseBlock } from './parse-block.ts'
-import type { ParseAnswer, ParseRequest } from './parser-worker.ts'
 
 /** A large table takes one second; what takes longer was made to. */
-const MOST_MS = 6000
+const MAX_MS = 6000
 
 export interface MarkdownParser {
   /** Calls `done` with the tree, or with nothing for a text that is shown as it is. In the order of the calls. */
@@ -49,7 +48,7 @@ export function createParser(startWorker: () => Worker): MarkdownParser {
       worker?.terminate()
       worker = undefined
       settle(id, undefined)
-    }, MOST_MS)
+    }, MAX_MS)
     if (worker === undefined) start()
     worker?.postMessage({ id, text } satisfies ParseRequest)
   }
@@ -71,3 +70,43 @@ export function createParser(startWorker: () => Worker): MarkdownParser {
     },
   }
 }
+
+interface ParseRequest {
+  readonly id: number
+  readonly text: string
+}
+
+interface ParseAnswer {
+  readonly id: number
+  readonly tree: Root | undefined
+}
+
+/** Answers every request, in order. */
+export function serveParser(scope: Pick<Worker, 'postMessage' | 'addEventListener'>): void {
+  scope.addEventListener('message', (event) => {
+    const { id, text } = (event as MessageEvent<ParseRequest>).data
+    const answer: ParseAnswer = { id, tree: parseBlock(text) }
+    scope.postMessage(answer)
+  })
+}
+
+/** Whether this is the thread, not the page. */
+export const isWorker = typeof document === 'undefined'
+
+interface ScriptPolicy {
+  createScriptURL(url: string): string
+}
+
+interface PolicyFactory {
+  createPolicy(name: string, rules: ScriptPolicy): ScriptPolicy
+}
+
+/** Starts the thread. @throws where the browser refuses. */
+export function startOwnWorker(): Worker {
+  const { trustedTypes } = globalThis as { trustedTypes?: PolicyFactory }
+  policy ??= trustedTypes?.createPolicy('parley-own-script', { createScriptURL: () => import.meta.url })
+  // A trusted address stands for a string in every place that takes one.
+  return new Worker(policy === undefined ? import.meta.url : policy.createScriptURL(''), { type: 'module' })
+}
+
+let policy: ScriptPolicy | undefined

@@ -1,4 +1,4 @@
-/** Cuts Markdown where one block ends and the next begins, so that of a growing text only the end is parsed again. */
+/** Splits Markdown into blocks, so that only the end of a growing text is parsed again. */
 
 interface Fence {
   readonly mark: string
@@ -20,9 +20,8 @@ const listItem = /^( {0,3}(?:[-+*]|\d{1,9}[.)]))( +(?=\S)|[ ]*$)/
 const thematicBreak = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/
 const fenceLine = /^( {0,3})(`{3,}(?!.*`)|~{3,})/
 
-/**
- * The blocks of a text; joined they are the text again. It is cut at blank lines alone, and where in doubt not at all: in a fence, before
- * a line that may go on with a list or with indented code. Protocol: CommonMark 0.31, 3.
+/** * The blocks of a text; joined they are the text again. It is cut at blank lines alone, and where in doubt not at all: in a fence, before
+ * a line that may go on with a list or with indented code. See CommonMark 0.31, 3.
  */
 export function splitBlocks(text: string): readonly string[] {
   const blocks: string[] = []
@@ -53,7 +52,7 @@ export function splitBlocks(text: string): readonly string[] {
 }
 
 /** Whether the end of the text is inside a fence that was opened at the left edge. */
-export function isInFence(block: string): boolean {
+function isInFence(block: string): boolean {
   const place = newPlace()
   for (const { line } of listLines(block)) {
     if (!isBlank(line)) place.fence = nextFence(place, line)
@@ -120,4 +119,18 @@ function isBlank(line: string): boolean {
 
 function indentOf(line: string): number {
   return line.search(/[^ ]/)
+}
+
+const definition = /^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*\S[^\n]{0,2000}$/gm
+const MAX_DEFINITIONS = 50
+
+/** The blocks, those that may refer to a definition in another one followed by all definitions. */
+export function withDefinitions(blocks: readonly string[]): readonly string[] {
+  const found = blocks.map((block) => block.match(definition) ?? [])
+  const all = found.flat().slice(0, MAX_DEFINITIONS)
+  if (all.length === 0) return blocks
+  const appended = `\n\n${all.join('\n')}\n`
+  const needsThem = (block: string, index: number) =>
+    block.includes('[') && found[index]?.length === 0 && !isInFence(block)
+  return blocks.map((block, index) => (needsThem(block, index) ? block + appended : block))
 }

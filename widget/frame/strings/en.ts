@@ -85,7 +85,7 @@ export const en = {
 
 export type Plurals = { readonly other: string } & { readonly [Category in Intl.LDMLPluralRule]?: string }
 
-export type Words<T> = {
+type Words<T> = {
   readonly [Name in keyof T]: T[Name] extends string
     ? string
     : T[Name] extends { readonly other: string }

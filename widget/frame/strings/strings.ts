@@ -1,4 +1,4 @@
-/** Finds the words for a person's language. Decision: 11 (languages). */
+/** Finds the words for a person's language. */
 import { ar } from './ar.ts'
 import { de } from './de.ts'
 import { en, type Plurals, type Strings } from './en.ts'

@@ -1,12 +1,12 @@
-/** Which of the tools a page offers can be handed to the model. Security: 2.5, 2.11. */
+/** Checks which of the page's tools can be offered to the model. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord } from '../check-message.ts'
+import { isRecord } from '../../values.ts'
 
-/** Contract: Agent (`pageTools`); the page puts it before the names of its tools. */
-export const PAGE_TOOL_PREFIX = 'postMessage_'
-const MOST_TOOLS = 128
-const MOST_SCHEMAS_LENGTH = 64 * 1024
-const MOST_DESCRIPTION_LENGTH = 4096
+/** the page puts it before the names of its tools. */
+const PAGE_TOOL_PREFIX = 'postMessage_'
+const MAX_TOOLS = 128
+const MAX_SCHEMAS_LENGTH = 64 * 1024
+const MAX_DESCRIPTION_LENGTH = 4096
 const name = /^postMessage_[A-Za-z0-9_.-]{1,100}$/
 
 /** Those that have the form they must have, each name once; within the limits the first ones. */
@@ -14,9 +14,9 @@ export function listGoodTools(offered: readonly unknown[]): readonly Tool[] {
   const good = new Map<string, Tool>()
   let schemasLength = 0
   for (const tool of offered) {
-    if (!isTool(tool) || good.has(tool.name) || good.size === MOST_TOOLS) continue
+    if (!isTool(tool) || good.has(tool.name) || good.size === MAX_TOOLS) continue
     schemasLength += JSON.stringify(tool.inputSchema).length
-    if (schemasLength > MOST_SCHEMAS_LENGTH) break
+    if (schemasLength > MAX_SCHEMAS_LENGTH) break
     good.set(tool.name, tool)
   }
   return [...good.values()]
@@ -28,7 +28,7 @@ export function renderTool({ name, description, inputSchema }: Tool): object {
   return { type: 'function', function: { name, ...described, parameters: inputSchema } }
 }
 
-/** Whether the person is asked before the tool is called. Decision: 11 (approval card). */
+/** Whether the person is asked before the tool is called. */
 export function needsApproval({ annotations }: Tool): boolean {
   const { destructiveHint, requiresApproval } = (annotations ?? {}) as Record<string, unknown>
   return destructiveHint === true || requiresApproval === true
@@ -46,6 +46,6 @@ function isTool(tool: unknown): tool is Tool {
   const { description, inputSchema, annotations } = tool
   const isDescribed =
     description === undefined ||
-    (typeof description === 'string' && description.length <= MOST_DESCRIPTION_LENGTH)
+    (typeof description === 'string' && description.length <= MAX_DESCRIPTION_LENGTH)
   return isDescribed && isRecord(inputSchema) && (annotations === undefined || isRecord(annotations))
 }

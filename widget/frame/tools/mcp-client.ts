@@ -1,16 +1,13 @@
-/** Speaks the Model Context Protocol to the page, which has the tools. Decision: 11 (Page tools); Protocol: MCP 2025-11-25. */
+/** An MCP client for the tools of the page. See MCP 2025-11-25. */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord } from '../check-message.ts'
-import { newId } from '../lib/new-id.ts'
+import { isRecord, isWithinLimit, newId } from '../../values.ts'
 import { listGoodTools } from './check-tools.ts'
-import { renderResult, type ToolOutcome } from './tool-result.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
-/** Decision: 11. It runs from the moment the page is asked, after the person has allowed it. */
 const CALL_MS = 29_000
 /** A page that does not answer at all has no tools. */
 const LIST_MS = 3000
-const MOST_PAGES = 8
+const MAX_PAGES = 8
 
 export interface PageToolClient {
   /** Asks the page what it has; again after every `list_changed`. */
@@ -70,7 +67,7 @@ export function createPageToolClient(post: (message: Record<string, unknown>) =>
   async function readList(): Promise<void> {
     const found: unknown[] = []
     let cursor: unknown
-    for (let page = 0; page < MOST_PAGES; page++) {
+    for (let page = 0; page < MAX_PAGES; page++) {
       const answer = await request('tools/list', cursor === undefined ? {} : { cursor }, LIST_MS)
       if ('problem' in answer) return
       if (Array.isArray(answer.result.tools)) found.push(...answer.result.tools)
@@ -110,4 +107,34 @@ function toAnswer({ result, error }: Readonly<Record<string, unknown>>): Answer 
   if (isRecord(result)) return { result }
   const words = isRecord(error) && typeof error.message === 'string' ? error.message.slice(0, 2000) : ''
   return { problem: words === '' ? 'The page answered with something that is no result.' : words }
+}
+
+export interface ToolOutcome {
+  readonly isError: boolean
+  readonly text: string
+}
+
+/** The result as text; one that is too large or none at all is an error. */
+function renderResult(result: CallToolResult): ToolOutcome {
+  const text = textIn(result)
+  if (text === undefined)
+    return { isError: true, text: 'The page answered with something that is no result.' }
+  if (!isWithinLimit(text)) {
+    return { isError: true, text: 'The result of the tool is larger than 64 KiB.' }
+  }
+  return { isError: result.isError === true, text }
+}
+
+/** The content of the tool message. */
+export function renderToolMessage({ isError, text }: ToolOutcome): string {
+  return isError ? `Error: ${text}` : text
+}
+
+function textIn({ content, structuredContent }: CallToolResult): string | undefined {
+  const texts = Array.isArray(content)
+    ? content.flatMap((part: unknown) => (isRecord(part) && typeof part.text === 'string' ? [part.text] : []))
+    : []
+  if (texts.length > 0) return texts.join('\n')
+  if (isRecord(structuredContent)) return JSON.stringify(structuredContent)
+  return Array.isArray(content) ? '' : undefined
 }

@@ -1,15 +1,15 @@
-/** Answers the model's calls: looks each one over, asks the person where it must, and has the page run it. Decision: 11. */
+/** Runs the model's tool calls: checks each one, asks the person for approval if needed, and calls the page. */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord } from '../check-message.ts'
-import type { ToolCall } from '../conversation/state.ts'
+import { isRecord } from '../../values.ts'
+import type { ToolCall } from '../conversation.ts'
 import { needsApproval, renderTool, titleOf } from './check-tools.ts'
 import type { PageToolClient } from './mcp-client.ts'
-import { renderToolMessage, type ToolOutcome } from './tool-result.ts'
+import { renderToolMessage, type ToolOutcome } from './mcp-client.ts'
 
 /** How a call is changed while it is answered. */
-export type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
+type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
 
-export interface ToolDesk {
+export interface ToolRunner {
   /** The tools as a chat request lists them. */
   readonly list: () => Promise<readonly object[]>
   /** Answers all calls at once; settles when each has its result, or at once when `signal` is aborted. Never rejects. */
@@ -18,7 +18,7 @@ export interface ToolDesk {
   readonly decide: (callId: string, isAllowed: boolean) => void
 }
 
-export function createToolDesk(client: PageToolClient): ToolDesk {
+export function createToolRunner(client: PageToolClient): ToolRunner {
   /** Calls that wait for the person. There is no limit to how long: it has not begun to run. */
   const asking = new Map<string, (isAllowed: boolean) => void>()
 

@@ -1,31 +1,34 @@
-/** The tools of the `tools` option: whoever calls one has the page's callback and listeners called. Contract: Events, onToolCall. */
-import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+/** The tools of the `tools` option. A call runs the page's listeners and its `onToolCall`. */
 import type { PageTool } from '../../options.ts'
 import type { WidgetEvents } from '../events.ts'
-import { toErrorResult, toPlain, toResult } from './tool-result.ts'
-import type { HostedTool } from './tool-server.ts'
 
-/** Tells the page of a call; answers what the callback returned. */
-export type TellPage = (call: WidgetEvents['tool-call']) => unknown
+/** A tool under the page's own name for it. */
+export interface HostedTool {
+  readonly tool: {
+    readonly description?: unknown
+    readonly inputSchema?: unknown
+    readonly annotations?: unknown
+  }
+  /** Resolves to the tool's result, or throws. */
+  call(args: Record<string, unknown>): unknown
+}
 
-export function hostPageTools(tools: readonly PageTool[], tellPage: TellPage): [name: string, HostedTool][] {
+/** Publishes a call to the page and returns what its callback returned. */
+export type PublishCall = (call: WidgetEvents['tool-call']) => unknown
+
+export function hostPageTools(
+  tools: readonly PageTool[],
+  publishCall: PublishCall,
+): [name: string, HostedTool][] {
   return tools.map(({ function: { name, description, parameters, annotations } }) => [
     name,
     {
-      tool: toTool(description, parameters, annotations),
-      /** The first answer counts: what the page sends, or what its callback throws. */
+      tool: { description, inputSchema: parameters, annotations },
+      // The first of these wins: what the page sends, or what its callback throws.
       call: (args) =>
-        new Promise((resolve) => {
-          const sendResult = (result: unknown) => resolve(toResult(result))
-          const fail = (error: unknown) => resolve(toErrorResult(error))
-          new Promise((settle) => settle(tellPage({ tool: name, args, sendResult }))).catch(fail)
+        new Promise((sendResult, reject) => {
+          new Promise((settle) => settle(publishCall({ tool: name, args, sendResult }))).catch(reject)
         }),
     },
   ])
-}
-
-/** A tool as MCP lists it, without its name. */
-export function toTool(description: unknown, schema: unknown, annotations: unknown): Omit<Tool, 'name'> {
-  const inputSchema = { type: 'object', ...(schema as object | undefined) }
-  return toPlain({ description: `${description ?? ''}`, inputSchema, annotations } as Omit<Tool, 'name'>)
 }

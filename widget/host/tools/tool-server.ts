@@ -1,29 +1,22 @@
-/** The page as an MCP server: it lists the page's tools and has them called. Decision: 11; Protocol: MCP 2025-11-25, Tools. */
-import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord } from '../values.ts'
-import { toErrorResult } from './tool-result.ts'
+/** The page's MCP server: lists and calls the page's tools. See MCP 2025-11-25, Tools. */
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { isRecord, isWithinLimit, toPlain } from '../../values.ts'
+import type { HostedTool } from './page-tools.ts'
 
-/** What the frame knows page tools by; the page itself never sees it. Contract: Agent, `pageTools`. */
+/** What the frame knows page tools by; the page itself never sees it. */
 const PREFIX = 'postMessage_'
 
-const CALL_WITHIN_MS = 29_000
+const CALL_TIMEOUT_MS = 29_000
 
-/** Protocol: JSON-RPC 2.0, error object. */
+/** See JSON-RPC 2.0, error object. */
 const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
 
-/** A tool by the page's own name for it. */
-export interface HostedTool {
-  readonly tool: Omit<Tool, 'name'>
-  /** The answer, also of a tool that failed. */
-  call(args: Record<string, unknown>): Promise<CallToolResult>
-}
-
-export interface ToolServer {
+interface ToolServer {
   /** Takes what the client sent. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
   /** Tells the client that there are other tools now. */
-  readonly announceTools: () => void
+  readonly publishTools: () => void
   /** The client is gone: nobody waits for what is running. */
   readonly reset: () => void
 }
@@ -42,13 +35,13 @@ export function createToolServer(
     if (method === 'ping') return { result: {} }
     const tools = listTools()
     if (method === 'tools/list') {
-      return { result: { tools: [...tools].map(([name, { tool }]) => ({ ...tool, name: PREFIX + name })) } }
+      return { result: { tools: [...tools].map(renderTool) } }
     }
-    if (method !== 'tools/call') return { error: { code: METHOD_NOT_FOUND, message: 'Unknown' } }
+    if (method !== 'tools/call') return toError(METHOD_NOT_FOUND)
     const [, name = ''] = String(params.name).split(PREFIX)
     const call = tools.get(name)?.call
-    if (call === undefined) return { error: { code: INVALID_PARAMS, message: 'Unknown' } }
-    return { result: await withinTime(call(isRecord(params.arguments) ? params.arguments : {})) }
+    if (call === undefined) return toError(INVALID_PARAMS)
+    return { result: await runTool(call, isRecord(params.arguments) ? params.arguments : {}) }
   }
 
   return {
@@ -57,13 +50,13 @@ export function createToolServer(
       if (id !== undefined) {
         running.set(id, params)
         void run(method, params).then((found) => {
-          // Protocol: MCP, Cancellation: "Not send a response for the cancelled request".
+          // See MCP, Cancellation: "Not send a response for the cancelled request".
           if (running.get(id) === params && running.delete(id)) send({ id, ...found })
         })
       } else if (method === 'notifications/initialized') isInitialized = true
       else if (method === 'notifications/cancelled') running.delete(params.requestId)
     },
-    announceTools() {
+    publishTools() {
       if (isInitialized) send({ method: 'notifications/tools/list_changed' })
     },
     reset() {
@@ -73,17 +66,52 @@ export function createToolServer(
   }
 }
 
-/** Protocol: MCP, Lifecycle. */
+/** See MCP, Lifecycle. */
 const description = {
   protocolVersion: '2025-11-25',
   capabilities: { tools: { listChanged: true } },
   serverInfo: { name: 'parley', version: '1' },
 }
 
-/** The result, or one that says there was none in time. Decision: 11. */
-function withinTime(result: Promise<CallToolResult>): Promise<CallToolResult> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(toErrorResult('Timed out')), CALL_WITHIN_MS)
-    void result.then(resolve)
+/** The tool as MCP lists it. */
+function renderTool([name, { tool }]: [name: string, HostedTool]) {
+  const { description, inputSchema, annotations } = tool
+  return toPlain({
+    name: PREFIX + name,
+    description: `${description ?? ''}`,
+    inputSchema: { type: 'object', ...(inputSchema as object | undefined) },
+    annotations,
   })
+}
+
+/** Runs the tool; the model reads a failure as a result. */
+function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promise<CallToolResult> {
+  return new Promise((resolve, reject) => {
+    setTimeout(reject, CALL_TIMEOUT_MS, 'Timed out')
+    void new Promise((settle) => settle(call(args))).then(resolve, reject)
+  }).then(toResult, toErrorResult)
+}
+
+/** A value as a result: a string as it is, MCP's own form as it is, everything else as JSON. */
+function toResult(value: unknown): CallToolResult {
+  try {
+    const isMcp = isRecord(value) && Array.isArray(value.content)
+    const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+    const result = isMcp ? toPlain(value) : { content: [{ type: 'text', text }] }
+    return isWithinLimit(JSON.stringify(result))
+      ? (result as CallToolResult)
+      : toErrorResult('More than 64 KiB')
+  } catch (error) {
+    return toErrorResult(error)
+  }
+}
+
+/** A failure as a result the model reads. */
+function toErrorResult(error: unknown): CallToolResult {
+  const text = error instanceof Error ? error.message : String(error)
+  return { content: [{ type: 'text', text: text.slice(0, 2_000) }], isError: true }
+}
+
+function toError(code: number) {
+  return { error: { code, message: 'Unknown' } }
 }

@@ -1,14 +1,11 @@
-/**
- * Tools that the page registers through WebMCP, for agents of any kind: recorded from the moment this code is loaded, whether the
- * browser has WebMCP or not. The page's own use of it stays what it is. Protocol: WebMCP, ModelContext.
+/** * Tools that the page registers through WebMCP, for agents of any kind: recorded from the moment this code is loaded, whether the
+ * browser has WebMCP or not. The page's own use of it stays what it is. See WebMCP, ModelContext.
  */
-import { shared } from '../page.ts'
+import { shared, sharedPage } from '../page.ts'
 import { isToolName } from '../read-options.ts'
-import { toTool } from './page-tools.ts'
-import { toErrorResult, toResult } from './tool-result.ts'
-import type { HostedTool } from './tool-server.ts'
+import type { HostedTool } from './page-tools.ts'
 
-/** Protocol: WebMCP, ModelContextTool. */
+/** See WebMCP, ModelContextTool. */
 interface ModelContextTool {
   readonly name: string
   readonly description?: string
@@ -19,87 +16,71 @@ interface ModelContextTool {
 
 type Tools = Map<string, ModelContextTool>
 
-interface Recorded {
-  readonly tools: Tools
-  readonly listeners: Set<() => void>
-}
-
 type Method = (...given: unknown[]) => unknown
 type ModelContext = Partial<Record<string, Method>>
 
-/** The recording of this page; begins with the first call. */
-export function recordWebMcp(): Recorded {
-  return shared('webmcp', begin)
+/** The tools registered on this page so far; the first call starts recording. */
+export function recordWebMcp(): Tools {
+  return shared('webmcp', startRecording)
 }
 
-function begin(): Recorded {
-  const recorded: Recorded = { tools: new Map(), listeners: new Set() }
-  const notes = takeNotes(recorded)
+function startRecording(): Tools {
+  const tools: Tools = new Map()
+  const recorders = createRecorders(tools)
   const places = [document, navigator] as { modelContext?: ModelContext }[]
   const native = places.find(({ modelContext }) => modelContext)?.modelContext
   if (native !== undefined) {
-    for (const [name, note] of Object.entries(notes)) listenIn(native, name, note as Method)
+    for (const [name, record] of Object.entries(recorders)) wrap(native, name, record as Method)
   } else {
-    const value = Object.assign(new EventTarget(), notes)
+    const value = Object.assign(new EventTarget(), recorders)
     for (const place of places) define(place, 'modelContext', value)
   }
-  return recorded
+  return tools
 }
 
-/** The browser does what it always did; what it throws at is no tool. */
-function listenIn(native: ModelContext, name: string, note: Method): void {
+/** Calls the browser's own method first; if it throws, nothing is recorded. */
+function wrap(native: ModelContext, name: string, record: Method): void {
   const own = native[name]
   if (own === undefined) return
-  const value = (...given: unknown[]) => {
+  define(native, name, (...given: unknown[]) => {
     const returned = own.apply(native, given)
-    note(...given)
+    record(...given)
     return returned
-  }
-  define(native, name, value)
+  })
 }
 
 function define(holder: object, name: string, value: unknown): void {
   Object.defineProperty(holder, name, { value, configurable: true })
 }
 
-/** All but the first are of earlier drafts, which pages still call. */
-function takeNotes({ tools, listeners }: Recorded) {
-  const change = (make: () => void) => {
-    make()
-    for (const tell of listeners) tell()
+/** `unregisterTool` and `provideContext` come from earlier drafts, which pages still use. */
+function createRecorders(tools: Tools) {
+  const publish = () => sharedPage().widget?.publishTools()
+  const unregisterTool = (name: string) => {
+    tools.delete(name)
+    publish()
   }
-  const unregisterTool = (name: string) => change(() => tools.delete(name))
-  const provideContext = (context?: { readonly tools?: readonly ModelContextTool[] }) =>
-    change(() => {
-      tools.clear()
-      for (const tool of context?.tools ?? []) tools.set(tool.name, tool)
-    })
+  const addAll = (added: readonly ModelContextTool[]) => {
+    for (const tool of added) tools.set(tool.name, tool)
+    publish()
+  }
   return {
     async registerTool(tool: ModelContextTool, { signal }: { readonly signal?: AbortSignal } = {}) {
       if (signal?.aborted) return
-      change(() => tools.set(tool.name, tool))
+      addAll([tool])
       signal?.addEventListener('abort', () => unregisterTool(tool.name))
     },
     unregisterTool,
-    provideContext,
+    provideContext(context?: { readonly tools?: readonly ModelContextTool[] }) {
+      tools.clear()
+      addAll(context?.tools ?? [])
+    },
   }
 }
 
-/** Those of the page's tools that the chat API can name. */
+/** The recorded tools whose names the chat API accepts. */
 export function hostWebMcpTools(tools: Tools): [name: string, HostedTool][] {
   return [...tools.values()]
     .filter(({ name }) => isToolName(name))
-    .map((tool) => [
-      tool.name,
-      {
-        tool: toTool(tool.description, tool.inputSchema, tool.annotations),
-        async call(args) {
-          try {
-            return toResult(await tool.execute(args))
-          } catch (error) {
-            return toErrorResult(error)
-          }
-        },
-      },
-    ])
+    .map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
 }

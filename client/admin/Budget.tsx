@@ -1,0 +1,103 @@
+/** Bounds the tokens of a key by the day and by the month. */
+import { NumberInput, Progress, Stack, Text } from '@mantine/core'
+import { useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { Outputs } from '../api.ts'
+import { api } from '../api.ts'
+import { DialogForm } from '../components/Dialog.tsx'
+import { renderNumber } from '../format.ts'
+import type { AdminSearch } from '../search.ts'
+
+interface BudgetFormProps {
+  readonly adminKey: AdminKey
+  readonly onClose: () => void
+}
+
+export function BudgetForm({ adminKey: { id, budget }, onClose }: BudgetFormProps) {
+  const [day, setDay] = useState(budget.day?.limit ?? '')
+  const [month, setMonth] = useState(budget.month?.limit ?? '')
+  const queries = useQueryClient()
+  const save = async () => {
+    await api.admin.setBudget.mutate({ key_id: id, day: toBound(day), month: toBound(month) })
+    await queries.invalidateQueries({ queryKey: ['admin'] })
+    onClose()
+  }
+  return (
+    <DialogForm onSubmit={save} onCancel={onClose} action="Save">
+      <Text size="sm" c="dimmed">
+        Counted are prompt and completion together. An empty field bounds nothing; 0 lets no call through.
+      </Text>
+      <Tokens label="Tokens a day (UTC)" value={day} onChange={setDay} isFirst />
+      <Tokens label="Tokens a month (UTC)" value={month} onChange={setMonth} />
+    </DialogForm>
+  )
+}
+
+interface TokensProps {
+  readonly label: string
+  readonly value: number | string
+  readonly onChange: (value: number | string) => void
+  readonly isFirst?: boolean
+}
+
+function Tokens({ label, value, onChange, isFirst = false }: TokensProps) {
+  return (
+    <NumberInput
+      label={label}
+      placeholder="unbounded"
+      min={0}
+      max={Number.MAX_SAFE_INTEGER}
+      allowDecimal={false}
+      allowNegative={false}
+      thousandSeparator=" "
+      hideControls
+      data-autofocus={isFirst || undefined}
+      value={value}
+      onChange={onChange}
+    />
+  )
+}
+
+function toBound(value: number | string): number | null {
+  return value === '' ? null : Number(value)
+}
+
+const periods = [
+  ['day', 'today'],
+  ['month', 'this month'],
+] as const
+
+export function BudgetState({ budget }: Pick<AdminKey, 'budget'>) {
+  const bounds = periods.flatMap(([period, when]) => {
+    const bound = budget[period]
+    return bound === null ? [] : [{ ...bound, when }]
+  })
+  if (bounds.length === 0) return 'unbounded'
+  return (
+    <Stack gap={4} className="budget">
+      {bounds.map(({ limit, used, when }) => {
+        const share = limit === 0 ? 1 : Math.min(used / limit, 1)
+        return (
+          <div key={when}>
+            <Text size="xs">
+              {renderNumber(used)} of {renderNumber(limit)} {when}
+            </Text>
+            <Progress
+              size="sm"
+              value={share * 100}
+              color={share < 1 ? 'indigo' : 'red'}
+              aria-label={`Tokens used ${when}`}
+            />
+          </div>
+        )
+      })}
+    </Stack>
+  )
+}
+
+export interface TabProps {
+  readonly search: AdminSearch
+  readonly go: (search: AdminSearch) => void
+}
+
+export type AdminKey = Outputs['admin']['keys']['data'][number]

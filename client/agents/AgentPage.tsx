@@ -1,0 +1,134 @@
+/** What stands above every page of an agent: its name, and the ways to the others. */
+import { ActionIcon, Anchor, Breadcrumbs, Menu } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import type { AgentDetail } from '../api.ts'
+import { api } from '../api.ts'
+import { ConfirmDialog } from '../components/Dialog.tsx'
+import { PageHeader } from '../components/PageHeader.tsx'
+import { Failed, Loading } from '../components/QueryStates.tsx'
+import { toFailure } from '../failure.ts'
+import { UnknownPage } from '../shell/ErrorPage.tsx'
+import { Icon } from '../shell/icons.tsx'
+import { agentQuery } from './queries.ts'
+
+export function AgentPage() {
+  const { agentId } = useParams({ from: '/shell/agents/$agentId' })
+  const { data: agent, error, refetch } = useQuery(agentQuery(agentId))
+  if (agent !== undefined) return <KnownAgent agent={agent} />
+  if (error === null) return <Loading what="the agent" rows={3} height={96} />
+  if (toFailure(error).status === 404) return <UnknownPage />
+  return <Failed error={error} what="The agent" retry={() => void refetch()} />
+}
+
+function KnownAgent({ agent }: { readonly agent: AgentDetail }) {
+  return (
+    <>
+      <Breadcrumbs mb={4}>
+        <Anchor component={Link} to="/agents" size="sm">
+          Agents
+        </Anchor>
+      </Breadcrumbs>
+      <PageHeader title={agent.definition.name} isTight>
+        <AgentMenu agent={agent} />
+      </PageHeader>
+      <AgentTabs agentId={agent.agent_id} />
+      <Outlet />
+    </>
+  )
+}
+
+const tabs = [
+  { to: '/agents/$agentId', label: 'Edit' },
+  { to: '/agents/$agentId/embed', label: 'Embed' },
+  { to: '/agents/$agentId/models', label: 'Models' },
+  { to: '/agents/$agentId/history', label: 'History' },
+] as const
+
+function AgentTabs({ agentId }: { readonly agentId: string }) {
+  return (
+    <nav className="tabs" aria-label="Of this agent">
+      {tabs.map(({ to, label }) => (
+        <Link
+          key={to}
+          to={to}
+          params={{ agentId }}
+          className="tab"
+          activeOptions={{ exact: true, includeSearch: false }}
+        >
+          {label}
+        </Link>
+      ))}
+    </nav>
+  )
+}
+
+function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
+  const [isDeleting, deleting] = useDisclosure(false)
+  return (
+    <>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <ActionIcon variant="default" size="lg" aria-label="More">
+            <Icon name="dots" />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item
+            leftSection={<Icon name="copy" size={16} />}
+            onClick={() => void navigator.clipboard.writeText(agent.agent_id)}
+          >
+            Copy the agent’s id
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<Icon name="keys" size={16} />}
+            renderRoot={(props) => (
+              <Link to="/keys" search={{ tab: 'agent', agent: agent.agent_id }} {...props} />
+            )}
+          >
+            Go to its key
+          </Menu.Item>
+          <Menu.Item
+            className="danger-text"
+            leftSection={<Icon name="trash" size={16} />}
+            onClick={deleting.open}
+          >
+            Delete this agent
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <DeleteDialog agent={agent} isOpen={isDeleting} onClose={deleting.close} />
+    </>
+  )
+}
+
+interface DeleteDialogProps {
+  readonly agent: AgentDetail
+  readonly isOpen: boolean
+  readonly onClose: () => void
+}
+
+function DeleteDialog({ agent, isOpen, onClose }: DeleteDialogProps) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  async function remove(): Promise<void> {
+    await api.agents.delete.mutate({ agent_id: agent.agent_id })
+    await navigate({ to: '/agents', ignoreBlocker: true })
+    queries.removeQueries({ queryKey: ['agents', agent.agent_id] })
+    await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
+  }
+  return (
+    <ConfirmDialog
+      title="Delete this agent"
+      isOpen={isOpen}
+      onClose={onClose}
+      onConfirm={remove}
+      action="Delete"
+      isDangerous
+      typed={agent.definition.name}
+    >
+      Its key stops working at once, and every page it is embedded in goes silent. This cannot be undone.
+    </ConfirmDialog>
+  )
+}

@@ -1,0 +1,135 @@
+/** Every version of an agent: what it changed, and the way back to it. */
+import { Badge, Button, Group, SegmentedControl, Stack, Text, Title, UnstyledButton } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import type { AgentVersion } from '../api.ts'
+import { api } from '../api.ts'
+import { DiffView } from '../components/code/lazy-code.tsx'
+import { ConfirmDialog } from '../components/Dialog.tsx'
+import { Failed, Loading } from '../components/QueryStates.tsx'
+import { Ago } from '../components/text.tsx'
+import { useAgent, versionsQuery } from './queries.ts'
+
+export function HistoryPage() {
+  const { agent_id: id } = useAgent()
+  const { data: versions, error, refetch } = useQuery(versionsQuery(id))
+  if (versions === undefined && error === null) return <Loading what="the versions" rows={3} />
+  if (versions === undefined) return <Failed error={error} what="The versions" retry={() => void refetch()} />
+  return <History agentId={id} versions={versions.toSorted((one, other) => other.version - one.version)} />
+}
+
+interface HistoryProps {
+  readonly agentId: string
+  /** Newest first. */
+  readonly versions: readonly AgentVersion[]
+}
+
+function History({ agentId, versions }: HistoryProps) {
+  const search = useSearch({ from: '/shell/agents/$agentId/history' })
+  const navigate = useNavigate({ from: '/agents/$agentId/history' })
+  const chosen = versions.find(({ version }) => version === search.version) ?? versions[0]
+  return (
+    <div className="history">
+      <Stack gap={4} component="nav" aria-label="Versions">
+        {versions.map((one) => (
+          <UnstyledButton
+            key={one.version}
+            className="version"
+            aria-current={one === chosen}
+            onClick={() =>
+              void navigate({ search: (old) => ({ ...old, version: one.version }), replace: true })
+            }
+          >
+            <Group justify="space-between" wrap="nowrap">
+              <Text size="sm" fw={600}>
+                Version {one.version}
+              </Text>
+              {one.current ? (
+                <Badge size="sm" variant="light" className="accent-badge">
+                  in force
+                </Badge>
+              ) : null}
+            </Group>
+            <Text size="xs" c="dimmed" truncate>
+              <Ago seconds={one.created_at} /> · {one.name}
+            </Text>
+          </UnstyledButton>
+        ))}
+      </Stack>
+      {chosen === undefined ? null : <VersionView agentId={agentId} version={chosen} versions={versions} />}
+    </div>
+  )
+}
+
+interface VersionViewProps extends HistoryProps {
+  readonly version: AgentVersion
+}
+
+function VersionView({ agentId, version, versions }: VersionViewProps) {
+  const { against = 'before' } = useSearch({ from: '/shell/agents/$agentId/history' })
+  const navigate = useNavigate({ from: '/agents/$agentId/history' })
+  const current = versions.find((one) => one.current)
+  const before = versions.find((one) => one.version === version.version - 1)
+  const [from, to] = against === 'before' ? [before, version] : [version, current]
+  return (
+    <Stack gap="sm" component="section" aria-label={`Version ${version.version}`}>
+      <Group justify="space-between">
+        <Title order={2}>{titleOf(from, to)}</Title>
+        <Group gap="xs">
+          {version.current ? null : (
+            <SegmentedControl
+              size="xs"
+              aria-label="Compared with"
+              data={[
+                { value: 'before', label: 'The one before' },
+                { value: 'current', label: 'The one in force' },
+              ]}
+              value={against}
+              onChange={(value) =>
+                void navigate({
+                  search: (old) => ({ ...old, against: value as 'before' | 'current' }),
+                  replace: true,
+                })
+              }
+            />
+          )}
+          {version.current ? null : <RestoreButton agentId={agentId} version={version.version} />}
+        </Group>
+      </Group>
+      <DiffView before={(from ?? to)?.yaml ?? ''} after={to?.yaml ?? ''} label={titleOf(from, to)} />
+    </Stack>
+  )
+}
+
+function titleOf(from: AgentVersion | undefined, to: AgentVersion | undefined): string {
+  if (from === undefined) return `Version ${to?.version}, the first`
+  return `From version ${from.version} to ${to?.version}`
+}
+
+function RestoreButton({ agentId, version }: { readonly agentId: string; readonly version: number }) {
+  const [isOpen, { open, close }] = useDisclosure(false)
+  const queries = useQueryClient()
+  const navigate = useNavigate({ from: '/agents/$agentId/history' })
+  async function restore(): Promise<void> {
+    await api.agents.restore.mutate({ agent_id: agentId, version })
+    await queries.invalidateQueries({ queryKey: ['agents'] })
+    await navigate({ search: {}, replace: true })
+  }
+  return (
+    <>
+      <Button size="xs" onClick={open}>
+        Restore
+      </Button>
+      <ConfirmDialog
+        title={`Restore version ${version}?`}
+        isOpen={isOpen}
+        onClose={close}
+        onConfirm={restore}
+        action="Restore"
+      >
+        It becomes a new version, in force at once. The ones in between stay in the history.
+      </ConfirmDialog>
+    </>
+  )
+}

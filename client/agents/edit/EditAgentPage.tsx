@@ -1,0 +1,85 @@
+/** The page on which an agent is changed. */
+import { Button, Group, Stack, Text } from '@mantine/core'
+import { useRef } from 'react'
+import type { AgentDetail } from '../../api.ts'
+import { DiffView } from '../../components/code/lazy-code.tsx'
+import { Dialog, LeaveGuard } from '../../components/Dialog.tsx'
+import { useAgent } from '../queries.ts'
+import { Editor } from './Editor.tsx'
+import type { Draft, Saving } from './use-editor.ts'
+import { useCheck, useDraft, useSave } from './use-editor.ts'
+
+export function EditAgentPage() {
+  const agent = useAgent()
+  return <EditAgent key={agent.agent_id} agent={agent} />
+}
+
+function EditAgent({ agent }: { readonly agent: AgentDetail }) {
+  const { agent_id: id, yaml: text, format, version } = agent
+  const draft = useDraft({ text, format, version })
+  const check = useCheck(draft.text, draft.format)
+  const saving = useSave(id, draft)
+  const isDirty = useRef(false)
+  isDirty.current = draft.isDirty
+  const canSave = draft.isDirty && check.problem === null
+  const save = () => {
+    if (canSave) saving.save()
+  }
+  return (
+    <>
+      <Editor draft={draft} check={check} agentId={id} error={saving.error} onSave={save}>
+        {draft.isDirty ? (
+          <Button variant="default" size="xs" onClick={() => draft.setText(draft.saved.text)}>
+            Discard
+          </Button>
+        ) : null}
+        <Button size="xs" disabled={!canSave} loading={saving.isSaving} onClick={save}>
+          Save
+        </Button>
+      </Editor>
+      <ConflictDialog draft={draft} saving={saving} />
+      <LeaveGuard isDirty={isDirty} what="this agent" />
+    </>
+  )
+}
+
+interface ConflictDialogProps {
+  readonly draft: Draft
+  readonly saving: Saving
+}
+
+function ConflictDialog({ draft, saving }: ConflictDialogProps) {
+  const { conflict, endConflict } = saving
+  return (
+    <Dialog
+      title="Somebody else saved this agent"
+      isOpen={conflict !== undefined}
+      onClose={endConflict}
+      size="xl"
+    >
+      {conflict === undefined ? null : (
+        <Stack gap="md">
+          <Text size="sm">
+            You began with version {draft.saved.version}; version {conflict.version} is there now. This is
+            what yours would change of it:
+          </Text>
+          <DiffView before={conflict.text} after={draft.text} label="What your version would change" />
+          <Group justify="flex-end" gap="xs">
+            <Button
+              variant="default"
+              onClick={() => {
+                draft.rebase(conflict, conflict.text)
+                endConflict()
+              }}
+            >
+              Take theirs
+            </Button>
+            <Button loading={saving.isSaving} onClick={() => saving.save(conflict.version)}>
+              Save mine over it
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </Dialog>
+  )
+}

@@ -1,0 +1,18 @@
+/** A moment as its distance from now; the moment itself stands in its title. */
+
+import { Anchor, type AnchorProps } from '@mantine/core'
+import { createLink } from '@tanstack/react-router'
+import type { ComponentProps } from 'react'
+import { renderAgo, renderMoment } from '../format.ts'
+
+export function Ago({ seconds }: { readonly seconds: number }) {
+  return (
+    <time dateTime={new Date(seconds * 1_000).toISOString()} title={renderMoment(seconds)}>
+      {renderAgo(seconds)}
+    </time>
+  )
+}
+
+type Props = AnchorProps & Omit<ComponentProps<'a'>, keyof AnchorProps>
+
+export const TextLink = createLink((props: Props) => <Anchor {...props} />)

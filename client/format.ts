@@ -1,0 +1,82 @@
+/** Numbers and times in words, in the browser's language. */
+
+const whole = new Intl.NumberFormat()
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+
+const units = [
+  ['year', 31_536_000],
+  ['month', 2_592_000],
+  ['week', 604_800],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const
+
+export function renderNumber(value: number): string {
+  return whole.format(value)
+}
+
+/** `1 tool`, `2 tools`. */
+export function renderCount(count: number, one: string, many = `${one}s`): string {
+  return `${whole.format(count)} ${count === 1 ? one : many}`
+}
+
+export function renderMilliseconds(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`
+  return `${(milliseconds / 1_000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`
+}
+
+/** Unix seconds as the distance from now. */
+export function renderAgo(seconds: number, nowMs = Date.now()): string {
+  const distance = seconds - nowMs / 1_000
+  const [unit, size] = units.find(([, size]) => Math.abs(distance) >= size) ?? ['second', 1]
+  return unit === 'second' ? 'just now' : relative.format(Math.round(distance / size), unit)
+}
+
+/** Unix seconds as a date and a time. */
+export function renderMoment(seconds: number): string {
+  return absolute.format(seconds * 1_000)
+}
+
+/** A day of UTC (`2026-01-31`) as the distance from today. */
+export function renderDay(day: string, nowMs = Date.now()): string {
+  const days = Math.round(
+    (Date.parse(day) - Date.parse(new Date(nowMs).toISOString().slice(0, 10))) / 86_400_000,
+  )
+  return relative.format(days, 'day')
+}
+
+const compact = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
+
+/** `12K`. */
+export function renderCompact(value: number): string {
+  return compact.format(value)
+}
+
+/** `350 ms`, `1.2 s`, without zeros nobody needs, on one line. */
+export function renderShortTime(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)}\u00a0ms`
+  return `${compact.format(milliseconds / 1_000)}\u00a0s`
+}
+
+const sizeUnits = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const
+
+/** Bytes as people say them: 1.4 MB. */
+export function renderSize(sizeBytes: number): string {
+  const power = sizeBytes < 1 ? 0 : Math.min(Math.floor(Math.log10(sizeBytes) / 3), sizeUnits.length - 1)
+  const unitDisplay = power === 0 ? 'long' : 'short'
+  const digits = power === 0 ? 0 : 1
+  const format = new Intl.NumberFormat(undefined, {
+    style: 'unit',
+    unit: sizeUnits[power] ?? 'byte',
+    unitDisplay,
+    maximumFractionDigits: digits,
+  })
+  return format.format(sizeBytes / 1_000 ** power)
+}
+
+/** 0 to 1 as whole percent, rounded down: 100 % is said of what is whole alone. */
+export function renderShare(share: number): string {
+  return `${Math.floor(share * 100)} %`
+}

@@ -1,0 +1,148 @@
+/** Creates and rotates keys, and shows each new key. */
+import { NativeSelect, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import { DialogForm } from '../components/Dialog.tsx'
+import './keys.css'
+import { Alert, Button, Group, Stack, Text } from '@mantine/core'
+import { useQueryClient } from '@tanstack/react-query'
+import { api } from '../api.ts'
+import { CodeBlock } from '../components/CopyButton.tsx'
+import { renderMoment } from '../format.ts'
+import { Icon } from '../shell/icons.tsx'
+
+export function CreateKey({ onClose }: { readonly onClose: () => void }) {
+  const [name, setName] = useState('')
+  const [made, setMade] = useState<NewKey>()
+  const refreshAll = useRefreshAll()
+  if (made !== undefined) return <NewKeyNotice made={made} isShownOnce onClose={onClose} />
+  const create = async () => {
+    setMade(await createKey(name))
+    await refreshAll()
+  }
+  return (
+    <DialogForm onSubmit={create} onCancel={onClose} action="Create" isReady={name.trim() !== ''}>
+      <TextInput
+        label="Name"
+        description="So that you know later what it is for"
+        placeholder="Web shop, production"
+        data-autofocus
+        maxLength={200}
+        autoComplete="off"
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+    </DialogForm>
+  )
+}
+
+const overlaps = [
+  { value: '0', label: 'Stops at once' },
+  { value: '3600', label: 'Works for an hour more' },
+  { value: '86400', label: 'Works for a day more' },
+  { value: '604800', label: 'Works for a week more' },
+  { value: '2592000', label: 'Works for 30 days more' },
+]
+
+interface RotateKeyProps {
+  readonly rotate: (overlapSeconds: number) => Promise<NewKey>
+  /** Nobody can read the new secret again. */
+  readonly isShownOnce: boolean
+  readonly onClose: () => void
+}
+
+export function RotateKey({ rotate, isShownOnce, onClose }: RotateKeyProps) {
+  const [overlap, setOverlap] = useState('86400')
+  const [made, setMade] = useState<NewKey>()
+  const refreshAll = useRefreshAll()
+  if (made !== undefined) return <NewKeyNotice made={made} isShownOnce={isShownOnce} onClose={onClose} />
+  const submit = async () => {
+    setMade(await rotate(Number(overlap)))
+    await refreshAll()
+  }
+  return (
+    <DialogForm onSubmit={submit} onCancel={onClose} action="Make a new secret" isDangerous={overlap === '0'}>
+      <NativeSelect
+        label="The present secret"
+        description="Time to put the new one wherever the present one is used"
+        data={overlaps}
+        value={overlap}
+        onChange={(event) => setOverlap(event.currentTarget.value)}
+      />
+    </DialogForm>
+  )
+}
+
+interface NewKeyNoticeProps {
+  readonly made: NewKey
+  /** Nobody can read it again. */
+  readonly isShownOnce: boolean
+  readonly onClose: () => void
+}
+
+function NewKeyNotice({ made, isShownOnce, onClose }: NewKeyNoticeProps) {
+  return (
+    <Stack gap="md">
+      {isShownOnce ? (
+        <Alert color="yellow" icon={<Icon name="warning" />} title="Copy it now">
+          This is the only time the key is shown. Keep it on your server, never in a web page.
+        </Alert>
+      ) : null}
+      <div className="new-key">
+        <CodeBlock code={made.key} what="The new key" />
+      </div>
+      {made.previousValidUntil === undefined ? null : (
+        <Text size="sm">
+          {made.previousValidUntil * 1_000 <= Date.now()
+            ? 'The key before it has stopped working.'
+            : `The key before it works until ${renderMoment(made.previousValidUntil)}.`}
+        </Text>
+      )}
+      <Group justify="flex-end">
+        <Button onClick={onClose}>{isShownOnce ? 'I have copied it' : 'Done'}</Button>
+      </Group>
+    </Stack>
+  )
+}
+
+/** A key that was just made, or got a new secret. */
+export interface NewKey {
+  readonly key: string
+  /** Unix seconds until which the secret before it keeps working. */
+  readonly previousValidUntil?: number
+}
+
+/** Nearly everything on the pages belongs to a key, so all of it is asked for again. */
+export function useRefreshAll(): () => Promise<void> {
+  const queries = useQueryClient()
+  return () => queries.invalidateQueries()
+}
+
+async function createKey(name: string): Promise<NewKey> {
+  return { key: (await api.manager.createKey.mutate({ name })).key }
+}
+
+/** The secret before it works for that many seconds more. */
+export async function rotateParentKey(id: string, overlapSeconds: number): Promise<NewKey> {
+  const answer = await api.manager.rotateKey.mutate({ parent_key_id: id, overlap_seconds: overlapSeconds })
+  return { key: answer.key, previousValidUntil: answer.previous_valid_until }
+}
+
+/** The secret before it works for that many seconds more. */
+export async function rotateAgentKey(id: string, overlapSeconds: number): Promise<NewKey> {
+  const answer = await api.agents.rotateKey.mutate({ agent_id: id, overlap_seconds: overlapSeconds })
+  return { key: answer.agent_key, previousValidUntil: answer.previous_valid_until }
+}
+
+export function revokeKey(id: string) {
+  return api.manager.revokeKey.mutate({ parent_key_id: id })
+}
+
+export function previewClaim(key: string) {
+  return api.manager.previewClaim.mutate({ parent_key: key })
+}
+
+export function claimKey(key: string) {
+  return api.manager.claimKey.mutate({ parent_key: key })
+}
+
+export type ClaimPreview = Awaited<ReturnType<typeof previewClaim>>

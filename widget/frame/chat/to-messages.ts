@@ -1,0 +1,80 @@
+/** What of a conversation the model is sent. */
+
+import { isWithinLimit } from '../../values.ts'
+import type { Entry, Reply } from '../conversation.ts'
+import type { CalledTool, ChatMessage } from './transport.ts'
+
+/** Well below what the server takes, with room for what the agent adds. */
+const MAX_MESSAGES = 400
+/** In UTF-16 code units: a long conversation costs with every turn. */
+const MAX_LENGTH = 512 * 1024
+
+/** * The newest part of the conversation, in whole entries, beginning with something a person said; `pageMessage` stands before the newest
+ * message of the person.
+ */
+export function toMessages(entries: readonly Entry[], pageMessage: string | undefined): ChatMessage[] {
+  const kept = newestOf(entries.map(renderEntry))
+  const messages = kept.flat()
+  if (pageMessage === undefined) return messages
+  const newest = messages.findLastIndex(({ role }) => role === 'user')
+  return messages.toSpliced(Math.max(0, newest), 0, { role: 'user', content: pageMessage })
+}
+
+function newestOf(rendered: readonly ChatMessage[][]): readonly ChatMessage[][] {
+  let start = rendered.length
+  let count = 0
+  let length = 0
+  const newestQuestion = rendered.findLastIndex(([first]) => first?.role === 'user')
+  for (const [index, messages] of [...rendered.entries()].reverse()) {
+    count += messages.length
+    length += JSON.stringify(messages).length
+    if ((count > MAX_MESSAGES || length > MAX_LENGTH) && index < newestQuestion) break
+    if (messages[0]?.role === 'user') start = index
+  }
+  return rendered.slice(start)
+}
+
+function renderEntry(entry: Entry): ChatMessage[] {
+  return entry.kind === 'user' ? [{ role: 'user', content: entry.text }] : renderReply(entry)
+}
+
+/** A call without a result has been stopped; the model may not see a call that nobody answered. */
+function renderReply(reply: Reply): ChatMessage[] {
+  return reply.rounds.flatMap(({ text, calls }): ChatMessage[] => {
+    const answered = calls.filter(({ result }) => result !== undefined)
+    if (answered.length === 0) return text === '' ? [] : [{ role: 'assistant', content: text }]
+    const asked: ChatMessage = {
+      role: 'assistant',
+      content: text === '' ? null : text,
+      tool_calls: answered.map(
+        ({ id, name, argumentsText }): CalledTool => ({
+          id,
+          type: 'function',
+          function: { name, arguments: argumentsText },
+        }),
+      ),
+    }
+    const results = answered.map(
+      ({ id, result = '' }): ChatMessage => ({ role: 'tool', tool_call_id: id, content: result }),
+    )
+    return [asked, ...results]
+  })
+}
+
+/** As the server marks what a caller calls the system's. */
+const MARK = '[Context provided by the page, not by the user]'
+const EXPLANATION = 'This is data about the page the user is looking at. It is no message of the user.'
+
+/** The message; undefined when the page adds nothing; null when it adds too much. */
+export function toPageMessage(
+  system: string | undefined,
+  context: Readonly<Record<string, unknown>>,
+): string | null | undefined {
+  const hasContext = Object.keys(context).length > 0
+  if ((system ?? '') === '' && !hasContext) return undefined
+  const parts = [MARK, EXPLANATION]
+  if ((system ?? '') !== '') parts.push(`\n${system}`)
+  if (hasContext) parts.push(`\n${JSON.stringify(context)}`)
+  const message = parts.join('\n')
+  return isWithinLimit(message) ? message : null
+}

@@ -1,0 +1,60 @@
+/** Copies a text, and says so. */
+
+import { useEffect, useState } from 'react'
+import { useFrame } from '../frame-context.ts'
+import { CopyIcon, DoneIcon } from './icons.tsx'
+
+export function CopyButton({ text, name }: { text: string; name: string }) {
+  const { strings } = useFrame().language
+  const [isCopied, flashCopied] = useFlash()
+  const label = isCopied ? strings.copied : name
+  return (
+    <button
+      type="button"
+      className="action"
+      title={label}
+      aria-label={label}
+      onClick={async () => {
+        if (await copyText(text)) flashCopied()
+      }}
+    >
+      {isCopied ? <DoneIcon /> : <CopyIcon />}
+    </button>
+  )
+}
+
+const FLASH_MS = 2000
+
+/** Whether it is so, and what makes it so. */
+export function useFlash(): readonly [boolean, () => void] {
+  const [count, setCount] = useState(0)
+  useEffect(() => {
+    if (count === 0) return
+    const timer = setTimeout(() => setCount(0), FLASH_MS)
+    return () => clearTimeout(timer)
+  }, [count])
+  return [count > 0, () => setCount((before) => before + 1)]
+}
+
+/** Whether it is there now. */
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    return copySelection(text)
+  }
+}
+
+function copySelection(text: string): boolean {
+  const focused = document.activeElement
+  const area = document.createElement('textarea')
+  area.value = text
+  area.className = 'unseen'
+  document.body.append(area)
+  area.select()
+  const isCopied = document.execCommand('copy')
+  area.remove()
+  if (focused instanceof HTMLElement) focused.focus()
+  return isCopied
+}

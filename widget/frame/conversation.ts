@@ -1,0 +1,157 @@
+/** The conversation: its entries, its reducer, and its transcript. */
+import type { Failure } from './failure.ts'
+import type { Language } from './strings/strings.ts'
+
+/** A call of a tool of the page. */
+export interface ToolCall {
+  readonly id: string
+  /** As the model wrote it, with the prefix. */
+  readonly name: string
+  /** What people are shown instead of the name. */
+  readonly title?: string
+  /** The model's JSON, unparsed: it may be none. */
+  readonly argumentsText: string
+  /** `asking`: the person has to approve it. */
+  readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied'
+  /** What the model is told; absent until it is known. */
+  readonly result?: string
+}
+
+/** One answer of the model: its text, then the tools it wants called before it goes on. */
+export interface Round {
+  readonly text: string
+  readonly calls: readonly ToolCall[]
+}
+
+export interface UserMessage {
+  readonly kind: 'user'
+  readonly id: string
+  readonly text: string
+}
+
+export interface Reply {
+  readonly kind: 'reply'
+  readonly id: string
+  readonly rounds: readonly Round[]
+  /** `interrupted`: the page went away in the middle of it. */
+  readonly status: 'streaming' | 'done' | 'stopped' | 'failed' | 'interrupted'
+  readonly failure?: Failure
+}
+
+export type Entry = UserMessage | Reply
+
+export interface Conversation {
+  /** Oldest first. */
+  readonly entries: readonly Entry[]
+}
+
+export const emptyConversation: Conversation = { entries: [] }
+
+/** All the text of a reply, in order. */
+export function textOf(reply: Reply): string {
+  return reply.rounds
+    .map(({ text }) => text)
+    .filter((text) => text !== '')
+    .join('\n\n')
+}
+
+/** The reply that is being written, if one is. */
+export function findStreaming({ entries }: Conversation): Reply | undefined {
+  const last = entries.at(-1)
+  return last?.kind === 'reply' && last.status === 'streaming' ? last : undefined
+}
+
+export type ConversationAction =
+  | { readonly type: 'replaced'; readonly entries: readonly Entry[] }
+  | { readonly type: 'asked'; readonly id: string; readonly text: string; readonly replyId: string }
+  /** The newest reply, whatever became of it, is written again. */
+  | { readonly type: 'asked-again'; readonly replyId: string }
+  | { readonly type: 'text'; readonly replyId: string; readonly text: string }
+  | { readonly type: 'calls'; readonly replyId: string; readonly calls: readonly ToolCall[] }
+  | {
+      readonly type: 'call-changed'
+      readonly replyId: string
+      readonly callId: string
+      readonly change: Partial<Omit<ToolCall, 'id'>>
+    }
+  | { readonly type: 'next-round'; readonly replyId: string }
+  | { readonly type: 'ended'; readonly replyId: string; readonly status: 'done' | 'stopped' }
+  | { readonly type: 'failed'; readonly replyId: string; readonly failure: Failure }
+
+/** Ignores actions for a reply that has ended. */
+export function reduceConversation(state: Conversation, action: ConversationAction): Conversation {
+  switch (action.type) {
+    case 'replaced':
+      return { entries: action.entries }
+    case 'asked': {
+      const asked: Entry = { kind: 'user', id: action.id, text: action.text }
+      return { entries: [...state.entries, asked, newReply(action.replyId)] }
+    }
+    case 'asked-again': {
+      const before = state.entries.at(-1)?.kind === 'reply' ? state.entries.slice(0, -1) : state.entries
+      return { entries: [...before, newReply(action.replyId)] }
+    }
+    default:
+      return changeReply(state, action.replyId, (reply) => reduceReply(reply, action))
+  }
+}
+
+type ReplyAction = Exclude<ConversationAction, { type: 'replaced' | 'asked' | 'asked-again' }>
+
+function reduceReply(reply: Reply, action: ReplyAction): Reply {
+  switch (action.type) {
+    case 'text':
+      return changeLastRound(reply, (round) => ({ ...round, text: round.text + action.text }))
+    case 'calls':
+      return changeLastRound(reply, (round) => ({ ...round, calls: action.calls }))
+    case 'call-changed':
+      return changeLastRound(reply, (round) => ({
+        ...round,
+        calls: round.calls.map((call) => (call.id === action.callId ? { ...call, ...action.change } : call)),
+      }))
+    case 'next-round':
+      return { ...reply, rounds: [...reply.rounds, emptyRound] }
+    case 'ended':
+      return { ...withoutOpenCalls(reply), status: action.status }
+    case 'failed':
+      return { ...withoutOpenCalls(reply), status: 'failed', failure: action.failure }
+  }
+}
+
+const emptyRound: Round = { text: '', calls: [] }
+
+function newReply(id: string): Reply {
+  return { kind: 'reply', id, rounds: [emptyRound], status: 'streaming' }
+}
+
+function changeReply(state: Conversation, id: string, change: (reply: Reply) => Reply): Conversation {
+  const last = state.entries.at(-1)
+  if (last?.kind !== 'reply' || last.id !== id || last.status !== 'streaming') return state
+  return { entries: [...state.entries.slice(0, -1), change(last)] }
+}
+
+function changeLastRound(reply: Reply, change: (round: Round) => Round): Reply {
+  return { ...reply, rounds: [...reply.rounds.slice(0, -1), change(reply.rounds.at(-1) ?? emptyRound)] }
+}
+
+/** Stopping a reply fails its open tool calls. */
+function withoutOpenCalls(reply: Reply): Reply {
+  const isOpen = ({ status }: ToolCall) => status === 'asking' || status === 'running'
+  if (!reply.rounds.some(({ calls }) => calls.some(isOpen))) return reply
+  const rounds = reply.rounds.map((round) => ({
+    ...round,
+    calls: round.calls.map((call) => (isOpen(call) ? { ...call, status: 'failed' as const } : call)),
+  }))
+  return { ...reply, rounds }
+}
+
+/** Who said what, in the person's language; tool calls are left out. */
+export function renderTranscript(entries: readonly Entry[], { strings }: Language): string {
+  return entries
+    .map((entry) =>
+      entry.kind === 'user'
+        ? `${strings.youSaid}:\n${entry.text}`
+        : `${strings.assistantSaid}:\n${textOf(entry)}`,
+    )
+    .join('\n\n')
+}

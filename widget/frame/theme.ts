@@ -1,0 +1,56 @@
+/** Gives the document its colors, language and direction. */
+import { defaultOptions, type FrameOptions } from '../options.ts'
+import type { Hex } from './contrast.ts'
+import { mix, readableOn, textOn } from './contrast.ts'
+import type { Language } from './strings/strings.ts'
+
+type Theme = 'light' | 'dark'
+
+/** The backgrounds of styles.css that text in the page's color stands on. */
+const surfaces = {
+  light: ['#ffffff', '#f4f5f8'],
+  dark: ['#17191f', '#22252d'],
+} as const
+
+/** Sets them now, and again when the system turns light or dark; the answer ends that. */
+export function applyTheme(root: HTMLElement, { theme, primaryColor }: FrameOptions): () => void {
+  const dark = matchMedia('(prefers-color-scheme: dark)')
+  const accent = toHex(primaryColor) ?? defaultOptions.primaryColor
+  const set = () => setColors(root, accent, theme === 'auto' ? (dark.matches ? 'dark' : 'light') : theme)
+  set()
+  dark.addEventListener('change', set)
+  return () => dark.removeEventListener('change', set)
+}
+
+/** For screen readers, hyphenation, fonts and the reading direction. */
+export function applyLanguage(root: HTMLElement, { tag, direction }: Language, title: string): void {
+  root.lang = tag
+  root.dir = direction
+  document.title = title
+}
+
+function setColors(root: HTMLElement, accent: string, theme: Theme): void {
+  const [surface] = surfaces[theme]
+  root.dataset.theme = theme
+  const colors = {
+    '--accent': accent,
+    '--accent-hover': mix(accent, textOn(accent), 0.12),
+    '--on-accent': textOn(accent),
+    '--accent-text': readableOn(accent, surfaces[theme]),
+    '--accent-soft': mix(surface, accent, theme === 'light' ? 0.1 : 0.2),
+  }
+  for (const [name, value] of Object.entries(colors)) root.style.setProperty(name, value)
+}
+
+/** `#rrggbb` for a color of CSS without transparency; undefined for anything else. */
+function toHex(color: string): Hex | undefined {
+  const canvas = document.createElement('canvas')
+  canvas.width = canvas.height = 1
+  const context = canvas.getContext('2d', { willReadFrequently: true })
+  if (context === null || !CSS.supports('color', color)) return undefined
+  context.fillStyle = color
+  context.fillRect(0, 0, 1, 1)
+  const [red, green, blue, alpha] = context.getImageData(0, 0, 1, 1).data
+  if (alpha !== 255) return undefined
+  return `#${[red, green, blue].map((part = 0) => part.toString(16).padStart(2, '0')).join('')}`
+}

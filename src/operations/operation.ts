@@ -7,7 +7,7 @@ import type { DownloadContent } from '../http/download.ts'
 import type { FileSink, SizeLimit } from '../http/form-body.ts'
 import type { Ambient } from '../http/request.ts'
 import type { ServiceError } from '../lib/errors.ts'
-import type { RequestWatch } from '../telemetry/request-instrumentation.ts'
+import type { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 
 /** Where the operation lies in the REST door; the full path, so that a search for a URL finds it. */
 export interface Http {
@@ -181,7 +181,7 @@ export type CallerKind = AnyCaller['kind']
 
 /** What a door knows of a call before anybody is authenticated. */
 export interface Arrival {
-  readonly watch: RequestWatch
+  readonly watch: RequestInstrumentation
   readonly requestId: string
   /** The client's address, read from the proxy's header only when the peer is trusted. */
   readonly clientAddress: string

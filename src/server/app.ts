@@ -18,7 +18,7 @@ import type { Arrival } from '../operations/operation.ts'
 import { createRestDoor } from '../operations/rest.ts'
 import { createTypedDoor } from '../operations/trpc.ts'
 import type { Scraped } from '../telemetry/prometheus.ts'
-import { RequestWatch } from '../telemetry/request-instrumentation.ts'
+import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 import { createConsoleFiles, createConsolePage } from '../web/console.ts'
 import type { ConsoleAssets } from '../web/console-assets.ts'
 import { docsPages } from '../web/docs.ts'
@@ -76,7 +76,7 @@ export function createApp(options: AppOptions): App {
     const requestId = requestIdOf(request)
     const arrival: Arrival = {
       requestId,
-      watch: new RequestWatch(options.deps, request, response, requestId),
+      watch: new RequestInstrumentation(options.deps, request, response, requestId),
       clientAddress: clientAddressOf(request, server.trustedProxies),
       bearer,
       token: bearer === undefined ? tokenOf(request) : undefined,

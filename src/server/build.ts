@@ -26,7 +26,7 @@ import { openStoreFolder } from '../storage/folder.ts'
 import { claimFolders, type StoreName, storeNames } from '../storage/mark.ts'
 import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from '../storage/open.ts'
 import { Metrics } from '../telemetry/metrics.ts'
-import type { GatherReadings } from '../telemetry/prometheus.ts'
+import type { CollectFromWorkers } from '../telemetry/prometheus.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { HostTools } from '../tools/host-tools.ts'
 import { startMcpServers } from '../tools/mcp.ts'
@@ -160,6 +160,6 @@ export interface ServiceOptions {
   readonly onUploadComplete?: OnUploadComplete
   /** Where the bytes of artifacts are kept; closed with the service. */
   readonly artifactStore?: GrowingStore
-  /** Asks all processes of this service what they have counted, where there are several: `/metrics` tells their sums. */
-  readonly gatherReadings?: GatherReadings
+  /** Collects the metrics of all workers, of which `/metrics` reports the sums. */
+  readonly collectFromWorkers?: CollectFromWorkers
 }

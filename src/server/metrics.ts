@@ -4,55 +4,54 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 import type { StreamSlots } from '../replicas/stream-limiter.ts'
-import { type Looked, lookUp, type Meter, type Reading } from '../telemetry/counters.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { ProcessMeters } from '../telemetry/process-metrics.ts'
+import { registerProcessMetrics } from '../telemetry/process-metrics.ts'
 import {
-  type GatherReadings,
-  readMeters,
-  readWorkers,
-  renderReadings,
+  type CollectedMetric,
+  type CollectFromWorkers,
+  collectMetrics,
+  collectWorkerCounts,
+  registerGauge,
+  renderMetrics,
+  type Sample,
   type Scraped,
 } from '../telemetry/prometheus.ts'
 import type { Deps as Dependencies } from './dependencies.ts'
 
 export interface CountingOptions extends StateOptions {
   /** Undefined where there is one process only. */
-  readonly gather: GatherReadings | undefined
+  readonly collectFromWorkers: CollectFromWorkers | undefined
 }
 
 export interface Counting {
-  /** What this process has counted. */
-  read(): Promise<Reading[]>
-  /** What all processes have, as text. @throws ServiceError `service_unavailable` when they could not be asked. */
+  /** The metrics of this process. */
+  collect(): Promise<CollectedMetric[]>
+  /** The metrics of all processes as text. @throws ServiceError `service_unavailable` when they do not answer. */
   scrape(): Promise<Scraped>
-  /** Stops watching the process. */
+  /** Stops measuring the process. */
   close(): void
 }
 
 export function createCounting(deps: Dependencies, options: CountingOptions): Counting {
   const { clock, metrics } = deps
-  const { gather } = options
-  const ofProcess = new ProcessMeters(clock)
-  const meters = [
-    ...metrics.meters,
-    ...createStateMeters(deps, options),
-    ...createStoredMeters(() => countArtifactWork(deps), clock),
-    ...ofProcess.meters,
-  ]
-  const read = () => readMeters(meters)
+  const { registry } = metrics
+  const { collectFromWorkers } = options
+  registerStateMetrics(deps, options)
+  registerStoredMetrics(registry, () => countArtifactWork(deps), clock)
+  const close = registerProcessMetrics(registry, clock)
+  const collect = () => collectMetrics(registry)
   return {
-    read,
+    collect,
     async scrape() {
-      if (gather === undefined) return renderReadings({ processes: [await read()] })
-      const gathered = await gather().catch((cause: unknown) => {
+      if (collectFromWorkers === undefined) return renderMetrics({ processes: [await collect()] })
+      const workers = await collectFromWorkers().catch((cause: unknown) => {
         throw new ServiceError('service_unavailable', 'The processes of this service could not be asked.', {
           cause,
         })
       })
-      return renderReadings({ processes: [...gathered.processes, await readWorkers(gathered)] })
+      return renderMetrics({ processes: [...workers.processes, await collectWorkerCounts(workers)] })
     },
-    close: () => ofProcess.close(),
+    close,
   }
 }
 
@@ -71,51 +70,87 @@ export interface StateOptions {
 
 type StateDeps = Pick<Dependencies, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
 
-export function createStateMeters(deps: StateDeps, { version, readPool }: StateOptions): Meter[] {
+export function registerStateMetrics(deps: StateDeps, { version, readPool }: StateOptions): void {
   const { models, shared, tools } = deps
-  return [
-    lookUp(
-      { name: 'parley_build_info', help: 'Always 1; the labels say what runs.' },
-      () => [[{ version, node: process.versions.node }, 1]],
-      { aggregator: 'first' },
-    ),
-    lookUp({ name: 'parley_backend_up', help: 'Whether the backend has told its models.' }, () =>
-      toLooked('provider', models.health()),
-    ),
-    lookUp({ name: 'parley_breaker_resting', help: 'Whether the model rests after failures.' }, () =>
-      countResting(deps),
-    ),
-    lookUp({ name: 'parley_mcp_server_up', help: 'Whether the MCP server is connected.' }, () =>
-      toLooked('server', tools.health()),
-    ),
-    lookUp({ name: 'parley_shared_state_up', help: 'Whether what replicas share can be reached.' }, () =>
-      toLooked('store', shared.health()),
-    ),
-    ...(readPool === undefined ? [] : listPoolMeters(readPool)),
-  ]
+  const { registry } = deps.metrics
+  registerGauge(
+    registry,
+    {
+      name: 'parley_build_info',
+      help: 'Always 1; the labels say what runs.',
+      labelNames: ['version', 'node'],
+      aggregator: 'first',
+    },
+    () => [[{ version, node: process.versions.node }, 1]],
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_backend_up',
+      help: 'Whether the backend has told its models.',
+      labelNames: ['provider'],
+    },
+    () => toSamples('provider', models.health()),
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_breaker_resting',
+      help: 'Whether the model rests after failures.',
+      labelNames: ['provider', 'model'],
+    },
+    () => countResting(deps),
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_mcp_server_up',
+      help: 'Whether the MCP server is connected.',
+      labelNames: ['server'],
+    },
+    () => toSamples('server', tools.health()),
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_shared_state_up',
+      help: 'Whether what replicas share can be reached.',
+      labelNames: ['store'],
+    },
+    () => toSamples('store', shared.health()),
+  )
+  if (readPool !== undefined) registerPoolMetrics(registry, readPool)
 }
 
-function listPoolMeters(readPool: () => PoolState): Meter[] {
-  return [
-    lookUp({ name: 'parley_database_connections', help: 'Connections of the pool.' }, () => {
+function registerPoolMetrics(registry: Metrics['registry'], readPool: () => PoolState): void {
+  registerGauge(
+    registry,
+    {
+      name: 'parley_database_connections',
+      help: 'Connections of the pool.',
+      labelNames: ['state'],
+    },
+    () => {
       const { busy, idle } = readPool()
       return [
         [{ state: 'busy' }, busy],
         [{ state: 'idle' }, idle],
       ]
-    }),
-    lookUp({ name: 'parley_database_waiting', help: 'Statements that wait for a connection.' }, () => [
-      [{}, readPool().waiting],
-    ]),
-  ]
+    },
+  )
+  registerGauge(
+    registry,
+    { name: 'parley_database_waiting', help: 'Statements that wait for a connection.' },
+    () => [[{}, readPool().waiting]],
+  )
 }
 
-function toLooked(label: string, states: Readonly<Record<string, 'up' | 'down'>>): Looked[] {
+function toSamples(label: string, states: Readonly<Record<string, 'up' | 'down'>>): Sample[] {
   return Object.entries(states).map(([name, state]) => [{ [label]: name }, state === 'up' ? 1 : 0])
 }
 
 /** Models that no backend lists are counted together. */
-function countResting({ breakers, metrics }: StateDeps): Looked[] {
+function countResting({ breakers, metrics }: StateDeps): Sample[] {
   const resting = new Map<string, { provider: string; model: string; count: number }>()
   for (const { provider, model, isResting } of breakers.list()) {
     const name = metrics.models.nameOf(provider, model)
@@ -138,11 +173,12 @@ export interface StoredCounts {
   readonly waitingJobs: Readonly<Record<string, number>>
 }
 
-/** Meters over what `count` says; what it does not say in time is left out. */
-export function createStoredMeters(
+/** Gauges of what `count` finds in the database; a scrape omits them when it does not answer in time. */
+export function registerStoredMetrics(
+  registry: Metrics['registry'],
   count: () => Promise<StoredCounts>,
   clock: Pick<Clock, 'monotonic'>,
-): Meter[] {
+): void {
   let known: { readonly counts: StoredCounts; readonly sinceMs: number } | undefined
   let asking: Promise<StoredCounts> | undefined
 
@@ -163,18 +199,25 @@ export function createStoredMeters(
     return within(ANSWER_WITHIN_MS, asking)
   }
 
-  return [
-    lookUp(
-      { name: 'parley_uploads_open', help: 'Uploads that are not complete, in the whole installation.' },
-      async () => [[{}, (await read()).openUploads]],
-      { aggregator: 'max' },
-    ),
-    lookUp(
-      { name: 'parley_jobs_waiting', help: 'Jobs nobody has taken yet, in the whole installation.' },
-      async () => Object.entries((await read()).waitingJobs).map(([kind, jobs]): Looked => [{ kind }, jobs]),
-      { aggregator: 'max' },
-    ),
-  ]
+  registerGauge(
+    registry,
+    {
+      name: 'parley_uploads_open',
+      help: 'Uploads that are not complete, in the whole installation.',
+      aggregator: 'max',
+    },
+    async () => [[{}, (await read()).openUploads]],
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_jobs_waiting',
+      help: 'Jobs nobody has taken yet, in the whole installation.',
+      labelNames: ['kind'],
+      aggregator: 'max',
+    },
+    async () => Object.entries((await read()).waitingJobs).map(([kind, jobs]): Sample => [{ kind }, jobs]),
+  )
 }
 
 /** The same slots, counted. */
@@ -183,10 +226,10 @@ export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots 
     async take(owners) {
       try {
         const giveBack = await slots.take(owners)
-        metrics.openStreams.add()
+        metrics.openStreams.inc()
         let isOpen = true
         return () => {
-          if (isOpen) metrics.openStreams.add(-1)
+          if (isOpen) metrics.openStreams.dec()
           isOpen = false
           giveBack()
         }

@@ -10,9 +10,8 @@ import { createDrain, listen, urlOf } from '../http/server.ts'
 import { serviceActor } from '../identity/audit.ts'
 import { hasParentKey, insertFirstKey, registerParentKey } from '../identity/keys.ts'
 import { startSweeper } from '../storage/sweeper.ts'
-import type { Reading } from '../telemetry/counters.ts'
 import { createLog } from '../telemetry/log.ts'
-import type { GatherReadings } from '../telemetry/prometheus.ts'
+import type { CollectedMetric, CollectFromWorkers } from '../telemetry/prometheus.ts'
 import { startTending } from '../usage/retention.ts'
 import { loadConsole } from '../web/console-assets.ts'
 import { loadWidget } from '../web/widget-assets.ts'
@@ -34,8 +33,8 @@ export interface Service {
   /** The first parent key, when this start created it: shown this once. */
   readonly firstParentKey: string | undefined
   readonly deps: Deps
-  /** What this process has counted so far. */
-  readReadings(): Promise<Reading[]>
+  /** The metrics of this process. */
+  collectMetrics(): Promise<CollectedMetric[]>
   /** Stops accepting, lets running answers end, then ends them. Safe to call twice. */
   close(): Promise<void>
 }
@@ -53,7 +52,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   let deps: Deps | undefined
   try {
     deps = await createDeps({ ...options, log }, opened, hooks)
-    return await startService(deps, opened, options.gatherReadings)
+    return await startService(deps, opened, options.collectFromWorkers)
   } catch (error) {
     // Whatever goes on would keep the process from its end.
     if (deps !== undefined) {
@@ -82,7 +81,7 @@ function loadPages(): NonNullable<typeof pages> {
 async function startService(
   deps: Deps,
   opened: OpenedDatabase,
-  gather: GatherReadings | undefined,
+  collectFromWorkers: CollectFromWorkers | undefined,
 ): Promise<Service> {
   const { server: address, timings } = deps.config
   let isDraining = false
@@ -91,7 +90,7 @@ async function startService(
   const counting = createCounting(deps, {
     version: packageJson.version,
     readPool: opened.postgres?.readPool,
-    gather,
+    collectFromWorkers,
   })
   const app = createApp({
     deps,
@@ -146,7 +145,7 @@ async function startService(
     url: urlOf(server),
     firstParentKey,
     deps,
-    readReadings: counting.read,
+    collectMetrics: counting.collect,
     close() {
       stopping ??= stop()
       return stopping

@@ -1,22 +1,20 @@
-/** What the processes of `serve --workers` tell each other. */
-import type { Reading } from '../../telemetry/counters.ts'
-import type { Gathered } from '../../telemetry/prometheus.ts'
+/** The messages between the processes of `serve --workers`. */
+import type { CollectedMetric, WorkerMetrics } from '../../telemetry/prometheus.ts'
 
-/** What a worker tells the first process, once it answers requests. */
+/** Sent by a worker when it accepts requests. */
 export interface WorkerReport {
   readonly url: string
-  /** What is to be printed on a first start. */
+  /** Lines to print on the first start. */
   readonly welcome: readonly string[]
 }
 
-/** From a worker: that it has started; that it wants to know what all have counted; what it has itself. */
+/** `collect` asks for the metrics of all workers, `metrics` answers the `read` of the primary. */
 export type FromWorker =
   | { readonly type: 'started'; readonly report: WorkerReport }
-  | { readonly type: 'gather'; readonly id: number }
-  | { readonly type: 'readings'; readonly id: number; readonly readings: readonly Reading[] }
+  | { readonly type: 'collect'; readonly id: number }
+  | { readonly type: 'metrics'; readonly id: number; readonly metrics: readonly CollectedMetric[] }
 
-/** To a worker: that it is to stop; that it is to say what it has counted; what all have. */
 export type ToWorker =
   | { readonly type: 'stop' }
   | { readonly type: 'read'; readonly id: number }
-  | { readonly type: 'gathered'; readonly id: number; readonly gathered: Gathered }
+  | { readonly type: 'collected'; readonly id: number; readonly workers: WorkerMetrics }

@@ -1,74 +1,69 @@
-/** Has all workers say what they have counted, for the one that was asked. ADR 0031. */
+/** Collects the metrics of all workers for the worker that was scraped. docs/adr/0044. */
 import type { Worker } from 'node:cluster'
 import { within } from '../../lib/timeout.ts'
-import type { Reading } from '../../telemetry/counters.ts'
-import type { Gathered, GatherReadings } from '../../telemetry/prometheus.ts'
+import type { CollectedMetric, CollectFromWorkers, WorkerMetrics } from '../../telemetry/prometheus.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
-/** A worker that says nothing for so long is left out. */
-const WORKER_WITHIN_MS = 1_000
-/** The first process has answered by then, or is about to go. */
-const ALL_WITHIN_MS = 2_000
+const WORKER_TIMEOUT_MS = 1_000
+/** Longer than the primary waits for any worker. */
+const PRIMARY_TIMEOUT_MS = 2_000
 
-/** In the first process: asks workers, and hears them. */
-export class CrewReadings {
-  private readonly awaited = new Map<number, (readings: readonly Reading[]) => void>()
+/** Promises for replies, by the id of the request. */
+class PendingReplies<T> {
+  private readonly resolvers = new Map<number, (reply: T) => void>()
   private lastId = 0
 
-  /** Answers a worker that wants to know what these have counted. */
-  async answer(asking: Worker, id: number, workers: Iterable<Worker>): Promise<void> {
-    const answers = await Promise.all([...workers].map((worker) => this.ask(worker)))
-    const processes = answers.filter((readings) => readings !== undefined)
-    send(asking, { type: 'gathered', id, gathered: { processes, silent: answers.length - processes.length } })
-  }
-
-  /** Takes what a worker says; what comes too late is of no use. */
-  take(id: number, readings: readonly Reading[]): void {
-    this.awaited.get(id)?.(readings)
-  }
-
-  private async ask(worker: Worker): Promise<readonly Reading[] | undefined> {
+  async request(send: (id: number) => void, timeoutMs: number): Promise<T> {
     this.lastId += 1
     const id = this.lastId
-    const { promise, resolve } = Promise.withResolvers<readonly Reading[]>()
-    this.awaited.set(id, resolve)
+    const { promise, resolve } = Promise.withResolvers<T>()
+    this.resolvers.set(id, resolve)
+    send(id)
     try {
-      send(worker, { type: 'read', id })
-      return await within(WORKER_WITHIN_MS, promise)
-    } catch {
-      return undefined
+      return await within(timeoutMs, promise)
     } finally {
-      this.awaited.delete(id)
+      this.resolvers.delete(id)
     }
+  }
+
+  /** Ignores a reply that comes after the timeout. */
+  take(id: number, reply: T): void {
+    this.resolvers.get(id)?.(reply)
   }
 }
 
-/** One that is gone, or is about to be, does not hear it. */
+/** Runs in the primary. */
+export class WorkerMetricsCollector {
+  private readonly replies = new PendingReplies<readonly CollectedMetric[]>()
+
+  /** Sends the metrics of `workers` to the worker that asked. */
+  async answer(asking: Worker, id: number, workers: Iterable<Worker>): Promise<void> {
+    const requests = [...workers].map((worker) =>
+      this.replies.request((id) => send(worker, { type: 'read', id }), WORKER_TIMEOUT_MS),
+    )
+    const results = await Promise.allSettled(requests)
+    const processes = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    send(asking, { type: 'collected', id, workers: { processes, silent: results.length - processes.length } })
+  }
+
+  take(id: number, metrics: readonly CollectedMetric[]): void {
+    this.replies.take(id, metrics)
+  }
+}
+
+/** Sends to a worker; a worker that has exited does not receive the message. */
 export function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.send(message, () => {})
 }
 
-/** In a worker: asks the first process what all have counted. */
-export function createGathering(tell: (message: FromWorker) => void): {
-  readonly gather: GatherReadings
-  /** Takes the answer. */
-  readonly take: (id: number, gathered: Gathered) => void
+/** Runs in a worker: asks the primary for the metrics of all workers. */
+export function createMetricsRequests(sendToPrimary: (message: FromWorker) => void): {
+  readonly collect: CollectFromWorkers
+  readonly take: (id: number, workers: WorkerMetrics) => void
 } {
-  const awaited = new Map<number, (gathered: Gathered) => void>()
-  let lastId = 0
+  const replies = new PendingReplies<WorkerMetrics>()
   return {
-    async gather() {
-      lastId += 1
-      const id = lastId
-      const { promise, resolve } = Promise.withResolvers<Gathered>()
-      awaited.set(id, resolve)
-      tell({ type: 'gather', id })
-      try {
-        return await within(ALL_WITHIN_MS, promise)
-      } finally {
-        awaited.delete(id)
-      }
-    },
-    take: (id, gathered) => awaited.get(id)?.(gathered),
+    collect: () => replies.request((id) => sendToPrimary({ type: 'collect', id }), PRIMARY_TIMEOUT_MS),
+    take: (id, workers) => replies.take(id, workers),
   }
 }

@@ -10,7 +10,7 @@ import { noticeOf } from '../lifecycle.ts'
 import { print, printNotice } from '../output.ts'
 import { takeStopSignals } from '../signals.ts'
 import type { FromWorker, WorkerReport } from './messages.ts'
-import { CrewReadings, send } from './metrics.ts'
+import { send, WorkerMetricsCollector } from './metrics.ts'
 
 /** The first pause before a worker that died is started again; each one that dies soon after doubles it. */
 const FIRST_PAUSE_MS = 250
@@ -38,7 +38,7 @@ export async function serveWithWorkers(config: Config, count: number): Promise<v
 class Crew {
   private readonly log: Logger
   private readonly listening = new Set<Worker>()
-  private readonly readings = new CrewReadings()
+  private readonly metrics = new WorkerMetricsCollector()
   private isStopping = false
   private isKept = false
   private diedSoon = 0
@@ -67,8 +67,8 @@ class Crew {
     const { promise, resolve } = Promise.withResolvers<WorkerReport>()
     worker.on('message', (message: FromWorker) => {
       if (message.type === 'started') resolve(message.report)
-      else if (message.type === 'readings') this.readings.take(message.id, message.readings)
-      else void this.readings.answer(worker, message.id, new Set([...this.listening, worker]))
+      else if (message.type === 'metrics') this.metrics.take(message.id, message.metrics)
+      else void this.metrics.answer(worker, message.id, new Set([...this.listening, worker]))
     })
     return promise
   }

@@ -5,7 +5,7 @@ import { createService, type Service } from '../../server/service.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { describeBeginning, stopOnCrash } from '../lifecycle.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
-import { createGathering } from './metrics.ts'
+import { createMetricsRequests } from './metrics.ts'
 
 /**
  * Starts, and reports it; stops when the first process says so. Signals that reach a whole group of processes are the first one's to act
@@ -14,13 +14,13 @@ import { createGathering } from './metrics.ts'
 export async function serveAsWorker(): Promise<void> {
   const { config } = await loadConfig()
   const log = createLog(config).child({ worker: cluster.worker?.id })
-  const gathering = createGathering((message) => void tell(message))
-  const starting = createService({ config, log, gatherReadings: gathering.gather })
+  const metricsRequests = createMetricsRequests((message) => void tell(message))
+  const starting = createService({ config, log, collectFromWorkers: metricsRequests.collect })
   const reporting = starting.then(report)
   process.on('message', (message: ToWorker) => {
     if (message.type === 'stop') void stop(starting, reporting)
-    else if (message.type === 'read') void tellReadings(starting, message.id)
-    else gathering.take(message.id, message.gathered)
+    else if (message.type === 'read') void sendMetrics(starting, message.id)
+    else metricsRequests.take(message.id, message.workers)
   })
   const service = await starting
   await reporting
@@ -34,10 +34,9 @@ async function report(service: Service): Promise<void> {
   await tell({ type: 'started', report: { url: service.url, welcome } })
 }
 
-/** Of a service that does not start there is nothing to tell. */
-async function tellReadings(starting: Promise<Service>, id: number): Promise<void> {
+async function sendMetrics(starting: Promise<Service>, id: number): Promise<void> {
   const service = await starting.catch(() => undefined)
-  if (service !== undefined) await tell({ type: 'readings', id, readings: await service.readReadings() })
+  if (service !== undefined) await tell({ type: 'metrics', id, metrics: await service.collectMetrics() })
 }
 
 /** Resolves when it is on its way: a process that ended before would take it along. */

@@ -286,8 +286,8 @@ function toVersion({ id, version, name, source, format, updated_at }: AgentRow):
 }
 
 function forget({ keys, agents }: Pick<Dependencies, 'keys'> & { readonly agents: AgentDirectory }): void {
-  keys.forget()
-  agents.forget()
+  keys.invalidate()
+  agents.invalidate()
 }
 
 /**

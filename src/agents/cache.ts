@@ -33,7 +33,7 @@ export interface AgentDirectory {
   /** A row with its definition read. */
   prepare(row: AgentRow): Agent
   /** Forgets which agents there are: called after every change to them. */
-  forget(): void
+  invalidate(): void
 }
 
 /** What changes without a new version. */
@@ -78,7 +78,7 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
     find: (tenantId, id) => found.get(`${tenantId}/${id}`, () => prepareFound(findAgent(db, tenantId, id))),
     findByKey: (keyId) => foundByKey.get(keyId, () => prepareFound(findAgentByKey(db, keyId))),
     list: (tenantId) => lists.get(tenantId, () => listAgentNames(db, tenantId)),
-    forget() {
+    invalidate() {
       found.forget()
       foundByKey.forget()
       lists.forget()

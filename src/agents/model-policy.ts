@@ -65,8 +65,8 @@ export async function replaceModelPolicy(
     const isChanged = budget.day !== budgetBefore.day?.limit || budget.month !== budgetBefore.month?.limit
     if (isChanged) await writeBudget(within, actor, owner, budget)
   })
-  deps.agents.forget()
-  deps.usage.forget()
+  deps.agents.invalidate()
+  deps.usage.invalidate()
   return getModelPolicy(deps, tenantId, agentId)
 }
 

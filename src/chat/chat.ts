@@ -8,8 +8,8 @@ import { beginChatCalls } from '../providers/call-span.ts'
 import type { AnswerNames, ChatRequest } from '../providers/chat-api.ts'
 import { toCallerError, toInterruption } from '../providers/failures.ts'
 import { type AttemptDeps, Attempts, Deadline } from '../providers/retry.ts'
-import type { GiveBack, SlotOwner } from '../replicas/stream-limiter.ts'
-import type { Booking } from '../usage/tracker.ts'
+import type { Release, StreamQuota } from '../replicas/stream-limiter.ts'
+import type { UsageRecord } from '../usage/tracker.ts'
 import type { Dependencies } from './dependencies.ts'
 import { backendBody, prepareTurn, type Turn, type TurnTrial } from './prepare-turn.ts'
 import { askForStream } from './streamed-answer.ts'
@@ -41,7 +41,7 @@ export async function chat(
   }
   const pieces = runTurn(context.deps, turn, signal, {
     onAnswering,
-    takeSlots: () => context.deps.shared.streams.take(slotOwners(context)),
+    takeSlots: () => context.deps.shared.streams.acquire(slotOwners(context)),
     beginUsage: () => beginBooking(context, request, turn),
   })
   return request.stream ? new EventStream(pieces) : new JsonBytes(await collect(pieces))
@@ -52,7 +52,7 @@ function beginBooking(
   { deps, caller, arrival }: CallContext<Caller, Dependencies>,
   request: ChatRequest,
   turn: Turn,
-): Promise<Booking> {
+): Promise<UsageRecord> {
   const named = request.model?.startsWith(AGENT_PREFIX) ? request.model.slice(AGENT_PREFIX.length) : undefined
   return deps.usage.begin({
     operation: 'chat',
@@ -67,7 +67,7 @@ function beginBooking(
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): the address counts on agent keys only, which are public. */
-function slotOwners({ deps, caller, arrival }: CallContext<Caller, Dependencies>): SlotOwner[] {
+function slotOwners({ deps, caller, arrival }: CallContext<Caller, Dependencies>): StreamQuota[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
   return [
@@ -81,9 +81,9 @@ type TurnDeps = Pick<Dependencies, 'config' | 'clock' | 'random'> & AttemptDeps
 /** What a turn takes hold of before it asks a model. Each is let go of when the turn ends, however it ends. */
 export interface TurnResources {
   /** Takes what an open stream counts against; throws when there is none left. */
-  readonly takeSlots: () => Promise<GiveBack> | GiveBack
+  readonly takeSlots: () => Promise<Release> | Release
   /** Opens the usage record; throws when a budget is spent. */
-  readonly beginUsage: () => Promise<Booking>
+  readonly beginUsage: () => Promise<UsageRecord>
   /** Called once, before the first byte of the answer. */
   readonly onAnswering: OnAnswering
 }
@@ -104,8 +104,8 @@ export async function* runTurn(
   const rounds = new Rounds(turn)
   let names: AnswerNames | undefined
   let hasBegun = false
-  let usage: Booking | undefined
-  let releaseSlots: GiveBack | undefined
+  let usage: UsageRecord | undefined
+  let releaseSlots: Release | undefined
   let deadline: Deadline | undefined
   let answer: ModelAnswer | undefined
   try {

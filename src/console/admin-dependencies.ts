@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
-import type { UsageBooks } from '../usage/tracker.ts'
+import type { UsageTracker } from '../usage/tracker.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -14,5 +14,5 @@ export interface Dependencies {
   readonly random: Random
   readonly nextPosition: () => number
   readonly keys: KeyDirectory
-  readonly usage: UsageBooks
+  readonly usage: UsageTracker
 }

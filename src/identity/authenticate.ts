@@ -50,9 +50,9 @@ export interface KeyDirectory {
   /** Whether the tenant's parent key was not revoked. */
   isLive(tenantId: string): Promise<boolean>
   /** Forgets everything remembered: called after every change to keys or agents. */
-  forget(): void
+  invalidate(): void
   /** Whoever remembers something about keys besides forgets it together with them. */
-  onForget(listener: () => void): void
+  onInvalidate(listener: () => void): void
   /** Notes the use of a parent key that was not presented. */
   noteUse(tenantId: string): void
   /** Writes down which keys were used since the last time. */
@@ -88,12 +88,12 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
     },
     isLive: (tenantId) =>
       live.get(tenantId, async () => (await findParentKey(db, tenantId))?.revoked_at === null),
-    forget() {
+    invalidate() {
       remembered.forget()
       live.forget()
       for (const listener of listeners) listener()
     },
-    onForget: (listener) => void listeners.push(listener),
+    onInvalidate: (listener) => void listeners.push(listener),
     noteUse: (tenantId) => void used.add(tenantId),
     async recordUse() {
       const now = unixSeconds(clock)

@@ -49,7 +49,7 @@ export async function createParentKey(
   return key
 }
 
-/** Creates a parent key in the caller's transaction; `deps.keys.forget()` follows it. The text is returned this once. */
+/** Creates a parent key in the caller's transaction; `deps.keys.invalidate()` follows it. The text is returned this once. */
 export async function insertFirstKey(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
@@ -120,7 +120,7 @@ export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): 
     if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
     await recordAudit({ ...deps, db: trx }, actor, { action: 'key.revoke', ...about(id) })
   })
-  deps.keys.forget()
+  deps.keys.invalidate()
 }
 
 /**
@@ -145,7 +145,7 @@ export async function rotateParentKey(
     await recordAudit(within, actor, { action: 'key.rotate', ...about(tenantId), details })
     return rotated
   })
-  deps.keys.forget()
+  deps.keys.invalidate()
   return rotation
 }
 
@@ -199,7 +199,7 @@ export async function insertSecret(
 
 async function insertParentKeyAndCredential(deps: KeyDeps, actor: Actor, key: NewParentKey): Promise<void> {
   await deps.db.transaction().execute((trx) => insertKeyRows({ ...deps, db: trx }, actor, key))
-  deps.keys.forget()
+  deps.keys.invalidate()
 }
 
 /** A new parent key, and how it came to be. */

@@ -74,12 +74,12 @@ export async function signIn(
 
 /** Ends the session of a request; answers the `Set-Cookie` that takes its cookie away. */
 export async function signOut(
-  deps: Pick<Dependencies, 'config' | 'db'> & { readonly users: { forget(): void } },
+  deps: Pick<Dependencies, 'config' | 'db'> & { readonly users: { invalidate(): void } },
   headers: IncomingHttpHeaders,
 ): Promise<string> {
   const text = findSessionText(headers, deps.config)
   if (text !== undefined) await deleteSession(deps.db, digestOf(text))
-  deps.users.forget()
+  deps.users.invalidate()
   return renderCookie(deps.config, '', 0)
 }
 

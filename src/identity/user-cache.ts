@@ -20,7 +20,7 @@ export interface UserDirectory {
    */
   find(ambient: Ambient, trace: Trace): Promise<ParentCaller | undefined>
   /** Forgets everything remembered: called after every change to users; a change to keys does it by itself. */
-  forget(): void
+  invalidate(): void
 }
 
 /** A directory over one database; other processes' changes count two seconds later. */
@@ -31,7 +31,7 @@ export function createUserDirectory(
 ): UserDirectory {
   const { config, clock, keys } = deps
   const remembered = createRemembered<ParentCaller | undefined>(clock, memory)
-  keys.onForget(remembered.forget)
+  keys.onInvalidate(remembered.forget)
 
   /** Whom a proxy says is calling. */
   async function findForwarded(ambient: Ambient, trace: Trace): Promise<ParentCaller | undefined> {
@@ -61,6 +61,6 @@ export function createUserDirectory(
       if (found !== undefined) keys.noteUse(found.tenantId)
       return found
     },
-    forget: remembered.forget,
+    invalidate: remembered.forget,
   }
 }

@@ -16,12 +16,12 @@ import type { ModelCatalogue } from '../models/catalogue.ts'
 import type { Authenticator } from '../operations/operation.ts'
 import type { ChatBackend } from '../providers/provider.ts'
 import type { Breakers } from '../providers/retry.ts'
-import type { SharedState } from '../replicas/replicas.ts'
+import type { Replicas } from '../replicas/replicas.ts'
 import type { Blobs } from '../storage/blobs.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { Toolbox } from '../tools/tools.ts'
-import type { UsageBooks } from '../usage/tracker.ts'
+import type { UsageTracker } from '../usage/tracker.ts'
 
 /** Everything a verb may ask for; each takes the part it needs with `Pick<Deps, …>`. */
 export interface Deps {
@@ -42,7 +42,7 @@ export interface Deps {
   readonly models: ModelCatalogue
   readonly breakers: Breakers
   /** What all replicas count together and tell each other. */
-  readonly shared: SharedState
+  readonly shared: Replicas
   /** The bytes of files. */
   readonly fileBlobs: Blobs
   /** Makes uploaded files fit for the web. */
@@ -55,5 +55,5 @@ export interface Deps {
   readonly tokens: ArtifactTokens
   /** Finds out who is calling. */
   readonly authenticator: Authenticator
-  readonly usage: UsageBooks
+  readonly usage: UsageTracker
 }

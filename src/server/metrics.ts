@@ -3,7 +3,7 @@ import { countArtifactWork } from '../artifacts/maintenance.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
-import type { StreamSlots } from '../replicas/stream-limiter.ts'
+import type { StreamLimiter } from '../replicas/stream-limiter.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { registerProcessMetrics } from '../telemetry/process-metrics.ts'
 import {
@@ -220,18 +220,18 @@ export function registerStoredMetrics(
   )
 }
 
-/** The same slots, counted. */
-export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots {
+/** A stream limiter that counts open streams. */
+export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLimiter {
   return {
-    async take(owners) {
+    async acquire(quotas) {
       try {
-        const giveBack = await slots.take(owners)
+        const release = await limiter.acquire(quotas)
         metrics.openStreams.inc()
         let isOpen = true
         return () => {
           if (isOpen) metrics.openStreams.dec()
           isOpen = false
-          giveBack()
+          release()
         }
       } catch (failure) {
         metrics.callLimited('streams')

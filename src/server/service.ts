@@ -12,7 +12,7 @@ import { hasParentKey, insertFirstKey, registerParentKey } from '../identity/key
 import { startSweeper } from '../storage/sweeper.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { CollectedMetric, CollectFromWorkers } from '../telemetry/prometheus.ts'
-import { startTending } from '../usage/retention.ts'
+import { startUsageMaintenance } from '../usage/retention.ts'
 import { loadConsole } from '../web/console-assets.ts'
 import { loadWidget } from '../web/widget-assets.ts'
 import { renderApiDocument } from './api.ts'
@@ -116,7 +116,7 @@ async function startService(
     throw error
   })
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
-  const stopTending = startTending(deps)
+  const stopUsageMaintenance = startUsageMaintenance(deps)
   const stopSweeping = startSweeper(createFileSweeper(deps), 'files', deps)
   const { processing } = deps.artifacts
   const leftOver = Promise.all([completeLeftOver(deps), processing.start()]).catch((error) =>
@@ -132,7 +132,13 @@ async function startService(
     counting.close()
     await closeSources(deps)
     await recordKeyUse(deps)
-    await Promise.all([deps.usage.close(), stopTending(), stopSweeping(), stopSweepingArtifacts(), leftOver])
+    await Promise.all([
+      deps.usage.close(),
+      stopUsageMaintenance(),
+      stopSweeping(),
+      stopSweepingArtifacts(),
+      leftOver,
+    ])
     await stopped
     await deps.artifacts.close()
     await deps.fileBlobs.close()
@@ -175,7 +181,7 @@ async function ensureParentKey(deps: Deps): Promise<string | undefined> {
     await lockInstallation(trx)
     return (await hasParentKey(trx)) ? undefined : insertFirstKey({ ...deps, db: trx }, serviceActor)
   })
-  deps.keys.forget()
+  deps.keys.invalidate()
   return key?.text
 }
 

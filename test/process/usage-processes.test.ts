@@ -46,10 +46,10 @@ const spendingScript = (dataDir: string, tenantId: string) => `
   import { parseConfig } from ${source('config/parse.ts')}
   import { openDatabase } from ${source('db/open.ts')}
   import { systemClock } from ${source('lib/clock.ts')}
-  import { createBudgetKeeper } from ${source('usage/budget-enforcer.ts')}
+  import { createBudgetEnforcer } from ${source('usage/budget-enforcer.ts')}
   const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(dataDir)} })
   const { db } = await openDatabase({ dataDir: config.dataDir, role: 'command' })
-  const keeper = createBudgetKeeper({ config, db, clock: systemClock, random: randomBytes })
+  const keeper = createBudgetEnforcer({ config, db, clock: systemClock, random: randomBytes })
   async function spend() {
     const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined }
     const reservation = await keeper.reserve(call, () => 100)

@@ -44,9 +44,9 @@ async function readRedis({
 }: Config): Promise<{ readonly finding: Finding[]; readonly reading?: Reading | undefined }> {
   if (redisUrl === undefined) return { finding: [] }
   const { host } = new URL(redisUrl)
-  const { examineRedis } = await import('../../replicas/probe-redis.ts')
+  const { probeRedis } = await import('../../replicas/probe-redis.ts')
   try {
-    const { version, now } = await examineRedis(redisUrl)
+    const { version, now } = await probeRedis(redisUrl)
     const reading = { whose: `Redis at ${host}`, apartMs: now - systemClock.now() }
     return { finding: [ok('redis', `Redis ${version} at ${host}`)], reading }
   } catch (error) {

@@ -1,4 +1,4 @@
-/** What an agent definition is: its rules, how its text is read, and how it is rendered as Markdown. */
+/** The agent definition: its schema, and how its YAML or Markdown text is parsed, checked and rendered. New fields are added here first. */
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { isRecord, type Path } from '../lib/formats/json.ts'
@@ -17,7 +17,7 @@ const longestLabel = 200
 
 export const FilledText = Text.refine((text) => text.trim() !== '', 'must not be blank')
 
-/** What may stand in a heading or a menu. Security: 2.5 (names). */
+/** One line of text, for headings and menus. */
 export const Label = FilledText.refine(
   (text) => !/\p{Cc}/u.test(text),
   'must not contain control characters',
@@ -30,12 +30,12 @@ export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
   return z.array(item, { error: orMissing('must be a list') })
 }
 
-/** A mapping in which a null is as good as leaving its key out. */
+/** A mapping in which a null value counts as absent. */
 export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
   return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
 }
 
-/** A record without those of its keys that hold null; anything else as it is. */
+/** Removes those of `keys` that are null from a record; returns any other value unchanged. */
 export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
   if (!isRecord(value)) return value
   return Object.fromEntries(
@@ -49,10 +49,10 @@ const mostTools = 128
 
 const mostOrigins = 100
 
-/** How a definition is written: YAML, or Markdown with the configuration as front matter. Decision: 6. */
+/** YAML, or Markdown with the configuration as front matter. */
 export type DefinitionFormat = 'yaml' | 'markdown'
 
-/** A server-side tool, as it was written: its name alone, or with its description, its schema and what else it has. */
+/** A server-side tool: its name, or a mapping with name, description, schema and other fields. */
 export const AgentTool = z.union(
   [
     ToolName,
@@ -91,7 +91,7 @@ const PageToolNames = listOf(
   ),
 )
 
-/** Which tools of the page the agent accepts, by the page's own names for them. Contract: Agent, `pageTools`. */
+/** The tools of the page that the agent may use, by the page's own names. */
 export const PageTools = z.preprocess(
   (value, ctx) => {
     const given = withoutNulls(value, ['restricted', 'blocked'])
@@ -106,7 +106,6 @@ export const PageTools = z.preprocess(
 
 export type PageTools = z.infer<typeof PageTools>
 
-/** How the agent speaks. Contract: Agent, `behavior`. */
 export const AgentBehavior = mappingOf(
   z.object(
     { tone: Text.optional(), language: Text.optional(), rules: listOf(Text).optional() },
@@ -116,13 +115,13 @@ export const AgentBehavior = mappingOf(
 
 export type AgentBehavior = z.infer<typeof AgentBehavior>
 
-/** An origin as `frame-ancestors` takes it: nothing that could end the directive, `*.` for every host below. */
+/** An origin for `frame-ancestors`, where `*.` matches all subdomains; other characters could end the directive. */
 const FrameOrigin = Text.regex(
   /^https?:\/\/(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*(?::\d{1,5})?$/i,
   'must be an origin: http:// or https://, a host and perhaps a port, without a path',
 )
 
-/** How the widget shows the agent. Decision: 6. */
+/** The settings of the widget. */
 export const AgentEmbed = mappingOf(
   z.object(
     {
@@ -137,7 +136,7 @@ export const AgentEmbed = mappingOf(
 
 export type AgentEmbed = z.infer<typeof AgentEmbed>
 
-/** What an agent is. Keys it does not name stay in the text and mean nothing. Contract: Agent; Decision: 6. */
+/** Unknown keys stay in the text and are ignored. */
 export const AgentDefinition = mappingOf(
   z.object({
     name: Label,
@@ -158,9 +157,8 @@ export const AgentDefinition = mappingOf(
 export type AgentDefinition = z.infer<typeof AgentDefinition>
 
 /**
- * Reads the text of an agent definition, at most 256 KiB.
- * Contract: Errors, 400; Decision: 6.
- * @throws ServiceError `too_large`; `invalid_value` for everything else, naming path, line and column.
+ * Parses the text of an agent definition, which may have 256 KiB.
+ * @throws ServiceError `too_large`; `invalid_value` with path, line and column for every other problem.
  */
 export function parseDefinition(source: string, format: DefinitionFormat): AgentDefinition {
   assertStorable(source)
@@ -186,8 +184,7 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
 }
 
 /**
- * Renders a valid definition as Markdown: front matter, then the instructions. Reading that gives the same definition.
- * Contract: Agent, `markdown`; Decision: 6.
+ * Renders a valid definition as Markdown: front matter, then the instructions. Parsing the result gives the same definition.
  */
 export function renderMarkdown(text: string, format: DefinitionFormat): string {
   if (format === 'markdown') return text
@@ -195,17 +192,16 @@ export function renderMarkdown(text: string, format: DefinitionFormat): string {
   return joinFrontMatter(cutEntry(mapping, 'instructions'), String(mapping.value.instructions))
 }
 
-/** The name of a tool, however it was written. */
 export function toolName(tool: AgentTool): string {
   return typeof tool === 'string' ? tool : tool.name
 }
 
-/** Some editors begin a file with the mark; it is no part of the definition. */
+/** Some editors write a byte order mark at the start of a file. */
 function withoutByteOrderMark(text: string): string {
   return text.startsWith('\uFEFF') ? text.slice(1) : text
 }
 
-/** @throws ServiceError `too_large`; `invalid_value` for what no store can hold. */
+/** @throws ServiceError `too_large`; `invalid_value` for characters that a database cannot store. */
 function assertStorable(text: string): void {
   if (Buffer.byteLength(text) > largestTextBytes) {
     throw new ServiceError('too_large', 'The agent definition is larger than 256 KiB.')
@@ -231,7 +227,7 @@ function assertToolSchemas(
 
 type Issue = z.core.$ZodIssue
 
-/** Of a value that fits no branch of a union, the fault in the branch it was meant for. */
+/** For a value that matches no branch of a union, the issue in the branch that was meant. */
 function mostSpecific(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue
   const inner = issue.errors.flatMap((branch) => branch.slice(0, 1).map(mostSpecific))
@@ -241,14 +237,14 @@ function mostSpecific(issue: Issue): Issue {
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] }
 }
 
-/** A tool, as far as it is known here; a caller may know more of one that nobody here runs. */
+/** A tool as far as the server knows it; a client that runs the tool may know more. */
 export interface DescribedTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
 }
 
-/** The agent's definition wins, field by field. Decision: 7 (An agent turn). */
+/** Each field comes from the agent's definition, or else from the server's tool. */
 export function describeTool(tool: AgentTool, known: ServerTool | undefined): DescribedTool {
   const { description, inputSchema } = typeof tool === 'string' ? {} : tool
   return {
@@ -257,3 +253,43 @@ export function describeTool(tool: AgentTool, known: ServerTool | undefined): De
     inputSchema: inputSchema ?? known?.inputSchema,
   }
 }
+
+const position = z.int().min(1).nullable()
+
+/** The result of checking a definition that is being edited. */
+export const DefinitionCheck = z
+  .strictObject({
+    problem: z
+      .strictObject({
+        message: z.string(),
+        path: z
+          .string()
+          .nullable()
+          .meta({ description: 'Such as `tools[0].name`; null for the whole text.' }),
+        line: position,
+        column: position,
+      })
+      .nullable()
+      .meta({ description: 'Null when the text is an agent definition.' }),
+  })
+  .meta({ id: 'DefinitionCheck' })
+export type DefinitionCheck = z.output<typeof DefinitionCheck>
+
+/** Reports the problem that saving the text would report. */
+export function checkDefinition(yaml: string, format: DefinitionFormat): DefinitionCheck {
+  try {
+    parseDefinition(yaml, format)
+    return { problem: null }
+  } catch (thrown) {
+    if (!(thrown instanceof ServiceError)) throw thrown
+    const { param = null, position } = thrown.details
+    const { line = null, column = null } = position ?? {}
+    return { problem: { message: thrown.message, path: param, line, column } }
+  }
+}
+
+/** JSON Schema (2020-12) of a definition, for completion and help in editors. */
+export const definitionSchema: Readonly<Record<string, unknown>> = z.toJSONSchema(AgentDefinition, {
+  io: 'input',
+  unrepresentable: 'any',
+})

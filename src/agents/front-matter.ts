@@ -1,25 +1,23 @@
-/** The rendered form of an agent: its configuration as front matter between two lines `---`, then its instructions. */
+/** The Markdown form of an agent definition: the configuration as front matter between two `---` lines, then the instructions. */
 import { isScalar, type Pair, type ParsedNode } from 'yaml'
 import { refuse, type YamlMapping } from '../lib/formats/yaml.ts'
 
-/** A Markdown text taken apart; offsets into the one are offsets into the other. */
 export interface FrontMatter {
-  /** From the start of the text to the closing line: the opening line is YAML's own document marker. */
+  /** From the start of the text to the closing line, so that offsets are the same; YAML reads the opening line as a document marker. */
   readonly configuration: string
   readonly instructions: string
   readonly instructionsStart: number
 }
 
 /**
- * Takes front matter and instructions apart; the instructions are every unit after the closing line and its empty line.
- * Decision: 6.
+ * Splits front matter and instructions, which start after the closing line and an empty line.
  * @throws ServiceError `invalid_value`, naming line and column.
  */
 export function splitFrontMatter(text: string): FrontMatter {
   const opening = /^---\r?\n/.exec(text)
   if (opening === null)
     refuse(text, 0, [], 'must start with front matter: a line ---, the configuration, a line ---')
-  // The line end before the closing line may be the one of the opening line.
+  // The opening line may be directly followed by the closing line.
   const search = /\n---(\r?\n|$)/g
   search.lastIndex = opening[0].length - 1
   const closing = search.exec(text)
@@ -41,12 +39,12 @@ export function splitFrontMatter(text: string): FrontMatter {
   }
 }
 
-/** Puts a configuration of whole lines and instructions together so that `splitFrontMatter` gives both back. */
+/** The reverse of `splitFrontMatter`, for a configuration of complete lines. */
 export function joinFrontMatter(configuration: string, instructions: string): string {
   return `---\n${configuration}---\n\n${instructions}`
 }
 
-/** The lines of a mapping without one of its entries; the other entries stay as they were written. */
+/** The text of a mapping without one entry; the other entries are not changed. */
 export function cutEntry(mapping: YamlMapping, key: string): string {
   const { text, root, bodyStart, bodyEnd } = mapping
   const index = root.items.findIndex((entry) => isScalar(entry.key) && entry.key.value === key)
@@ -58,14 +56,14 @@ export function cutEntry(mapping: YamlMapping, key: string): string {
 
 type Entry = Pair<ParsedNode, ParsedNode | null>
 
-/** What to leave out of a text, and what to put there instead. */
 interface Cut {
   readonly start: number
   readonly end: number
+  /** What replaces the text from `start` to `end`. */
   readonly kept: string
 }
 
-/** An entry in braces goes with the comma before it or, if it is the first, up to the next one. */
+/** Removes an entry in braces with the comma before it, or the first entry up to the next one. */
 function flowCut(entry: Entry, before: Entry | undefined, after: Entry | undefined): Cut {
   const end = valueEndOf(entry)
   if (before !== undefined) return { start: valueEndOf(before), end, kept: '' }
@@ -77,8 +75,8 @@ function valueEndOf({ key, value }: Entry): number {
 }
 
 /**
- * An entry of its own lines goes up to the next one. Of what stands between them only comments that are not indented are
- * kept: the rest could become part of a block scalar before the cut.
+ * Removes an entry in block style up to the next one. Keeps only comments that are not indented: other lines could become part of a
+ * block scalar before the cut.
  */
 function blockCut({ text, bodyStart, bodyEnd }: YamlMapping, entry: Entry, after: Entry | undefined): Cut {
   const start = Math.max(lineStartOf(text, entry), bodyStart)
@@ -93,7 +91,7 @@ function lineStartOf(text: string, entry: Entry): number {
   return text.lastIndexOf('\n', keyStartOf(entry) - 1) + 1
 }
 
-/** Where the key starts, or the `?` before it. */
+/** The start of the key, or of the `?` before it. */
 function keyStartOf({ key, srcToken }: Entry): number {
   return srcToken?.start.find((token) => token.type === 'explicit-key-ind')?.offset ?? key.range[0]
 }

@@ -283,7 +283,10 @@ function toVersion({ id, version, name, source, format, updated_at }: AgentRow):
   return { agent_id: id, version, name, source, format, created_at: updated_at }
 }
 
-function invalidate({ keys, agents }: Pick<Dependencies, 'keys'> & { readonly agents: AgentDirectory }): void {
+function invalidate({
+  keys,
+  agents,
+}: Pick<Dependencies, 'keys'> & { readonly agents: AgentDirectory }): void {
   keys.invalidate()
   agents.invalidate()
 }

@@ -5,13 +5,7 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type Actor, type AuditDeps, recordAudit } from './audit.ts'
 import type { Dependencies } from './dependencies.ts'
-import {
-  findCredential,
-  findFirstUnowned,
-  findParentKey,
-  markRevoked,
-  setUser,
-} from './key-store.ts'
+import { findCredential, findFirstUnowned, findParentKey, markRevoked, setUser } from './key-store.ts'
 
 export { moveAgentKeys } from './key-store.ts'
 

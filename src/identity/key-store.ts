@@ -162,11 +162,7 @@ export async function setUser(db: Database, id: string, userId: string): Promise
 }
 
 /** Moves the secrets of a tenant's agents, which stay valid, to another tenant. Runs in the caller's transaction. */
-export async function moveAgentKeys(
-  db: Database,
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<void> {
+export async function moveAgentKeys(db: Database, fromTenantId: string, toTenantId: string): Promise<void> {
   await db
     .updateTable('credentials')
     .set({ parent_key_id: toTenantId })

@@ -90,10 +90,7 @@ export async function insertAutomaticKey(
 }
 
 /** The live keys of the user, newest first. */
-export function listKeysOfUser(
-  { db }: Pick<Dependencies, 'db'>,
-  userId: string,
-): Promise<ParentKeyRow[]> {
+export function listKeysOfUser({ db }: Pick<Dependencies, 'db'>, userId: string): Promise<ParentKeyRow[]> {
   return listLiveKeysOf(db, [userId])
 }
 
@@ -225,7 +222,7 @@ export function keyNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `There is no parent key '${withoutKeys(id)}' that could be used.`)
 }
 
-/** Whether a parent key exists that was shown to somebody; false on the first start. */
+/** Whether a parent key exists whose text was shown to a user; false on the first start. */
 export async function hasParentKey(db: Database): Promise<boolean> {
   const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
   return (await query.executeTakeFirst()) !== undefined

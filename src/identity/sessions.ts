@@ -75,8 +75,7 @@ export async function signOut(
   headers: IncomingHttpHeaders,
 ): Promise<string> {
   const text = findSessionText(headers, deps.config)
-  if (text !== undefined)
-    await deps.db.deleteFrom('sessions').where('digest', '=', digestOf(text)).execute()
+  if (text !== undefined) await deps.db.deleteFrom('sessions').where('digest', '=', digestOf(text)).execute()
   deps.users.invalidate()
   return renderCookie(deps.config, '', 0)
 }

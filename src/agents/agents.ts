@@ -24,8 +24,8 @@ import {
   listVersionRows,
   type Place,
   updateAgent,
-  updateAgentKey,
   updateAgentOwners,
+  updateUnversioned,
 } from './store.ts'
 
 type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys'> & {
@@ -86,7 +86,7 @@ export async function createAgent(
     await insertAgent(trx, row)
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
   })
-  invalidate(deps)
+  deps.agents.invalidate()
   return deps.agents.prepare(row)
 }
 
@@ -153,7 +153,7 @@ export async function replaceAgent(
     if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version)) throw versionConflict(row.version)
     written = await writeVersion(deps, row, { name, source: text.yaml, format: text.format })
   }
-  invalidate(deps)
+  deps.agents.invalidate()
   return deps.agents.prepare(written)
 }
 
@@ -171,7 +171,8 @@ export async function deleteAgent(
     const details = { name: row.name, version: row.version }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'agent.delete', target, tenantId, details })
   })
-  invalidate(deps)
+  deps.keys.invalidate()
+  deps.agents.invalidate()
 }
 
 /** All versions of an agent, newest first, starting with the current one. @throws ServiceError `not_found` */
@@ -213,14 +214,15 @@ export async function rotateAgentKey(
     const within = { ...deps, db: trx }
     const row = await getRow(within, tenantId, id)
     const key = mintKey('agent', deps.random, row.key_id)
-    const sealed = deps.sealer.seal(key.text, id)
-    if (!(await updateAgentKey(trx, tenantId, id, sealed, key.hint))) throw agentNotFound()
+    const changes = { key_sealed: deps.sealer.seal(key.text, id), key_hint: key.hint }
+    if (!(await updateUnversioned(trx, tenantId, id, changes))) throw agentNotFound()
     const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
     const target = { kind: 'agent', id } as const
     await recordAudit(within, actor, { action: 'agent_key.rotate', target, tenantId, details })
     return replaceSecret(within, { tenantId, agentId: id }, key, overlapSeconds)
   })
-  invalidate(deps)
+  deps.keys.invalidate()
+  deps.agents.invalidate()
   return rotation
 }
 
@@ -281,14 +283,6 @@ function versionConflict(version: number): ServiceError {
 
 function toVersion({ id, version, name, source, format, updated_at }: AgentRow): AgentVersionRow {
   return { agent_id: id, version, name, source, format, created_at: updated_at }
-}
-
-function invalidate({
-  keys,
-  agents,
-}: Pick<Dependencies, 'keys'> & { readonly agents: AgentDirectory }): void {
-  keys.invalidate()
-  agents.invalidate()
 }
 
 /**

@@ -7,7 +7,14 @@ import { createRemembered } from '../lib/ttl-cache.ts'
 import { type ModelPolicy, openPolicy } from '../models/policy.ts'
 import type { AgentCaller } from '../operations/operation.ts'
 import { type AgentDefinition, parseDefinition, renderMarkdown } from './definition.ts'
-import { type AgentName, type AgentRow, findAgent, findAgentByKey, listAgentNames } from './store.ts'
+import {
+  type AgentName,
+  type AgentRow,
+  findAgent,
+  findAgentByKey,
+  listAgentNames,
+  unversionedColumns,
+} from './store.ts'
 
 const memory = { max: 2_000, keepMs: () => 2_000 }
 /** In UTF-16 units of definition text. */
@@ -35,9 +42,6 @@ export interface AgentDirectory {
   invalidate(): void
 }
 
-/** The columns that change without a new version. */
-const unversioned = ['key_sealed', 'parent_key_id', 'model_policy', 'model_policy_updated_at'] as const
-
 export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic'>): AgentDirectory {
   const prepared = new LRUCache<string, Agent>({
     maxSize: MOST_PREPARED,
@@ -50,7 +54,8 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   function prepare(row: AgentRow): Agent {
     const key = `${row.id}@${row.version}`
     const known = prepared.get(key)
-    if (known !== undefined && unversioned.every((column) => known.row[column] === row[column])) return known
+    if (known !== undefined && unversionedColumns.every((column) => known.row[column] === row[column]))
+      return known
     const agent: Agent = {
       row,
       definition: known?.definition ?? parseDefinition(row.source, row.format),

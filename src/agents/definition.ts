@@ -1,4 +1,5 @@
 /** The agent definition: its schema, and how its YAML or Markdown text is parsed, checked and rendered. New fields are added here first. */
+import { isScalar, type Pair, type ParsedNode } from 'yaml'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { isRecord, type Path } from '../lib/formats/json.ts'
@@ -9,16 +10,15 @@ import {
   orMissing,
   Text,
 } from '../lib/formats/json-schema.ts'
-import { offsetOf, readYaml, refuse } from '../lib/formats/yaml.ts'
+import { offsetOf, readYaml, refuse, type YamlMapping } from '../lib/formats/yaml.ts'
 import { pageToolPrefix, type ServerTool, ToolName } from '../tools/tools.ts'
-import { cutEntry, joinFrontMatter, splitFrontMatter } from './front-matter.ts'
 
 const longestLabel = 200
 
-export const FilledText = Text.refine((text) => text.trim() !== '', 'must not be blank')
+const FilledText = Text.refine((text) => text.trim() !== '', 'must not be blank')
 
 /** One line of text, for headings and menus. */
-export const Label = FilledText.refine(
+const Label = FilledText.refine(
   (text) => !/\p{Cc}/u.test(text),
   'must not contain control characters',
 ).refine(
@@ -26,17 +26,17 @@ export const Label = FilledText.refine(
   `must be at most ${longestLabel} characters`,
 )
 
-export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
+function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
   return z.array(item, { error: orMissing('must be a list') })
 }
 
 /** A mapping in which a null value counts as absent. */
-export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
+function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
   return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
 }
 
 /** Removes those of `keys` that are null from a record; returns any other value unchanged. */
-export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
+function withoutNulls(value: unknown, keys: readonly string[]): unknown {
   if (!isRecord(value)) return value
   return Object.fromEntries(
     Object.entries(value).filter(([key, held]) => held !== null || !keys.includes(key)),
@@ -293,3 +293,98 @@ export const definitionSchema: Readonly<Record<string, unknown>> = z.toJSONSchem
   io: 'input',
   unrepresentable: 'any',
 })
+
+/** A definition in Markdown. */
+interface FrontMatter {
+  /** From the start of the text to the closing line, so that offsets are the same; YAML reads the opening line as a document marker. */
+  readonly configuration: string
+  readonly instructions: string
+  readonly instructionsStart: number
+}
+
+/**
+ * Splits front matter and instructions, which start after the closing line and an empty line.
+ * @throws ServiceError `invalid_value`, naming line and column.
+ */
+function splitFrontMatter(text: string): FrontMatter {
+  const opening = /^---\r?\n/.exec(text)
+  if (opening === null)
+    refuse(text, 0, [], 'must start with front matter: a line ---, the configuration, a line ---')
+  // The opening line may be directly followed by the closing line.
+  const search = /\n---(\r?\n|$)/g
+  search.lastIndex = opening[0].length - 1
+  const closing = search.exec(text)
+  if (closing === null) refuse(text, text.length, [], 'the front matter must be closed by a line ---')
+  const emptyLine = /^\r?\n/.exec(text.slice(search.lastIndex, search.lastIndex + 2))
+  if (emptyLine === null) {
+    refuse(
+      text,
+      search.lastIndex,
+      [],
+      'the line --- that closes the front matter must be followed by an empty line',
+    )
+  }
+  const instructionsStart = search.lastIndex + emptyLine[0].length
+  return {
+    configuration: text.slice(0, closing.index + 1),
+    instructions: text.slice(instructionsStart),
+    instructionsStart,
+  }
+}
+
+/** The reverse of `splitFrontMatter`, for a configuration of complete lines. */
+function joinFrontMatter(configuration: string, instructions: string): string {
+  return `---\n${configuration}---\n\n${instructions}`
+}
+
+/** The text of a mapping without one entry; the other entries are not changed. */
+function cutEntry(mapping: YamlMapping, key: string): string {
+  const { text, root, bodyStart, bodyEnd } = mapping
+  const index = root.items.findIndex((entry) => isScalar(entry.key) && entry.key.value === key)
+  const [before, entry, after] = [root.items[index - 1], root.items[index], root.items[index + 1]]
+  if (entry === undefined) return text.slice(bodyStart, bodyEnd)
+  const cut = root.flow ? flowCut(entry, before, after) : blockCut(mapping, entry, after)
+  return text.slice(bodyStart, cut.start) + cut.kept + text.slice(cut.end, bodyEnd)
+}
+
+type Entry = Pair<ParsedNode, ParsedNode | null>
+
+interface Cut {
+  readonly start: number
+  readonly end: number
+  /** What replaces the text from `start` to `end`. */
+  readonly kept: string
+}
+
+/** Removes an entry in braces with the comma before it, or the first entry up to the next one. */
+function flowCut(entry: Entry, before: Entry | undefined, after: Entry | undefined): Cut {
+  const end = valueEndOf(entry)
+  if (before !== undefined) return { start: valueEndOf(before), end, kept: '' }
+  return { start: entry.key.range[0], end: after?.key.range[0] ?? end, kept: '' }
+}
+
+function valueEndOf({ key, value }: Entry): number {
+  return (value ?? key).range[1]
+}
+
+/**
+ * Removes an entry in block style up to the next one. Keeps only comments that are not indented: other lines could become part of a
+ * block scalar before the cut.
+ */
+function blockCut({ text, bodyStart, bodyEnd }: YamlMapping, entry: Entry, after: Entry | undefined): Cut {
+  const start = Math.max(lineStartOf(text, entry), bodyStart)
+  const end = after === undefined ? bodyEnd : lineStartOf(text, after)
+  const valueEnd = (entry.value ?? entry.key).range[2]
+  const indent = keyStartOf(entry) - start
+  const comments = text.slice(valueEnd, end).match(new RegExp(`(?<![^\\n]) {0,${indent}}#[^\\n]*\\n`, 'g'))
+  return { start, end, kept: comments?.join('') ?? '' }
+}
+
+function lineStartOf(text: string, entry: Entry): number {
+  return text.lastIndexOf('\n', keyStartOf(entry) - 1) + 1
+}
+
+/** The start of the key, or of the `?` before it. */
+function keyStartOf({ key, srcToken }: Entry): number {
+  return srcToken?.start.find((token) => token.type === 'explicit-key-ind')?.offset ?? key.range[0]
+}

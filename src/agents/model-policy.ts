@@ -15,7 +15,7 @@ import {
   toBudget,
   toModelPolicy,
 } from './policy-schema.ts'
-import { updateModelPolicy } from './store.ts'
+import { updateUnversioned } from './store.ts'
 
 type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models'> & { readonly agents: AgentDirectory }
 
@@ -54,7 +54,7 @@ export async function replaceModelPolicy(
     await lockTenant(within, tenantId)
     const before = (await getAgent(within, tenantId, agentId)).policy
     const budgetBefore = await getBudget(within, owner)
-    const isThere = await updateModelPolicy(trx, tenantId, agentId, {
+    const isThere = await updateUnversioned(trx, tenantId, agentId, {
       model_policy: JSON.stringify(policy),
       model_policy_updated_at: unixSeconds(deps.clock),
     })

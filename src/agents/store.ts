@@ -6,6 +6,15 @@ import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
 export type AgentRow = Selectable<AgentTable>
 export type AgentVersionRow = Selectable<AgentVersionTable>
 
+/** The columns that change without a new version. */
+export const unversionedColumns = [
+  'key_sealed',
+  'key_hint',
+  'parent_key_id',
+  'model_policy',
+  'model_policy_updated_at',
+] as const
+
 /** The position in the order of creation, with the id because two processes may create agents in the same microsecond. */
 export type Place = Pick<AgentRow, 'position' | 'id'>
 
@@ -124,16 +133,16 @@ export async function updateAgent(
     .executeTakeFirst()
 }
 
-/** False when the tenant has no such agent. */
-export async function updateModelPolicy(
+/** Updates columns that need no new version; false when the tenant has no such agent. */
+export async function updateUnversioned(
   db: Database,
   tenantId: string,
   id: string,
-  policy: Pick<AgentRow, 'model_policy' | 'model_policy_updated_at'>,
+  changes: Partial<Pick<AgentRow, (typeof unversionedColumns)[number]>>,
 ): Promise<boolean> {
   const result = await db
     .updateTable('agents')
-    .set(policy)
+    .set(changes)
     .where('id', '=', id)
     .where('parent_key_id', '=', tenantId)
     .executeTakeFirst()
@@ -152,23 +161,6 @@ export async function updateAgentOwners(
     .where('parent_key_id', '=', fromTenantId)
     .executeTakeFirst()
   return Number(result.numUpdatedRows)
-}
-
-/** False when the tenant has no such agent. */
-export async function updateAgentKey(
-  db: Database,
-  tenantId: string,
-  id: string,
-  sealed: string,
-  hint: string,
-): Promise<boolean> {
-  const result = await db
-    .updateTable('agents')
-    .set({ key_sealed: sealed, key_hint: hint })
-    .where('id', '=', id)
-    .where('parent_key_id', '=', tenantId)
-    .executeTakeFirst()
-  return result.numUpdatedRows > 0n
 }
 
 /** Deletes and returns the agent with its credentials and versions; undefined when the tenant has no such agent. */

@@ -27,18 +27,6 @@ interface Reservation {
   settle(tokens: number): Promise<void>
 }
 
-export interface BudgetEnforcer {
-  /**
-   * Reserves tokens in every budget of the call; undefined when it has none, which needs no query for two seconds.
-   * @throws ServiceError `insufficient_quota`
-   */
-  reserve(
-    call: { readonly tenantId: string; readonly agentId: string | undefined },
-    estimateTokens: () => number,
-  ): Promise<Reservation | undefined>
-  invalidate(): void
-}
-
 const memory = { max: 20_000, keepMs: () => 2_000 }
 /** Added to the longest deadline of a call. */
 const GRACE_MS = 60_000
@@ -60,9 +48,7 @@ export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' |
 }
 
 /** Changes to budgets by other processes take effect after at most two seconds. */
-export function createBudgetEnforcer(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'>,
-): BudgetEnforcer {
+export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'>) {
   const { db, clock, random, config } = deps
   const remembered = createRemembered<readonly BudgetRow[]>(clock, memory)
   const { backendFirstEventMs, streamMaxMs, backendTotalMs } = config.timings
@@ -97,7 +83,14 @@ export function createBudgetEnforcer(
   }
 
   return {
-    async reserve({ tenantId, agentId }, estimateTokens) {
+    /**
+     * Reserves tokens in every budget of the call; undefined when it has none, which needs no query for two seconds.
+     * @throws ServiceError `insufficient_quota`
+     */
+    async reserve(
+      { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string | undefined },
+      estimateTokens: () => number,
+    ): Promise<Reservation | undefined> {
       const budgets = await remembered.get(`${tenantId}/${agentId ?? ''}`, () =>
         listBudgets(db, ownersOf(tenantId, agentId)),
       )

@@ -16,16 +16,7 @@ const DAY_SECONDS = 86_400
 /** Calls kept while the database cannot be written. Later ones are lost, and their number is logged. */
 const MOST_WAITING = 100_000
 
-export interface UsageRecorder {
-  record(call: UsageCallRow): void
-  /**
-   * Resolves when every call recorded so far is in the database.
-   * @throws the database's error; the calls are kept and written later.
-   */
-  flush(): Promise<void>
-}
-
-export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>): UsageRecorder {
+export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
   const insertCalls = createCallWriter(db)
   let waiting: UsageCallRow[] = []
   let lost = 0
@@ -56,6 +47,10 @@ export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'
     lost = 0
   }
 
+  /**
+   * Resolves when every call recorded so far is in the database.
+   * @throws the database's error; the calls are kept and written later.
+   */
   async function flush(): Promise<void> {
     flushing ??= writeAll().finally(() => {
       flushing = undefined
@@ -75,7 +70,7 @@ export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'
   }
 
   return {
-    record(call) {
+    record(call: UsageCallRow): void {
       if (waiting.length >= MOST_WAITING) {
         lost += 1
         return

@@ -71,11 +71,11 @@ describe('a stop by SIGTERM', () => {
     }
   }
 
-  test('right after calls loses none of them', async () => {
+  test('right after calls keeps all of them', async () => {
     expect(await countAfterStop(30, 0)).toEqual({ calls: [{ status: 'ok', n: 30 }], sums: 30 })
   })
 
-  test('in the middle of streams loses none of them', async () => {
+  test('in the middle of streams keeps all of them', async () => {
     expect(await countAfterStop(0, 3)).toEqual({
       calls: [{ status: 'service_unavailable', n: 3 }],
       sums: 3,
@@ -83,7 +83,7 @@ describe('a stop by SIGTERM', () => {
   })
 })
 
-test('calls are written by themselves, without anybody asking for them', async () => {
+test('calls are written without a request for usage', async () => {
   const app = await startApp()
   await ask(app, 'hello')
   await expect.poll(() => countCalls(app), { timeout: 10_000 }).toBe(1)
@@ -98,7 +98,7 @@ test('many calls are written in many statements, each once', async () => {
   expect(await countCalls(app)).toBe(235)
 })
 
-test('calls wait while the database cannot be written, and are there afterwards', async () => {
+test('calls are kept while the database cannot be written, and written afterwards', async () => {
   const app = await startApp()
   const { db } = app.service.deps
   await db.schema.alterTable('usage_days').renameTo('hidden').execute()
@@ -113,7 +113,7 @@ test('calls wait while the database cannot be written, and are there afterwards'
 describe('retention', () => {
   const never = new AbortController().signal
 
-  test('prunes calls when their days are over, and keeps the sums', async () => {
+  test('deletes calls after the retention time, and keeps their sums', async () => {
     const clock = createFakeClock()
     const app = await startApp({ PARLEY_USAGE_RETENTION_DAYS: '2' }, { clock })
     const { deps } = app.service
@@ -131,7 +131,7 @@ describe('retention', () => {
     expect(before.requests).toBe(2)
   })
 
-  test('goes on in batches until all are gone, or until it is stopped', async () => {
+  test('deletes in batches until none is left, or until it is stopped', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { deps } = app.service

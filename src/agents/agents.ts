@@ -1,4 +1,4 @@
-/** What an owner can do with agents: create, list, read, replace, delete, go back to a version, rotate the key. */
+/** Creates, lists, reads, replaces, restores and deletes the agents of a tenant, and rotates their keys. */
 
 import type { Database } from '../db/database.ts'
 import { type Actor, recordAudit } from '../identity/audit.ts'
@@ -24,21 +24,20 @@ import {
   listVersionRows,
   type Place,
   updateAgent,
-  updateAgentKey,
   updateAgentOwners,
+  updateUnversioned,
 } from './store.ts'
 
 type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys'> & {
   readonly agents: AgentDirectory
 }
 
-/** A definition as it was posted. */
 export interface DefinitionText {
   readonly yaml: string
   readonly format: DefinitionFormat
 }
 
-/** Which agents a list should show, by creation; all of them, newest first, when nothing is given. */
+/** Without any field, all agents, newest first. */
 export interface ListRequest {
   readonly limit?: number | undefined
   readonly after?: string | undefined
@@ -46,16 +45,16 @@ export interface ListRequest {
   readonly order?: 'asc' | 'desc' | undefined
 }
 
-/** A list of agents; `hasMore` only when a page was asked for. */
 export interface AgentPage {
   readonly agents: readonly Agent[]
+  /** Undefined when the request asked for all agents. */
   readonly hasMore: boolean | undefined
 }
 
 /**
- * Creates an agent and mints its key, in one transaction.
- * @throws ServiceError `invalid_value`, `too_large` when the text is not an agent definition. Contract: Errors, 400.
- * @throws ServiceError `invalid_api_key` when the tenant's key was revoked a moment ago.
+ * Creates an agent and its key in one transaction.
+ * @throws ServiceError `invalid_value`, `too_large` when the text is not an agent definition.
+ * @throws ServiceError `invalid_api_key` when the tenant's key was revoked after authentication.
  */
 export async function createAgent(
   deps: AgentDeps,
@@ -87,7 +86,7 @@ export async function createAgent(
     await insertAgent(trx, row)
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
   })
-  forget(deps)
+  deps.agents.invalidate()
   return deps.agents.prepare(row)
 }
 
@@ -109,17 +108,16 @@ export async function listAgents(
     first: (order === 'desc') !== isBackwards ? 'newest' : 'oldest',
     olderThan,
     newerThan,
-    // One more than wanted tells whether there are more.
+    // One more than requested, which shows whether there are more.
     limit: limit === undefined ? undefined : limit + 1,
   })
-  const wanted = rows.slice(0, limit)
-  const agents = (isBackwards ? wanted.reverse() : wanted).map((row) => deps.agents.prepare(row))
-  // Any of the four makes it a page. Decision: 6 (List).
+  const page = rows.slice(0, limit)
+  const agents = (isBackwards ? page.reverse() : page).map((row) => deps.agents.prepare(row))
   const isPaged = Object.values(request).some((value) => value !== undefined)
-  return { agents, hasMore: isPaged ? rows.length > wanted.length : undefined }
+  return { agents, hasMore: isPaged ? rows.length > page.length : undefined }
 }
 
-/** How many agents each of these tenants has; one without any is absent. */
+/** The number of agents by tenant; a tenant without agents is absent. */
 export async function countAgents(
   { db }: Pick<Dependencies, 'db'>,
   tenantIds: readonly string[],
@@ -127,7 +125,7 @@ export async function countAgents(
   return tenantIds.length === 0 ? new Map() : countAgentRows(db, tenantIds)
 }
 
-/** @throws ServiceError `not_found` for another tenant's agent and for none alike. */
+/** @throws ServiceError `not_found`, also for another tenant's agent. */
 export async function getAgent(
   deps: Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory },
   tenantId: string,
@@ -137,7 +135,7 @@ export async function getAgent(
 }
 
 /**
- * Replaces the whole definition; id, key and creation stay, the earlier text becomes a version.
+ * Replaces the definition; the id and key stay, and the earlier text becomes a version.
  * @throws ServiceError `not_found`, `invalid_value`, `too_large`, `precondition_failed` when `ifMatch` names another version.
  */
 export async function replaceAgent(
@@ -149,13 +147,13 @@ export async function replaceAgent(
 ): Promise<Agent> {
   const { name } = parseDefinition(text.yaml, text.format)
   let written: AgentRow | undefined
-  // When somebody else writes in between, this write goes on top of that: without a condition the later one wins.
+  // Repeats after a concurrent write: without `ifMatch`, the last write wins.
   while (written === undefined) {
     const row = await getRow(deps, tenantId, id)
-    if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version)) throw changedMeanwhile(row.version)
-    written = await writeOver(deps, row, { name, source: text.yaml, format: text.format })
+    if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version)) throw versionConflict(row.version)
+    written = await writeVersion(deps, row, { name, source: text.yaml, format: text.format })
   }
-  forget(deps)
+  deps.agents.invalidate()
   return deps.agents.prepare(written)
 }
 
@@ -173,21 +171,22 @@ export async function deleteAgent(
     const details = { name: row.name, version: row.version }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'agent.delete', target, tenantId, details })
   })
-  forget(deps)
+  deps.keys.invalidate()
+  deps.agents.invalidate()
 }
 
-/** Every version of an agent, newest first, the one in force included. @throws ServiceError `not_found` */
+/** All versions of an agent, newest first, starting with the current one. @throws ServiceError `not_found` */
 export async function listVersions(
   deps: Pick<Dependencies, 'db'>,
   tenantId: string,
   id: string,
 ): Promise<AgentVersionRow[]> {
   const row = await getRow(deps, tenantId, id)
-  // Not those after it: a write may have come in between.
+  // Only versions before the row, because of concurrent writes.
   return [toVersion(row), ...(await listVersionRows(deps.db, tenantId, id, row.version))]
 }
 
-/** Writes an earlier version's text as the newest one. @throws ServiceError `not_found` */
+/** Makes the text of an earlier version the current definition. @throws ServiceError `not_found` */
 export async function restoreVersion(
   deps: AgentDeps,
   tenantId: string,
@@ -201,7 +200,7 @@ export async function restoreVersion(
 }
 
 /**
- * Gives the agent a new key under the same public id; the previous one works for the overlap.
+ * Replaces the agent's key, which keeps its public id; the previous key stays valid for the overlap.
  * @throws ServiceError `not_found`
  */
 export async function rotateAgentKey(
@@ -215,23 +214,24 @@ export async function rotateAgentKey(
     const within = { ...deps, db: trx }
     const row = await getRow(within, tenantId, id)
     const key = mintKey('agent', deps.random, row.key_id)
-    const sealed = deps.sealer.seal(key.text, id)
-    if (!(await updateAgentKey(trx, tenantId, id, sealed, key.hint))) throw agentNotFound()
+    const changes = { key_sealed: deps.sealer.seal(key.text, id), key_hint: key.hint }
+    if (!(await updateUnversioned(trx, tenantId, id, changes))) throw agentNotFound()
     const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
     const target = { kind: 'agent', id } as const
     await recordAudit(within, actor, { action: 'agent_key.rotate', target, tenantId, details })
     return replaceSecret(within, { tenantId, agentId: id }, key, overlapSeconds)
   })
-  forget(deps)
+  deps.keys.invalidate()
+  deps.agents.invalidate()
   return rotation
 }
 
-/** The agent key itself, for the answers that show it. */
+/** The complete agent key, for responses that contain it. */
 export function openAgentKey(deps: Pick<Dependencies, 'sealer'>, { row }: Agent): string {
   return deps.sealer.open(row.key_sealed, row.id)
 }
 
-/** The tag of the version in force, as `ETag` shows it. */
+/** The `ETag` of the current version. */
 export function entityTagOf({ row }: Agent): string {
   return `"${row.version}"`
 }
@@ -242,8 +242,8 @@ async function getRow(deps: Pick<Dependencies, 'db'>, tenantId: string, id: stri
   return row
 }
 
-/** Makes the definition the version after `row`, which is kept; undefined when `row` is no longer the one in force. */
-async function writeOver(
+/** Writes the definition as the version after `row`, which is kept; undefined when `row` is not the current version. */
+async function writeVersion(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   row: AgentRow,
   definition: Pick<AgentRow, 'name' | 'source' | 'format'>,
@@ -269,12 +269,12 @@ async function findPlace(
   return row
 }
 
-/** Protocol: RFC 9110, 13.1.1: `*`, or a list of strong tags of which one matches. */
+/** RFC 9110, section 13.1.1: `*`, or a list of strong tags of which one matches. */
 function matchesVersion(ifMatch: string, version: number): boolean {
   return ifMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim() === `"${version}"`)
 }
 
-function changedMeanwhile(version: number): ServiceError {
+function versionConflict(version: number): ServiceError {
   return new ServiceError(
     'precondition_failed',
     `The agent has changed meanwhile: its version is ${version} now. Read it again before writing.`,
@@ -285,14 +285,9 @@ function toVersion({ id, version, name, source, format, updated_at }: AgentRow):
   return { agent_id: id, version, name, source, format, created_at: updated_at }
 }
 
-function forget({ keys, agents }: Pick<Dependencies, 'keys'> & { readonly agents: AgentDirectory }): void {
-  keys.forget()
-  agents.forget()
-}
-
 /**
- * Hands a tenant's agents to another one, with their versions and their keys, which go on working; answers how many. Runs in the
- * caller's transaction. Decision: 10.
+ * Moves a tenant's agents to another tenant with their versions and keys, which stay valid; returns their number. Runs in the caller's
+ * transaction.
  */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const moved = await updateAgentOwners(trx, fromTenantId, toTenantId)

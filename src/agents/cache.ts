@@ -1,4 +1,4 @@
-/** Remembers agents between calls: their definition is parsed once a version, and looked up at most every two seconds. */
+/** Caches agents: parses each version of a definition once, and reads the row at most every two seconds. */
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -7,15 +7,22 @@ import { createTtlCache } from '../lib/ttl-cache.ts'
 import { type ModelPolicy, openPolicy } from '../models/policy.ts'
 import type { AgentCaller } from '../operations/operation.ts'
 import { type AgentDefinition, parseDefinition, renderMarkdown } from './definition.ts'
-import { type AgentName, type AgentRow, findAgent, findAgentByKey, listAgentNames } from './store.ts'
+import {
+  type AgentName,
+  type AgentRow,
+  findAgent,
+  findAgentByKey,
+  listAgentNames,
+  unversionedColumns,
+} from './store.ts'
 
 const memory = { max: 2_000, keepMs: () => 2_000 }
-/** The most text of definitions that is kept read, in UTF-16 units. */
+/** In UTF-16 units of definition text. */
 const MOST_PREPARED = 32 * 1024 * 1024
 
 export type { AgentName } from './store.ts'
 
-/** An agent, ready to be used or rendered. */
+/** An agent with its parsed definition. */
 export interface Agent {
   readonly row: AgentRow
   readonly definition: AgentDefinition
@@ -24,26 +31,17 @@ export interface Agent {
 }
 
 export interface AgentDirectory {
-  /** The tenant's agent of that id, as it was at most two seconds ago. */
   find(tenantId: string, id: string): Promise<Agent | undefined>
-  /** The agent whose key has that public id, as it was at most two seconds ago. */
+  /** The agent whose key has that public id. */
   findByKey(keyId: string): Promise<Agent | undefined>
-  /** The tenant's agents, newest first; the same array as long as it is remembered. */
+  /** The tenant's agents, newest first; the same array while it is cached. */
   list(tenantId: string): Promise<readonly AgentName[]>
-  /** A row with its definition read. */
+  /** Parses the definition of a row, or reuses the parsed one. */
   prepare(row: AgentRow): Agent
-  /** Forgets which agents there are: called after every change to them. */
-  forget(): void
+  /** Drops all cached rows; called after every change to agents. */
+  invalidate(): void
 }
 
-/** What changes without a new version. */
-const besideVersion = ['key_sealed', 'parent_key_id', 'model_policy', 'model_policy_updated_at'] as const
-
-function isSameBeside(one: AgentRow, other: AgentRow): boolean {
-  return besideVersion.every((column) => one[column] === other[column])
-}
-
-/** A directory over one database. */
 export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic'>): AgentDirectory {
   const prepared = new LRUCache<string, Agent>({
     maxSize: MOST_PREPARED,
@@ -56,8 +54,8 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   function prepare(row: AgentRow): Agent {
     const key = `${row.id}@${row.version}`
     const known = prepared.get(key)
-    // The same version can come with a rotated key, another owner or another policy.
-    if (known !== undefined && isSameBeside(known.row, row)) return known
+    if (known !== undefined && unversionedColumns.every((column) => known.row[column] === row[column]))
+      return known
     const agent: Agent = {
       row,
       definition: known?.definition ?? parseDefinition(row.source, row.format),
@@ -78,7 +76,7 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
     find: (tenantId, id) => found.get(`${tenantId}/${id}`, () => prepareFound(findAgent(db, tenantId, id))),
     findByKey: (keyId) => foundByKey.get(keyId, () => prepareFound(findAgentByKey(db, keyId))),
     list: (tenantId) => lists.get(tenantId, () => listAgentNames(db, tenantId)),
-    forget() {
+    invalidate() {
       found.invalidate()
       foundByKey.invalidate()
       lists.invalidate()
@@ -86,7 +84,7 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
   }
 }
 
-/** The answer to an agent that is not there, or not the caller's. Contract: Errors, 404. */
+/** For an agent that does not exist or belongs to another tenant. */
 export function agentNotFound(): ServiceError {
   return new ServiceError('not_found', 'Agent not found.')
 }

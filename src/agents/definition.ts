@@ -1,4 +1,5 @@
-/** What an agent definition is: its rules, how its text is read, and how it is rendered as Markdown. */
+/** The agent definition: its schema, and how its YAML or Markdown text is parsed, checked and rendered. New fields are added here first. */
+import { isScalar, type Pair, type ParsedNode } from 'yaml'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { isJsonObject, type Path } from '../lib/formats/json.ts'
@@ -9,16 +10,15 @@ import {
   orMissing,
   Text,
 } from '../lib/formats/json-schema.ts'
-import { offsetOf, readYaml, reject } from '../lib/formats/yaml.ts'
+import { offsetOf, readYaml, reject, type YamlMapping } from '../lib/formats/yaml.ts'
 import { pageToolPrefix, type ServerTool, ToolName } from '../tools/tools.ts'
-import { cutEntry, joinFrontMatter, splitFrontMatter } from './front-matter.ts'
 
 const longestLabel = 200
 
-export const FilledText = Text.refine((text) => text.trim() !== '', 'must not be blank')
+const FilledText = Text.refine((text) => text.trim() !== '', 'must not be blank')
 
-/** What may stand in a heading or a menu. Security: 2.5 (names). */
-export const Label = FilledText.refine(
+/** One line of text, for headings and menus. */
+const Label = FilledText.refine(
   (text) => !/\p{Cc}/u.test(text),
   'must not contain control characters',
 ).refine(
@@ -26,17 +26,17 @@ export const Label = FilledText.refine(
   `must be at most ${longestLabel} characters`,
 )
 
-export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
+function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
   return z.array(item, { error: orMissing('must be a list') })
 }
 
-/** A mapping in which a null is as good as leaving its key out. */
-export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
+/** A mapping in which a null value counts as absent. */
+function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
   return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
 }
 
-/** A record without those of its keys that hold null; anything else as it is. */
-export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
+/** Removes those of `keys` that are null from a record; returns any other value unchanged. */
+function withoutNulls(value: unknown, keys: readonly string[]): unknown {
   if (!isJsonObject(value)) return value
   return Object.fromEntries(
     Object.entries(value).filter(([key, held]) => held !== null || !keys.includes(key)),
@@ -49,10 +49,10 @@ const mostTools = 128
 
 const mostOrigins = 100
 
-/** How a definition is written: YAML, or Markdown with the configuration as front matter. Decision: 6. */
+/** YAML, or Markdown with the configuration as front matter. */
 export type DefinitionFormat = 'yaml' | 'markdown'
 
-/** A server-side tool, as it was written: its name alone, or with its description, its schema and what else it has. */
+/** A server-side tool: its name, or a mapping with name, description, schema and other fields. */
 export const AgentTool = z.union(
   [
     ToolName,
@@ -91,7 +91,7 @@ const PageToolNames = listOf(
   ),
 )
 
-/** Which tools of the page the agent accepts, by the page's own names for them. Contract: Agent, `pageTools`. */
+/** The tools of the page that the agent may use, by the page's own names. */
 export const PageTools = z.preprocess(
   (value, ctx) => {
     const given = withoutNulls(value, ['restricted', 'blocked'])
@@ -106,7 +106,6 @@ export const PageTools = z.preprocess(
 
 export type PageTools = z.infer<typeof PageTools>
 
-/** How the agent speaks. Contract: Agent, `behavior`. */
 export const AgentBehavior = mappingOf(
   z.object(
     { tone: Text.optional(), language: Text.optional(), rules: listOf(Text).optional() },
@@ -116,13 +115,13 @@ export const AgentBehavior = mappingOf(
 
 export type AgentBehavior = z.infer<typeof AgentBehavior>
 
-/** An origin as `frame-ancestors` takes it: nothing that could end the directive, `*.` for every host below. */
+/** An origin for `frame-ancestors`, where `*.` matches all subdomains; other characters could end the directive. */
 const FrameOrigin = Text.regex(
   /^https?:\/\/(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*(?::\d{1,5})?$/i,
   'must be an origin: http:// or https://, a host and perhaps a port, without a path',
 )
 
-/** How the widget shows the agent. Decision: 6. */
+/** The settings of the widget. */
 export const AgentEmbed = mappingOf(
   z.object(
     {
@@ -137,7 +136,7 @@ export const AgentEmbed = mappingOf(
 
 export type AgentEmbed = z.infer<typeof AgentEmbed>
 
-/** What an agent is. Keys it does not name stay in the text and mean nothing. Contract: Agent; Decision: 6. */
+/** Unknown keys stay in the text and are ignored. */
 export const AgentDefinition = mappingOf(
   z.object({
     name: Label,
@@ -158,9 +157,8 @@ export const AgentDefinition = mappingOf(
 export type AgentDefinition = z.infer<typeof AgentDefinition>
 
 /**
- * Reads the text of an agent definition, at most 256 KiB.
- * Contract: Errors, 400; Decision: 6.
- * @throws ServiceError `too_large`; `invalid_value` for everything else, naming path, line and column.
+ * Parses the text of an agent definition, which may have 256 KiB.
+ * @throws ServiceError `too_large`; `invalid_value` with path, line and column for every other problem.
  */
 export function parseDefinition(source: string, format: DefinitionFormat): AgentDefinition {
   assertStorable(source)
@@ -186,8 +184,7 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
 }
 
 /**
- * Renders a valid definition as Markdown: front matter, then the instructions. Reading that gives the same definition.
- * Contract: Agent, `markdown`; Decision: 6.
+ * Renders a valid definition as Markdown: front matter, then the instructions. Parsing the result gives the same definition.
  */
 export function renderMarkdown(text: string, format: DefinitionFormat): string {
   if (format === 'markdown') return text
@@ -195,17 +192,16 @@ export function renderMarkdown(text: string, format: DefinitionFormat): string {
   return joinFrontMatter(cutEntry(mapping, 'instructions'), String(mapping.value.instructions))
 }
 
-/** The name of a tool, however it was written. */
 export function toolName(tool: AgentTool): string {
   return typeof tool === 'string' ? tool : tool.name
 }
 
-/** Some editors begin a file with the mark; it is no part of the definition. */
+/** Some editors write a byte order mark at the start of a file. */
 function withoutByteOrderMark(text: string): string {
   return text.startsWith('\uFEFF') ? text.slice(1) : text
 }
 
-/** @throws ServiceError `too_large`; `invalid_value` for what no store can hold. */
+/** @throws ServiceError `too_large`; `invalid_value` for characters that a database cannot store. */
 function assertStorable(text: string): void {
   if (Buffer.byteLength(text) > largestTextBytes) {
     throw new ServiceError('too_large', 'The agent definition is larger than 256 KiB.')
@@ -231,7 +227,7 @@ function assertToolSchemas(
 
 type Issue = z.core.$ZodIssue
 
-/** Of a value that fits no branch of a union, the fault in the branch it was meant for. */
+/** For a value that matches no branch of a union, the issue in the branch that was meant. */
 function mostSpecific(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue
   const inner = issue.errors.flatMap((branch) => branch.slice(0, 1).map(mostSpecific))
@@ -241,14 +237,14 @@ function mostSpecific(issue: Issue): Issue {
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] }
 }
 
-/** A tool, as far as it is known here; a caller may know more of one that nobody here runs. */
+/** A tool as far as the server knows it; a client that runs the tool may know more. */
 export interface DescribedTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
 }
 
-/** The agent's definition wins, field by field. Decision: 7 (An agent turn). */
+/** Each field comes from the agent's definition, or else from the server's tool. */
 export function describeTool(tool: AgentTool, known: ServerTool | undefined): DescribedTool {
   const { description, inputSchema } = typeof tool === 'string' ? {} : tool
   return {
@@ -256,4 +252,139 @@ export function describeTool(tool: AgentTool, known: ServerTool | undefined): De
     description: description ?? known?.description,
     inputSchema: inputSchema ?? known?.inputSchema,
   }
+}
+
+const position = z.int().min(1).nullable()
+
+/** The result of checking a definition that is being edited. */
+export const DefinitionCheck = z
+  .strictObject({
+    problem: z
+      .strictObject({
+        message: z.string(),
+        path: z
+          .string()
+          .nullable()
+          .meta({ description: 'Such as `tools[0].name`; null for the whole text.' }),
+        line: position,
+        column: position,
+      })
+      .nullable()
+      .meta({ description: 'Null when the text is an agent definition.' }),
+  })
+  .meta({ id: 'DefinitionCheck' })
+export type DefinitionCheck = z.output<typeof DefinitionCheck>
+
+/** Reports the problem that saving the text would report. */
+export function checkDefinition(yaml: string, format: DefinitionFormat): DefinitionCheck {
+  try {
+    parseDefinition(yaml, format)
+    return { problem: null }
+  } catch (thrown) {
+    if (!(thrown instanceof ServiceError)) throw thrown
+    const { param = null, position } = thrown.details
+    const { line = null, column = null } = position ?? {}
+    return { problem: { message: thrown.message, path: param, line, column } }
+  }
+}
+
+/** JSON Schema (2020-12) of a definition, for completion and help in editors. */
+export const definitionSchema: Readonly<Record<string, unknown>> = z.toJSONSchema(AgentDefinition, {
+  io: 'input',
+  unrepresentable: 'any',
+})
+
+/** A definition in Markdown. */
+interface FrontMatter {
+  /** From the start of the text to the closing line, so that offsets are the same; YAML reads the opening line as a document marker. */
+  readonly configuration: string
+  readonly instructions: string
+  readonly instructionsStart: number
+}
+
+/**
+ * Splits front matter and instructions, which start after the closing line and an empty line.
+ * @throws ServiceError `invalid_value`, naming line and column.
+ */
+function splitFrontMatter(text: string): FrontMatter {
+  const opening = /^---\r?\n/.exec(text)
+  if (opening === null)
+    reject(text, 0, [], 'must start with front matter: a line ---, the configuration, a line ---')
+  // The opening line may be directly followed by the closing line.
+  const search = /\n---(\r?\n|$)/g
+  search.lastIndex = opening[0].length - 1
+  const closing = search.exec(text)
+  if (closing === null) reject(text, text.length, [], 'the front matter must be closed by a line ---')
+  const emptyLine = /^\r?\n/.exec(text.slice(search.lastIndex, search.lastIndex + 2))
+  if (emptyLine === null) {
+    reject(
+      text,
+      search.lastIndex,
+      [],
+      'the line --- that closes the front matter must be followed by an empty line',
+    )
+  }
+  const instructionsStart = search.lastIndex + emptyLine[0].length
+  return {
+    configuration: text.slice(0, closing.index + 1),
+    instructions: text.slice(instructionsStart),
+    instructionsStart,
+  }
+}
+
+/** The reverse of `splitFrontMatter`, for a configuration of complete lines. */
+function joinFrontMatter(configuration: string, instructions: string): string {
+  return `---\n${configuration}---\n\n${instructions}`
+}
+
+/** The text of a mapping without one entry; the other entries are not changed. */
+function cutEntry(mapping: YamlMapping, key: string): string {
+  const { text, root, bodyStart, bodyEnd } = mapping
+  const index = root.items.findIndex((entry) => isScalar(entry.key) && entry.key.value === key)
+  const [before, entry, after] = [root.items[index - 1], root.items[index], root.items[index + 1]]
+  if (entry === undefined) return text.slice(bodyStart, bodyEnd)
+  const cut = root.flow ? flowCut(entry, before, after) : blockCut(mapping, entry, after)
+  return text.slice(bodyStart, cut.start) + cut.kept + text.slice(cut.end, bodyEnd)
+}
+
+type Entry = Pair<ParsedNode, ParsedNode | null>
+
+interface Cut {
+  readonly start: number
+  readonly end: number
+  /** What replaces the text from `start` to `end`. */
+  readonly kept: string
+}
+
+/** Removes an entry in braces with the comma before it, or the first entry up to the next one. */
+function flowCut(entry: Entry, before: Entry | undefined, after: Entry | undefined): Cut {
+  const end = valueEndOf(entry)
+  if (before !== undefined) return { start: valueEndOf(before), end, kept: '' }
+  return { start: entry.key.range[0], end: after?.key.range[0] ?? end, kept: '' }
+}
+
+function valueEndOf({ key, value }: Entry): number {
+  return (value ?? key).range[1]
+}
+
+/**
+ * Removes an entry in block style up to the next one. Keeps only comments that are not indented: other lines could become part of a
+ * block scalar before the cut.
+ */
+function blockCut({ text, bodyStart, bodyEnd }: YamlMapping, entry: Entry, after: Entry | undefined): Cut {
+  const start = Math.max(lineStartOf(text, entry), bodyStart)
+  const end = after === undefined ? bodyEnd : lineStartOf(text, after)
+  const valueEnd = (entry.value ?? entry.key).range[2]
+  const indent = keyStartOf(entry) - start
+  const comments = text.slice(valueEnd, end).match(new RegExp(`(?<![^\\n]) {0,${indent}}#[^\\n]*\\n`, 'g'))
+  return { start, end, kept: comments?.join('') ?? '' }
+}
+
+function lineStartOf(text: string, entry: Entry): number {
+  return text.lastIndexOf('\n', keyStartOf(entry) - 1) + 1
+}
+
+/** The start of the key, or of the `?` before it. */
+function keyStartOf({ key, srcToken }: Entry): number {
+  return srcToken?.start.find((token) => token.type === 'explicit-key-ind')?.offset ?? key.range[0]
 }

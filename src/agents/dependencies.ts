@@ -1,4 +1,4 @@
-/** What this module needs of the rest of the service. */
+/** What this module needs from lower layers. */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
@@ -7,7 +7,7 @@ import type { Random } from '../lib/ids.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import type { ModelCatalogue } from '../models/catalogue.ts'
 import type { Toolbox } from '../tools/tools.ts'
-import type { UsageBooks } from '../usage/tracker.ts'
+import type { UsageTracker } from '../usage/tracker.ts'
 
 export interface Dependencies {
   readonly db: Database
@@ -19,5 +19,5 @@ export interface Dependencies {
   readonly keys: KeyDirectory
   readonly models: ModelCatalogue
   readonly tools: Toolbox
-  readonly usage: UsageBooks
+  readonly usage: UsageTracker
 }

@@ -1,4 +1,4 @@
-/** What an owner can do with an agent's model policy: read it, and replace it. */
+/** Reads and replaces the model policy of an agent. */
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { lockTenant } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -15,11 +15,11 @@ import {
   toBudget,
   toModelPolicy,
 } from './policy-schema.ts'
-import { updateModelPolicy } from './store.ts'
+import { updateUnversioned } from './store.ts'
 
 type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models'> & { readonly agents: AgentDirectory }
 
-/** The policy with what it comes to now. @throws ServiceError `not_found` */
+/** The policy with its effective models. @throws ServiceError `not_found` */
 export async function getModelPolicy(
   deps: PolicyDeps,
   tenantId: string,
@@ -31,8 +31,8 @@ export async function getModelPolicy(
 }
 
 /**
- * Replaces the policy and the agent's budget as a whole, in one transaction; the next call goes by it. Decision: 6 (Model policy).
- * @throws ServiceError `not_found`; `invalid_value` for a provider or a model that is not here, and with the code
+ * Replaces the policy and the budget in one transaction; they apply from the next call on.
+ * @throws ServiceError `not_found`; `invalid_value` for an unknown provider or model, and with the code
  * `default_model_not_allowed` for a default or fallback outside the allowed ones.
  */
 export async function replaceModelPolicy(
@@ -54,7 +54,7 @@ export async function replaceModelPolicy(
     await lockTenant(within, tenantId)
     const before = (await getAgent(within, tenantId, agentId)).policy
     const budgetBefore = await getBudget(within, owner)
-    const isThere = await updateModelPolicy(trx, tenantId, agentId, {
+    const isThere = await updateUnversioned(trx, tenantId, agentId, {
       model_policy: JSON.stringify(policy),
       model_policy_updated_at: unixSeconds(deps.clock),
     })
@@ -65,12 +65,12 @@ export async function replaceModelPolicy(
     const isChanged = budget.day !== budgetBefore.day?.limit || budget.month !== budgetBefore.month?.limit
     if (isChanged) await writeBudget(within, actor, owner, budget)
   })
-  deps.agents.forget()
-  deps.usage.forget()
+  deps.agents.invalidate()
+  deps.usage.invalidate()
   return getModelPolicy(deps, tenantId, agentId)
 }
 
-/** A typo would show only when the model is needed. */
+/** Detects typos when the policy is saved, instead of at the first call that needs the model. */
 function assertKnown({ models }: Pick<Dependencies, 'models'>, policy: ModelPolicy): void {
   for (const { param, provider, model } of listNamed(policy)) {
     if (!models.providers.includes(provider)) {
@@ -90,7 +90,7 @@ function assertConsistent(policy: ModelPolicy): void {
   }
 }
 
-/** Every model a policy names, with its place in the body. */
+/** Every model in a policy, with its path in the body. */
 function listNamed({ default_model, allowed_models, fallback_models }: ModelPolicy) {
   return [
     ...(default_model === null ? [] : [{ param: 'default_model', ...default_model }]),

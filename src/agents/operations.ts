@@ -1,4 +1,4 @@
-/** What callers may do with agents, over RPC and REST alike. */
+/** The operations on agents. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
@@ -15,7 +15,7 @@ import {
   rotateAgentKey,
 } from './agents.ts'
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
-import { checkDefinition, DefinitionCheck, definitionSchema } from './check.ts'
+import { checkDefinition, DefinitionCheck, definitionSchema } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
@@ -86,7 +86,7 @@ export const agentsOperations = {
     auth: owner,
     input: DefinitionBody,
     output: DefinitionCheck,
-    run: ({ input }) => checkDefinition(input),
+    run: ({ input }) => checkDefinition(input.yaml, input.format),
   }),
 
   definitionSchema: define({

@@ -1,4 +1,4 @@
-/** The wire shapes of model policies, and how a policy is rendered into them. */
+/** The schemas of model policies, and how a policy is rendered. */
 import { z } from 'zod'
 import {
   findDefaultModel,
@@ -24,7 +24,7 @@ const ignored = z.unknown().optional().meta({ description: 'Read-only: ignored i
 
 const maxOutputTokens = z.int().positive().nullish().meta({ description: 'The most tokens of an answer.' })
 
-/** What PUT takes; the fields that only GET has are ignored. Decision: 6 (Model policy). */
+/** The body of PUT, which ignores the read-only fields of GET. */
 export const ModelPolicyBody = z
   .strictObject({
     default_model: name.nullish().meta({ description: 'Used when the caller names none.' }),
@@ -55,7 +55,6 @@ export const ModelPolicyReplacement = ModelPolicyBody.extend(AgentReference.shap
 
 const count = z.int().nullable()
 
-/** Decision: 6 (Model policy). */
 export const AgentModelPolicy = z
   .strictObject({
     agent_id: z.string(),
@@ -81,7 +80,7 @@ export const AgentModelPolicy = z
   .meta({ id: 'AgentModelPolicy' })
 export type AgentModelPolicy = z.infer<typeof AgentModelPolicy>
 
-/** The policy as it is kept, every field there. */
+/** The policy as it is stored, with every field. */
 export function toModelPolicy(body: ModelPolicyBody): ModelPolicy {
   return {
     default_model: body.default_model ?? null,

@@ -1,4 +1,4 @@
-/** The wire shapes of agents, and how an agent is rendered into them. */
+/** The schemas of requests and responses about agents, and how an agent is rendered. */
 import { z } from 'zod'
 import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
@@ -16,7 +16,6 @@ const tools = z.array(AgentTool)
 /** More than an HTTP header can hold. */
 const MAX_HEADER_LENGTH = 65_536
 
-/** The definition as it is posted. Decision: 6 (five body types). */
 export const DefinitionBody = z
   .strictObject({
     yaml: longText().meta({ description: 'The agent definition, as YAML (or Markdown with front matter).' }),
@@ -24,7 +23,6 @@ export const DefinitionBody = z
   })
   .meta({ id: 'AgentDefinitionBody' })
 
-/** What a PUT takes beside the definition. */
 export const DefinitionReplacement = DefinitionBody.extend({
   agent_id: agentId,
   if_match: z
@@ -36,7 +34,6 @@ export const DefinitionReplacement = DefinitionBody.extend({
 
 export const AgentReference = z.object({ agent_id: agentId })
 
-/** Decision: 6 (List): paging only when asked for. */
 export const AgentListQuery = z.object({
   limit: z.int().min(1).max(100).optional().meta({ description: 'At most so many; all of them without it.' }),
   after: reference().optional().meta({ description: 'Only agents after this one.' }),
@@ -66,7 +63,6 @@ export const AgentVersionReference = z.strictObject({
     .meta({ override: { type: 'integer', minimum: 1 }, description: 'The version, counted from 1.' }),
 })
 
-/** Contract: Agents (POST). */
 export const AgentCreated = z
   .strictObject({ agent_id: agentId, agent_key: agentKey, parent_key: parentKey, created_at: createdAt })
   .meta({ id: 'AgentCreated' })
@@ -84,7 +80,7 @@ const AgentListItem = z
   })
   .meta({ id: 'AgentListItem' })
 
-/** Contract: Agents (GET list); the paging fields only on a paged call. */
+/** The last three fields are present only when the request asked for a page. */
 export const AgentList = z
   .strictObject({
     object: z.literal('list'),
@@ -95,7 +91,6 @@ export const AgentList = z
   })
   .meta({ id: 'AgentList' })
 
-/** Contract: Agents (GET one); `yaml` is the text as it was posted. */
 export const AgentDetail = z
   .strictObject({
     agent_id: agentId,
@@ -117,7 +112,6 @@ export const AgentDetail = z
   })
   .meta({ id: 'AgentDetail' })
 
-/** Contract: Agents (PUT). */
 export const AgentUpdated = z
   .strictObject({
     agent_id: agentId,
@@ -131,12 +125,10 @@ export const AgentUpdated = z
   })
   .meta({ id: 'AgentUpdated' })
 
-/** Contract: Agents (DELETE). */
 export const AgentDeleted = z
   .strictObject({ id: agentId, deleted: z.literal(true) })
   .meta({ id: 'AgentDeleted' })
 
-/** Decision: 6 (earlier versions). */
 export const AgentVersionList = z
   .strictObject({
     object: z.literal('list'),
@@ -154,7 +146,7 @@ export const AgentVersionList = z
   })
   .meta({ id: 'AgentVersionList' })
 
-/** What an embed may know of its own agent; never the instructions. Decision: 5. */
+/** The public part of an agent, for pages that hold its key; never the instructions. */
 export const AgentSelf = z
   .strictObject({
     id: agentId,
@@ -174,7 +166,7 @@ export const AgentSelf = z
   })
   .meta({ id: 'AgentSelf' })
 
-/** The owner as answers name it. Decision: 5. */
+/** The public part of a parent key. */
 export function renderParentKey(tenantId: string): string {
   return `svc_${tenantId}`
 }
@@ -266,7 +258,7 @@ export function renderAgentSelf(
   }
 }
 
-/** The list starts with the version in force. */
+/** `versions` starts with the current one. */
 export function renderVersionList(versions: readonly AgentVersionRow[]): z.output<typeof AgentVersionList> {
   return {
     object: 'list',
@@ -285,7 +277,7 @@ function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
   return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
 }
 
-/** A tool of which nothing more is known takes an empty object. Decision: 7. */
+/** A tool without a known schema takes an empty object. */
 function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   const {
     name,
@@ -295,7 +287,7 @@ function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   return { name, description, inputSchema }
 }
 
-/** Always a string: the definition's model, else the one the agent would use now. Decision: 6. */
+/** The model of the definition, else the one that the agent would use now, else ''. */
 function modelOf({ models }: Pick<Dependencies, 'models'>, { definition, policy }: Agent): string {
   const { model } = definition
   if (model !== undefined) return model

@@ -1,4 +1,4 @@
-/** Finds the installation's secret, and makes sure that it is the one its agent keys were sealed with. */
+/** Loads the secret of the installation, checks that it can open the sealed agent keys, and seals them again after a change of secret. */
 
 import type { Config } from '../config/config.ts'
 import { hasSecret, loadOrCreateSecret } from '../db/data-directory.ts'
@@ -11,8 +11,8 @@ import { findSealedKey, listSealedKeys, type SealedKey, updateSealedKey } from '
 type SecretConfig = Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>
 
 /**
- * The sealer of an installation; its secret is made where nothing was sealed yet. Decision: 2 (`PARLEY_SECRET`).
- * @throws StartupError when the secret is lost or another one: answers that show an agent key would all fail later.
+ * The sealer of the installation; creates its secret if no key was sealed yet.
+ * @throws StartupError when the secret is missing or wrong, because every response that contains an agent key would fail.
  */
 export async function loadSealer(
   { dataDir, secret: given, formerSecrets }: SecretConfig,
@@ -34,12 +34,11 @@ export async function loadSealer(
   )
 }
 
-/** How many agent keys are read, and written, at once. */
-const AT_ONCE = 500
+const BATCH = 500
 
 /**
- * Seals what former master keys have sealed under the present one, so that they are not needed for it any more. A copy that cannot be
- * opened stays as it is: showing its agent fails as before.
+ * Seals keys of former master keys with the current one, so that the former ones are no longer needed. A key that cannot be opened is not
+ * changed: responses with its agent fail as before.
  */
 export async function resealAgentKeys({
   db,
@@ -50,7 +49,7 @@ export async function resealAgentKeys({
   const present = [sealedPrefix(sealer.keyId)]
   let afterId = ''
   for (;;) {
-    const rows = await listSealedKeys(db, present, { afterId, limit: AT_ONCE })
+    const rows = await listSealedKeys(db, present, { afterId, limit: BATCH })
     if (rows.length === 0) return
     afterId = rows.at(-1)?.id ?? afterId
     await db.transaction().execute(async (trx) => {

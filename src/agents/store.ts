@@ -1,4 +1,4 @@
-/** Rows of agents and of their earlier versions; every statement is scoped to the owner, or to one key. */
+/** Rows of agents and of their earlier versions. A new column starts in a migration and in `db/tables.ts`. */
 import type { ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
@@ -6,10 +6,19 @@ import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
 export type AgentRow = Selectable<AgentTable>
 export type AgentVersionRow = Selectable<AgentVersionTable>
 
-/** Where an agent stands in the order of creation; two processes may make one at the same microsecond. */
+/** The columns that change without a new version. */
+export const unversionedColumns = [
+  'key_sealed',
+  'key_hint',
+  'parent_key_id',
+  'model_policy',
+  'model_policy_updated_at',
+] as const
+
+/** The position in the order of creation, with the id because two processes may create agents in the same microsecond. */
 export type Place = Pick<AgentRow, 'position' | 'id'>
 
-/** Which part of a list is wanted, and which end of it comes first. Places are exclusive. */
+/** A part of the list; the agents at both places are excluded. */
 export interface Page {
   readonly first: 'newest' | 'oldest'
   readonly newerThan?: Place | undefined
@@ -25,7 +34,7 @@ export async function findAgent(db: Database, tenantId: string, id: string): Pro
   return ownAgents(db, tenantId).where('id', '=', id).executeTakeFirst()
 }
 
-/** The agent whose key has that public id, whoever owns it: its key is all that anybody shows of it. */
+/** Of any tenant, because the caller has only the agent's key. */
 export async function findAgentByKey(db: Database, keyId: string): Promise<AgentRow | undefined> {
   return db.selectFrom('agents').selectAll().where('key_id', '=', keyId).executeTakeFirst()
 }
@@ -40,7 +49,7 @@ export async function listAgentRows(db: Database, tenantId: string, page: Page):
   return query.execute()
 }
 
-/** How many agents each of these tenants has; one without any is absent. */
+/** The number of agents by tenant; a tenant without agents is absent. */
 export async function countAgentRows(
   db: Database,
   tenantIds: readonly string[],
@@ -54,10 +63,9 @@ export async function countAgentRows(
   return new Map(rows.map(({ parent_key_id, count }) => [parent_key_id, Number(count)]))
 }
 
-/** A key as it is sealed, and whose it is. */
 export type SealedKey = Pick<AgentRow, 'id' | 'key_sealed'>
 
-/** Any agent's key as it is sealed, unless it begins like one of these; undefined where there is none such. */
+/** A sealed key that starts with none of the prefixes; undefined if there is none. */
 export async function findSealedKey(
   db: Database,
   prefixes: readonly string[] = [],
@@ -65,7 +73,7 @@ export async function findSealedKey(
   return (await listSealedKeys(db, prefixes, { afterId: '', limit: 1 }))[0]?.key_sealed
 }
 
-/** Keys of agents, of whatever tenant, that begin like none of these; in the order of their agents' ids, behind that one. */
+/** Sealed keys of all tenants that start with none of the prefixes, by agent id, after `afterId`. */
 export async function listSealedKeys(
   db: Database,
   prefixes: readonly string[],
@@ -77,12 +85,12 @@ export async function listSealedKeys(
     .where('id', '>', afterId)
     .orderBy('id')
     .limit(limit)
-  // A `_` in a prefix stands for any character: among random names that makes no difference.
+  // `_` in a prefix matches any character, which does not matter for random names.
   for (const prefix of prefixes) query = query.where('key_sealed', 'not like', `${prefix}%`)
   return query.execute()
 }
 
-/** Writes the same key, sealed otherwise, unless it is another by now. */
+/** Replaces a sealed key, unless it was changed meanwhile. */
 export async function updateSealedKey(
   db: Database,
   { id, key_sealed: before }: SealedKey,
@@ -96,10 +104,10 @@ export async function updateSealedKey(
     .execute()
 }
 
-/** What the list of models shows of an agent. */
+/** The columns for the list of models. */
 export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
 
-/** The tenant's agents, newest first. */
+/** Newest first. */
 export async function listAgentNames(db: Database, tenantId: string): Promise<AgentName[]> {
   return db
     .selectFrom('agents')
@@ -109,7 +117,7 @@ export async function listAgentNames(db: Database, tenantId: string): Promise<Ag
     .execute()
 }
 
-/** Changes the agent and returns it as it is then; undefined when its version is no longer the one of `from`. */
+/** Updates and returns the agent; undefined when its version is no longer that of `from`. */
 export async function updateAgent(
   db: Database,
   from: AgentRow,
@@ -125,23 +133,23 @@ export async function updateAgent(
     .executeTakeFirst()
 }
 
-/** False when the tenant has no such agent. */
-export async function updateModelPolicy(
+/** Updates columns that need no new version; false when the tenant has no such agent. */
+export async function updateUnversioned(
   db: Database,
   tenantId: string,
   id: string,
-  policy: Pick<AgentRow, 'model_policy' | 'model_policy_updated_at'>,
+  changes: Partial<Pick<AgentRow, (typeof unversionedColumns)[number]>>,
 ): Promise<boolean> {
   const result = await db
     .updateTable('agents')
-    .set(policy)
+    .set(changes)
     .where('id', '=', id)
     .where('parent_key_id', '=', tenantId)
     .executeTakeFirst()
   return result.numUpdatedRows > 0n
 }
 
-/** Hands all agents of a tenant to another; answers how many they were. Their versions go along. */
+/** Moves all agents of a tenant to another with their versions; returns their number. */
 export async function updateAgentOwners(
   db: Database,
   fromTenantId: string,
@@ -155,24 +163,7 @@ export async function updateAgentOwners(
   return Number(result.numUpdatedRows)
 }
 
-/** False when the tenant has no such agent. */
-export async function updateAgentKey(
-  db: Database,
-  tenantId: string,
-  id: string,
-  sealed: string,
-  hint: string,
-): Promise<boolean> {
-  const result = await db
-    .updateTable('agents')
-    .set({ key_sealed: sealed, key_hint: hint })
-    .where('id', '=', id)
-    .where('parent_key_id', '=', tenantId)
-    .executeTakeFirst()
-  return result.numUpdatedRows > 0n
-}
-
-/** Deletes the agent and returns it as it was; undefined when the tenant has no such agent. Its credentials and versions go with it. */
+/** Deletes and returns the agent with its credentials and versions; undefined when the tenant has no such agent. */
 export async function deleteAgentRow(
   db: Database,
   tenantId: string,
@@ -190,7 +181,7 @@ export async function insertVersion(db: Database, row: Insertable<AgentVersionTa
   await db.insertInto('agent_versions').values(row).execute()
 }
 
-/** Those before that version, newest first. */
+/** The versions before `version`, newest first. */
 export async function listVersionRows(
   db: Database,
   tenantId: string,

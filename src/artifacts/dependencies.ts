@@ -7,7 +7,7 @@ import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { Sealer } from '../lib/sealer.ts'
-import type { SharedState } from '../replicas/replicas.ts'
+import type { Replicas } from '../replicas/replicas.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { OnUploadComplete } from './metadata.ts'
@@ -23,7 +23,7 @@ export interface Dependencies {
   readonly tracing: Tracing | undefined
   readonly sealer: Sealer
   readonly keys: KeyDirectory
-  readonly shared: SharedState
+  readonly shared: Replicas
   readonly converter: Converter
   readonly onUploadComplete: OnUploadComplete | undefined
 }

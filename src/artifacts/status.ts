@@ -4,7 +4,7 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type Call, type CallContext, EventStream } from '../operations/operation.ts'
 import { addressGroup } from '../operations/rate-limit.ts'
-import type { SlotOwner } from '../replicas/stream-limiter.ts'
+import type { StreamQuota } from '../replicas/stream-limiter.ts'
 import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { ArtifactDesk } from './processing.ts'
@@ -142,7 +142,7 @@ export async function* watchInSlot(
   { context, signal }: Pick<Call<SlotDeps, ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
 ): AsyncGenerator<ArtifactStatus, void, void> {
-  const giveBack = await context.deps.shared.streams.take(slotOwners(context))
+  const giveBack = await context.deps.shared.streams.acquire(streamQuotas(context))
   try {
     yield* watchStatus(context.deps, context.caller, id, signal)
   } finally {
@@ -151,7 +151,7 @@ export async function* watchInSlot(
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): a token may be in a page that anybody opens, so its address counts. */
-function slotOwners({ deps, caller, metadata }: CallContext<ArtifactCaller, SlotDeps>): SlotOwner[] {
+function streamQuotas({ deps, caller, metadata }: CallContext<ArtifactCaller, SlotDeps>): StreamQuota[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
   const key = `watch:${caller.artifactId}:${addressGroup(metadata.clientAddress)}`

@@ -195,7 +195,7 @@ export async function answerPost(call: UploadCall): Promise<void> {
   if (bodyBytes !== undefined && sizeBytes !== undefined && bodyBytes > sizeBytes)
     throw new ServiceError('too_large', `The body goes beyond the upload's length of ${sizeBytes} bytes.`)
   const row = await createUpload(deps, context.caller, { metadata, header, sizeBytes })
-  deps.metrics.uploads.created.add()
+  deps.metrics.uploads.created.inc()
   context.setHeader('X-Artifact-Id', row.id)
   const hasBytes = bodyBytes !== 0 || headers['content-type'] !== undefined
   // "Such an upload is immediately complete after its creation".

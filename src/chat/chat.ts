@@ -7,8 +7,8 @@ import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import { toCallerError, toInterruption } from '../providers/failures.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
-import type { GiveBack, SlotOwner } from '../replicas/stream-limiter.ts'
-import type { Booking } from '../usage/tracker.ts'
+import type { Release, StreamQuota } from '../replicas/stream-limiter.ts'
+import type { UsageRecord } from '../usage/tracker.ts'
 import { askForStream } from './answer-stream.ts'
 import type { Dependencies } from './dependencies.ts'
 import { askForWhole, type ModelAnswer, newNames } from './model-answer.ts'
@@ -125,9 +125,9 @@ class TurnRun {
   names: ModelAnswer['names']
   private readonly context: Context
   private readonly turn: Turn
-  private releaseStreams: GiveBack | undefined
+  private releaseStreams: Release | undefined
   private deadline: Deadline | undefined
-  private usage: Booking | undefined
+  private usage: UsageRecord | undefined
   private answer: ModelAnswer | undefined
 
   constructor(context: Context, turn: Turn) {
@@ -138,11 +138,11 @@ class TurnRun {
   }
 
   /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota` */
-  async acquire(client: AbortSignal): Promise<{ usage: Booking; deadline: Deadline }> {
+  async acquire(client: AbortSignal): Promise<{ usage: UsageRecord; deadline: Deadline }> {
     const { deps } = this.context
     const { isStream } = this.turn
     const { backendFirstEventMs, streamMaxMs, backendTotalMs } = deps.config.timings
-    if (isStream) this.releaseStreams = await deps.shared.streams.take(streamOwners(this.context))
+    if (isStream) this.releaseStreams = await deps.shared.streams.acquire(streamQuotas(this.context))
     const deadline = isStream
       ? new Deadline(client, backendFirstEventMs, streamMaxMs)
       : new Deadline(client, backendTotalMs, backendTotalMs)
@@ -218,7 +218,7 @@ function toCallStart({ caller, metadata }: Context, { request, routes, agentId, 
 }
 
 /** What an open stream counts against. Agent keys are public, so their clients are limited by address too. */
-function streamOwners({ deps, caller, metadata }: Context): SlotOwner[] {
+function streamQuotas({ deps, caller, metadata }: Context): StreamQuota[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `parent:${caller.tenantId}`, limit: streams.parent }]
   return [

@@ -6,10 +6,10 @@ import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { ModelCatalogue } from '../models/catalogue.ts'
 import type { Breakers } from '../providers/retry.ts'
-import type { SharedState } from '../replicas/replicas.ts'
+import type { Replicas } from '../replicas/replicas.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Toolbox } from '../tools/tools.ts'
-import type { UsageBooks } from '../usage/tracker.ts'
+import type { UsageTracker } from '../usage/tracker.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -20,7 +20,7 @@ export interface Dependencies {
   readonly agents: AgentDirectory
   readonly models: ModelCatalogue
   readonly breakers: Breakers
-  readonly shared: SharedState
+  readonly shared: Replicas
   readonly tools: Toolbox
-  readonly usage: UsageBooks
+  readonly usage: UsageTracker
 }

@@ -39,7 +39,7 @@ export async function chooseKey(
     await assertOwnKey({ db: trx }, userId, parentKeyId)
     await updateUser(trx, userId, { active_key_id: parentKeyId })
   })
-  deps.users.forget()
+  deps.users.invalidate()
 }
 
 type ClaimDeps = AuditDeps & Pick<Dependencies, 'clock' | 'usage'>
@@ -60,9 +60,9 @@ export async function claimKey(
   const claim = await deps.db
     .transaction()
     .execute((trx) => claimWithin({ ...deps, db: trx }, actor, userId, text))
-  deps.keys.forget()
-  deps.agents.forget()
-  deps.usage.forget()
+  deps.keys.invalidate()
+  deps.agents.invalidate()
+  deps.usage.invalidate()
   return claim
 }
 

@@ -6,7 +6,7 @@ import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { UserDirectory } from '../identity/user-cache.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
-import type { UsageBooks } from '../usage/tracker.ts'
+import type { UsageTracker } from '../usage/tracker.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -17,5 +17,5 @@ export interface Dependencies {
   readonly keys: KeyDirectory
   readonly users: UserDirectory
   readonly agents: AgentDirectory
-  readonly usage: UsageBooks
+  readonly usage: UsageTracker
 }

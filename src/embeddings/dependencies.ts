@@ -6,7 +6,7 @@ import type { Random } from '../lib/ids.ts'
 import type { ModelCatalogue } from '../models/catalogue.ts'
 import type { Breakers } from '../providers/retry.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { UsageBooks } from '../usage/tracker.ts'
+import type { UsageTracker } from '../usage/tracker.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -15,5 +15,5 @@ export interface Dependencies {
   readonly metrics: Metrics
   readonly models: ModelCatalogue
   readonly breakers: Breakers
-  readonly usage: UsageBooks
+  readonly usage: UsageTracker
 }

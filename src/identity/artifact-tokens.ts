@@ -1,19 +1,17 @@
-/** Tokens that let whoever presents one upload or open one artifact: made and checked without asking the database for them. */
+/** Signed tokens that allow the upload or view of one artifact; they are minted and checked without the database. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { unixSeconds } from '../lib/clock.ts'
 import type { TokenCaller } from '../operations/operation.ts'
-import type { KeyDirectory } from './authenticate.ts'
-import { PREFIX } from './authenticate.ts'
+import { type KeyDirectory, PREFIX } from './authenticate.ts'
 import type { Dependencies } from './dependencies.ts'
 
-/** What a token is for. */
 export type TokenGrant = Omit<TokenCaller, 'kind'>
 
 export interface ArtifactTokens {
   mint(grant: TokenGrant): string
-  /** Whose token that is; undefined when it was not made here, was changed, has expired, or its parent key was revoked. */
+  /** The caller of a token; undefined when the signature is wrong, the token has expired, or its parent key was revoked. */
   find(text: string): Promise<TokenCaller | undefined>
 }
 
@@ -36,14 +34,14 @@ const Claims = z.strictObject({
   exp: z.int(),
 })
 
-/** Tokens of one installation: their secrets follow from its master keys. Decision: 9 (HMAC-SHA256). */
+/** Tokens are signed with HMAC-SHA256; the secrets are derived from the master keys of the installation. */
 export function createTokens({
   sealer,
   clock,
   keys,
 }: Pick<Dependencies, 'sealer' | 'clock'> & { readonly keys: KeyDirectory }): ArtifactTokens {
   const newest = toName(sealer.derive(NAME_PURPOSE, KEY_ID_BYTES))
-  // Another master key has another name: what a former one has signed is found by that.
+  // A token contains the id of its secret, by which tokens of former master keys stay valid.
   const former = sealer.deriveFormer(KEY_PURPOSE, KEY_BYTES)
   const formerNames = sealer.deriveFormer(NAME_PURPOSE, KEY_ID_BYTES).map(toName)
   const secrets = new Map(formerNames.map((name, index) => [name, former[index] as Buffer]))
@@ -54,7 +52,7 @@ export function createTokens({
     return secret && createHmac('sha256', secret).update(body).digest('base64url')
   }
 
-  /** What a token says, once it is known that we said it. */
+  /** The claims of a token with a valid signature. */
   function read(text: string): z.output<typeof Claims> | undefined {
     const [, keyId = '', claims = '', signature = ''] = layout.exec(text) ?? []
     const right = sign(`${PREFIX}${keyId}.${claims}`, keyId)

@@ -1,4 +1,4 @@
-/** Writes down who changed what, so that it can be read later; nothing written is ever changed or deleted. */
+/** The audit log: who changed what. Rows are never changed or deleted. */
 
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
@@ -9,7 +9,6 @@ import { type Page, type PageQuery, toPage } from '../lib/page.ts'
 import type { CallContext, ParentCaller, RequestMetadata, TokenCaller } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 
-/** Everything that is written down. */
 export const auditActions = [
   'key.create',
   'key.register',
@@ -27,13 +26,12 @@ export const auditActions = [
   'session.begin',
 ] as const
 
-/** What was done, and to what. */
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
   readonly target: { readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'user'; readonly id: string }
-  /** The parent key the target is, or belongs to; null when there is none. */
+  /** The parent key that is the target or owns it; null without one. */
   readonly tenantId: string | null
-  /** What changed, as JSON; never a secret. */
+  /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>
 }
 
@@ -42,14 +40,14 @@ export type AuditDeps = Pick<Dependencies, 'db' | 'random' | 'nextPosition'>
 const MICROSECONDS = 1_000_000
 
 /**
- * Writes the event down. To be called with the transaction (`{ ...deps, db: trx }`) that makes the change: then there is no change
- * without its row, and no row without its change. Security: 2.13. Decision: ADR 0014.
+ * Records the event in the transaction of its change (`{ ...deps, db: trx }`), so that neither exists without the other.
+ * docs/adr/0014.
  */
 export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEvent): Promise<void> {
   const position = deps.nextPosition()
-  await insertAuditRow(deps.db, {
+  const row: AuditRow = {
     id: newAuditId(position, deps.random),
-    // Not read from the clock once more: the id and the time must tell the same order.
+    // From the position and not from the clock, so that ids and times have the same order.
     created_at: Math.floor(position / MICROSECONDS),
     actor_kind: actor.kind,
     actor: actor.name,
@@ -57,14 +55,15 @@ export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEve
     target_kind: event.target.kind,
     target_id: event.target.id,
     tenant: event.tenantId,
-    // Names and request ids are a caller's own words, and could be a key.
+    // Clients choose names and request ids, which could contain a key.
     request_id: actor.requestId === null ? null : withoutKeys(actor.requestId),
     client_address: actor.clientAddress,
     details: withoutKeys(JSON.stringify(event.details ?? {})),
-  })
+  }
+  await deps.db.insertInto('audit_events').values(row).execute()
 }
 
-/** Which events are asked for; times are Unix seconds, both included. */
+/** Times are Unix seconds, both included. */
 export interface AuditQuery extends PageQuery {
   readonly action?: AuditEvent['action'] | undefined
   readonly actor?: string | undefined
@@ -75,8 +74,8 @@ export interface AuditQuery extends PageQuery {
 }
 
 /**
- * What was done, newest first, by whomever.
- * @throws ServiceError `invalid_value` when `after` is no event's id.
+ * A page of events, newest first.
+ * @throws ServiceError `invalid_value` when `after` is not the id of an event.
  */
 export async function listAuditEvents(
   { db }: Pick<Dependencies, 'db'>,
@@ -97,33 +96,31 @@ export async function listAuditEvents(
 }
 
 const auditId = /^audit-[0-9a-z]{12}[0-9a-f]{12}$/
-/** Twelve digits of base 36 outlast the calendar. */
 const POSITION_DIGITS = 12
 
-/** Begins with the moment, so that the order of ids is the order of time, and ends with chance: other processes write too. */
+/** Starts with the time, so that ids are in the order of time, and ends with random digits, because several processes write. */
 function newAuditId(position: number, random: Dependencies['random']): string {
   return `${idPrefixOf(position)}${Buffer.from(random(6)).toString('hex')}`
 }
 
-/** Sorts before the ids of all events of that moment or later. */
+/** Sorts before the ids of all events at this position or later. */
 function idPrefixOf(position: number): string {
   return `audit-${position.toString(36).padStart(POSITION_DIGITS, '0')}`
 }
 
-/** Who acts. */
 export interface Actor {
   readonly kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
-  /** The key's public id, the user's email, the artifact a token is for, or the operating system's user a command ran as. */
+  /** The public id of the key, the email of the user, the artifact of the token, or the system user who ran the command. */
   readonly name: string
   /** Null outside a call. */
   readonly requestId: string | null
   readonly clientAddress: string | null
 }
 
-/** The service itself, at its start. */
+/** The service itself, when it starts. */
 export const serviceActor: Actor = { kind: 'service', name: 'service', requestId: null, clientAddress: null }
 
-/** Whoever makes the call: a user who works in the console, or else the key or token that was presented. */
+/** The user for calls from the console, else the key or token of the call. */
 export function actorOf({
   caller,
   metadata,
@@ -134,22 +131,16 @@ export function actorOf({
   return { kind: 'parent_key', name: caller.tenantId, requestId, clientAddress }
 }
 
-/** What an act can be traced to. */
 export type Trace = Pick<RequestMetadata, 'requestId' | 'clientAddress'>
 
-/** A user, also one whose first call is not let in yet. */
 export function userActor(email: string, { requestId, clientAddress }: Trace): Actor {
   return { kind: 'user', name: email, requestId, clientAddress }
 }
 
 export type AuditRow = Selectable<AuditEventTable>
 
-export async function insertAuditRow(db: Database, row: AuditRow): Promise<void> {
-  await db.insertInto('audit_events').values(row).execute()
-}
-
-/** Which rows; `before` and `notBefore` are ids, or beginnings of ids. */
-export interface AuditSlice {
+/** `before` and `notBefore` are ids, or prefixes of ids. */
+interface AuditSlice {
   readonly limit: number
   readonly before: readonly (string | undefined)[]
   readonly notBefore: string | undefined

@@ -1,4 +1,4 @@
-/** Finds the caller behind the credentials of a request: a key, a token, a session, or what a proxy says. */
+/** Finds the caller of a request by its credentials: a key, a token, a session, or the headers of a proxy. */
 
 import { timingSafeEqual } from 'node:crypto'
 import type { Database } from '../db/database.ts'
@@ -34,47 +34,45 @@ export function createAuthenticator({ keys, tokens, users }: CredentialStores): 
   }
 }
 
-/** A token is this, the name of the secret it was signed with, what it says, and the signature. */
+/** The prefix of artifact tokens. */
 export const PREFIX = 'atk_'
 
-/** Whether a credential is meant to be such a token, good or not. */
-export function isToken(text: string): boolean {
+/** Whether a credential has the prefix of a token, valid or not. */
+function isToken(text: string): boolean {
   return text.startsWith(PREFIX)
 }
 
-/** How long a look-up may be answered from memory, in milliseconds. Security: 2.1. */
+/** The lifetime of cached keys, which bounds how long a key works after it was revoked on another replica. */
 const KNOWN_FOR_MS = 2_000
-
 const UNKNOWN_FOR_MS = 1_000
+const MOST_CACHED = 20_000
 
-/** At most one write per key and minute tells when a key was last used. */
+/** The time of last use is written at most once per key and minute. */
 const LAST_USED_EVERY_SECONDS = 60
 
-const REMEMBERED = 20_000
-
 export interface KeyDirectory {
-  /** The caller that key stands for; undefined when it is malformed, unknown, expired or revoked. */
+  /** The caller of a key; undefined when it is malformed, unknown, expired or revoked. */
   find(key: string): Promise<Caller | undefined>
-  /** Whether the tenant's parent key was not revoked. */
+  /** Whether the tenant's parent key exists and was not revoked. */
   isLive(tenantId: string): Promise<boolean>
-  /** Forgets everything remembered: called after every change to keys or agents. */
-  forget(): void
-  /** Whoever remembers something about keys besides forgets it together with them. */
-  onForget(listener: () => void): void
-  /** Notes the use of a parent key that was not presented. */
+  /** Drops all cached keys; called after every change to keys or agents. */
+  invalidate(): void
+  /** Calls the listener on every invalidation, for caches that depend on keys. */
+  onInvalidate(listener: () => void): void
+  /** Marks a parent key as used by a user of the console, who does not send it. */
   noteUse(tenantId: string): void
-  /** Writes down which keys were used since the last time. */
+  /** Writes the time of last use of the keys used since the last call. */
   recordUse(): Promise<void>
 }
 
-/** A directory over one database; its memory is kept at most two seconds, so other processes' changes count by then. */
+/** Finds keys through caches: changes by other processes take effect after at most two seconds. */
 export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   const remembered = createTtlCache<FoundCredential | undefined>(clock, {
-    max: REMEMBERED,
+    max: MOST_CACHED,
     keepMs: (credential) => (credential === undefined ? UNKNOWN_FOR_MS : KNOWN_FOR_MS),
   })
   const live = createTtlCache<boolean>(clock, {
-    max: REMEMBERED,
+    max: MOST_CACHED,
     keepMs: (isLive) => (isLive ? KNOWN_FOR_MS : UNKNOWN_FOR_MS),
   })
   const used = new Set<string>()
@@ -96,12 +94,12 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
     },
     isLive: (tenantId) =>
       live.get(tenantId, async () => (await findParentKey(db, tenantId))?.revoked_at === null),
-    forget() {
+    invalidate() {
       remembered.invalidate()
       live.invalidate()
       for (const listener of listeners) listener()
     },
-    onForget: (listener) => void listeners.push(listener),
+    onInvalidate: (listener) => void listeners.push(listener),
     noteUse: (tenantId) => void used.add(tenantId),
     async recordUse() {
       const now = unixSeconds(clock)
@@ -114,7 +112,7 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   }
 }
 
-/** Scoped keys are reserved: well-formed, but never anybody's. Decision: 5. */
+/** Scoped keys are reserved: they are well-formed, but none exists. */
 function isWellFormed(key: string): boolean {
   const kind = parseKey(key)?.kind
   return kind === 'parent' || kind === 'agent'

@@ -1,27 +1,22 @@
-/** Parent keys as their users have them: one that somebody knows can be made theirs, and the one made for them goes. */
+/** Assigns parent keys to users: a key that the user knows, or the first key of the installation. */
 
 import { digestOf, parseKey } from '../lib/api-key.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type Actor, type AuditDeps, recordAudit } from './audit.ts'
 import type { Dependencies } from './dependencies.ts'
-import {
-  findCredential,
-  findFirstUnowned,
-  findParentKey,
-  markRevoked,
-  setUser,
-  updateAgentOwner,
-} from './key-store.ts'
+import { findCredential, findFirstUnowned, findParentKey, markRevoked, setUser } from './key-store.ts'
 
-/** How a claim went: the key is the user's now, or was before. */
+export { moveAgentKeys } from './key-store.ts'
+
 export interface ClaimedKey {
   readonly id: string
+  /** Whether the key belonged to the user before. */
   readonly wasOwn: boolean
 }
 
 /**
- * Makes the parent key with that secret the user's. Runs in the caller's transaction. Decision: 10.
+ * Assigns the parent key with that secret to the user. Runs in the caller's transaction.
  * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict`
  * (`parent_key_already_claimed`).
  */
@@ -45,8 +40,7 @@ export async function claimParentKey(
 }
 
 /**
- * Makes the oldest live key that is nobody's the user's, and answers its id; undefined when there is none. Runs in the caller's
- * transaction. Decision: 10 (the local administrator owns the first parent key).
+ * Assigns the oldest live key without a user to the user; returns its id, or undefined if there is none. Runs in the caller's transaction.
  */
 export async function takeFirstKey(
   deps: AuditDeps,
@@ -60,7 +54,7 @@ export async function takeFirstKey(
   return id
 }
 
-/** @throws ServiceError `invalid_value` (`invalid_parent_key`) for anything but a whole parent key. */
+/** @throws ServiceError `invalid_value` (`invalid_parent_key`) unless the text is a complete parent key. */
 export function assertParentKey(text: string): void {
   if (parseKey(text)?.kind === 'parent') return
   throw new ServiceError('invalid_value', 'parent_key: is not a whole parent key (svc_…)', {
@@ -69,21 +63,12 @@ export function assertParentKey(text: string): void {
   })
 }
 
-/** Ends a key whose belongings have gone to another. Runs in the caller's transaction. */
+/** Revokes a key whose data was moved to another. Runs in the caller's transaction. */
 export async function retireParentKey(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   id: string,
 ): Promise<void> {
   await markRevoked(db, id, unixSeconds(clock))
-}
-
-/** Hands the keys of a tenant's agents over: they go on working. Runs in the caller's transaction. */
-export async function moveAgentKeys(
-  trx: Dependencies['db'],
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<void> {
-  await updateAgentOwner(trx, fromTenantId, toTenantId)
 }
 
 function parentKeyNotFound(): ServiceError {

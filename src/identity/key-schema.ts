@@ -1,8 +1,7 @@
-/** The wire shapes of keys, and who a caller can be. */
+/** The schemas of key operations. */
 import { z } from 'zod'
 import type { Rotation } from './keys.ts'
 
-/** Decision: 5 (`GET /v1/keys/validate`). */
 export const KeyValidity = z
   .strictObject({ valid: z.literal(true), kind: z.enum(['parent', 'agent']) })
   .meta({ id: 'KeyValidity', description: 'The presented key is good, and of this kind.' })
@@ -14,7 +13,6 @@ const overlapSeconds = z
   .default(0)
   .meta({ description: 'Seconds for which the previous secret keeps working; 0 ends it at once.' })
 
-/** Decision: 5 (rotation). */
 export const KeyRotation = z.strictObject({ overlap_seconds: overlapSeconds }).meta({ id: 'KeyRotation' })
 
 const rotated = {
@@ -25,17 +23,15 @@ const rotated = {
     .meta({ description: 'Unix seconds until which the previous secret keeps working.' }),
 }
 
-/** Decision: 5 (`POST /v1/keys/rotate`). */
 export const ParentKeyRotated = z
   .strictObject({ key: z.string().meta({ description: 'The new parent key; shown this once.' }), ...rotated })
   .meta({ id: 'ParentKeyRotated' })
 
-/** Decision: 5 (`POST /v1/agents/{id}/rotate-key`). */
 export const AgentKeyRotated = z
   .strictObject({ agent_id: z.string(), agent_key: z.string(), ...rotated })
   .meta({ id: 'AgentKeyRotated' })
 
-/** What both kinds of rotation answer beside the key itself. */
+/** The fields that both kinds of rotation return with the key. */
 export function renderRotation({ key, rotatedAt, previousValidUntil }: Rotation) {
   return { key_hint: key.hint, rotated_at: rotatedAt, previous_valid_until: previousValidUntil }
 }

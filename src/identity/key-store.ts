@@ -1,4 +1,4 @@
-/** Rows of parent keys and of the credentials every key is found by. */
+/** Rows of parent keys, and of the credentials that keys are found by. */
 import type { Insertable, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { CredentialTable, ParentKeyTable } from '../db/tables.ts'
@@ -6,7 +6,6 @@ import type { Caller } from '../operations/operation.ts'
 
 export type ParentKeyRow = Selectable<ParentKeyTable>
 
-/** A credential together with what decides whether it is still good. */
 export interface FoundCredential {
   readonly digest: string
   readonly caller: Caller
@@ -22,7 +21,7 @@ export async function insertCredential(db: Database, row: Insertable<CredentialT
   await db.insertInto('credentials').values(row).execute()
 }
 
-/** The credential with that digest, unless its parent key was revoked. */
+/** Undefined also when the parent key of the credential was revoked. */
 export async function findCredential(db: Database, digest: string): Promise<FoundCredential | undefined> {
   const row = await db
     .selectFrom('credentials')
@@ -42,7 +41,7 @@ export async function findParentKey(db: Database, id: string): Promise<ParentKey
   return db.selectFrom('parent_keys').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** The key, which nobody else changes until the transaction is over, nor adds anything to its tenant that looks at it like this. */
+/** Locks and returns the key until the end of the transaction; every transaction that adds to its tenant locks it too. */
 export async function lockParentKey(trx: Database, id: string): Promise<ParentKeyRow | undefined> {
   return trx
     .updateTable('parent_keys')
@@ -52,7 +51,6 @@ export async function lockParentKey(trx: Database, id: string): Promise<ParentKe
     .executeTakeFirst()
 }
 
-/** Newest first. */
 export async function listParentKeyRows(db: Database): Promise<ParentKeyRow[]> {
   return db
     .selectFrom('parent_keys')
@@ -62,7 +60,7 @@ export async function listParentKeyRows(db: Database): Promise<ParentKeyRow[]> {
     .execute()
 }
 
-/** The oldest key that is nobody's and was not revoked. */
+/** The oldest live key without a user. */
 export async function findFirstUnowned(db: Database): Promise<string | undefined> {
   const row = await db
     .selectFrom('parent_keys')
@@ -76,7 +74,7 @@ export async function findFirstUnowned(db: Database): Promise<string | undefined
   return row?.id
 }
 
-/** A part of all keys, newest first: those after that one. */
+/** The keys after `after`, newest first. */
 export async function listParentKeyPage(
   db: Database,
   limit: number,
@@ -91,7 +89,7 @@ export async function listParentKeyPage(
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }
 
-/** The users' keys that were not revoked, newest first. */
+/** The live keys of the users, newest first. */
 export async function listLiveKeysOf(db: Database, userIds: readonly string[]): Promise<ParentKeyRow[]> {
   return db
     .selectFrom('parent_keys')
@@ -103,7 +101,7 @@ export async function listLiveKeysOf(db: Database, userIds: readonly string[]): 
     .execute()
 }
 
-/** Revokes for good; false when there is no such key or it was revoked before. */
+/** False when the key does not exist or was revoked before. */
 export async function markRevoked(db: Database, id: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('parent_keys')
@@ -122,13 +120,13 @@ export async function markUsed(db: Database, ids: readonly string[], at: number)
   await db.updateTable('parent_keys').set({ last_used_at: at }).where('id', 'in', ids).execute()
 }
 
-/** Whose secrets a rotation ends: the tenant's own key, or one of its agents'. */
 export interface CredentialOwner {
   readonly tenantId: string
+  /** Null for the tenant's own key. */
   readonly agentId: string | null
 }
 
-/** Lets the owner's present secrets work until `until` at the latest, and drops those already dead at `now`. */
+/** Makes the owner's current secrets expire at `until`, and deletes those that have expired at `now`. */
 export async function expireCredentials(
   db: Database,
   owner: CredentialOwner,
@@ -151,7 +149,7 @@ export async function expireCredentials(
     .execute()
 }
 
-/** Makes a key that is nobody's yet, and was not revoked, that user's; false when it is not such a one. */
+/** Assigns a live key without a user to the user; false when the key is not such a key. */
 export async function setUser(db: Database, id: string, userId: string): Promise<boolean> {
   const result = await db
     .updateTable('parent_keys')
@@ -163,12 +161,8 @@ export async function setUser(db: Database, id: string, userId: string): Promise
   return result.numUpdatedRows > 0n
 }
 
-/** Hands the secrets of a tenant's agents to another tenant; its own stay. */
-export async function updateAgentOwner(
-  db: Database,
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<void> {
+/** Moves the secrets of a tenant's agents, which stay valid, to another tenant. Runs in the caller's transaction. */
+export async function moveAgentKeys(db: Database, fromTenantId: string, toTenantId: string): Promise<void> {
   await db
     .updateTable('credentials')
     .set({ parent_key_id: toTenantId })

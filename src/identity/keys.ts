@@ -1,4 +1,4 @@
-/** What can be done with keys: create, register, list, rotate, revoke. */
+/** Creates, registers, lists, rotates and revokes parent keys. */
 import type { Insertable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { mapConstraintError } from '../db/open.ts'
@@ -6,6 +6,7 @@ import type { ParentKeyTable } from '../db/tables.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey, withoutKeys } from '../lib/api-key.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
+import { type Page, type PageQuery, readPage } from '../lib/page.ts'
 import { type Actor, type AuditDeps, type AuditEvent, recordAudit, serviceActor } from './audit.ts'
 import type { KeyDirectory } from './authenticate.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -26,18 +27,16 @@ import {
 
 export type { ParentKeyRow } from './key-store.ts'
 
-import { type Page, type PageQuery, readPage } from '../lib/page.ts'
-
 type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: KeyDirectory }
 
-/** A freshly rotated secret; `key.text` is shown to its owner this once. Times are Unix seconds. */
+/** `key.text` cannot be read again later. Times are Unix seconds. */
 export interface Rotation {
   readonly key: MintedKey
   readonly rotatedAt: number
   readonly previousValidUntil: number
 }
 
-/** Creates a parent key, and with it a tenant, of a user's where one is named; the text is returned this once. */
+/** Creates a parent key, which is a new tenant, for a user if one is given. */
 export async function createParentKey(
   deps: KeyDeps,
   actor: Actor,
@@ -49,7 +48,7 @@ export async function createParentKey(
   return key
 }
 
-/** Creates a parent key in the caller's transaction; `deps.keys.forget()` follows it. The text is returned this once. */
+/** Creates a parent key in the caller's transaction, after which the caller calls `keys.invalidate()`. */
 export async function insertFirstKey(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
@@ -60,8 +59,7 @@ export async function insertFirstKey(
 }
 
 /**
- * Registers a parent key minted elsewhere (`PARLEY_PARENT_KEY`); does nothing when it is there already, even if its secret was
- * rotated or it was revoked since.
+ * Registers the parent key of `PARLEY_PARENT_KEY`; does nothing when it was registered before, even if it was rotated or revoked since.
  */
 export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
   const parsed = parseKey(text)
@@ -79,7 +77,7 @@ export async function registerParentKey(deps: KeyDeps, text: string): Promise<vo
   }
 }
 
-/** Makes a user's first key; nobody gets to see it, and its user needs none. Runs in the caller's transaction. Decision: 10. */
+/** Creates a user's first key, whose text is never shown. Runs in the caller's transaction. */
 export async function insertAutomaticKey(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
@@ -91,12 +89,9 @@ export async function insertAutomaticKey(
   return key.publicId
 }
 
-/** The user's keys that were not revoked, newest first. */
-export async function listKeysOfUser(
-  deps: Pick<Dependencies, 'db'>,
-  userId: string,
-): Promise<ParentKeyRow[]> {
-  return listLiveKeysOf(deps.db, [userId])
+/** The live keys of the user, newest first. */
+export function listKeysOfUser({ db }: Pick<Dependencies, 'db'>, userId: string): Promise<ParentKeyRow[]> {
+  return listLiveKeysOf(db, [userId])
 }
 
 /** @throws ServiceError `not_found` */
@@ -106,26 +101,26 @@ export async function getParentKey(deps: Pick<Dependencies, 'db'>, id: string): 
   return row
 }
 
-/** Every parent key's record, newest first. */
-export async function listParentKeys(deps: Pick<Dependencies, 'db'>): Promise<ParentKeyRow[]> {
+/** Newest first. */
+export function listParentKeys(deps: Pick<Dependencies, 'db'>): Promise<ParentKeyRow[]> {
   return listParentKeyRows(deps.db)
 }
 
 /**
- * Ends a parent key, and with it the keys of its agents.
- * @throws ServiceError `not_found` when there is no such key or it was revoked before.
+ * Revokes a parent key, and with it the keys of its agents.
+ * @throws ServiceError `not_found` when the key does not exist or was revoked before.
  */
 export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
     if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
     await recordAudit({ ...deps, db: trx }, actor, { action: 'key.revoke', ...about(id) })
   })
-  deps.keys.forget()
+  deps.keys.invalidate()
 }
 
 /**
- * Gives a parent key a new secret under the same public id; what it owns stays. Decision: 5.
- * @throws ServiceError `not_found` when there is no such key or it was revoked.
+ * Replaces the secret of a parent key, which keeps its public id and data.
+ * @throws ServiceError `not_found` when the key does not exist or was revoked.
  */
 export async function rotateParentKey(
   deps: KeyDeps,
@@ -134,7 +129,7 @@ export async function rotateParentKey(
   overlapSeconds: number,
 ): Promise<Rotation> {
   const rotation = await deps.db.transaction().execute(async (trx) => {
-    // Of two rotations at once both would leave a secret in force.
+    // Without the lock, two rotations at once would leave two secrets that do not expire.
     const row = await lockParentKey(trx, tenantId)
     if (row === undefined || row.revoked_at !== null) throw keyNotFound(tenantId)
     const key = mintKey('parent', deps.random, tenantId)
@@ -145,18 +140,18 @@ export async function rotateParentKey(
     await recordAudit(within, actor, { action: 'key.rotate', ...about(tenantId), details })
     return rotated
   })
-  deps.keys.forget()
+  deps.keys.invalidate()
   return rotation
 }
 
-/** Lets one transaction at a time change what the tenant is or has: the others wait here until it is over. */
+/** Makes transactions that change the tenant or its data wait for each other. */
 export async function lockTenant({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
   await lockParentKey(db, tenantId)
 }
 
 /**
- * Refuses to add something to a tenant whose key was revoked since the caller was let in: nobody would find it again. Runs in the
- * transaction that adds it, and like `lockTenant`.
+ * Locks the tenant, and rejects a tenant whose key was revoked after authentication: added data could never be reached. Runs in the
+ * transaction that adds data.
  * @throws ServiceError `invalid_api_key`
  */
 export async function assertTenantLives({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
@@ -166,7 +161,7 @@ export async function assertTenantLives({ db }: Pick<Dependencies, 'db'>, tenant
   }
 }
 
-/** Makes `key` the owner's current secret; earlier ones end after the overlap. Runs in the caller's transaction. */
+/** Makes `key` the owner's current secret; earlier ones expire after the overlap. Runs in the caller's transaction. */
 export async function replaceSecret(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   owner: CredentialOwner,
@@ -180,7 +175,6 @@ export async function replaceSecret(
   return { key, rotatedAt, previousValidUntil }
 }
 
-/** Makes a key known by its digest. */
 export async function insertSecret(
   db: Database,
   owner: CredentialOwner,
@@ -199,10 +193,9 @@ export async function insertSecret(
 
 async function insertParentKeyAndCredential(deps: KeyDeps, actor: Actor, key: NewParentKey): Promise<void> {
   await deps.db.transaction().execute((trx) => insertKeyRows({ ...deps, db: trx }, actor, key))
-  deps.keys.forget()
+  deps.keys.invalidate()
 }
 
-/** A new parent key, and how it came to be. */
 interface NewParentKey extends Pick<Insertable<ParentKeyTable>, 'name' | 'user_id' | 'is_automatic'> {
   readonly action: 'key.create' | 'key.register' | 'key.provision'
   readonly key: MintedKey
@@ -225,18 +218,17 @@ function about(id: string): Pick<AuditEvent, 'target' | 'tenantId'> {
   return { target: { kind: 'key', id }, tenantId: id }
 }
 
-/** The answer to a key that is not there, or was revoked. */
 export function keyNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `There is no parent key '${withoutKeys(id)}' that could be used.`)
 }
 
-/** Whether somebody was ever given a parent key: decides whether this is the first start. */
+/** Whether a parent key exists whose text was shown to a user; false on the first start. */
 export async function hasParentKey(db: Database): Promise<boolean> {
   const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
   return (await query.executeTakeFirst()) !== undefined
 }
 
-/** Every parent key, newest first. @throws ServiceError `invalid_value` when `after` is no key's id. */
+/** A page of keys, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a key. */
 export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<ParentKeyRow>> {
   return readPage(query, {
     find: (id) => findParentKey(db, id),
@@ -244,7 +236,7 @@ export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery):
   })
 }
 
-/** The keys of each of these users that were not revoked, newest first; a user without any is absent. */
+/** The live keys of each user, newest first; a user without keys is absent. */
 export async function listKeysOfUsers(
   { db }: Pick<Dependencies, 'db'>,
   userIds: readonly string[],
@@ -253,7 +245,7 @@ export async function listKeysOfUsers(
   return Map.groupBy(await listLiveKeysOf(db, userIds), (row) => row.user_id)
 }
 
-/** @throws ServiceError `not_found` when there is no such key or it was revoked. */
+/** @throws ServiceError `not_found` when the key does not exist or was revoked. */
 export async function getLiveKey({ db }: Pick<Dependencies, 'db'>, id: string): Promise<ParentKeyRow> {
   const row = await findParentKey(db, id)
   if (row === undefined || row.revoked_at !== null) throw keyNotFound(id)

@@ -1,4 +1,4 @@
-/** What callers may do with the key they present, over RPC and REST alike. */
+/** The operations on the key of the caller. */
 import { z } from 'zod'
 import { operationsOf } from '../operations/operation.ts'
 import { actorOf } from './audit.ts'

@@ -1,4 +1,4 @@
-/** Reads who a trusted proxy says is calling; from anybody else its headers are as if they had not been sent. */
+/** Reads the identity that a trusted proxy sends in headers; the headers of other clients are ignored. */
 import { isUtf8 } from 'node:buffer'
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Config, ForwardedAuthConfig, ForwardedField } from '../config/config.ts'
@@ -7,22 +7,21 @@ import { LONGEST_EMAIL, parseEmail } from '../lib/email.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { isWithin } from '../lib/net.ts'
 
-/** Who somebody is, and what to call them. */
 export interface Identity {
-  /** In the form it is compared in. */
+  /** Normalized for comparison. */
   readonly email: string
   readonly name: string
   readonly username: string | undefined
   readonly groups: readonly string[]
-  /** On their first visit they get the first parent key nobody has, instead of a new one. */
+  /** The user gets the first parent key without a user on the first visit, instead of a new one. */
   readonly ownsFirstKey?: true
 }
 
 type Fields = Partial<Record<ForwardedField, string>>
 
 /**
- * Who is calling; undefined when nobody says so whom the operator trusts. Decision: 10. Security: 2.3.
- * @throws ServiceError `invalid_value` for headers of a trusted proxy that could mean two things, or nothing.
+ * The identity in the request; undefined when no trusted proxy sent one.
+ * @throws ServiceError `invalid_value` for ambiguous or malformed headers of a trusted proxy.
  */
 export function readIdentity(
   implicit: ImplicitCredentials,
@@ -47,7 +46,7 @@ function hasSecret({ headers }: ImplicitCredentials, secret: string): boolean {
   return timingSafeEqual(digestOf(Buffer.from(sent, 'latin1')), digestOf(Buffer.from(secret)))
 }
 
-/** The values by field; a header without a value is one that was not sent. */
+/** The values by field; an empty header counts as absent. */
 function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['headers']): Fields {
   const fieldOf = new Map(Object.entries(names).map(([field, name]) => [name, field as ForwardedField]))
   const fields: Fields = {}
@@ -57,7 +56,7 @@ function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['h
     const name = spelled.replaceAll('_', '-')
     const field = fieldOf.get(name)
     if (field === undefined) continue
-    // Something between the proxy and us may take the one for the other.
+    // Another proxy on the way may treat `_` and `-` as the same.
     if (name !== spelled) throw refused(name, `was sent as ${spelled}`)
     if (sent.has(name)) throw refused(name, 'was sent twice')
     sent.add(name)
@@ -77,7 +76,7 @@ function decode(value: string): string {
 function assertSane(name: string, field: ForwardedField, value: string): void {
   if (/[\p{Cc}\u2028\u2029]/u.test(value)) throw refused(name, 'holds a control character')
   if (field === 'groups') return
-  // A proxy that joins duplicates does it with a comma.
+  // Some proxies join duplicate headers with a comma.
   if (value.includes(',')) throw refused(name, 'holds a comma')
   if ([...value].length > LONGEST_EMAIL) throw refused(name, `is longer than ${LONGEST_EMAIL} characters`)
 }

@@ -1,4 +1,4 @@
-/** Signs in whoever holds a one-time link, where no proxy does, and knows them again by a cookie. Decision: 10. */
+/** Signs in the local administrator with a one-time link and a session cookie, when no proxy does the sign-in. docs/adr/0026. */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Config } from '../config/config.ts'
@@ -10,9 +10,7 @@ import { type Actor, type AuditDeps, recordAudit, type Trace, userActor } from '
 import type { Dependencies } from './dependencies.ts'
 import type { Identity } from './proxy-sign-in.ts'
 
-/**
- * Whoever may read the server's terminal. No proxy can name them: this is no e-mail address. They own the first parent key.
- */
+/** The person who can read the server's terminal. A proxy cannot send this name, because it is not an email address. */
 export const localAdministrator: Identity & { readonly ownsFirstKey: true } = {
   email: 'administrator',
   name: 'Administrator',
@@ -21,16 +19,15 @@ export const localAdministrator: Identity & { readonly ownsFirstKey: true } = {
   ownsFirstKey: true,
 }
 
-/** Decision: 2 (15 minutes). */
 const LINK_SECONDS = 900
 const SESSION_SECONDS = 30 * 86_400
 const SECRET_BYTES = 32
 
 type SessionDeps = AuditDeps & Pick<Dependencies, 'clock'>
 
-/** What signs somebody in once; `expiresAt` is Unix seconds. */
 export interface SignInLink {
   readonly text: string
+  /** Unix seconds. */
   readonly expiresAt: number
 }
 
@@ -46,14 +43,14 @@ export async function createSignInLink(deps: SessionDeps, actor: Actor): Promise
   return { text, expiresAt }
 }
 
-/** Where a link leads. Its secret stands behind `#`, which browsers neither send nor pass on. */
+/** The secret follows `#`, because browsers do not send that part to servers. */
 export function renderSignInUrl(baseUrl: string, { text }: SignInLink): string {
   return `${baseUrl.replace(/\/$/, '')}/console/sign-in#${text}`
 }
 
 /**
- * Begins a session with a link, which is used up; answers the `Set-Cookie` of it.
- * @throws ServiceError `invalid_api_key` for a link that is unknown, used or too old.
+ * Begins a session, and deletes the link; returns the `Set-Cookie` header.
+ * @throws ServiceError `invalid_api_key` for an unknown, used or expired link.
  */
 export async function signIn(
   deps: SessionDeps & Pick<Dependencies, 'config'>,
@@ -72,18 +69,18 @@ export async function signIn(
   return renderCookie(deps.config, text, SESSION_SECONDS)
 }
 
-/** Ends the session of a request; answers the `Set-Cookie` that takes its cookie away. */
+/** Ends the session of a request; returns the `Set-Cookie` header that deletes the cookie. */
 export async function signOut(
-  deps: Pick<Dependencies, 'config' | 'db'> & { readonly users: { forget(): void } },
+  deps: Pick<Dependencies, 'config' | 'db'> & { readonly users: { invalidate(): void } },
   headers: IncomingHttpHeaders,
 ): Promise<string> {
   const text = findSessionText(headers, deps.config)
-  if (text !== undefined) await deleteSession(deps.db, digestOf(text))
-  deps.users.forget()
+  if (text !== undefined) await deps.db.deleteFrom('sessions').where('digest', '=', digestOf(text)).execute()
+  deps.users.invalidate()
   return renderCookie(deps.config, '', 0)
 }
 
-/** What the request's session is remembered by; undefined when it names none, and where a proxy says who is calling. */
+/** The digest of the session cookie; undefined without one, or when a proxy does the sign-in. */
 export function readSessionDigest(
   headers: IncomingHttpHeaders,
   config: Pick<Config, 'forwardedAuth' | 'server'>,
@@ -93,12 +90,17 @@ export function readSessionDigest(
   return text === undefined ? undefined : digestOf(text)
 }
 
-/** Whether the session still lives. */
+/** Whether the session exists and has not expired. */
 export async function isSession(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   digest: string,
 ): Promise<boolean> {
-  return hasSession(db, digest, unixSeconds(clock))
+  const query = db
+    .selectFrom('sessions')
+    .select('digest')
+    .where('digest', '=', digest)
+    .where('expires_at', '>', unixSeconds(clock))
+  return (await query.executeTakeFirst()) !== undefined
 }
 
 const aboutUser = {
@@ -115,7 +117,7 @@ function digestOf(text: string): string {
   return hash('sha256', text)
 }
 
-/** The prefix keeps a cookie that a sister site sets from being taken for ours; browsers grant it to encrypted pages only. */
+/** `__Host-` prevents other subdomains from setting the cookie; browsers accept it over HTTPS only. */
 function cookieNameOf({ server }: Pick<Config, 'server'>): string {
   return isEncrypted(server) ? '__Host-parley_session' : 'parley_session'
 }
@@ -129,7 +131,7 @@ function renderCookie(config: Pick<Config, 'server'>, text: string, maxAgeSecond
   return `${cookieNameOf(config)}=${text}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${secure}`
 }
 
-/** Of two cookies of the name, none counts: one of them is not ours. */
+/** Two cookies of the same name are both ignored, because another site has set one of them. */
 function findSessionText(
   { cookie }: IncomingHttpHeaders,
   config: Pick<Config, 'server'>,
@@ -145,12 +147,12 @@ function findSessionText(
 
 type SecretTableName = 'sign_in_links' | 'sessions'
 
-export async function insertSecret(db: Database, table: SecretTableName, row: SecretTable): Promise<void> {
+async function insertSecret(db: Database, table: SecretTableName, row: SecretTable): Promise<void> {
   await db.insertInto(table).values(row).execute()
 }
 
-/** Uses a link up; false when there is none, or its time was over by `now` (Unix seconds). */
-export async function takeLink(db: Database, digest: string, now: number): Promise<boolean> {
+/** Deletes the link; false when it does not exist or has expired at `now` (Unix seconds). */
+async function takeLink(db: Database, digest: string, now: number): Promise<boolean> {
   const row = await db
     .deleteFrom('sign_in_links')
     .where('digest', '=', digest)
@@ -160,22 +162,7 @@ export async function takeLink(db: Database, digest: string, now: number): Promi
   return row !== undefined
 }
 
-/** Whether there is such a session at `now` (Unix seconds). */
-export async function hasSession(db: Database, digest: string, now: number): Promise<boolean> {
-  const query = db
-    .selectFrom('sessions')
-    .select('digest')
-    .where('digest', '=', digest)
-    .where('expires_at', '>', now)
-  return (await query.executeTakeFirst()) !== undefined
-}
-
-export async function deleteSession(db: Database, digest: string): Promise<void> {
-  await db.deleteFrom('sessions').where('digest', '=', digest).execute()
-}
-
-/** Deletes what is over by `now` (Unix seconds). */
-export async function deleteExpiredSecrets(db: Database, now: number): Promise<void> {
+async function deleteExpiredSecrets(db: Database, now: number): Promise<void> {
   for (const table of ['sign_in_links', 'sessions'] as const) {
     await db.deleteFrom(table).where('expires_at', '<=', now).execute()
   }

@@ -1,4 +1,4 @@
-/** Finds the user behind a request without a key, from memory where it can. */
+/** Finds the user of a request without a key, through a cache. */
 
 import type { ImplicitCredentials } from '../http/request.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
@@ -10,20 +10,19 @@ import { type Identity, readIdentity } from './proxy-sign-in.ts'
 import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
 import { visit } from './users.ts'
 
-/** As long as a key is. Security: 2.1. */
 const memory = { max: 20_000, keepMs: () => 2_000 }
 
 export interface UserDirectory {
   /**
-   * The user, at home with a key of their own; undefined when the request tells of none.
-   * @throws ServiceError `invalid_value` when what it tells could mean two things.
+   * The user, who has a key after this; undefined when the request identifies none.
+   * @throws ServiceError `invalid_value` for an ambiguous identity.
    */
   find(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined>
-  /** Forgets everything remembered: called after every change to users; a change to keys does it by itself. */
-  forget(): void
+  /** Drops all cached users; called after every change to users. Changes to keys do this automatically. */
+  invalidate(): void
 }
 
-/** A directory over one database; other processes' changes count two seconds later. */
+/** Changes by other processes take effect after at most two seconds. */
 export function createUserDirectory(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'nextPosition'> & {
     readonly keys: KeyDirectory
@@ -31,9 +30,9 @@ export function createUserDirectory(
 ): UserDirectory {
   const { config, clock, keys } = deps
   const remembered = createTtlCache<ParentCaller | undefined>(clock, memory)
-  keys.onForget(remembered.invalidate)
+  keys.onInvalidate(remembered.invalidate)
 
-  /** Whom a proxy says is calling. */
+  /** The user that a proxy identifies. */
   async function findForwarded(
     implicit: ImplicitCredentials,
     trace: Trace,
@@ -45,7 +44,7 @@ export function createUserDirectory(
     )
   }
 
-  /** The local administrator, at a browser that was signed in with a link. */
+  /** The local administrator, in a browser that signed in with a link. */
   async function findLocal(digest: string, trace: Trace): Promise<ParentCaller | undefined> {
     return remembered.get(digest, async () =>
       (await isSession(deps, digest)) ? letIn(localAdministrator, true, trace) : undefined,
@@ -64,6 +63,6 @@ export function createUserDirectory(
       if (found !== undefined) keys.noteUse(found.tenantId)
       return found
     },
-    forget: remembered.invalidate,
+    invalidate: remembered.invalidate,
   }
 }

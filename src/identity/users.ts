@@ -1,4 +1,4 @@
-/** Knows the people who are signed in, and makes them at home on their first visit. */
+/** The users who sign in; creates a user and a parent key on the first visit. */
 
 import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
@@ -15,7 +15,7 @@ import type { Identity } from './proxy-sign-in.ts'
 
 type UserDeps = AuditDeps & Pick<Dependencies, 'clock'>
 
-/** A user who has a key to work with. */
+/** A user with a key. */
 export interface SettledUser extends UserRow {
   readonly active_key_id: string
 }
@@ -23,8 +23,8 @@ export interface SettledUser extends UserRow {
 const SEEN_EVERY_SECONDS = 60
 
 /**
- * The user behind an identity. On the first visit there is a user and a parent key afterwards; one whose active key was revoked goes
- * on with another one of theirs, or with a new one. Decision: 10.
+ * The user with this identity. Creates the user and a parent key on the first visit; a user whose active key was revoked gets another of
+ * their keys, or a new one.
  */
 export async function visit(deps: UserDeps, identity: Identity, trace: Trace): Promise<SettledUser> {
   const user = (await findUserByEmail(deps.db, identity.email)) ?? (await provision(deps, identity, trace))
@@ -39,7 +39,7 @@ export async function visit(deps: UserDeps, identity: Identity, trace: Trace): P
   return settle(deps, user, identity, trace)
 }
 
-/** Of two first visits at once, one makes the user. */
+/** Of two first visits at once, one creates the user. */
 async function provision(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
   const { email, name, username = null } = identity
   const now = unixSeconds(deps.clock)
@@ -65,7 +65,7 @@ async function provision(deps: UserDeps, identity: Identity, trace: Trace): Prom
   }
 }
 
-/** Lets the user go on with the newest of their keys. */
+/** Makes the newest of the user's keys the active one. */
 async function settle(
   deps: UserDeps,
   { id }: UserRow,
@@ -82,7 +82,7 @@ async function settle(
   })
 }
 
-/** Hands over the first key there is, or makes one nobody has seen. Runs in the caller's transaction. */
+/** Assigns the first key of the installation to its owner, or a new key. Runs in the caller's transaction. */
 async function giveKey(
   deps: UserDeps,
   user: UserRow,
@@ -100,7 +100,7 @@ function isSettled(user: UserRow): user is SettledUser {
   return user.active_key_id !== null
 }
 
-/** Every user, newest first. @throws ServiceError `invalid_value` when `after` is no user's id. */
+/** A page of users, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a user. */
 export function listUsers({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<UserRow>> {
   return readPage(query, {
     find: (id) => findUser(db, id),
@@ -108,18 +108,19 @@ export function listUsers({ db }: Pick<Dependencies, 'db'>, query: PageQuery): P
   })
 }
 
-/** The e-mail addresses of these users, by their ids. */
+/** The email addresses of users by id. */
 export async function readEmails(
   { db }: Pick<Dependencies, 'db'>,
   userIds: readonly string[],
 ): Promise<Map<string, string>> {
   if (userIds.length === 0) return new Map()
-  return new Map((await listUsersById(db, userIds)).map(({ id, email }) => [id, email]))
+  const rows = await db.selectFrom('users').select(['id', 'email']).where('id', 'in', userIds).execute()
+  return new Map(rows.map(({ id, email }) => [id, email]))
 }
 
 export type UserRow = Selectable<UserTable>
 
-export async function insertUser(db: Database, row: Insertable<UserTable>): Promise<void> {
+async function insertUser(db: Database, row: Insertable<UserTable>): Promise<void> {
   await db.insertInto('users').values(row).execute()
 }
 
@@ -131,8 +132,8 @@ export async function findUser(db: Database, id: string): Promise<UserRow | unde
   return db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** A part of all users, newest first: those after that one. */
-export async function listUserPage(
+/** The users after `after`, newest first. */
+async function listUserPage(
   db: Database,
   limit: number,
   after: Pick<UserRow, 'id' | 'created_at'> | undefined,
@@ -146,15 +147,11 @@ export async function listUserPage(
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }
 
-export async function listUsersById(db: Database, ids: readonly string[]): Promise<UserRow[]> {
-  return db.selectFrom('users').selectAll().where('id', 'in', ids).execute()
-}
-
 export async function updateUser(db: Database, id: string, changes: Updateable<UserTable>): Promise<void> {
   await db.updateTable('users').set(changes).where('id', '=', id).execute()
 }
 
-/** The user, whom nobody else changes until the transaction is over. */
+/** Locks and returns the user until the end of the transaction. */
 export async function lockUser(trx: Database, id: string): Promise<UserRow> {
   return trx
     .updateTable('users')

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { SharedState } from '../replicas/replicas.ts'
+import type { Replicas } from '../replicas/replicas.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { AnyCaller, Authenticator, AuthPolicy, CallContext } from './operation.ts'
 
@@ -11,7 +11,7 @@ export interface Dependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
-  readonly shared: Pick<SharedState, 'limiter'>
+  readonly shared: Pick<Replicas, 'limiter'>
   readonly authenticator: Authenticator
 }
 

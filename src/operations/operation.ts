@@ -7,7 +7,7 @@ import type { DownloadContent } from '../http/download.ts'
 import type { FileSink, SizeLimit } from '../http/form-body.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
 import type { ServiceError } from '../lib/errors.ts'
-import type { RequestWatch } from '../telemetry/request-instrumentation.ts'
+import type { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 
 /** Where the operation is in the REST API; the full path, so that a search for a URL finds it. */
 export interface Http {
@@ -185,7 +185,7 @@ export type CallerKind = AnyCaller['kind']
 
 /** What is known of a request before its caller is authenticated. */
 export interface RequestMetadata {
-  readonly instrumentation: RequestWatch
+  readonly instrumentation: RequestInstrumentation
   readonly requestId: string
   /** The client's address; read from the proxy's header only when the proxy is trusted. */
   readonly clientAddress: string

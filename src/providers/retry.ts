@@ -75,7 +75,7 @@ export class Attempts {
           if (signal.aborted || isFinal || !this.hasFallback) throw thrown
         }
       }
-      this.meter.fallbacks.add()
+      this.meter.fallbacks.inc()
       this.position += 1
     }
   }
@@ -107,7 +107,7 @@ export class Attempts {
 
   private async askOnce<T>(ask: Ask<T>): Promise<T> {
     this.count += 1
-    this.meter.attempts.add()
+    this.meter.attempts.inc()
     const span = this.beginCall(this.route, this.count)
     try {
       return await ask(this.route, span)

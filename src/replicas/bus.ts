@@ -1,12 +1,12 @@
-/** Tells the other replicas what has happened here. */
+/** The message bus between replicas. */
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import type { Hearing } from './coordination-store.ts'
+import type { Subscriber } from './coordination-store.ts'
 
 /**
- * What replicas tell each other: that something remembered is no longer so (which), that an artifact has changed (its id), that
- * whoever writes into one is to stop (why, and its id), that they heard it (its id), that somebody does no longer (its id), and that there
- * are jobs to be done.
+ * Topics, with the text that each carries: `forget` the name of a cache to invalidate; `artifact` the id of one that changed;
+ * `stop-upload` the reason and id of an upload whose writer must stop; `upload-stopping` and `upload-ended` the id of one whose writer
+ * received that, and has stopped; `jobs` nothing: there are jobs to run. Replicas of other versions know these words.
  */
 export const topics = [
   'forget',
@@ -19,93 +19,92 @@ export const topics = [
 export type Topic = (typeof topics)[number]
 
 export interface Bus {
-  /** Whether there can be anybody who hears it. */
+  /** Whether there can be other replicas. */
   readonly reachesOthers: boolean
-  /** Tells all others soon, as long as they can be reached; it never throws and nobody waits for it. */
+  /** Sends to all other replicas while the store is available. Never throws, and returns before the message is sent. */
   publish(topic: Topic, text?: string): void
-  /** Calls the listener with what the others tell; one's own words are not among that. What it throws is logged, and the message dropped. */
+  /** Calls the listener with messages of other replicas. What it throws is logged, and the message dropped. */
   subscribe(topic: Topic, listener: (text: string) => void): void
-  /** Calls the listener whenever something may have been missed. */
+  /** Calls the listener whenever messages may have been missed. */
   onGap(listener: () => void): void
 }
 
-/** For the only replica there is: nobody hears it, and nobody tells it anything. */
-export const loneBus: Bus = {
+/** The bus of a single replica. */
+export const localBus: Bus = {
   reachesOthers: false,
   publish() {},
   subscribe() {},
   onGap() {},
 }
 
-/** The same memory, which is forgotten on all replicas when it is on one: under one name everywhere. */
-export function shareForgetting<M extends { forget(): void }>(bus: Bus, name: string, memory: M): M {
+/** Makes `invalidate` of a cache take effect on all replicas; `name` must be the same on each. */
+export function broadcastInvalidation<C extends { invalidate(): void }>(bus: Bus, name: string, cache: C): C {
   bus.subscribe('forget', (text) => {
-    if (text === name) memory.forget()
+    if (text === name) cache.invalidate()
   })
-  bus.onGap(() => memory.forget())
+  bus.onGap(() => cache.invalidate())
   return {
-    ...memory,
-    forget() {
-      memory.forget()
+    ...cache,
+    invalidate() {
+      cache.invalidate()
       bus.publish('forget', name)
     },
   }
 }
 
-/** Says that whoever speaks has said something before that nobody heard. */
+/** Topic of a message that says that the sender could not send earlier messages. */
 const LOST = 'lost'
 
-/** PostgreSQL takes no longer message than 8,000 bytes. */
+/** PostgreSQL limits a notification to 8,000 bytes. */
 const MESSAGE_BYTES = 7_000
 
-/** Reasons to drop a message that are logged, and characters of its topic. */
-const MAX_LOGGED = 50
+const MAX_LOGGED_REASONS = 50
 const MAX_LOGGED_TOPIC = 40
 
-/** Who speaks, and each topic with its text. */
+/** The sender, and pairs of topic and text. */
 const Message = z.tuple([z.string(), z.array(z.tuple([z.string(), z.string()]))])
 
-/** A bus, and what the store calls with what it hears. */
 export interface StoreBus extends Bus {
-  readonly hearing: Hearing
-  /** The store is reached again: if anything was lost, the others take it that they have missed something. */
-  makeUpForLost(): void
+  /** Receives the messages of the store. */
+  readonly subscriber: Subscriber
+  /** Called when the store is available again: makes the other replicas handle a gap if a message was lost. */
+  reportLost(): void
 }
 
-/** `speaker` is nobody else's name; `send` resolves with whether a text is on its way: else it is lost. */
+/** `sender` is unique to this replica; `send` resolves with false when a text is lost. */
 export function createStoreBus(
-  speaker: string,
+  sender: string,
   send: (text: string) => Promise<boolean>,
   log: Logger,
 ): StoreBus {
   const drop = createDropLog(log)
   const listeners = new Map<string, ((text: string) => void)[]>()
   const gapListeners: (() => void)[] = []
-  /** The same twice is told once. */
-  const untold = new Set<string>()
-  let isTelling = false
+  /** A set, so that equal messages are sent once. */
+  const unsent = new Set<string>()
+  let isSending = false
   let hasLost = false
 
-  async function tell(): Promise<void> {
-    isTelling = true
-    while (untold.size > 0) {
-      const isSent = await send(`["${speaker}",[${takeSome(untold).join()}]]`)
+  async function sendAll(): Promise<void> {
+    isSending = true
+    while (unsent.size > 0) {
+      const isSent = await send(`["${sender}",[${takeBatch(unsent).join()}]]`)
       hasLost ||= !isSent
     }
-    isTelling = false
+    isSending = false
   }
 
   function publish(topic: Topic | typeof LOST, text = ''): void {
-    untold.add(JSON.stringify([topic, text]))
-    // Whatever else is published in this turn goes with it.
-    if (!isTelling) queueMicrotask(() => isTelling || void tell())
+    unsent.add(JSON.stringify([topic, text]))
+    // A microtask, so that everything published in this turn goes into one message.
+    if (!isSending) queueMicrotask(() => isSending || void sendAll())
   }
 
-  function missed(): void {
+  function onGap(): void {
     for (const listener of gapListeners) call(LOST, listener, '')
   }
 
-  /** The caller is an event of a connection, where an error that is thrown would end the process. */
+  /** Runs in an event handler of a connection, where a thrown error would end the process. */
   function call(topic: string, listener: (text: string) => void, text: string): void {
     try {
       listener(text)
@@ -121,53 +120,50 @@ export function createStoreBus(
       listeners.set(topic, [...(listeners.get(topic) ?? []), listener])
     },
     onGap: (listener) => void gapListeners.push(listener),
-    makeUpForLost() {
+    reportLost() {
       if (!hasLost) return
       hasLost = false
       publish(LOST)
     },
-    hearing: {
+    subscriber: {
       onMessage(text) {
         const message = parseMessage(text)
         if (message === undefined) return drop('', 'it is not a message of Parley')
-        if (message[0] === speaker) return
+        if (message[0] === sender) return
         for (const [topic, content] of message[1]) {
-          if (topic === LOST) missed()
-          else if (!isKnown(topic)) drop(topic, 'this version does not know its topic')
+          if (topic === LOST) onGap()
+          else if (!topics.some((known) => known === topic))
+            drop(topic, 'this version does not know its topic')
           for (const listener of listeners.get(topic) ?? []) call(topic, listener, content)
         }
       },
-      onGap: missed,
+      onGap,
     },
   }
 }
 
-function isKnown(topic: string): boolean {
-  return topics.some((known) => known === topic)
-}
-
-/** Logs why a message was dropped, once for each reason: a replica of another version may send it every second. */
+/** Logs each reason to drop a message once: a replica of another version may send it every second. */
 function createDropLog(log: Logger): (topic: string, reason: string) => void {
   const logged = new Set<string>()
   return (topic, reason) => {
     const name = `${topic.slice(0, MAX_LOGGED_TOPIC)}: ${reason}`
-    if (logged.has(name) || logged.size >= MAX_LOGGED) return
+    if (logged.has(name) || logged.size >= MAX_LOGGED_REASONS) return
     logged.add(name)
     log.warn({ topic: topic.slice(0, MAX_LOGGED_TOPIC), reason }, 'dropped a message from another replica')
   }
 }
 
-/** Takes out as many as fit into one message; one that does not fit alone goes alone, and is lost. */
-function takeSome(untold: Set<string>): string[] {
-  const some: string[] = []
+/** Removes as many entries as fit into one message; an entry that is too long is sent alone, and the store rejects it. */
+function takeBatch(unsent: Set<string>): string[] {
+  const batch: string[] = []
   let sizeBytes = 0
-  for (const one of untold) {
-    sizeBytes += Buffer.byteLength(one) + 1
-    if (some.length > 0 && sizeBytes > MESSAGE_BYTES) break
-    some.push(one)
-    untold.delete(one)
+  for (const entry of unsent) {
+    sizeBytes += Buffer.byteLength(entry) + 1
+    if (batch.length > 0 && sizeBytes > MESSAGE_BYTES) break
+    batch.push(entry)
+    unsent.delete(entry)
   }
-  return some
+  return batch
 }
 
 function parseMessage(text: string): z.infer<typeof Message> | undefined {

@@ -1,50 +1,46 @@
-/** What a store has to do in which all replicas count, and through which they talk; Redis and PostgreSQL do it. */
+/** The interface of a store through which replicas coordinate, and its limits; implemented by Redis and PostgreSQL. */
 import type { Quota, WindowCount } from './rate-limiter.ts'
-import type { SlotOwner } from './stream-limiter.ts'
+import type { StreamQuota } from './stream-limiter.ts'
 
-/** A replica that has not shown itself for so long is gone, and so are the slots it had. */
+/** A replica without a heartbeat for this long is dead, and its streams no longer count. */
 export const LIVE_FOR_MS = 10_000
 
-/** A replica that begins to count in the store. */
-export interface Arrival {
-  /** Never used before. */
+export interface Registration {
+  /** A name that was never used before. */
   readonly replica: string
-  /** As whom it was known; forgotten with all that counted for it. */
+  /** The previous name of the replica; everything counted for it is deleted. */
   readonly former: string
-  /** The slots it has open, by their keys. */
+  /** The number of open streams by key. */
   readonly open: ReadonlyMap<string, number>
 }
 
-/** `replicas` is PostgreSQL: how it is doing itself, another check tells. */
-export type SharedStoreName = 'redis' | 'replicas'
+/** The name of the check in `/readyz`; `replicas` is PostgreSQL, whose own health is the check `database`. */
+export type CoordinationStoreName = 'redis' | 'replicas'
 
-/** Every call ends soon, and rejects when the store is away. Slots count as long as the replica they are for shows itself. */
-export interface CommonStore {
-  /** Under which `/readyz` tells how it is doing. */
-  readonly name: SharedStoreName
-  /** Counts one hit in the windows of all quotas, or in none when one is full; answers what each would be with it. */
+/** Every method settles soon, and rejects when the store is unavailable. */
+export interface CoordinationStore {
+  readonly name: CoordinationStoreName
+  /** Counts one hit in the windows of all quotas, or in none if one is full; returns the counts including this hit. */
   hit(quotas: readonly Quota[]): Promise<readonly WindowCount[]>
-  /** Takes a slot of each owner, or none; answers with the owner that has none left. */
-  takeSlots(replica: string, owners: readonly SlotOwner[]): Promise<SlotOwner | undefined>
-  /** Corrects how many slots of a key a replica has. */
-  addSlots(replica: string, key: string, by: number): Promise<void>
-  /** Answers how many replicas there are now. */
-  register(arrival: Arrival): Promise<number>
-  /** Shows that the replica lives; answers how many do, or undefined when this one is not known (any more). */
+  /** Counts one stream for every quota, or for none; returns the quota that is used up. */
+  acquireStream(replica: string, quotas: readonly StreamQuota[]): Promise<StreamQuota | undefined>
+  /** Corrects the number of streams that a replica has open for a key. */
+  adjustStreams(replica: string, key: string, by: number): Promise<void>
+  /** Returns the number of replicas. */
+  register(registration: Registration): Promise<number>
+  /** Renews the replica; returns the number of live replicas, or undefined if this one is not registered. */
   beat(replica: string): Promise<number | undefined>
   leave(replica: string): Promise<void>
-  /** Tells every replica that listens, this one too. */
+  /** Publishes to every subscribed replica, including this one. */
   send(text: string): Promise<void>
-  /** Hears what is sent from now on; resolves when it does, or after a while. */
-  listen(hearing: Hearing): Promise<void>
-  /** Whether what is sent is heard here at the moment. */
-  isListening(): boolean
+  /** Subscribes to messages; resolves when subscribed, or when the first attempt has failed. */
+  subscribe(subscriber: Subscriber): Promise<void>
+  isSubscribed(): boolean
   close(): Promise<void>
 }
 
-/** What is done with what arrives. */
-export interface Hearing {
+export interface Subscriber {
   onMessage(text: string): void
-  /** Something may have been missed until now. */
+  /** Called after messages may have been missed. */
   onGap(): void
 }

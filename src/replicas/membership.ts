@@ -1,71 +1,70 @@
-/** Keeps one replica known to the others through the store, and goes without it while it is away. */
+/** Registers this replica in the coordination store, and detects when the store is unavailable and when it is back. */
 
 import { newId } from '../lib/ids.ts'
-import type { CommonStore } from './coordination-store.ts'
+import type { CoordinationStore } from './coordination-store.ts'
 import type { Dependencies } from './dependencies.ts'
-import { OpenSlots } from './stream-limiter.ts'
+import { OpenStreams } from './stream-limiter.ts'
 
 const BEAT_EVERY_MS = 1_000
 const ID_LENGTH = 16
 
-type PresenceDeps = Pick<Dependencies, 'random' | 'log'>
-
 /**
- * A store that fails once is away, and only this looks whether it is back: nobody else waits for it until then. A replica that comes
- * back does so under a new name, with all it has open: whatever became of the calls that failed, it does not count any more.
+ * A store that fails once counts as unavailable, and only the heartbeat tries it again, so that no request waits for it. When it is back,
+ * the replica registers under a new name with all its open streams: whether failed calls took effect no longer matters.
  */
-export class Presence {
-  /** What this replica has open, whether the store knows it or not. */
-  readonly open = new OpenSlots()
-  private readonly store: CommonStore
-  private readonly deps: PresenceDeps
+export class Membership {
+  /** The streams of this replica, whether the store knows them or not. */
+  readonly open = new OpenStreams()
+  private readonly store: CoordinationStore
+  private readonly deps: Pick<Dependencies, 'random' | 'log'>
   private name: string
-  private state: 'unknown' | 'reached' | 'away' = 'unknown'
+  private state: 'unknown' | 'connected' | 'lost' = 'unknown'
   private replicas = 1
-  private onReached = () => {}
+  private onConnected = () => {}
   private beating: Promise<void> | undefined
   private timer: NodeJS.Timeout | undefined
   private isClosed = false
 
-  constructor(store: CommonStore, deps: PresenceDeps) {
+  constructor(store: CoordinationStore, deps: Pick<Dependencies, 'random' | 'log'>) {
     this.store = store
     this.deps = deps
     this.name = this.newName()
   }
 
-  /** Resolves when the store has been asked, whatever it said; `onReached` is called whenever it is reached after it was not. */
-  start(onReached: () => void): Promise<void> {
-    this.onReached = onReached
+  /** Resolves after the first attempt, also if it fails; calls `onConnected` whenever the store becomes available. */
+  start(onConnected: () => void): Promise<void> {
+    this.onConnected = onConnected
     this.timer = setInterval(() => void this.beat(), BEAT_EVERY_MS).unref()
     return this.beat()
   }
 
-  get isAway(): boolean {
-    return this.state !== 'reached'
+  /** Whether the store is unavailable. */
+  get isAlone(): boolean {
+    return this.state !== 'connected'
   }
 
-  /** As whom the store knows this replica at the moment. */
+  /** The current name of this replica in the store. */
   get replica(): string {
     return this.name
   }
 
-  /** What of a limit is this replica's while the store is away. */
+  /** The part of a limit that this replica enforces while the store is unavailable. */
   shareOf(limit: number): number {
     return Math.ceil(limit / this.replicas)
   }
 
-  /** What the store answers; undefined when it is away, or is so from now on. */
-  async ask<T>(question: (store: CommonStore) => Promise<T>): Promise<{ readonly answer: T } | undefined> {
-    if (this.isAway) return undefined
+  /** Queries the store; undefined when it is unavailable or fails now. */
+  async ask<T>(query: (store: CoordinationStore) => Promise<T>): Promise<{ readonly answer: T } | undefined> {
+    if (this.isAlone) return undefined
     try {
-      return { answer: await question(this.store) }
+      return { answer: await query(this.store) }
     } catch (error) {
       this.lose(error)
       return undefined
     }
   }
 
-  /** Shows that this replica lives, or looks whether the store is back. */
+  /** Renews this replica, or tries to register it again. */
   beat(): Promise<void> {
     if (this.isClosed) return Promise.resolve()
     this.beating ??= this.beatOnce()
@@ -78,40 +77,44 @@ export class Presence {
 
   async close(): Promise<void> {
     clearInterval(this.timer)
-    // What was said last may have been lost: there is no later.
-    if (this.isAway) await this.beat()
+    // The last chance to report messages that were lost.
+    if (this.isAlone) await this.beat()
     this.isClosed = true
     await this.beating
     await this.ask((store) => store.leave(this.name))
   }
 
   private async beatOnce(): Promise<void> {
-    const replicas = this.isAway ? undefined : await this.store.beat(this.name)
+    const replicas = this.isAlone ? undefined : await this.store.beat(this.name)
     if (replicas === undefined) await this.register()
     else this.replicas = replicas
   }
 
   private async register(): Promise<void> {
-    const arrival = { replica: this.newName(), former: this.name, open: this.open.snapshot() }
-    const replicas = await this.store.register(arrival)
-    // A store that has lost what it knew hears of the others within a second.
+    const registration = { replica: this.newName(), former: this.name, open: this.open.snapshot() }
+    const replicas = await this.store.register(registration)
+    // If the store lost its data, the other replicas register again within a second.
     this.replicas = Math.max(this.replicas, replicas)
-    this.name = arrival.replica
-    if (this.state === 'away') this.deps.log.info('what replicas share is back: limits hold over all of them')
-    this.state = 'reached'
-    // What was taken and given back meanwhile.
+    this.name = registration.replica
+    if (this.state === 'lost') this.deps.log.info('what replicas share is back: limits hold over all of them')
+    this.state = 'connected'
+    this.adjustStreams(registration)
+    this.onConnected()
+  }
+
+  /** Corrects streams that were acquired or released during the registration. */
+  private adjustStreams({ replica, open }: { replica: string; open: ReadonlyMap<string, number> }): void {
     const now = this.open.snapshot()
-    for (const key of new Set([...arrival.open.keys(), ...now.keys()])) {
-      const by = (now.get(key) ?? 0) - (arrival.open.get(key) ?? 0)
-      if (by !== 0) void this.ask((store) => store.addSlots(arrival.replica, key, by))
+    for (const key of new Set([...open.keys(), ...now.keys()])) {
+      const by = (now.get(key) ?? 0) - (open.get(key) ?? 0)
+      if (by !== 0) void this.ask((store) => store.adjustStreams(replica, key, by))
     }
-    this.onReached()
   }
 
   private lose(error: unknown): void {
-    if (this.state === 'away') return
-    this.state = 'away'
-    // The error itself may hold what the connection was made with.
+    if (this.state === 'lost') return
+    this.state = 'lost'
+    // Not the error object, which may contain the credentials of the connection.
     const reason = error instanceof Error ? error.message || error.name : String(error)
     const { replicas } = this
     this.deps.log.warn(

@@ -1,15 +1,14 @@
-/** Tries a Redis out for `parley doctor`: nothing is written there. */
+/** Checks a Redis server for `parley doctor`, without writing to it. */
 import { RedisConnection } from './redis/connection.ts'
 
-/** What a Redis says of itself. */
-export interface ExaminedRedis {
+export interface RedisProbe {
   readonly version: string
-  /** Milliseconds since the epoch, by its clock. */
+  /** Milliseconds since the epoch, by the clock of the server. */
   readonly now: number
 }
 
-/** @throws Error when it is away, or refuses these credentials. */
-export async function examineRedis(url: string): Promise<ExaminedRedis> {
+/** @throws Error when the server is unavailable or rejects the credentials. */
+export async function probeRedis(url: string): Promise<RedisProbe> {
   const connection = new RedisConnection(url)
   try {
     await connection.open()

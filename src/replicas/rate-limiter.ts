@@ -1,11 +1,11 @@
-/** Counts requests in fixed windows of a minute; here in memory, for the only replica or for one whose shared store is away. */
+/** Rate limits in fixed windows of a minute, counted in memory: for a single replica, or while the coordination store is unavailable. */
 import type { Clock } from '../lib/clock.ts'
 
 export const WINDOW_MS = 60_000
-/** Half of the windows kept at most: invented addresses must not fill the memory. */
+/** Half of the maximum number of windows, which bounds the memory that requests from many addresses can take. */
 const GENERATION = 50_000
 
-/** What one key may do in a minute. */
+/** The number of requests that a key may make in a minute. */
 export interface Quota {
   readonly key: string
   readonly limit: number
@@ -14,38 +14,36 @@ export interface Quota {
 /** The state of the tightest window after a hit. */
 export interface Hit {
   readonly limit: number
-  /** Requests left in this window. */
   readonly remaining: number
-  /** Unix seconds, rounded up: when the window ends. */
+  /** The end of the window in Unix seconds, rounded up. */
   readonly resetAt: number
   readonly isLimited: boolean
-  /** Whole seconds, at least 1: a caller that waits exactly that long succeeds. */
+  /** Whole seconds, at least 1; a client that waits exactly that long succeeds. */
   readonly retryAfterSeconds: number
 }
 
 export interface RateLimiter {
   /**
-   * Counts one request against every quota, or, when one of them is used up, against none: a call that was refused must not use up what
-   * the caller is told to wait for.
+   * Counts one request against every quota, or against none if one is used up: a rejected request must not use up a quota that the
+   * client is told to wait for.
    */
   hit(quotas: readonly [Quota, ...Quota[]]): Promise<Hit> | Hit
 }
 
-/** A window: how many hits it has seen, and when it ends on the monotonic clock. */
 export interface Window {
   readonly count: number
+  /** On the monotonic clock. */
   readonly endsAtMs: number
 }
 
-/** The window after one more hit at `nowMs`: the same one, or a new one when it has ended. */
+/** Counts one more hit, in a new window if the current one has ended. */
 export function advanceWindow(window: Window | undefined, nowMs: number): Window {
   if (window === undefined || nowMs >= window.endsAtMs) return { count: 1, endsAtMs: nowMs + WINDOW_MS }
   return { count: window.count + 1, endsAtMs: window.endsAtMs }
 }
 
-/** A limiter for one process. */
 export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>): RateLimiter {
-  // Windows in use are in the newer map; with every change of generation those nobody used since the last one go.
+  // Windows in use are in the newer map. When it is full, windows that were not used since the last change are dropped.
   let newer = new Map<string, Window>()
   let older = new Map<string, Window>()
 
@@ -58,7 +56,7 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
 
   return {
     hit(quotas) {
-      // Whole milliseconds: fractions would now and then add up to a second more to wait.
+      // Whole milliseconds, because rounding up a fraction could add a second to the wait.
       const nowMs = Math.floor(clock.monotonic())
       const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs))
       const counts = after.map(({ count, endsAtMs }) => ({ count, leftMs: endsAtMs - nowMs }))
@@ -71,13 +69,13 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
   }
 }
 
-/** How many hits a window would have with this one, and how long it lasts yet. */
 export interface WindowCount {
+  /** Including this hit. */
   readonly count: number
   readonly leftMs: number
 }
 
-/** What a hit came to in windows of these quotas, in their order, at `nowMs` of the wall clock. */
+/** The tightest window after a hit; `counts` are in the order of `quotas`, `nowMs` is on the wall clock. */
 export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], nowMs: number): Hit {
   const hits = quotas.map(({ limit }, index): Hit => {
     const { count, leftMs } = counts[index] as WindowCount
@@ -92,7 +90,7 @@ export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], 
   return hits.reduce(tighterOf)
 }
 
-/** Of two windows that are both used up, the one that opens later decides. */
+/** Of two windows that are both used up, the one that ends later decides. */
 function tighterOf(one: Hit, other: Hit): Hit {
   if (one.isLimited !== other.isLimited) return one.isLimited ? one : other
   const isOtherTighter = one.isLimited

@@ -1,123 +1,123 @@
-/** What the replicas of an installation count together and tell each other. */
+/** What the replicas of an installation share: rate limits, stream limits and the message bus. */
 
 import type { Config } from '../config/config.ts'
 import type { PostgresAccess } from '../db/postgres.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import { type Bus, createStoreBus, loneBus } from './bus.ts'
-import type { CommonStore, SharedStoreName } from './coordination-store.ts'
+import { type Bus, createStoreBus, localBus } from './bus.ts'
+import type { CoordinationStore, CoordinationStoreName } from './coordination-store.ts'
 import type { Dependencies } from './dependencies.ts'
-import { Presence } from './membership.ts'
+import { Membership } from './membership.ts'
 import { createMemoryRateLimiter, type Quota, type RateLimiter, toHit } from './rate-limiter.ts'
-import { createStreamSlots, listLimited, noneLeft, once, type StreamSlots } from './stream-limiter.ts'
+import {
+  createMemoryStreamLimiter,
+  listLimited,
+  once,
+  type StreamLimiter,
+  tooManyStreams,
+} from './stream-limiter.ts'
 
-export interface SharedState {
+export interface Replicas {
   readonly bus: Bus
   readonly limiter: RateLimiter
-  readonly streams: StreamSlots
-  /** How what replicas share is doing, for `/readyz`; nothing where there is only one. */
-  health(): { readonly [Name in SharedStoreName]?: 'up' | 'down' }
-  /** Tells the others that this replica is gone. */
+  readonly streams: StreamLimiter
+  /** The state of the coordination store for `/readyz`; empty for a single replica. */
+  health(): { readonly [Name in CoordinationStoreName]?: 'up' | 'down' }
+  /** Tells the other replicas that this one stops. */
   close(): Promise<void>
 }
 
-/** For the only replica there is. */
-export function createLoneState(clock: Pick<Clock, 'now' | 'monotonic'>): SharedState {
+const NAME_LENGTH = 16
+
+/**
+ * Coordinates through Redis if it is configured, else through PostgreSQL if that is the database, else not at all. A store that is
+ * unavailable never fails the start: this replica then enforces its share of the limits until the store is back.
+ */
+export async function openReplicas(
+  config: Pick<Config, 'redisUrl' | 'timings'>,
+  postgres: PostgresAccess | undefined,
+  deps: Dependencies,
+): Promise<Replicas> {
+  const { redisUrl, timings } = config
+  if (redisUrl !== undefined) {
+    const { openRedisStore } = await import('./redis/redis.ts')
+    const streamsKeptMs = 2 * (timings.streamMaxMs + timings.backendFirstEventMs)
+    return coordinateThrough(await openRedisStore(redisUrl, streamsKeptMs), deps)
+  }
+  if (postgres === undefined) return createSingleReplica(deps.clock)
+  const { openPostgresStore } = await import('./postgres/postgres.ts')
+  return coordinateThrough(openPostgresStore(deps.db, postgres), deps)
+}
+
+function createSingleReplica(clock: Pick<Clock, 'now' | 'monotonic'>): Replicas {
   return {
-    bus: loneBus,
+    bus: localBus,
     limiter: createMemoryRateLimiter(clock),
-    streams: createStreamSlots(),
+    streams: createMemoryStreamLimiter(),
     health: () => ({}),
     async close() {},
   }
 }
 
-const NAME_LENGTH = 16
-
-type ShareDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'log'>
-
-/**
- * Redis where there is one, else PostgreSQL where that is the database, else this process. It never fails: a store that is away is
- * gone without until it is there. Design: 5.
- */
-export async function openSharedState(
-  config: Pick<Config, 'redisUrl' | 'timings'>,
-  postgres: PostgresAccess | undefined,
-  deps: ShareDeps,
-): Promise<SharedState> {
-  const { redisUrl, timings } = config
-  if (redisUrl !== undefined) {
-    const { openRedisStore } = await import('./redis/redis.ts')
-    const slotsKeptMs = 2 * (timings.streamMaxMs + timings.backendFirstEventMs)
-    return shareThrough(await openRedisStore(redisUrl, slotsKeptMs), deps)
-  }
-  if (postgres === undefined) return createLoneState(deps.clock)
-  const { openPostgresStore } = await import('./postgres/postgres.ts')
-  return shareThrough(openPostgresStore(deps.db, postgres), deps)
-}
-
-async function shareThrough(store: CommonStore, deps: ShareDeps): Promise<SharedState> {
-  const presence = new Presence(store, deps)
-  const send = async (text: string) => (await presence.ask(() => store.send(text))) !== undefined
+async function coordinateThrough(store: CoordinationStore, deps: Dependencies): Promise<Replicas> {
+  const membership = new Membership(store, deps)
+  const send = async (text: string) => (await membership.ask(() => store.send(text))) !== undefined
   const bus = createStoreBus(newId('', NAME_LENGTH, deps.random), send, deps.log)
-  await Promise.all([presence.start(bus.makeUpForLost), store.listen(bus.hearing)])
+  await Promise.all([membership.start(bus.reportLost), store.subscribe(bus.subscriber)])
   return {
     bus,
-    limiter: createSharedLimiter(presence, deps.clock),
-    streams: createSharedSlots(presence),
+    limiter: createSharedLimiter(membership, deps.clock),
+    streams: createSharedStreamLimiter(membership),
     health() {
-      return { [store.name]: presence.isAway || !store.isListening() ? 'down' : 'up' }
+      return { [store.name]: membership.isAlone || !store.isSubscribed() ? 'down' : 'up' }
     },
     async close() {
-      await presence.close()
+      await membership.close()
       await store.close()
     },
   }
 }
 
-/** A limiter over all replicas. */
-export function createSharedLimiter(
-  presence: Presence,
-  clock: Pick<Clock, 'now' | 'monotonic'>,
-): RateLimiter {
-  const alone = createMemoryRateLimiter(clock)
-  const toShare = ({ key, limit }: Quota): Quota => ({ key, limit: presence.shareOf(limit) })
+/** A rate limiter over all replicas; this replica enforces its share while the store is unavailable. */
+function createSharedLimiter(membership: Membership, clock: Pick<Clock, 'now' | 'monotonic'>): RateLimiter {
+  const local = createMemoryRateLimiter(clock)
+  const toShare = ({ key, limit }: Quota): Quota => ({ key, limit: membership.shareOf(limit) })
   return {
     async hit(quotas) {
-      const counted = await presence.ask((store) => store.hit(quotas))
+      const counted = await membership.ask((store) => store.hit(quotas))
       if (counted !== undefined) return toHit(quotas, counted.answer, clock.now())
       const [first, ...others] = quotas
-      return alone.hit([toShare(first), ...others.map(toShare)])
+      return local.hit([toShare(first), ...others.map(toShare)])
     },
   }
 }
 
-/** Slots over all replicas. */
-export function createSharedSlots(presence: Presence): StreamSlots {
-  const { open } = presence
+/** A stream limiter over all replicas; this replica enforces its share while the store is unavailable. */
+function createSharedStreamLimiter(membership: Membership): StreamLimiter {
+  const { open } = membership
 
-  function addTo(replica: string, keys: readonly string[], by: 1 | -1): void {
-    for (const key of keys) void presence.ask((store) => store.addSlots(replica, key, by))
+  function adjust(replica: string, keys: readonly string[], by: 1 | -1): void {
+    for (const key of keys) void membership.ask((store) => store.adjustStreams(replica, key, by))
   }
 
   return {
-    async take(owners) {
-      const limited = listLimited(owners)
+    async acquire(quotas) {
+      const limited = listLimited(quotas)
       if (limited.length === 0) return () => {}
-      const { replica } = presence
-      const taken = await presence.ask((store) => store.takeSlots(replica, limited))
+      const { replica } = membership
+      const counted = await membership.ask((store) => store.acquireStream(replica, limited))
       const full =
-        taken === undefined
-          ? limited.find(({ key, limit }) => open.countOf(key) >= presence.shareOf(limit))
-          : taken.answer
-      if (full !== undefined) throw noneLeft(full)
+        counted === undefined
+          ? limited.find(({ key, limit }) => open.countOf(key) >= membership.shareOf(limit))
+          : counted.answer
+      if (full !== undefined) throw tooManyStreams(full)
       const keys = limited.map(({ key }) => key)
       open.add(keys, 1)
-      // The store has forgotten that name, and these slots with it.
-      if (taken !== undefined && replica !== presence.replica) addTo(presence.replica, keys, 1)
+      // The replica got a new name meanwhile, and the store deleted these streams with the former one.
+      if (counted !== undefined && replica !== membership.replica) adjust(membership.replica, keys, 1)
       return once(() => {
         open.add(keys, -1)
-        addTo(presence.replica, keys, -1)
+        adjust(membership.replica, keys, -1)
       })
     },
   }

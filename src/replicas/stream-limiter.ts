@@ -1,25 +1,25 @@
-/** Counts the streams open at once per key and address. */
+/** Limits the number of streams open at once by key and by address. */
 import { ServiceError } from '../lib/errors.ts'
 
-/** Something that may have so many streams open at once; 0 = as many as it likes. */
-export interface SlotOwner {
+/** The number of streams that a key may have open at once; 0 means no limit. */
+export interface StreamQuota {
   readonly key: string
   readonly limit: number
 }
 
-/** Gives slots back; once, however often it is called. */
-export type GiveBack = () => void
+/** Ends a stream; only the first call counts. */
+export type Release = () => void
 
-export interface StreamSlots {
+export interface StreamLimiter {
   /**
-   * Takes one slot of each owner.
-   * @throws ServiceError `rate_limit_exceeded` when one of them has none left; then none is taken.
+   * Counts one stream for every quota.
+   * @throws ServiceError `rate_limit_exceeded` when one is used up; then none is counted.
    */
-  take(owners: readonly SlotOwner[]): Promise<GiveBack> | GiveBack
+  acquire(quotas: readonly StreamQuota[]): Promise<Release> | Release
 }
 
-/** How many slots of each key are taken; a key with none is not in it. */
-export class OpenSlots {
+/** The number of open streams by key; a key without streams is absent. */
+export class OpenStreams {
   private readonly counts = new Map<string, number>()
 
   countOf(key: string): number {
@@ -34,41 +34,38 @@ export class OpenSlots {
     }
   }
 
-  /** All counts as they are now. */
   snapshot(): Map<string, number> {
     return new Map(this.counts)
   }
 }
 
-/** The owners that are bound by a limit. */
-export function listLimited(owners: readonly SlotOwner[]): SlotOwner[] {
-  return owners.filter(({ limit }) => limit > 0)
+export function listLimited(quotas: readonly StreamQuota[]): StreamQuota[] {
+  return quotas.filter(({ limit }) => limit > 0)
 }
 
-/** @returns the same, but for every call after the first. */
-export function once(giveBack: GiveBack): GiveBack {
-  let isTaken = true
+export function once(release: Release): Release {
+  let isReleased = false
   return () => {
-    if (!isTaken) return
-    isTaken = false
-    giveBack()
+    if (isReleased) return
+    isReleased = true
+    release()
   }
 }
 
-export function noneLeft({ limit }: SlotOwner): ServiceError {
+export function tooManyStreams({ limit }: StreamQuota): ServiceError {
   return new ServiceError('rate_limit_exceeded', `At most ${limit} streams may be open at once here.`, {
     retryAfterSeconds: 1,
   })
 }
 
-/** The slots of one process. */
-export function createStreamSlots(): StreamSlots {
-  const open = new OpenSlots()
+/** A limiter for a single replica. */
+export function createMemoryStreamLimiter(): StreamLimiter {
+  const open = new OpenStreams()
   return {
-    take(owners) {
-      const limited = listLimited(owners)
+    acquire(quotas) {
+      const limited = listLimited(quotas)
       const full = limited.find(({ key, limit }) => open.countOf(key) >= limit)
-      if (full !== undefined) throw noneLeft(full)
+      if (full !== undefined) throw tooManyStreams(full)
       const keys = limited.map(({ key }) => key)
       open.add(keys, 1)
       return once(() => open.add(keys, -1))

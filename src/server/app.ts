@@ -26,7 +26,7 @@ import { limitRate } from '../operations/rate-limit.ts'
 import { createRestEndpoint } from '../operations/rest.ts'
 import { checkSameOrigin } from '../operations/same-origin.ts'
 import { createTrpcEndpoint } from '../operations/trpc.ts'
-import { RequestWatch } from '../telemetry/request-instrumentation.ts'
+import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 import { appRouter, listOperations, restOperations } from './api.ts'
 import type { Deps } from './dependencies.ts'
 import { createPageEndpoint, type PageOptions } from './pages.ts'
@@ -88,7 +88,7 @@ function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerR
   const requestId = requestIdOf(request)
   return {
     requestId,
-    instrumentation: new RequestWatch(deps, request, response, requestId),
+    instrumentation: new RequestInstrumentation(deps, request, response, requestId),
     clientAddress: clientAddressOf(request, deps.config.server.trustedProxies),
     bearer,
     token: bearer === undefined ? tokenOf(request) : undefined,

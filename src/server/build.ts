@@ -18,19 +18,19 @@ import type { Random } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
-import { shareForgetting } from '../replicas/bus.ts'
-import { openSharedState } from '../replicas/replicas.ts'
+import { broadcastInvalidation } from '../replicas/bus.ts'
+import { openReplicas } from '../replicas/replicas.ts'
 import type { Blobs, GrowingStore } from '../storage/blobs.ts'
 import { openStoreFolder } from '../storage/folder.ts'
 import { claimFolders, type StoreName, storeNames } from '../storage/mark.ts'
 import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from '../storage/open.ts'
 import { Metrics } from '../telemetry/metrics.ts'
-import type { GatherReadings } from '../telemetry/prometheus.ts'
+import type { CollectFromWorkers } from '../telemetry/prometheus.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { HostTools } from '../tools/host-tools.ts'
 import { startMcpServers } from '../tools/mcp.ts'
 import { createToolbox, type Toolbox } from '../tools/tools.ts'
-import { createUsageBooks } from '../usage/tracker.ts'
+import { createUsageTracker } from '../usage/tracker.ts'
 import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 import { countStreams } from './metrics.ts'
@@ -63,12 +63,12 @@ export async function createDeps(
   const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
   const tracing = await startTracing(config, log)
-  const opened = await openSharedState(config, postgres, { db, clock, random, log })
+  const opened = await openReplicas(config, postgres, { db, clock, random, log })
   const shared = { ...opened, streams: countStreams(opened.streams, metrics) }
   const { bus } = shared
-  const keys = shareForgetting(bus, 'keys', createKeyDirectory(db, clock))
+  const keys = broadcastInvalidation(bus, 'keys', createKeyDirectory(db, clock))
   const tokens = createTokens({ sealer, clock, keys })
-  const users = shareForgetting(
+  const users = broadcastInvalidation(
     bus,
     'users',
     createUserDirectory({ config, db, clock, random, nextPosition, keys }),
@@ -84,7 +84,7 @@ export async function createDeps(
     nextPosition,
     sealer,
     keys,
-    agents: shareForgetting(bus, 'agents', createAgentDirectory(db, clock)),
+    agents: broadcastInvalidation(bus, 'agents', createAgentDirectory(db, clock)),
     users,
     tokens,
     authenticator: createAuthenticator({ keys, tokens, users }),
@@ -92,7 +92,11 @@ export async function createDeps(
     models,
     breakers: new Breakers(config.breaker, clock),
     shared,
-    usage: shareForgetting(bus, 'budgets', createUsageBooks({ config, db, clock, random, log, metrics })),
+    usage: broadcastInvalidation(
+      bus,
+      'budgets',
+      createUsageTracker({ config, db, clock, random, log, metrics }),
+    ),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
     converter,
@@ -155,6 +159,6 @@ export interface ServiceOptions {
   readonly onUploadComplete?: OnUploadComplete
   /** Stores the bytes of artifacts; closed with the service. */
   readonly artifactStore?: GrowingStore
-  /** Collects the metrics of all processes of this service, if there are several. */
-  readonly gatherReadings?: GatherReadings
+  /** Collects the metrics of all workers, of which `/metrics` reports the sums. */
+  readonly collectFromWorkers?: CollectFromWorkers
 }

@@ -16,12 +16,12 @@ import type { ModelCatalogue } from '../models/catalogue.ts'
 import type { Authenticator } from '../operations/operation.ts'
 import type { ChatBackend } from '../providers/provider.ts'
 import type { Breakers } from '../providers/retry.ts'
-import type { SharedState } from '../replicas/replicas.ts'
+import type { Replicas } from '../replicas/replicas.ts'
 import type { Blobs } from '../storage/blobs.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { Toolbox } from '../tools/tools.ts'
-import type { UsageBooks } from '../usage/tracker.ts'
+import type { UsageTracker } from '../usage/tracker.ts'
 
 export interface Deps {
   readonly config: Config
@@ -41,7 +41,7 @@ export interface Deps {
   readonly models: ModelCatalogue
   readonly breakers: Breakers
   /** The limits, messages and membership that replicas share. */
-  readonly shared: SharedState
+  readonly shared: Replicas
   readonly fileBlobs: Blobs
   /** Converts uploads to formats that browsers show. */
   readonly converter: Converter
@@ -51,5 +51,5 @@ export interface Deps {
   readonly artifacts: ArtifactDesk
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator
-  readonly usage: UsageBooks
+  readonly usage: UsageTracker
 }

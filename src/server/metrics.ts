@@ -9,56 +9,55 @@ import { within } from '../lib/timeout.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import { rejectCredentials } from '../operations/authorize.ts'
 import type { HttpCall } from '../operations/pipeline.ts'
-import type { StreamSlots } from '../replicas/stream-limiter.ts'
-import { type Looked, lookUp, type Meter, type Reading } from '../telemetry/counters.ts'
+import type { StreamLimiter } from '../replicas/stream-limiter.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { ProcessMeters } from '../telemetry/process-metrics.ts'
+import { registerProcessMetrics } from '../telemetry/process-metrics.ts'
 import {
-  type GatherReadings,
-  readMeters,
-  readWorkers,
-  renderReadings,
+  type CollectedMetric,
+  type CollectFromWorkers,
+  collectMetrics,
+  collectWorkerCounts,
+  registerGauge,
+  renderMetrics,
+  type Sample,
   type Scraped,
 } from '../telemetry/prometheus.ts'
 import type { Deps as Dependencies } from './dependencies.ts'
 
 export interface CountingOptions extends StateOptions {
   /** Undefined where there is one process only. */
-  readonly gather: GatherReadings | undefined
+  readonly collectFromWorkers: CollectFromWorkers | undefined
 }
 
 export interface Counting {
-  /** What this process has counted. */
-  read(): Promise<Reading[]>
-  /** What all processes have, as text. @throws ServiceError `service_unavailable` when they could not be asked. */
+  /** The metrics of this process. */
+  collect(): Promise<CollectedMetric[]>
+  /** The metrics of all processes as text. @throws ServiceError `service_unavailable` when they do not answer. */
   scrape(): Promise<Scraped>
-  /** Stops watching the process. */
+  /** Stops measuring the process. */
   close(): void
 }
 
 export function createCounting(deps: Dependencies, options: CountingOptions): Counting {
   const { clock, metrics } = deps
-  const { gather } = options
-  const ofProcess = new ProcessMeters(clock)
-  const meters = [
-    ...metrics.meters,
-    ...createStateMeters(deps, options),
-    ...createStoredMeters(() => countArtifactWork(deps), clock),
-    ...ofProcess.meters,
-  ]
-  const read = () => readMeters(meters)
+  const { registry } = metrics
+  const { collectFromWorkers } = options
+  registerStateMetrics(deps, options)
+  registerStoredMetrics(registry, () => countArtifactWork(deps), clock)
+  const close = registerProcessMetrics(registry, clock)
+  const collect = () => collectMetrics(registry)
   return {
-    read,
+    collect,
     async scrape() {
-      if (gather === undefined) return renderReadings({ processes: [await read()] })
-      const gathered = await gather().catch((cause: unknown) => {
+      if (collectFromWorkers === undefined) return renderMetrics({ processes: [await collect()] })
+      const workers = await collectFromWorkers().catch((cause: unknown) => {
         throw new ServiceError('service_unavailable', 'The processes of this service could not be asked.', {
           cause,
         })
       })
-      return renderReadings({ processes: [...gathered.processes, await readWorkers(gathered)] })
+      return renderMetrics({ processes: [...workers.processes, await collectWorkerCounts(workers)] })
     },
-    close: () => ofProcess.close(),
+    close,
   }
 }
 
@@ -76,51 +75,87 @@ export interface StateOptions {
 
 type StateDeps = Pick<Dependencies, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
 
-export function createStateMeters(deps: StateDeps, { version, readPool }: StateOptions): Meter[] {
+export function registerStateMetrics(deps: StateDeps, { version, readPool }: StateOptions): void {
   const { models, shared, tools } = deps
-  return [
-    lookUp(
-      { name: 'parley_build_info', help: 'Always 1; the labels say what runs.' },
-      () => [[{ version, node: process.versions.node }, 1]],
-      { aggregator: 'first' },
-    ),
-    lookUp({ name: 'parley_backend_up', help: 'Whether the backend has told its models.' }, () =>
-      toLooked('provider', models.health()),
-    ),
-    lookUp({ name: 'parley_breaker_resting', help: 'Whether the model rests after failures.' }, () =>
-      countOpenBreakers(deps),
-    ),
-    lookUp({ name: 'parley_mcp_server_up', help: 'Whether the MCP server is connected.' }, () =>
-      toLooked('server', tools.health()),
-    ),
-    lookUp({ name: 'parley_shared_state_up', help: 'Whether what replicas share can be reached.' }, () =>
-      toLooked('store', shared.health()),
-    ),
-    ...(readPool === undefined ? [] : listPoolMeters(readPool)),
-  ]
+  const { registry } = deps.metrics
+  registerGauge(
+    registry,
+    {
+      name: 'parley_build_info',
+      help: 'Always 1; the labels say what runs.',
+      labelNames: ['version', 'node'],
+      aggregator: 'first',
+    },
+    () => [[{ version, node: process.versions.node }, 1]],
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_backend_up',
+      help: 'Whether the backend has told its models.',
+      labelNames: ['provider'],
+    },
+    () => toSamples('provider', models.health()),
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_breaker_resting',
+      help: 'Whether the model rests after failures.',
+      labelNames: ['provider', 'model'],
+    },
+    () => countOpenBreakers(deps),
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_mcp_server_up',
+      help: 'Whether the MCP server is connected.',
+      labelNames: ['server'],
+    },
+    () => toSamples('server', tools.health()),
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_shared_state_up',
+      help: 'Whether what replicas share can be reached.',
+      labelNames: ['store'],
+    },
+    () => toSamples('store', shared.health()),
+  )
+  if (readPool !== undefined) registerPoolMetrics(registry, readPool)
 }
 
-function listPoolMeters(readPool: () => PoolState): Meter[] {
-  return [
-    lookUp({ name: 'parley_database_connections', help: 'Connections of the pool.' }, () => {
+function registerPoolMetrics(registry: Metrics['registry'], readPool: () => PoolState): void {
+  registerGauge(
+    registry,
+    {
+      name: 'parley_database_connections',
+      help: 'Connections of the pool.',
+      labelNames: ['state'],
+    },
+    () => {
       const { busy, idle } = readPool()
       return [
         [{ state: 'busy' }, busy],
         [{ state: 'idle' }, idle],
       ]
-    }),
-    lookUp({ name: 'parley_database_waiting', help: 'Statements that wait for a connection.' }, () => [
-      [{}, readPool().waiting],
-    ]),
-  ]
+    },
+  )
+  registerGauge(
+    registry,
+    { name: 'parley_database_waiting', help: 'Statements that wait for a connection.' },
+    () => [[{}, readPool().waiting]],
+  )
 }
 
-function toLooked(label: string, states: Readonly<Record<string, 'up' | 'down'>>): Looked[] {
+function toSamples(label: string, states: Readonly<Record<string, 'up' | 'down'>>): Sample[] {
   return Object.entries(states).map(([name, state]) => [{ [label]: name }, state === 'up' ? 1 : 0])
 }
 
 /** Models that no backend lists are counted together. */
-function countOpenBreakers({ breakers, metrics }: StateDeps): Looked[] {
+function countOpenBreakers({ breakers, metrics }: StateDeps): Sample[] {
   const open = new Map<string, { provider: string; model: string; count: number }>()
   for (const { provider, model, isOpen } of breakers.list()) {
     const name = metrics.models.nameOf(provider, model)
@@ -135,17 +170,18 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Looked[] {
 const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
-/** What the installation stores, for all processes together. */
+/** What there is of something, in all processes together. */
 export interface StoredCounts {
   readonly openUploads: number
   readonly waitingJobs: Readonly<Record<string, number>>
 }
 
-/** Metrics of what `count` finds; omitted when it does not answer in time. */
-export function createStoredMeters(
+/** Gauges of what `count` finds in the database; a scrape omits them when it does not answer in time. */
+export function registerStoredMetrics(
+  registry: Metrics['registry'],
   count: () => Promise<StoredCounts>,
   clock: Pick<Clock, 'monotonic'>,
-): Meter[] {
+): void {
   const cache = createTtlCache<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
   let loading: Promise<StoredCounts> | undefined
 
@@ -157,32 +193,39 @@ export function createStoredMeters(
   }
   const read = () => within(COUNT_TIMEOUT_MS, cache.get('counts', load))
 
-  return [
-    lookUp(
-      { name: 'parley_uploads_open', help: 'Uploads that are not complete, in the whole installation.' },
-      async () => [[{}, (await read()).openUploads]],
-      { aggregator: 'max' },
-    ),
-    lookUp(
-      { name: 'parley_jobs_waiting', help: 'Jobs nobody has taken yet, in the whole installation.' },
-      async () => Object.entries((await read()).waitingJobs).map(([kind, jobs]): Looked => [{ kind }, jobs]),
-      { aggregator: 'max' },
-    ),
-  ]
+  registerGauge(
+    registry,
+    {
+      name: 'parley_uploads_open',
+      help: 'Uploads that are not complete, in the whole installation.',
+      aggregator: 'max',
+    },
+    async () => [[{}, (await read()).openUploads]],
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_jobs_waiting',
+      help: 'Jobs nobody has taken yet, in the whole installation.',
+      labelNames: ['kind'],
+      aggregator: 'max',
+    },
+    async () => Object.entries((await read()).waitingJobs).map(([kind, jobs]): Sample => [{ kind }, jobs]),
+  )
 }
 
 /** A stream limiter that counts open streams. */
-export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots {
+export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLimiter {
   return {
-    async take(owners) {
+    async acquire(quotas) {
       try {
-        const giveBack = await slots.take(owners)
-        metrics.openStreams.add()
+        const release = await limiter.acquire(quotas)
+        metrics.openStreams.inc()
         let isOpen = true
         return () => {
-          if (isOpen) metrics.openStreams.add(-1)
+          if (isOpen) metrics.openStreams.dec()
           isOpen = false
-          giveBack()
+          release()
         }
       } catch (failure) {
         metrics.callLimited('streams')

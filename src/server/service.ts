@@ -10,10 +10,9 @@ import { createDrain, listen, urlOf } from '../http/server.ts'
 import { serviceActor } from '../identity/audit.ts'
 import { hasParentKey, insertFirstKey, registerParentKey } from '../identity/keys.ts'
 import { startSweeper } from '../storage/sweeper.ts'
-import type { Reading } from '../telemetry/counters.ts'
 import { createLog } from '../telemetry/log.ts'
-import type { GatherReadings } from '../telemetry/prometheus.ts'
-import { startTending } from '../usage/retention.ts'
+import type { CollectedMetric, CollectFromWorkers } from '../telemetry/prometheus.ts'
+import { startUsageMaintenance } from '../usage/retention.ts'
 import { loadConsole } from '../web/console.ts'
 import { loadWidget } from '../web/widget.ts'
 import { renderApiDocument } from './api.ts'
@@ -35,7 +34,7 @@ export interface Service {
   readonly firstParentKey: string | undefined
   readonly deps: Deps
   /** The metrics of this process. */
-  readReadings(): Promise<Reading[]>
+  collectMetrics(): Promise<CollectedMetric[]>
   /** Stops accepting, waits for active calls, then aborts them. Safe to call twice. */
   close(): Promise<void>
 }
@@ -53,7 +52,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   let deps: Deps | undefined
   try {
     deps = await createDeps({ ...options, log }, opened, hooks)
-    return await startService(deps, opened, options.gatherReadings)
+    return await startService(deps, opened, options.collectFromWorkers)
   } catch (error) {
     // Releases everything already started, or the process will not exit.
     if (deps !== undefined) {
@@ -79,10 +78,32 @@ function loadPages(): NonNullable<typeof pages> {
   return pages
 }
 
+/** Starts what runs in the background; the returned function stops it and completes what it has begun. */
+function startMaintenance(deps: Deps): () => Promise<void> {
+  const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
+  const stopUsageMaintenance = startUsageMaintenance(deps)
+  const stopSweepingFiles = startSweeper(createFileSweeper(deps), 'files', deps)
+  const unfinished = Promise.all([completeLeftOver(deps), deps.artifacts.processing.start()]).catch((error) =>
+    deps.log.warn({ err: error }, 'unfinished uploads could not be completed'),
+  )
+  const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
+  return async () => {
+    clearInterval(recordUse)
+    await recordKeyUse(deps)
+    await Promise.all([
+      deps.usage.close(),
+      stopUsageMaintenance(),
+      stopSweepingFiles(),
+      stopSweepingArtifacts(),
+      unfinished,
+    ])
+  }
+}
+
 async function startService(
   deps: Deps,
   opened: OpenedDatabase,
-  gather: GatherReadings | undefined,
+  collectFromWorkers: CollectFromWorkers | undefined,
 ): Promise<Service> {
   const { server: address, timings } = deps.config
   let isDraining = false
@@ -91,7 +112,7 @@ async function startService(
   const counting = createCounting(deps, {
     version: packageJson.version,
     readPool: opened.postgres?.readPool,
-    gather,
+    collectFromWorkers,
   })
   const app = createApp({
     deps,
@@ -116,24 +137,15 @@ async function startService(
     server.close().closeAllConnections()
     throw error
   })
-  const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
-  const stopTending = startTending(deps)
-  const stopSweeping = startSweeper(createFileSweeper(deps), 'files', deps)
-  const { processing } = deps.artifacts
-  const leftOver = Promise.all([completeLeftOver(deps), processing.start()]).catch((error) =>
-    deps.log.warn({ err: error }, 'what was left over of uploads could not be completed'),
-  )
-  const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
+  const stopMaintenance = startMaintenance(deps)
 
   async function stop(): Promise<void> {
     isDraining = true
-    const stopped = processing.close()
+    const stopped = deps.artifacts.processing.close()
     await drain(timings.shutdownMs, app.abortCalls)
-    clearInterval(recordUse)
     counting.close()
     await closeSources(deps)
-    await recordKeyUse(deps)
-    await Promise.all([deps.usage.close(), stopTending(), stopSweeping(), stopSweepingArtifacts(), leftOver])
+    await stopMaintenance()
     await stopped
     await deps.artifacts.close()
     await deps.fileBlobs.close()
@@ -146,7 +158,7 @@ async function startService(
     url: urlOf(server),
     firstParentKey,
     deps,
-    readReadings: counting.read,
+    collectMetrics: counting.collect,
     close() {
       stopping ??= stop()
       return stopping
@@ -175,7 +187,7 @@ async function ensureParentKey(deps: Deps): Promise<string | undefined> {
     await lockInstallation(trx)
     return (await hasParentKey(trx)) ? undefined : insertFirstKey({ ...deps, db: trx }, serviceActor)
   })
-  deps.keys.forget()
+  deps.keys.invalidate()
   return key?.text
 }
 

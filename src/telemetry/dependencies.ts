@@ -1,9 +1,8 @@
-/** What this module needs of the rest of the service. */
-
+/** What this module needs from lower layers. */
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
-import type { Tracing } from '../telemetry/tracing.ts'
+import type { Metrics } from './metrics.ts'
+import type { Tracing } from './tracing.ts'
 
 export interface Dependencies {
   readonly clock: Clock

@@ -1,20 +1,19 @@
-/** The log: JSON lines, in which no secret stands and nothing that anybody has said. Security: 2.13. */
+/** The log: JSON lines without secrets and without the content of conversations. */
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Config } from '../config/config.ts'
 import { withoutKeys } from '../lib/api-key.ts'
 
-/** Causes that are told of an error. */
 const MOST_CAUSES = 5
 
-/** Fields whose value is not written, wherever in a line's object one of them stands. */
+/** Fields whose values are not written, up to two levels deep. */
 const secretFields = ['authorization', 'cookie', 'set-cookie', 'token', 'password', 'apiKey', 'secret']
 
-/** The log of a service. Lines go to standard error: standard output is for what a person or a script asked for. */
+/** Writes to standard error, because standard output is for the results of commands. */
 export function createLog(config: Config): Logger {
   return createRedactedLog(config.logLevel, listSecrets(config), pino.destination(2))
 }
 
-/** A log without these secrets, and without anything that looks like one. */
+/** Redacts these secrets, and everything that looks like a secret. */
 export function createRedactedLog(
   level: Config['logLevel'],
   secrets: readonly string[],
@@ -36,7 +35,7 @@ export function createRedactedLog(
   )
 }
 
-/** What a line says of an error. Whatever else an error holds may be what somebody said. */
+/** The fields of an error in the log. Other fields could contain the content of a conversation. */
 export function describeError(error: unknown, depth = 0): object | string | undefined {
   if (error === undefined || error === null) return undefined
   if (!(error instanceof Error)) return `thrown: ${typeof error}`
@@ -45,7 +44,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
     type: name,
     message: messageOf(error),
     code: codeOf(error),
-    // Its first lines are the message once more.
+    // Without its first lines, which repeat the message.
     stack: stack
       .split('\n')
       .filter((line) => /^\s+at /.test(line))
@@ -54,7 +53,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
   }
 }
 
-/** Parsers quote what they could not read. */
+/** Messages of parsers quote their input. */
 function messageOf({ name, message }: Error): string {
   return name === 'SyntaxError' ? 'the text could not be read' : message
 }
@@ -64,10 +63,10 @@ function codeOf(error: Error): string | number | undefined {
   return typeof code === 'string' || typeof code === 'number' ? code : undefined
 }
 
-/** Shorter ones are found in too many words that are none. */
+/** Shorter secrets would match ordinary words. */
 const SHORTEST_SECRET = 8
 
-/** What looks like a secret, wherever it stands; `$1` is what may stay of it. */
+/** Patterns of secrets; `$1` is the part that is not secret. */
 const shapes: readonly RegExp[] = [
   /(\bBearer\s+)[^\s"',;\\]{6,}/gi,
   /(\bBasic\s+)[A-Za-z0-9+/=]{12,}/g,
@@ -80,9 +79,9 @@ const shapes: readonly RegExp[] = [
   /(parley_session=)[\w-]+/g,
 ]
 
-/** Blots out secrets in a line of the log: those that look like one, and these. Security: 2.13. */
+/** Redacts secrets in a line of the log: these, and everything that looks like a secret. */
 export function createRedaction(secrets: readonly string[]): (line: string) => string {
-  // As they stand in JSON, the longer ones first: one may be the beginning of another.
+  // Escaped as in JSON; the longest first, because one may be the prefix of another.
   const known = secrets
     .filter((secret) => secret.length >= SHORTEST_SECRET)
     .map((secret) =>
@@ -98,7 +97,7 @@ export function createRedaction(secrets: readonly string[]): (line: string) => s
   }
 }
 
-/** Everything in the settings that nobody else should read. */
+/** All secrets in the settings. */
 export function listSecrets(config: Config): string[] {
   const { databaseUrl, redisUrl, s3, forwardedAuth, providers, mcp, tracing } = config
   const addresses = [databaseUrl, redisUrl].flatMap((url) => (url === undefined ? [] : passwordsOf(url)))
@@ -113,7 +112,7 @@ export function listSecrets(config: Config): string[] {
   return all.filter((secret) => secret !== undefined)
 }
 
-/** As written, and as meant. */
+/** The password as it is written, and decoded. */
 function passwordsOf(url: string): string[] {
   const { password = '' } = URL.parse(url) ?? {}
   try {

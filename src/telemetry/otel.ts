@@ -1,4 +1,4 @@
-/** Traces through OpenTelemetry: loaded only where the settings name a collector. Decision: 2 (`OTEL_EXPORTER_OTLP_ENDPOINT`). */
+/** Tracing with OpenTelemetry; loaded only when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type Context,
@@ -32,26 +32,30 @@ import type { TracingConfig } from '../config/config.ts'
 import { within } from '../lib/timeout.ts'
 import type { SpanAttributes, SpanKind, TraceSpan, Tracing } from './tracing.ts'
 
-/** Security: 2.12 (shutdown is bounded). */
-const LAST_BATCH_WITHIN_MS = 2_000
+const LAST_BATCH_TIMEOUT_MS = 2_000
 const SEND_EVERY_MS = 2_000
-/** Spans that wait to be sent; beyond that new ones are lost. */
+/** For one batch with all its attempts. */
+const EXPORT_TIMEOUT_MS = 3_000
+/** Spans that wait to be sent; more are dropped. */
 const MOST_WAITING = 2_048
-/** Uploads whose last request is remembered. */
+/** Uploads whose last request is known, for links from their jobs. */
 const MOST_UPLOADS = 1_000
+
+const propagator = new W3CTraceContextPropagator()
+const kinds = { server: Kind.SERVER, client: Kind.CLIENT, internal: Kind.INTERNAL }
 
 export interface TracingOptions {
   readonly version: string
   readonly log: Pick<Logger, 'warn' | 'info'>
 }
 
-/** Begins to trace; a collector that is away is no failure. */
+/** A collector that is unavailable does not fail the start. */
 export function openTracing(config: TracingConfig, { version, log }: TracingOptions): Tracing {
   const processor = new BatchSpanProcessor({
-    exporter: new TellingExporter(config, log),
+    exporter: new LoggingExporter(config, log),
     maxQueueSize: MOST_WAITING,
     scheduledDelayMillis: SEND_EVERY_MS,
-    exportTimeoutMillis: 2 * EXPORT_WITHIN_MS,
+    exportTimeoutMillis: 2 * EXPORT_TIMEOUT_MS,
   })
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': config.serviceName, 'service.version': version }),
@@ -86,7 +90,7 @@ class OtelTracing implements Tracing {
   }
 
   async close(): Promise<void> {
-    await within(LAST_BATCH_WITHIN_MS, this.provider.shutdown()).catch(() => {})
+    await within(LAST_BATCH_TIMEOUT_MS, this.provider.shutdown()).catch(() => {})
   }
 
   private begin(
@@ -113,23 +117,21 @@ function samplerOf(share: number): Sampler {
   return share === 1 ? new AlwaysOnSampler() : new TraceIdRatioBasedSampler(share)
 }
 
-/** For one batch, with all its attempts. */
-export const EXPORT_WITHIN_MS = 3_000
-
-export class TellingExporter implements SpanExporter {
+/** Logs when the collector becomes unavailable and when it is back, instead of every failed batch. */
+class LoggingExporter implements SpanExporter {
   private readonly exporter: SpanExporter
   private readonly log: Pick<Logger, 'warn' | 'info'>
   private isFailing = false
 
   constructor({ url, headers }: TracingConfig, log: Pick<Logger, 'warn' | 'info'>) {
-    this.exporter = new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: EXPORT_WITHIN_MS })
+    this.exporter = new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: EXPORT_TIMEOUT_MS })
     this.log = log
   }
 
   export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
     this.exporter.export(spans, (result) => {
-      this.tell(result)
-      // Whoever hears of a failure would write it down each time.
+      this.report(result)
+      // The processor would log each failure.
       done({ code: ExportResultCode.SUCCESS })
     })
   }
@@ -138,7 +140,7 @@ export class TellingExporter implements SpanExporter {
     return this.exporter.shutdown()
   }
 
-  private tell({ code, error }: ExportResult): void {
+  private report({ code, error }: ExportResult): void {
     const isFailing = code !== ExportResultCode.SUCCESS
     if (isFailing === this.isFailing) return
     this.isFailing = isFailing
@@ -148,12 +150,7 @@ export class TellingExporter implements SpanExporter {
   }
 }
 
-export const propagator = new W3CTraceContextPropagator()
-
-export const kinds = { server: Kind.SERVER, client: Kind.CLIENT, internal: Kind.INTERNAL }
-
-/** One of the library's spans. */
-export class OtelSpan implements TraceSpan {
+class OtelSpan implements TraceSpan {
   readonly span: Span
   private readonly tracer: Tracer
   private readonly context: Context

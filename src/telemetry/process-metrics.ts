@@ -1,120 +1,130 @@
-/** What this process takes: time, memory, files, and how long it keeps others waiting. Nothing is watched until somebody asks. */
+/**
+ * Metrics of this process: CPU, memory, files, event-loop lag and garbage collection. prom-client's own collectors cannot be stopped with
+ * a service, and measure from the start instead of from the first scrape.
+ */
 import { readdir } from 'node:fs/promises'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
+import { Counter, Histogram, type Registry } from 'prom-client'
 import type { Clock } from '../lib/clock.ts'
-import { type Looked, lookUp, type Meter, pauseBounds, Spreads } from './counters.ts'
+import { registerGauge, type Sample } from './prometheus.ts'
 
-/** How often the event loop is looked at, in milliseconds. */
 const LAG_RESOLUTION_MS = 20
-
-const collections = new Map<unknown, string>([
+const gcPauseBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
+const gcKinds = new Map<unknown, string>([
   [constants.NODE_PERFORMANCE_GC_MAJOR, 'major'],
   [constants.NODE_PERFORMANCE_GC_MINOR, 'minor'],
   [constants.NODE_PERFORMANCE_GC_INCREMENTAL, 'incremental'],
   [constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
 ])
 
-/** The numbers of the process, under the names that every Node program gives them but for the lag. */
-export class ProcessMeters {
-  private readonly pauses = new Spreads({
-    name: 'nodejs_gc_duration_seconds',
-    help: 'Time that the garbage collector held up the process, from the first time it was asked for.',
-    labels: ['kind'],
-    bounds: pauseBounds,
-  })
-  private readonly pauseObserver = new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) this.takePause(entry)
-  })
-  private lag: ReturnType<typeof monitorEventLoopDelay> | undefined
-  private isClosed = false
-
-  /** All of them; whoever reads them begins to watch what has to be watched. */
-  readonly meters: readonly Meter[]
-
-  constructor(clock: Pick<Clock, 'now'>) {
-    this.meters = [...this.listWatched(), ...listProcessMeters(clock)]
+/** Registers the metrics; the returned function stops measuring. */
+export function registerProcessMetrics(registry: Registry, clock: Pick<Clock, 'now'>): () => void {
+  registerUsage(registry, clock)
+  const stopLag = registerLag(registry)
+  const stopPauses = registerGcPauses(registry)
+  return () => {
+    stopLag()
+    stopPauses()
   }
+}
 
-  close(): void {
-    this.isClosed = true
-    this.lag?.disable()
-    this.pauseObserver.disconnect()
-  }
+function registerUsage(registry: Registry, clock: Pick<Clock, 'now'>): void {
+  new Counter({
+    name: 'process_cpu_seconds_total',
+    help: 'Time spent on a processor.',
+    registers: [registry],
+    collect() {
+      const { user, system } = process.cpuUsage()
+      this.reset()
+      this.inc((user + system) / 1e6)
+    },
+  })
+  const gauges = {
+    process_resident_memory_bytes: ['Resident memory.', () => process.memoryUsage.rss()],
+    nodejs_heap_size_total_bytes: ['The heap of JavaScript.', () => process.memoryUsage().heapTotal],
+    nodejs_heap_size_used_bytes: [
+      'What is used of the heap of JavaScript.',
+      () => process.memoryUsage().heapUsed,
+    ],
+    nodejs_external_memory_bytes: [
+      'Memory beside the heap of JavaScript.',
+      () => process.memoryUsage().external,
+    ],
+    process_open_fds: ['Open files and connections, on Linux.', countOpenFiles],
+  } as const
+  for (const [name, [help, read]] of Object.entries(gauges))
+    registerGauge(registry, { name, help }, async () => [[{}, await read()]])
+  registerGauge(
+    registry,
+    {
+      name: 'process_start_time_seconds',
+      help: 'When the process began, in Unix seconds.',
+      aggregator: 'min',
+    },
+    () => [[{}, clock.now() / 1000 - process.uptime()]],
+  )
+}
 
-  private listWatched(): Meter[] {
-    const { name } = this.pauses
-    const read = () => {
-      this.watch()
-      return this.pauses.read()
-    }
-    const lag = {
+async function countOpenFiles(): Promise<number> {
+  // One of them is the directory itself.
+  return (await readdir('/proc/self/fd')).length - 1
+}
+
+function registerLag(registry: Registry): () => void {
+  let lag: ReturnType<typeof monitorEventLoopDelay> | undefined
+  let isStopped = false
+  registerGauge(
+    registry,
+    {
       name: 'parley_event_loop_lag_seconds',
       help: 'How much later than it should the event loop came by, since it was last asked for.',
+      labelNames: ['quantile'],
+      aggregator: 'max',
+    },
+    () => {
+      if (isStopped) return []
+      if (lag === undefined) {
+        lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
+        lag.enable()
+      }
+      const { count } = lag
+      const samples = [0.5, 0.99].map((quantile): Sample => {
+        // The monitor measures the time between two ticks, which is the resolution when there is no lag.
+        const lagNs = count === 0 ? 0 : (lag?.percentile(quantile * 100) ?? 0) - LAG_RESOLUTION_MS * 1e6
+        return [{ quantile: String(quantile) }, Math.max(0, lagNs) / 1e9]
+      })
+      lag.reset()
+      return samples
+    },
+  )
+  return () => {
+    isStopped = true
+    lag?.disable()
+  }
+}
+
+function registerGcPauses(registry: Registry): () => void {
+  let isObserving = false
+  const pauses = new Histogram({
+    name: 'nodejs_gc_duration_seconds',
+    help: 'Time that the garbage collector held up the process, from the first time it was asked for.',
+    labelNames: ['kind'],
+    buckets: gcPauseBuckets,
+    registers: [registry],
+    collect() {
+      if (!isObserving) observer.observe({ entryTypes: ['gc'] })
+      isObserving = true
+    },
+  })
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      const { duration, detail }: { duration: number; detail?: unknown } = entry
+      const kind = gcKinds.get((detail as { readonly kind?: unknown } | undefined)?.kind)
+      if (kind !== undefined) pauses.observe({ kind }, duration / 1000)
     }
-    return [{ name, read }, lookUp(lag, () => this.readLag(), { aggregator: 'max' })]
+  })
+  return () => {
+    isObserving = true
+    observer.disconnect()
   }
-
-  private watch(): void {
-    if (this.lag !== undefined || this.isClosed) return
-    this.lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
-    this.lag.enable()
-    this.pauseObserver.observe({ entryTypes: ['gc'] })
-  }
-
-  private takePause({ duration, detail }: { readonly duration: number; readonly detail?: unknown }): void {
-    const kind = collections.get((detail as { readonly kind?: unknown } | undefined)?.kind)
-    if (kind !== undefined) this.pauses.of(kind).observe(duration / 1000)
-  }
-
-  private readLag(): Looked[] {
-    this.watch()
-    const { lag } = this
-    if (lag === undefined) return []
-    const quantiles = [0.5, 0.99].map((quantile): Looked => {
-      // It measures from one look to the next, which is the resolution where nothing is late.
-      const lateNs = lag.count === 0 ? 0 : lag.percentile(quantile * 100) - LAG_RESOLUTION_MS * 1e6
-      return [{ quantile: String(quantile) }, Math.max(0, lateNs) / 1e9]
-    })
-    lag.reset()
-    return quantiles
-  }
-}
-
-function listProcessMeters(clock: Pick<Clock, 'now'>): Meter[] {
-  return [
-    lookUp(
-      { name: 'process_cpu_seconds_total', help: 'Time spent on a processor.' },
-      () => [[{}, countCpuSeconds()]],
-      { type: 'counter' },
-    ),
-    lookUp(
-      { name: 'process_start_time_seconds', help: 'When the process began, in Unix seconds.' },
-      () => [[{}, clock.now() / 1000 - process.uptime()]],
-      { aggregator: 'min' },
-    ),
-    lookUp({ name: 'process_resident_memory_bytes', help: 'Resident memory.' }, () => [
-      [{}, process.memoryUsage.rss()],
-    ]),
-    lookUp({ name: 'nodejs_heap_size_total_bytes', help: 'The heap of JavaScript.' }, () => [
-      [{}, process.memoryUsage().heapTotal],
-    ]),
-    lookUp({ name: 'nodejs_heap_size_used_bytes', help: 'What is used of the heap of JavaScript.' }, () => [
-      [{}, process.memoryUsage().heapUsed],
-    ]),
-    lookUp({ name: 'nodejs_external_memory_bytes', help: 'Memory beside the heap of JavaScript.' }, () => [
-      [{}, process.memoryUsage().external],
-    ]),
-    lookUp({ name: 'process_open_fds', help: 'Open files and connections, on Linux.' }, countOpenFiles),
-  ]
-}
-
-function countCpuSeconds(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1e6
-}
-
-async function countOpenFiles(): Promise<Looked[]> {
-  const files = await readdir('/proc/self/fd').catch(() => [])
-  // One of them is the folder itself.
-  return files.length === 0 ? [] : [[{}, files.length - 1]]
 }

@@ -1,50 +1,86 @@
-/** Tells what is counted, as Prometheus reads it, for this process or for all that answer on one port. */
-import { lookUp, type Meter, type Reading } from './counters.ts'
+/** Collects the metrics of one or several processes, and renders them in the Prometheus text format. */
+import { type Aggregator, AggregatorRegistry, Gauge, Registry } from 'prom-client'
 
-/** What the processes of one service have counted. */
-export interface Gathered {
-  /** One list for each process that has answered. */
-  readonly processes: readonly (readonly Reading[])[]
-  /** How many did not answer in time. */
+/** One metric and its samples, in a form that processes can send to each other. */
+export interface CollectedMetric {
+  readonly name: string
+}
+
+export interface WorkerMetrics {
+  /** One list for each process that answered. */
+  readonly processes: readonly (readonly CollectedMetric[])[]
+  /** Processes that did not answer in time. */
   readonly silent: number
 }
 
-/** Asks all processes of the service what they have counted; this one is among them. */
-export type GatherReadings = () => Promise<Gathered>
+/** Collects the metrics of every process of the service, including this one. */
+export type CollectFromWorkers = () => Promise<WorkerMetrics>
 
-/** An answer for whoever scrapes. */
+/** The response to a scrape. */
 export interface Scraped {
   readonly mediaType: string
   readonly text: string
 }
 
-/** What the meters say now. A meter that cannot be read is left out. */
-export function readMeters(meters: readonly Meter[]): Promise<Reading[]> {
-  const reading = meters.map(async (meter) => {
-    try {
-      return await meter.read()
-    } catch {
-      return undefined
-    }
-  })
-  return Promise.all(reading).then((all) => all.filter((one) => one !== undefined))
+export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
+
+export interface GaugeOptions {
+  readonly name: string
+  readonly help: string
+  readonly labelNames?: readonly string[]
+  /** How the values of several processes are combined; their sum by default. */
+  readonly aggregator?: Aggregator
 }
 
-/** The numbers of all processes as one. The library is loaded by whoever scrapes first: a start has no use for it. */
-export async function renderReadings({ processes }: Pick<Gathered, 'processes'>): Promise<Scraped> {
-  const { AggregatorRegistry } = await import('prom-client')
-  type Metrics = Parameters<typeof AggregatorRegistry.aggregate>[0]
-  // Its types know its own meters only; what it reads of them is what a reading is.
-  const registry = AggregatorRegistry.aggregate(processes as unknown as Metrics)
+/** Registers a gauge whose samples are read at each scrape; a scrape omits it when `read` fails. */
+export function registerGauge(
+  registry: Registry,
+  { name, help, labelNames = [], aggregator = 'sum' }: GaugeOptions,
+  read: () => readonly Sample[] | Promise<readonly Sample[]>,
+): void {
+  new Gauge({
+    name,
+    help,
+    labelNames,
+    aggregator,
+    registers: [registry],
+    async collect() {
+      const samples = await read()
+      this.reset()
+      for (const [labels, value] of samples) this.set(labels, value)
+    },
+  })
+}
+
+/** `Registry.getMetricsAsJSON` without its weakness: there, one metric that cannot be read makes the scrape fail. */
+export async function collectMetrics(registry: Registry): Promise<CollectedMetric[]> {
+  const names = registry.getMetricsAsArray().map(({ name }) => name)
+  const results = await Promise.allSettled(names.map((name) => registry.getSingleMetric(name)?.get()))
+  return results.flatMap((result) =>
+    result.status === 'fulfilled' && result.value !== undefined ? [result.value] : [],
+  )
+}
+
+/** Merges the metrics of several processes. */
+export async function renderMetrics({ processes }: Pick<WorkerMetrics, 'processes'>): Promise<Scraped> {
+  const registry = AggregatorRegistry.aggregate(processes.map((metrics) => [...metrics]))
   return { mediaType: registry.contentType, text: await registry.metrics() }
 }
 
-/** How many processes the numbers are of. */
-export function readWorkers({ processes, silent }: Gathered): Promise<Reading[]> {
-  return readMeters([
-    lookUp({ name: 'parley_workers', help: 'Processes of --workers, by whether they were heard.' }, () => [
+/** The number of processes that the metrics come from. */
+export function collectWorkerCounts({ processes, silent }: WorkerMetrics): Promise<CollectedMetric[]> {
+  const registry = new Registry()
+  registerGauge(
+    registry,
+    {
+      name: 'parley_workers',
+      help: 'Processes of --workers, by whether they were heard.',
+      labelNames: ['state'],
+    },
+    () => [
       [{ state: 'answered' }, processes.length],
       [{ state: 'silent' }, silent],
-    ]),
-  ])
+    ],
+  )
+  return collectMetrics(registry)
 }

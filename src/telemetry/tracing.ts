@@ -1,38 +1,36 @@
-/** What traces are made of, whatever writes them: nothing is loaded, and nothing costs, where nobody traces. ADR 0032. */
+/** The interface of tracing, which is implemented only when tracing is on. docs/adr/0032. */
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** What a span says of itself: never what anybody wrote, no key, no name of a file. */
+/** Must not contain the content of conversations, keys or file names. */
 export type SpanAttributes = Readonly<
   Record<string, string | number | boolean | readonly string[] | undefined>
 >
 
-/** On which side of a call a span is. */
 export type SpanKind = 'server' | 'client' | 'internal'
 
-/** One step of what a request or a job does. */
+/** One step of a request or a job. */
 export interface TraceSpan {
-  /** The same for all steps of one request, at whoever else takes part in it. */
+  /** The same for all spans of one request, also in other services. */
   readonly traceId: string
-  /** What tells another service that its work belongs here: `traceparent` and `tracestate`. */
+  /** `traceparent` and `tracestate`, which make the work of another service a part of this trace. */
   readonly headers: Readonly<Record<string, string>>
-  /** A step within this one. */
+  /** Begins a child span. */
   begin(name: string, kind: SpanKind, attributes: SpanAttributes): TraceSpan
   rename(name: string): void
   set(attributes: SpanAttributes): void
-  /** It came to nothing; `reason` is one of a few words. */
+  /** Marks the span as failed; `reason` must come from a fixed set. */
   fail(reason: string): void
-  /** Only the first time counts. */
+  /** Only the first call counts. */
   end(): void
 }
 
-/** Writes traces. */
 export interface Tracing {
-  /** Begins a request, as a part of what its caller traces where the headers say so. */
+  /** Begins the span of a request, as a child of the client's span if the headers contain one. */
   beginRequest(headers: IncomingHttpHeaders, name: string, attributes: SpanAttributes): TraceSpan
-  /** Remembers for a while which request has last brought bytes of an upload. */
+  /** Remembers the last request that sent bytes of an upload. */
   linkUpload(blob: string, request: TraceSpan): void
-  /** Begins a trace of its own for a job of an upload, with a link to the request that brought its last bytes, where that was here. */
+  /** Begins a separate trace for the job of an upload, with a link to the last request of the upload if this process received it. */
   beginJob(blob: string, name: string, attributes: SpanAttributes): TraceSpan
-  /** Sends what there is to send, for two seconds at most. */
+  /** Sends the remaining spans, for at most two seconds. */
   close(): Promise<void>
 }

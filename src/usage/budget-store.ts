@@ -1,4 +1,4 @@
-/** Rows of budgets, of what was used of them, and of what is held back for calls under way. */
+/** Rows of budgets, of their counters by period, and of the tokens reserved for running calls. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { BudgetReservationTable, BudgetTable } from '../db/tables.ts'
@@ -6,18 +6,16 @@ import type { BudgetReservationTable, BudgetTable } from '../db/tables.ts'
 export type BudgetRow = Selectable<BudgetTable>
 export type ReservationRow = Selectable<BudgetReservationTable>
 
-/** Which budget. */
 export type BudgetKey = Pick<BudgetRow, 'owner_kind' | 'owner_id' | 'period'>
 
-/** Which budget in which of its periods. */
+/** A budget in one of its periods. */
 export type CounterKey = Pick<ReservationRow, 'owner_kind' | 'owner_id' | 'period' | 'starts_on'>
 
 type Owner = Pick<BudgetRow, 'owner_kind' | 'owner_id'>
 
-/** More tokens than anybody uses: what a budget bounds once it is taken away. */
+/** For a budget that was deleted after its call began. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
-/** The budgets of all these owners. */
 export async function listBudgets(db: Database, owners: readonly Owner[]): Promise<BudgetRow[]> {
   return db
     .selectFrom('budgets')
@@ -47,7 +45,7 @@ export async function deleteBudget(db: Database, key: BudgetKey): Promise<void> 
     .execute()
 }
 
-/** Makes sure the counter is there; one that is stays as it is. */
+/** Does nothing if the counter exists. */
 export async function insertCounter(db: Database, key: CounterKey): Promise<void> {
   await db
     .insertInto('budget_counters')
@@ -56,7 +54,7 @@ export async function insertCounter(db: Database, key: CounterKey): Promise<void
     .execute()
 }
 
-/** Every period of the owner's budgets that something was counted in. */
+/** The counters of every period of the owner's budgets. */
 export async function listCounters(db: Database, { owner_kind, owner_id }: Owner): Promise<CounterKey[]> {
   return db
     .selectFrom('budget_counters')
@@ -82,10 +80,10 @@ export async function setUsed(db: Database, key: CounterKey, used: number): Prom
     .execute()
 }
 
-/** Holds tokens back if the budget is not used up; false when it is. One statement, so that calls side by side cannot both win. */
-export async function holdBack(db: Database, key: CounterKey, tokens: number): Promise<boolean> {
+/** Reserves tokens; false when the budget is used up. One statement, so that two calls cannot both take the last tokens. */
+export async function reserveTokens(db: Database, key: CounterKey, tokens: number): Promise<boolean> {
   const { owner_kind, owner_id, period } = key
-  const held = await db
+  const updated = await db
     .updateTable('budget_counters')
     .set((row) => ({ reserved: row('reserved', '+', tokens) }))
     .where(({ and }) => and({ ...key }))
@@ -104,29 +102,26 @@ export async function holdBack(db: Database, key: CounterKey, tokens: number): P
     )
     .returning('reserved')
     .executeTakeFirst()
-  return held !== undefined
+  return updated !== undefined
 }
 
 export async function insertReservations(db: Database, rows: readonly ReservationRow[]): Promise<void> {
   await db.insertInto('budget_reservations').values(rows).execute()
 }
 
-/** Nobody else changes the counter until the transaction is over. */
+/** Locks the counter until the end of the transaction. */
 export function lockCounter(trx: Database, key: CounterKey): Promise<void> {
   return addToCounter(trx, key, { used: 0, reserved: 0 })
 }
 
-/**
- * Takes the call's reservation out of the counter; nothing happens when it has expired before. The counter is locked first: whoever
- * took the reservation first, and another the counter, would wait for each other.
- */
-export async function giveBack(db: Database, id: string, key: CounterKey): Promise<void> {
-  const gone = await db
+/** Deletes a reservation, unless a sweep did before. The caller has locked the counter: the other order could deadlock. */
+export async function releaseReservation(db: Database, id: string, key: CounterKey): Promise<void> {
+  const deleted = await db
     .deleteFrom('budget_reservations')
     .where(({ and }) => and({ id, ...key }))
     .returning('tokens')
     .executeTakeFirst()
-  if (gone !== undefined) await addToCounter(db, key, { used: 0, reserved: -gone.tokens })
+  if (deleted !== undefined) await addToCounter(db, key, { used: 0, reserved: -deleted.tokens })
 }
 
 export async function addToCounter(
@@ -144,7 +139,7 @@ export async function addToCounter(
     .execute()
 }
 
-/** Reservations of calls that never ended. */
+/** Reservations of calls that never ended, oldest first. */
 export async function listExpired(db: Database, now: number, limit: number): Promise<ReservationRow[]> {
   return db
     .selectFrom('budget_reservations')

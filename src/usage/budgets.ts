@@ -1,4 +1,4 @@
-/** Budgets of tokens, of a parent key or an agent: how they are set, and what is used of them. */
+/** Token budgets of parent keys and agents: sets them, and reads their state. */
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { lockTenant } from '../identity/keys.ts'
 import type { Caller } from '../operations/operation.ts'
@@ -18,10 +18,10 @@ import { type Period, startOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { sumTokensSince } from './store.ts'
 
-/** Whose budget: a parent key's, which bounds its agents too, or one agent's. */
+/** The budget of a parent key also bounds its agents. */
 export type BudgetOwner = Caller
 
-/** Tokens per period, in UTC; a period that is left out has no bound. */
+/** Tokens per period (UTC); an absent period has no limit. */
 export interface Budget {
   readonly day?: number
   readonly month?: number
@@ -30,22 +30,22 @@ export interface Budget {
 const periods = ['day', 'month'] as const satisfies readonly Period[]
 
 /**
- * Sets the owner's budget as a whole: a period that is left out is unbounded from then on. A new bound counts what the period has
- * used already. Decision: 6 (Model policy, `budget`), 10 (`PUT …/keys/{id}/budget`).
+ * Replaces the owner's budget: an absent period has no limit from then on. A new limit counts the tokens that its period has already
+ * used.
  */
 export async function setBudget(
   deps: AuditDeps &
-    Pick<Dependencies, 'clock'> & { readonly usage: { flush(): Promise<void>; forget(): void } },
+    Pick<Dependencies, 'clock'> & { readonly usage: { flush(): Promise<void>; invalidate(): void } },
   actor: Actor,
   owner: BudgetOwner,
   budget: Budget,
 ): Promise<void> {
   await deps.usage.flush()
   await deps.db.transaction().execute((trx) => writeBudget({ ...deps, db: trx }, actor, owner, budget))
-  deps.usage.forget()
+  deps.usage.invalidate()
 }
 
-/** The part of `setBudget` in the caller's transaction; the books are flushed before it, and forget after it. */
+/** `setBudget` in the caller's transaction; the caller flushes the usage tracker before it and invalidates it afterwards. */
 export async function writeBudget(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
@@ -57,7 +57,7 @@ export async function writeBudget(
   const known = await listBudgets(deps.db, [key])
   for (const period of periods) {
     const isNew = !known.some((row) => row.period === period)
-    await writeBound(deps, owner, period, { limit: budget[period], isNew })
+    await writeLimit(deps, owner, period, { limit: budget[period], isNew })
   }
   await recordAudit(deps, actor, {
     action: 'budget.set',
@@ -67,8 +67,7 @@ export async function writeBudget(
   })
 }
 
-/** One period's bound, or none; a new one starts with what its period has used. */
-async function writeBound(
+async function writeLimit(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   owner: BudgetOwner,
   period: Period,
@@ -89,15 +88,14 @@ function toBudget(rows: readonly BudgetRow[]): Budget {
   return Object.fromEntries(rows.map(({ period, token_limit }) => [period, token_limit]))
 }
 
-/** A period without a bound is told too. */
 function toDetails({ day = null, month = null }: { day?: number | null; month?: number | null }) {
   return { day, month }
 }
 
-/** Bounds, each with what the running period has used; a period without a bound is absent. */
+/** Limits with the tokens used in the current period; a period without a limit is absent. */
 export type BudgetState = Partial<Record<Period, { readonly limit: number; readonly used: number }>>
 
-/** The budgets of parent keys, by their ids; a key without any bound is absent. */
+/** The budgets of parent keys by id; a key without a budget is absent. */
 export async function readBudgets(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   tenantIds: readonly string[],
@@ -107,7 +105,6 @@ export async function readBudgets(
   return readStates(deps, await listBudgets(deps.db, owners))
 }
 
-/** The owner's budget as it stands. */
 export async function getBudget(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   owner: BudgetOwner,
@@ -132,17 +129,15 @@ async function readStates(
   return states
 }
 
-/** How an owner is named in the tables. */
 export function toOwnerKey(owner: BudgetOwner): Pick<BudgetKey, 'owner_kind' | 'owner_id'> {
   return { owner_kind: owner.kind, owner_id: owner.kind === 'agent' ? owner.agentId : owner.tenantId }
 }
 
-/** Which budget a row is of, or belongs to. */
 export function toBudgetKey({ owner_kind, owner_id, period }: BudgetKey): BudgetKey {
   return { owner_kind, owner_id, period }
 }
 
-/** The counter of the period that moment lies in. */
+/** The counter of the period that contains `ms`. */
 export function counterOf(key: BudgetKey, ms: number): CounterKey {
   return { ...key, starts_on: startOf(key.period, ms) }
 }

@@ -1,32 +1,30 @@
-/** Days and months in UTC, as usage and budgets count them. */
+/** Days and months in UTC, the periods of usage and budgets. */
 
 const DAY_MS = 86_400_000
 
-/** What a budget runs for. */
 export type Period = 'day' | 'month'
 
-/** The day a moment lies in, as YYYY-MM-DD. */
+/** YYYY-MM-DD. */
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10)
 }
 
-/** The day `days` after that one, or before it. */
 export function addDays(day: string, days: number): string {
   return dayOf(Date.parse(day) + days * DAY_MS)
 }
 
-/** How many days there are from one day to another, both counted. */
+/** The number of days including both. */
 export function countDays(from: string, to: string): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1
 }
 
-/** The first day of the period a moment lies in. */
+/** The first day of the period that contains `ms`. */
 export function startOf(period: Period, ms: number): string {
   const day = dayOf(ms)
   return period === 'day' ? day : `${day.slice(0, 7)}-01`
 }
 
-/** Whole seconds, rounded up, until that period is over. */
+/** Whole seconds, rounded up, until the end of the period. */
 export function secondsLeft(period: Period, ms: number): number {
   const start = new Date(startOf(period, ms))
   if (period === 'day') start.setUTCDate(start.getUTCDate() + 1)

@@ -1,11 +1,11 @@
-/** Guesses tokens where a backend has not counted them: before a call, and after one that was cut off. */
+/** Estimates tokens when the provider has not counted them: before a call, and after an interrupted one. */
 
-/** Of ordinary text; languages and models differ. */
+/** An average; languages and models differ. */
 const CHARACTERS_PER_TOKEN = 4
-/** What an answer may take when its caller sets no bound. */
+/** For a request without a maximum. */
 const UNBOUNDED_ANSWER_TOKENS = 4_096
 
-/** What of a request decides how many tokens it takes: a conversation that wants an answer, or what wants vectors. */
+/** The fields of a chat or embeddings request that determine its tokens. */
 export type Promptlike = Conversation | Inputs
 
 interface Conversation {
@@ -16,7 +16,7 @@ interface Conversation {
   readonly n?: number | null | undefined
 }
 
-/** One text, or several of them; numbers are tokens already. */
+/** Numbers are tokens. */
 interface Inputs {
   readonly input: string | readonly (string | number | readonly number[])[]
 }
@@ -25,7 +25,7 @@ export function estimateTokens(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN)
 }
 
-/** Tokens of the inputs, or of the conversation and the tools offered with it; images and sound count as nothing. */
+/** Tokens of the inputs, or of the conversation and its tools; images and sound count as 0. */
 export function estimatePromptTokens(prompt: Promptlike): number {
   if (!('messages' in prompt)) return estimateInputTokens(prompt)
   const { messages, tools } = prompt
@@ -33,7 +33,7 @@ export function estimatePromptTokens(prompt: Promptlike): number {
   return estimateTokens(characters + (tools?.length ? JSON.stringify(tools).length : 0))
 }
 
-/** Tokens a call can take at most, as far as that is known before it. */
+/** An estimate of the most tokens that a call can use. */
 export function estimateCallTokens(request: Promptlike): number {
   if (!('messages' in request)) return estimateInputTokens(request)
   const { max_completion_tokens, max_tokens, n } = request

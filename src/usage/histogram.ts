@@ -1,34 +1,32 @@
-/** Counts durations in buckets that grow with them, so that percentiles of any span can be told from small sums. */
+/** Histograms of durations with exponential buckets, whose sums give percentiles of any range of days. */
 
-/** Calls by bucket; buckets without any are left out. */
+/** Calls by bucket; empty buckets are absent. */
 export type Histogram = Map<number, number>
 
-/** Each bucket ends a tenth above its beginning: a percentile is off by at most 5 %. */
+/** Each bucket is 10 % wide, so a percentile is at most 5 % off. */
 const GROWTH = 1.1
 const LOG_GROWTH = Math.log(GROWTH)
-/** Ends beyond 50 hours. */
+/** Ends above 50 hours. */
 const LAST_BUCKET = 200
 
-/** Bucket 0 holds what took less than a millisecond; bucket n goes from 1.1^(n-1) to 1.1^n milliseconds. */
+/** Bucket 0 is below one millisecond; bucket n is from 1.1^(n-1) to 1.1^n milliseconds. */
 export function bucketOf(durationMs: number): number {
   if (!(durationMs >= 1)) return 0
   return Math.min(LAST_BUCKET, 1 + Math.floor(Math.log(durationMs) / LOG_GROWTH))
 }
 
-/** Counts one more duration. */
 export function count(histogram: Histogram, durationMs: number): void {
   const bucket = bucketOf(durationMs)
   histogram.set(bucket, (histogram.get(bucket) ?? 0) + 1)
 }
 
-/** Adds the counts of `other`. */
 export function merge(histogram: Histogram, other: Histogram): void {
   for (const [bucket, calls] of other) histogram.set(bucket, (histogram.get(bucket) ?? 0) + calls)
 }
 
 /**
- * The durations in milliseconds that those shares (0 to 1) of the calls stayed within, from the middle of their buckets;
- * undefined when nothing was counted.
+ * The durations in milliseconds that those shares (0 to 1) of the calls did not exceed, as the middle of their buckets; undefined for an
+ * empty histogram.
  */
 export function percentiles(histogram: Histogram, shares: readonly number[]): number[] | undefined {
   const buckets = [...histogram].sort(([a], [b]) => a - b)
@@ -44,7 +42,7 @@ export function percentiles(histogram: Histogram, shares: readonly number[]): nu
   })
 }
 
-/** As JSON text: `{"12":3}`. */
+/** JSON such as `{"12":3}`. */
 export function renderHistogram(histogram: Histogram): string {
   return JSON.stringify(Object.fromEntries(histogram))
 }

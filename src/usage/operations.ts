@@ -1,12 +1,12 @@
-/** What callers may learn of their usage, over RPC and REST alike. */
+/** The operations on usage. */
 import { z } from 'zod'
 import { operationsOf } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 import { AgentLastDays, UsageList, UsageQuery } from './schema.ts'
-import type { UsageBooks } from './tracker.ts'
+import type { UsageTracker } from './tracker.ts'
 import { readLastDays, readUsage } from './usage.ts'
 
-const define = operationsOf<Dependencies & { readonly usage: UsageBooks }>()
+const define = operationsOf<Dependencies & { readonly usage: UsageTracker }>()
 
 export const usageOperations = {
   lastDays: define({

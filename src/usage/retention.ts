@@ -1,24 +1,25 @@
-/** Tends what usage leaves behind: old calls are pruned, tokens held by calls that never ended are given back. */
+/** Deletes calls after the retention time, and releases tokens reserved by calls that never ended. */
 
 import { sweepReservations } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteCallsBefore } from './store.ts'
-import { callIdsFrom } from './tracker.ts'
+import { firstCallIdAt } from './tracker.ts'
 
-const TEND_EVERY_MS = 600_000
+const MAINTAIN_EVERY_MS = 600_000
 const DAY_MS = 86_400_000
-/** Calls deleted at once, and the pause in which others may write. */
-const PRUNED_AT_ONCE = 500
+const PRUNE_BATCH = 500
+/** Between batches, so that other statements can run. */
 const PAUSE_MS = 20
 
-type TendingDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'log'>
-
-/** Tends now and every ten minutes; the result ends that, and resolves when nothing is under way. */
-export function startTending(deps: TendingDeps): () => Promise<void> {
+/** Runs now and every ten minutes; the returned function stops it, and resolves when no run is in progress. */
+export function startUsageMaintenance(
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'log'>,
+): () => Promise<void> {
   const stopping = new AbortController()
-  let underWay = Promise.resolve()
+  let running = Promise.resolve()
 
-  async function tend(): Promise<void> {
+  async function maintain(): Promise<void> {
+    if (stopping.signal.aborted) return
     try {
       await pruneCalls(deps, stopping.signal)
       await sweepReservations(deps)
@@ -26,33 +27,30 @@ export function startTending(deps: TendingDeps): () => Promise<void> {
       if (!stopping.signal.aborted) deps.log.warn({ err: error }, 'old usage could not be pruned')
     }
   }
-  function tendNext(): void {
-    underWay = underWay.then(() => (stopping.signal.aborted ? undefined : tend()))
+  function runNext(): void {
+    running = running.then(maintain)
   }
 
-  tendNext()
-  const timer = setInterval(tendNext, TEND_EVERY_MS).unref()
+  runNext()
+  const timer = setInterval(runNext, MAINTAIN_EVERY_MS).unref()
   return () => {
     clearInterval(timer)
     stopping.abort()
-    return underWay
+    return running
   }
 }
 
-/**
- * Deletes calls older than the retention time, in batches small enough that nobody waits for them; answers how many. Their daily
- * sums stay.
- */
+/** Deletes calls older than the retention time in small batches, and keeps their daily sums; returns the number of deleted calls. */
 export async function pruneCalls(
   { config, db, clock }: Pick<Dependencies, 'config' | 'db' | 'clock'>,
   signal: AbortSignal,
 ): Promise<number> {
-  const firstKept = callIdsFrom(clock.now() - config.usageRetentionDays * DAY_MS)
+  const firstKept = firstCallIdAt(clock.now() - config.usageRetentionDays * DAY_MS)
   let pruned = 0
   for (;;) {
-    const batch = await deleteCallsBefore(db, firstKept, PRUNED_AT_ONCE)
+    const batch = await deleteCallsBefore(db, firstKept, PRUNE_BATCH)
     pruned += batch
-    if (batch < PRUNED_AT_ONCE || signal.aborted) return pruned
+    if (batch < PRUNE_BATCH || signal.aborted) return pruned
     await clock.wait(PAUSE_MS, signal)
   }
 }

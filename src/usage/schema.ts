@@ -1,17 +1,16 @@
-/** The wire shapes of usage: which part of it is asked for, and its sums. */
+/** The schemas of usage queries and results. */
 import { z } from 'zod'
 
 const error = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
-/** The last second of the year 9999. */
+/** The end of the year 9999. */
 const LAST_SECOND = 253_402_300_799
 
-/** A day, or a second in it. */
+/** A day, or a second of it. */
 export const Moment = z.union(
   [z.int({ error }).min(0, { error }).max(LAST_SECOND, { error }), z.iso.date({ error })],
   { error },
 )
 
-/** What a list of usage is grouped by. */
 export const UsageQuery = z.strictObject({
   from: Moment.optional().meta({
     description: 'The first day, as a date or as a second in it (UTC); 29 days before `to` unless given.',
@@ -28,7 +27,6 @@ export type UsageQuery = z.infer<typeof UsageQuery>
 
 const milliseconds = z.int().nonnegative()
 
-/** Percentiles, at most 5 % off; null when there was nothing to measure. */
 const Percentiles = z
   .strictObject({ p50: milliseconds, p95: milliseconds, p99: milliseconds })
   .nullable()
@@ -45,16 +43,14 @@ const sums = {
   first_byte_ms: Percentiles.meta({ description: 'Of streamed answers.' }),
 }
 
-/** When agents were called last. */
 export const AgentLastDays = z
   .array(z.strictObject({ agent: z.string(), day: z.iso.date() }))
   .meta({ description: 'Agents that were never called are left out.' })
 
-/** The sums of all calls asked for. */
 export const UsageSums = z.strictObject(sums).meta({ id: 'UsageSums' })
 export type UsageSums = z.infer<typeof UsageSums>
 
-/** One group's sums; the field of the grouping says which. */
+/** The sums of one group, with the field that it is grouped by. */
 export const UsageEntry = z
   .strictObject({
     day: z.iso

@@ -1,10 +1,10 @@
-/** What is asked of the rows of calls and of their daily sums. */
+/** Rows of calls, and of their sums by day. */
 
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { UsageCallTable, UsageDayTable } from '../db/tables.ts'
 
-/** The tenant's daily sums from one day to another, both included, oldest first. */
+/** Daily sums of a tenant including both days, oldest first. */
 export async function listDays(
   db: Database,
   tenantId: string,
@@ -45,22 +45,22 @@ export async function sumTokensSince(
   let query = db
     .selectFrom('usage_days')
     .select(({ fn }) => [
-      fn.sum<number>('prompt_tokens').as('asked'),
-      fn.sum<number>('completion_tokens').as('said'),
+      fn.sum<number>('prompt_tokens').as('input'),
+      fn.sum<number>('completion_tokens').as('output'),
     ])
     .where('parent_key_id', '=', tenantId)
     .where('day', '>=', day)
   if (owner.kind === 'agent') query = query.where('agent_id', '=', owner.id)
-  const { asked, said } = await query.executeTakeFirstOrThrow()
-  return Number(asked ?? 0) + Number(said ?? 0)
+  const { input, output } = await query.executeTakeFirstOrThrow()
+  return Number(input ?? 0) + Number(output ?? 0)
 }
 
-/** Takes all daily sums of a tenant out of the books. */
+/** Deletes and returns all daily sums of a tenant. */
 export async function takeDays(db: Database, tenantId: string): Promise<UsageDayRow[]> {
   return db.deleteFrom('usage_days').where('parent_key_id', '=', tenantId).returningAll().execute()
 }
 
-/** Hands all calls of a tenant to another; answers how many they were. */
+/** Moves all calls of a tenant to another; returns their number. */
 export async function updateCallOwners(
   db: Database,
   fromTenantId: string,
@@ -74,7 +74,7 @@ export async function updateCallOwners(
   return Number(result.numUpdatedRows)
 }
 
-/** Deletes the oldest calls with an id before that one, so many at most; answers how many there were. */
+/** Deletes the oldest calls with an id before `id`, at most `limit`; returns their number. */
 export async function deleteCallsBefore(db: Database, id: string, limit: number): Promise<number> {
   const result = await db
     .deleteFrom('usage_calls')

@@ -1,4 +1,4 @@
-/** What tenants have used, from the daily sums. */
+/** Reads the usage of tenants from the daily sums, and moves it between tenants. */
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -6,28 +6,27 @@ import { addToCounter, listCounters } from './budget-store.ts'
 import { addDays, countDays, dayOf, startOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
-import { addDay, createUsageWriter } from './recorder.ts'
+import { addDay } from './recorder.ts'
 import type { UsageEntry, UsageList, UsageQuery, UsageSums } from './schema.ts'
 import { listDays, listLastDays, takeDays, type UsageDayRow, updateCallOwners } from './store.ts'
-import type { UsageBooks } from './tracker.ts'
+import type { UsageTracker } from './tracker.ts'
 
 const DEFAULT_DAYS = 30
 const MOST_DAYS = 366
 
-/** What usage can be grouped by; the key only where there are several. */
+/** Grouping by key is for several tenants. */
 export type Grouping = UsageQuery['group_by'] | 'key'
 
-/** One group's sums, of whichever grouping. */
 export interface Entry extends UsageEntry {
   readonly key?: string
 }
 
 /**
- * Sums up the tenants' calls of some days; what was booked a moment ago is there.
- * @throws ServiceError `invalid_value` for days in the wrong order, or too many of them.
+ * Sums up the calls of tenants, including those that are not written yet.
+ * @throws ServiceError `invalid_value` for days in the wrong order, or too many days.
  */
 export async function readUsage(
-  deps: Pick<Dependencies, 'db' | 'clock'> & { readonly usage: UsageBooks },
+  deps: Pick<Dependencies, 'db' | 'clock'> & { readonly usage: UsageTracker },
   tenantIds: readonly string[],
   query: Omit<UsageQuery, 'group_by'> & { readonly group_by: Grouping },
 ): Promise<Omit<UsageList, 'data'> & { data: Entry[] }> {
@@ -42,15 +41,15 @@ export async function readUsage(
       groupFor(groups, row, query.group_by).sum.add(row)
       total.add(row)
     }
-    // Others wait for nothing but their turn while many tenants are summed up.
+    // Lets other requests run between tenants.
     if (tenantIds.length > 1) await setImmediate()
   }
   return { object: 'list', from, to, data: listEntries(groups, query.group_by), total: total.render() }
 }
 
-/** The last day (UTC) on which each of the tenant's agents was called; those never called are absent. */
+/** The last day (UTC) on which each agent was called; agents that were never called are absent. */
 export async function readLastDays(
-  { db, usage }: Pick<Dependencies, 'db'> & { readonly usage: UsageBooks },
+  { db, usage }: Pick<Dependencies, 'db'> & { readonly usage: UsageTracker },
   tenantId: string,
 ): Promise<{ agent: string; day: string }[]> {
   await usage.flush()
@@ -69,7 +68,7 @@ function assertRange(from: string, to: string): void {
 }
 
 interface Group {
-  /** The fields that name it. */
+  /** The fields that identify the group. */
   readonly of: Pick<Entry, 'day' | 'agent' | 'model' | 'provider' | 'key'>
   readonly sum: Sum
 }
@@ -97,14 +96,14 @@ function groupOf(row: UsageDayRow, grouping: Grouping): Group['of'] {
   }
 }
 
-/** Days in order; everything else by the tokens it took, most first. */
+/** Days in order; other groups by tokens, most first. */
 function listEntries(groups: ReadonlyMap<string, Group>, grouping: Grouping): Entry[] {
   const entries = [...groups.values()].map(({ of, sum }) => ({ ...of, ...sum.render() }))
   if (grouping === 'day') return entries.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? -1 : 1))
   return entries.sort((a, b) => b.total_tokens - a.total_tokens)
 }
 
-/** Rows added up, one after the other: there may be more than should lie in memory at once. */
+/** A running sum, because there may be too many rows to keep in memory. */
 class Sum {
   private requests = 0
   private errors = 0
@@ -145,33 +144,31 @@ function toPercentiles(whole: Histogram): UsageSums['latency_ms'] {
   return { p50, p95, p99 }
 }
 
-/** How many calls and how many rows of daily sums went over. */
 export interface MovedUsage {
   readonly calls: number
   readonly days: number
 }
 
 /**
- * Adds the tenant's usage to another one's, as far as it is written down: `usage.flush()` goes before it. The other one's budgets
- * count it too. Runs in the caller's transaction. Decision: 10.
+ * Moves the written usage of a tenant to another, whose budgets then count it. Runs in the caller's transaction, which the caller begins
+ * after `usage.flush()`.
  */
 export async function moveUsage(
   trx: Database,
   fromTenantId: string,
   toTenantId: string,
 ): Promise<MovedUsage> {
-  const writer = createUsageWriter(trx)
   const days = (await takeDays(trx, fromTenantId)).toSorted(byDay)
   for (const row of days) {
     const latency = parseHistogram(row.latency_histogram)
     const firstByte = parseHistogram(row.first_byte_histogram)
-    await addDay(writer, trx, { ...row, parent_key_id: toTenantId }, { latency, firstByte })
+    await addDay(trx, { ...row, parent_key_id: toTenantId }, { latency, firstByte })
   }
   await countInBudgets(trx, toTenantId, days)
   return { days: days.length, calls: await updateCallOwners(trx, fromTenantId, toTenantId) }
 }
 
-/** As the recorder goes about it: no two writers of the same rows wait for each other. */
+/** The order of the recorder, which prevents deadlocks between writers of the same rows. */
 function byDay(one: UsageDayRow, other: UsageDayRow): number {
   const [first, second] = [one, other].map((row) =>
     [row.day, row.agent_id, row.model, row.provider].join('\n'),
@@ -179,7 +176,6 @@ function byDay(one: UsageDayRow, other: UsageDayRow): number {
   return String(first) < String(second) ? -1 : 1
 }
 
-/** A budget counts what its owner has used, and that is more now. */
 async function countInBudgets(trx: Database, tenantId: string, days: readonly UsageDayRow[]): Promise<void> {
   for (const counter of await listCounters(trx, { owner_kind: 'parent', owner_id: tenantId })) {
     const isWithin = ({ day }: UsageDayRow) => startOf(counter.period, Date.parse(day)) === counter.starts_on

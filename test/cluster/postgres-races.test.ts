@@ -143,7 +143,7 @@ describe('bounds', () => {
     const { deps } = apps[0].service
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
     await setBudget(deps, serviceActor, owner, { day: 1_000, month: 1_000_000 })
-    apps[1].service.deps.usage.forget()
+    apps[1].service.deps.usage.invalidate()
     const call = {
       ...{ requestId: 'one', tenantId: owner.tenantId, agentId: undefined, provider: 'mock', model: 'mock' },
       operation: 'chat' as const,

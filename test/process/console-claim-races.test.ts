@@ -21,12 +21,12 @@ describe('two processes', () => {
     import { createPositions } from ${source('lib/clock.ts')}
     import { createKeyDirectory } from ${source('identity/authenticate.ts')}
     import { systemClock as clock } from ${source('lib/clock.ts')}
-    import { createUsageBooks } from ${source('usage/tracker.ts')}
+    import { createUsageTracker } from ${source('usage/tracker.ts')}
     const { db } = await openDatabase({ dataDir: ${JSON.stringify(`${folder}/data`)}, role: 'command' })
     const { config } = await parseConfig({})
     const random = randomBytes
     const keys = createKeyDirectory(db, clock)
-    const usage = createUsageBooks({ config, db, clock, random, log: undefined })
+    const usage = createUsageTracker({ config, db, clock, random, log: undefined })
     const nextPosition = createPositions(clock)
     const deps = { db, clock, random, nextPosition, keys, usage, agents: createAgentDirectory(db, clock) }
     const email = 'there@example.org'

@@ -41,10 +41,10 @@ describe('calls side by side', () => {
         import { openDatabase } from ${source('db/open.ts')}
         import { systemClock } from ${source('lib/clock.ts')}
         import { randomBytes } from 'node:crypto'
-        import { createBudgetKeeper } from ${source('usage/budget-enforcer.ts')}
+        import { createBudgetEnforcer } from ${source('usage/budget-enforcer.ts')}
         const { config } = await parseConfig(${JSON.stringify(env)})
         const opened = await openDatabase({ ...config, role: 'command' })
-        const keeper = createBudgetKeeper({ config, db: opened.db, clock: systemClock, random: randomBytes })
+        const keeper = createBudgetEnforcer({ config, db: opened.db, clock: systemClock, random: randomBytes })
         const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
         const reserve = () => keeper.reserve(call, () => 100)
         const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))

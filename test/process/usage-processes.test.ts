@@ -39,20 +39,20 @@ function readCounter(database: Sqlite.Database) {
   }
 }
 
-/** Holds 100 tokens back for each of 25 calls side by side once it is told to, settles 60 of each, and prints how many passed. */
+/** Reserves 100 tokens for each of 25 concurrent calls on a signal, settles 60 of each, and prints the number of accepted calls. */
 const spendingScript = (dataDir: string, tenantId: string) => `
   import { randomBytes } from 'node:crypto'
   import { once } from 'node:events'
   import { parseConfig } from ${source('config/parse.ts')}
   import { openDatabase } from ${source('db/open.ts')}
   import { systemClock } from ${source('lib/clock.ts')}
-  import { createBudgetKeeper } from ${source('usage/budget-enforcer.ts')}
+  import { createBudgetEnforcer } from ${source('usage/budget-enforcer.ts')}
   const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(dataDir)} })
   const { db } = await openDatabase({ dataDir: config.dataDir, role: 'command' })
-  const keeper = createBudgetKeeper({ config, db, clock: systemClock, random: randomBytes })
+  const enforcer = createBudgetEnforcer({ config, db, clock: systemClock, random: randomBytes })
   async function spend() {
     const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined }
-    const reservation = await keeper.reserve(call, () => 100)
+    const reservation = await enforcer.reserve(call, () => 100)
     await reservation.settle(60)
   }
   console.log('ready')

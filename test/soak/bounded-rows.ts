@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { openDatabase } from '../../src/db/open.ts'
 import { deleteCallsBefore } from '../../src/usage/store.ts'
-import { callIdsFrom } from '../../src/usage/tracker.ts'
+import { firstCallIdAt } from '../../src/usage/tracker.ts'
 
 const EVERY_MS = 2_000
 const KEPT_MS = 20_000
@@ -20,7 +20,7 @@ export async function boundRows(options: {
     while (!stopping.signal.aborted) {
       const firstKeptMs = Date.now() - KEPT_MS
       // In small pieces: while it writes, the server does not.
-      while ((await deleteCallsBefore(db, callIdsFrom(firstKeptMs), AT_ONCE)) === AT_ONCE);
+      while ((await deleteCallsBefore(db, firstCallIdAt(firstKeptMs), AT_ONCE)) === AT_ONCE);
       await db
         .deleteFrom('audit_events')
         .where('created_at', '<', Math.floor(firstKeptMs / 1e3))

@@ -119,7 +119,7 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
     const keptBytes = Math.max(sizeBytes ?? 0, afterBytes)
     const values = { received_bytes: afterBytes, kept_bytes: keptBytes, expires_at: expiresAt }
     if (!(await updateReceived(deps.db, row, beforeBytes, values))) throw await lost(deps, row)
-    metrics.uploads.receivedBytes.add(afterBytes - beforeBytes)
+    metrics.uploads.receivedBytes.inc(afterBytes - beforeBytes)
     artifacts.changes.announce(row.id)
   }
   const idleMs = config.timings.uploadIdleMs

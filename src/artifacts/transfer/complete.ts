@@ -43,7 +43,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
     return true
   })
   if (!isComplete) return forget(deps, row)
-  deps.metrics.uploads.completed.add()
+  deps.metrics.uploads.completed.inc()
   artifacts.changes.announce(id)
   artifacts.processing.wake()
 }

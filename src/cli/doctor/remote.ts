@@ -42,9 +42,9 @@ async function readRedis({
 }: Config): Promise<{ readonly diagnostics: Diagnostic[]; readonly sample?: ClockSample | undefined }> {
   if (redisUrl === undefined) return { diagnostics: [] }
   const { host } = new URL(redisUrl)
-  const { examineRedis } = await import('../../replicas/probe-redis.ts')
+  const { probeRedis } = await import('../../replicas/probe-redis.ts')
   try {
-    const { version, now } = await examineRedis(redisUrl)
+    const { version, now } = await probeRedis(redisUrl)
     const sample = { source: `Redis at ${host}`, aheadMs: now - systemClock.now() }
     return { diagnostics: [ok('redis', `Redis ${version} at ${host}`)], sample }
   } catch (error) {

@@ -1,37 +1,35 @@
-/** The messages between the primary process and its workers, and the metrics that workers collect from each other with them (ADR 0031). */
+/** The messages between the primary process and its workers, and the metrics that workers collect from each other with them (ADR 0044). */
 import type { Worker } from 'node:cluster'
 import { within } from '../../lib/timeout.ts'
-import type { Reading } from '../../telemetry/counters.ts'
-import type { Gathered, GatherReadings } from '../../telemetry/prometheus.ts'
+import type { CollectedMetric, CollectFromWorkers, WorkerMetrics } from '../../telemetry/prometheus.ts'
 
-/** Sent by a worker once it accepts requests. */
+/** Sent by a worker when it accepts requests. */
 export interface WorkerReport {
   readonly url: string
-  /** What the first start prints. */
+  /** Lines to print on the first start. */
   readonly welcome: readonly string[]
 }
 
-/** `collect` asks for the metrics of all workers; `metrics` answers a `read`. */
+/** `collect` asks for the metrics of all workers, `metrics` answers the `read` of the primary. */
 export type FromWorker =
   | { readonly type: 'started'; readonly report: WorkerReport }
   | { readonly type: 'collect'; readonly id: number }
-  | { readonly type: 'metrics'; readonly id: number; readonly readings: readonly Reading[] }
+  | { readonly type: 'metrics'; readonly id: number; readonly metrics: readonly CollectedMetric[] }
 
 /** `read` asks for the metrics of this worker; `collected` answers a `collect`. */
 export type ToWorker =
   | { readonly type: 'stop' }
   | { readonly type: 'read'; readonly id: number }
-  | { readonly type: 'collected'; readonly id: number; readonly gathered: Gathered }
+  | { readonly type: 'collected'; readonly id: number; readonly workers: WorkerMetrics }
 
 /** Sends to a worker, unless it has disconnected. */
 export function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.send(message, () => {})
 }
 
-/** A worker that takes longer to answer is left out. */
-const WORKER_WITHIN_MS = 1_000
-/** The primary process has answered by then. */
-const ALL_WITHIN_MS = 2_000
+const WORKER_TIMEOUT_MS = 1_000
+/** Longer than the primary waits for any worker. */
+const PRIMARY_TIMEOUT_MS = 2_000
 
 /** Requests with an id that are answered by a message with the same id. */
 class PendingRequests<Answer> {
@@ -39,14 +37,14 @@ class PendingRequests<Answer> {
   private lastId = 0
 
   /** @throws TimeoutError */
-  async request(ms: number, ask: (id: number) => void): Promise<Answer> {
+  async request(timeoutMs: number, ask: (id: number) => void): Promise<Answer> {
     this.lastId += 1
     const id = this.lastId
     const { promise, resolve } = Promise.withResolvers<Answer>()
     this.pending.set(id, resolve)
     try {
       ask(id)
-      return await within(ms, promise)
+      return await within(timeoutMs, promise)
     } finally {
       this.pending.delete(id)
     }
@@ -60,35 +58,32 @@ class PendingRequests<Answer> {
 
 /** In the primary process: collects the metrics of all workers. */
 export class MetricsCollector {
-  private readonly requests = new PendingRequests<readonly Reading[]>()
+  private readonly requests = new PendingRequests<readonly CollectedMetric[]>()
 
-  /** Answers the `collect` of a worker. */
+  /** Answers the `collect` of a worker; a worker that does not reply in time is left out. */
   async collectFor(asking: Worker, id: number, workers: readonly Worker[]): Promise<void> {
-    const answers = await Promise.all(
+    const results = await Promise.allSettled(
       workers.map((worker) =>
-        this.requests
-          .request(WORKER_WITHIN_MS, (readId) => send(worker, { type: 'read', id: readId }))
-          .catch(() => undefined),
+        this.requests.request(WORKER_TIMEOUT_MS, (readId) => send(worker, { type: 'read', id: readId })),
       ),
     )
-    const processes = answers.filter((readings) => readings !== undefined)
-    const gathered = { processes, silent: answers.length - processes.length }
-    send(asking, { type: 'collected', id, gathered })
+    const processes = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    send(asking, { type: 'collected', id, workers: { processes, silent: results.length - processes.length } })
   }
 
-  receive(id: number, readings: readonly Reading[]): void {
-    this.requests.answer(id, readings)
+  receive(id: number, metrics: readonly CollectedMetric[]): void {
+    this.requests.answer(id, metrics)
   }
 }
 
 /** In a worker: asks the primary process for the metrics of all workers. */
 export function createMetricsRequests(post: (message: FromWorker) => void): {
-  readonly gather: GatherReadings
-  readonly receive: (id: number, gathered: Gathered) => void
+  readonly collect: CollectFromWorkers
+  readonly receive: (id: number, workers: WorkerMetrics) => void
 } {
-  const requests = new PendingRequests<Gathered>()
+  const requests = new PendingRequests<WorkerMetrics>()
   return {
-    gather: () => requests.request(ALL_WITHIN_MS, (id) => post({ type: 'collect', id })),
-    receive: (id, gathered) => requests.answer(id, gathered),
+    collect: () => requests.request(PRIMARY_TIMEOUT_MS, (id) => post({ type: 'collect', id })),
+    receive: (id, workers) => requests.answer(id, workers),
   }
 }

@@ -64,7 +64,7 @@ class WorkerPool {
     const { promise, resolve } = Promise.withResolvers<WorkerReport>()
     worker.on('message', (message: FromWorker) => {
       if (message.type === 'started') resolve(message.report)
-      else if (message.type === 'metrics') this.metrics.receive(message.id, message.readings)
+      else if (message.type === 'metrics') this.metrics.receive(message.id, message.metrics)
       else void this.metrics.collectFor(worker, message.id, [...new Set([...this.listening, worker])])
     })
     return promise

@@ -11,12 +11,12 @@ export async function serveAsWorker(): Promise<void> {
   const { config } = await loadConfig()
   const log = createLog(config).child({ worker: cluster.worker?.id })
   const metrics = createMetricsRequests((message) => void post(message))
-  const starting = createService({ config, log, gatherReadings: metrics.gather })
+  const starting = createService({ config, log, collectFromWorkers: metrics.collect })
   const reporting = starting.then(reportStart)
   process.on('message', (message: ToWorker) => {
     if (message.type === 'stop') void stop(starting, reporting)
     else if (message.type === 'read') void postMetrics(starting, message.id)
-    else metrics.receive(message.id, message.gathered)
+    else metrics.receive(message.id, message.workers)
   })
   const service = await starting
   await reporting
@@ -32,7 +32,7 @@ async function reportStart(service: Service): Promise<void> {
 /** Sends nothing when the service did not start. */
 async function postMetrics(starting: Promise<Service>, id: number): Promise<void> {
   const service = await starting.catch(() => undefined)
-  if (service !== undefined) await post({ type: 'metrics', id, readings: await service.readReadings() })
+  if (service !== undefined) await post({ type: 'metrics', id, metrics: await service.collectMetrics() })
 }
 
 /** Resolves when the message has been sent, because a process that exits earlier would lose it. */

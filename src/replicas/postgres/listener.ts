@@ -1,13 +1,13 @@
-/** A connection to PostgreSQL that only listens, and comes back by itself. */
+/** A connection to PostgreSQL for notifications only, which reconnects automatically. */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { PostgresAccess } from '../../db/postgres.ts'
 import { within } from '../../lib/timeout.ts'
-import type { Hearing } from '../coordination-store.ts'
+import type { Subscriber } from '../coordination-store.ts'
 
 type Client = ReturnType<PostgresAccess['createClient']>
 
-const ANSWER_WITHIN_MS = 2_000
-const PAUSE_MS = 500
+const QUERY_TIMEOUT_MS = 2_000
+const RECONNECT_AFTER_MS = 500
 
 export class Listener {
   private readonly postgres: PostgresAccess
@@ -26,19 +26,19 @@ export class Listener {
     return this.client !== undefined
   }
 
-  /** Resolves when it listens, or the first attempt has failed. */
-  open(hearing: Hearing): Promise<void> {
+  /** Resolves when subscribed, or when the first attempt has failed. */
+  open(subscriber: Subscriber): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.running = this.run(hearing, resolve)
+    this.running = this.run(subscriber, resolve)
     return promise
   }
 
-  /** A server that hangs says nothing of it: the connection is dropped when it does not answer. */
+  /** Drops the connection to a server that hangs, which nothing else would detect. */
   check(): void {
     const { client } = this
     if (client === undefined || this.isChecking) return
     this.isChecking = true
-    within(ANSWER_WITHIN_MS, client.query('select'))
+    within(QUERY_TIMEOUT_MS, client.query('select'))
       .catch(() => end(client))
       .finally(() => {
         this.isChecking = false
@@ -51,17 +51,17 @@ export class Listener {
     await this.running
   }
 
-  private async run(hearing: Hearing, onFirstTry: () => void): Promise<void> {
+  private async run(subscriber: Subscriber, onFirstTry: () => void): Promise<void> {
     while (!this.closing.signal.aborted) {
-      await this.listenOnce(hearing, onFirstTry).catch(() => {})
+      await this.listenOnce(subscriber, onFirstTry).catch(() => {})
       this.client = undefined
       onFirstTry()
-      await wait(PAUSE_MS, undefined, { signal: this.closing.signal, ref: false }).catch(() => {})
+      await wait(RECONNECT_AFTER_MS, undefined, { signal: this.closing.signal, ref: false }).catch(() => {})
     }
   }
 
   /** Resolves when the connection is lost. */
-  private async listenOnce({ onMessage, onGap }: Hearing, onOpen: () => void): Promise<void> {
+  private async listenOnce({ onMessage, onGap }: Subscriber, onOpen: () => void): Promise<void> {
     const client = this.postgres.createClient()
     const lost = Promise.withResolvers<void>()
     client.on('error', () => lost.resolve())
@@ -69,7 +69,7 @@ export class Listener {
     client.on('notification', ({ payload }) => onMessage(payload ?? ''))
     try {
       await client.connect()
-      await within(ANSWER_WITHIN_MS, client.query(`listen ${this.channel}`))
+      await within(QUERY_TIMEOUT_MS, client.query(`listen ${this.channel}`))
       if (this.closing.signal.aborted) return
       this.client = client
       onGap()
@@ -81,7 +81,7 @@ export class Listener {
   }
 }
 
-/** Whoever is at the other end need not agree. */
+/** Ends the connection, also if the server does not respond. */
 function end(client: Client): void {
   client.end().catch(() => {})
 }

@@ -1,20 +1,20 @@
 /**
- * The rows that replicas count in, on PostgreSQL. A statement that decides locks its rows first, in the order of their keys, and goes by
- * what they are then. Times are the database's own, the same for all replicas.
+ * Rows of rate windows, stream counts and replicas on PostgreSQL. Each check-and-update locks its rows in key order, then reads them again.
+ * Times are by the clock of the database, which is the same for all replicas.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { LIVE_FOR_MS } from '../coordination-store.ts'
 import { type Quota, WINDOW_MS } from '../rate-limiter.ts'
-import type { SlotOwner } from '../stream-limiter.ts'
+import type { StreamQuota } from '../stream-limiter.ts'
 
-/** What has been of no use for so long is deleted. */
+/** Unused rows are deleted after this time. */
 const KEPT_MS = 60_000
 
 const now = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 const liveReplicas = sql`select id from replicas where seen_at_ms > ${now} - ${LIVE_FOR_MS}`
 
-/** One row of `limits` each: a key, and the most it may have. */
+/** Rows of key and limit. */
 function toLimits(bounds: readonly { readonly key: string; readonly limit: number }[]): RawBuilder<unknown> {
   return sql.join(bounds.map(({ key, limit }) => sql`(${key}::text, ${limit}::bigint)`))
 }
@@ -23,18 +23,16 @@ function toKeys(bounds: readonly { readonly key: string }[]): RawBuilder<unknown
   return sql.join(bounds.map(({ key }) => key))
 }
 
-/** A window before the hits, and how many of them were counted in it, which is the same for all that were asked for. */
-export interface CountedWindow {
+/** A window before the hits. */
+interface CountedWindow {
   readonly key: string
   readonly before: number
   readonly leftMs: number
+  /** The number of hits that were counted, which is the same in all windows. */
   readonly counted: number
 }
 
-/**
- * Counts so many hits, as far as all windows have room for them: each in every window or in none. Windows that are not there are not
- * among the answer, and then nothing is counted.
- */
+/** Counts as many hits as all windows have room for, each in every window. If a window is missing, none is counted. */
 export async function countHits(
   db: Database,
   quotas: readonly Quota[],
@@ -65,7 +63,7 @@ export async function countHits(
   return rows
 }
 
-/** Makes windows that have ended already, where there are none. */
+/** Inserts missing windows, as windows that have ended. */
 export async function insertWindows(db: Database, quotas: readonly Quota[]): Promise<void> {
   const rows = quotas.map(({ key }) => ({ key, count: 0, ends_at_ms: 0 }))
   await db
@@ -75,24 +73,21 @@ export async function insertWindows(db: Database, quotas: readonly Quota[]): Pro
     .execute()
 }
 
-/** How many slots of an owner are open on all live replicas. */
-export interface OwnerCount {
+/** The number of streams open on all live replicas. */
+interface StreamCount {
   readonly key: string
   readonly open: number
 }
 
-/**
- * Takes a slot of every owner, or none when one has none left; answers how many were open before. Owners that are not there are not
- * among the answer, and then none is taken.
- */
-export async function takeSlot(
+/** Counts one stream for every quota, or for none if one is used up or missing; returns the counts before. */
+export async function acquireStream(
   db: Database,
   replica: string,
-  owners: readonly SlotOwner[],
-): Promise<OwnerCount[]> {
-  const { rows } = await sql<OwnerCount>`
+  quotas: readonly StreamQuota[],
+): Promise<StreamCount[]> {
+  const { rows } = await sql<StreamCount>`
     with held as materialized (
-      select key, open::jsonb as open from stream_slots where key in (${toKeys(owners)}) order by key for update
+      select key, open::jsonb as open from stream_slots where key in (${toKeys(quotas)}) order by key for update
     ),
     live as materialized (
       select held.key, coalesce(sum(slots.value::int), 0) as total,
@@ -102,23 +97,23 @@ export async function takeSlot(
       ) as slots on true
       group by held.key
     ),
-    refusals as materialized (
-      select 1 from (values ${toLimits(owners)}) as limits (key, most) left join live using (key)
+    full_quotas as materialized (
+      select 1 from (values ${toLimits(quotas)}) as limits (key, most) left join live using (key)
       where live.total is null or live.total >= limits.most
     ),
     changed as (
       update stream_slots set open = jsonb_set(
         live.open, array[${replica}::text], to_jsonb(coalesce((live.open ->> ${replica})::int, 0) + 1)
       )::text
-      from live where stream_slots.key = live.key and not exists (select from refusals)
+      from live where stream_slots.key = live.key and not exists (select from full_quotas)
     )
     select key, total as open from live`.execute(db)
   return rows
 }
 
-/** Makes owners of which nobody has a slot, where there are none. */
-export async function insertOwners(db: Database, owners: readonly SlotOwner[]): Promise<void> {
-  const rows = owners.map(({ key }) => ({ key, open: '{}' }))
+/** Inserts missing stream counts. */
+export async function insertStreamCounts(db: Database, quotas: readonly StreamQuota[]): Promise<void> {
+  const rows = quotas.map(({ key }) => ({ key, open: '{}' }))
   await db
     .insertInto('stream_slots')
     .values(rows.sort(byKey))
@@ -126,8 +121,8 @@ export async function insertOwners(db: Database, owners: readonly SlotOwner[]): 
     .execute()
 }
 
-/** Corrects how many slots of an owner a replica has. */
-export async function addSlots(db: Database, replica: string, key: string, by: number): Promise<void> {
+/** Corrects the number of streams that a replica has open for a key. */
+export async function adjustStreams(db: Database, replica: string, key: string, by: number): Promise<void> {
   await sql`
     insert into stream_slots (key, open) values (${key}, ${by > 0 ? JSON.stringify({ [replica]: by }) : '{}'})
     on conflict (key) do update set open = jsonb_set(
@@ -136,13 +131,13 @@ export async function addSlots(db: Database, replica: string, key: string, by: n
     )::text`.execute(db)
 }
 
-/** Has a replica live from now on; what it was before counts no more. */
+/** Registers a replica, and deletes its former name. */
 export async function insertReplica(trx: Database, replica: string, former: string): Promise<void> {
   await trx.deleteFrom('replicas').where('id', '=', former).execute()
   await trx.insertInto('replicas').values({ id: replica, seen_at_ms: now }).execute()
 }
 
-/** Shows that a replica lives; false when it does not any more. */
+/** Renews a replica; false if it is dead. */
 export async function renewReplica(db: Database, replica: string): Promise<boolean> {
   const result = await db
     .updateTable('replicas')
@@ -164,7 +159,6 @@ export async function countReplicas(db: Database): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
-/** Deletes what nobody counts in any more. */
 export async function deleteUnused(db: Database): Promise<void> {
   await db
     .deleteFrom('rate_windows')
@@ -178,12 +172,11 @@ export async function deleteUnused(db: Database): Promise<void> {
     )`.execute(db)
 }
 
-/** Tells whoever listens on that channel. */
 export async function notify(db: Database, channel: string, text: string): Promise<void> {
   await sql`select pg_notify(${channel}, ${text})`.execute(db)
 }
 
-/** All in one order, so that nobody waits for somebody who waits for them. */
+/** One order for all inserts, which prevents deadlocks. */
 function byKey(one: { readonly key: string }, other: { readonly key: string }): number {
   return one.key < other.key ? -1 : 1
 }

@@ -1,31 +1,30 @@
-/** A connection to Redis that comes back by itself, and is dropped when an answer does not come. Security: 2.12. */
+/** A connection to Redis that reconnects automatically, and is dropped when a reply does not arrive in time. */
 
 import { Redis } from 'ioredis'
 import { TimeoutError, within } from '../../lib/timeout.ts'
 import { treatAsLost } from './protocol-errors.ts'
 
-/** The longest that anybody waits for an answer. */
-const ANSWER_WITHIN_MS = 100
-/** Also for the first words on a new connection. */
-const CONNECT_WITHIN_MS = 1_000
+const REPLY_TIMEOUT_MS = 100
+/** Includes the handshake on a new connection. */
+const CONNECT_TIMEOUT_MS = 1_000
 const LONGEST_PAUSE_MS = 1_000
 
 export class RedisConnection {
-  /** For events; commands go through `ask`. */
+  /** For events only; commands go through `ask`. */
   readonly redis: Redis
   /** Why the last attempt to connect failed. */
-  private trouble: Error | undefined
+  private connectError: Error | undefined
   private isDropped = false
 
   constructor(url: string) {
     this.redis = new Redis(url, {
       lazyConnect: true,
-      connectTimeout: CONNECT_WITHIN_MS,
-      // A backstop for the library's own commands: those of ours have `ask`, which knows a busy process from a silent server.
-      commandTimeout: CONNECT_WITHIN_MS,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      // For commands that ioredis sends itself. `ask` bounds ours, and can tell a busy process from a server that does not reply.
+      commandTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: 1,
       enableOfflineQueue: false,
-      // What was on its way when the connection broke is not sent again: it may have counted.
+      // A command that was sent when the connection broke may have taken effect, so it is not sent again.
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       autoResubscribe: false,
@@ -33,43 +32,43 @@ export class RedisConnection {
     })
     treatAsLost(this.redis)
     this.redis.on('error', (error: Error) => {
-      this.trouble = error
-      // After a reply that belongs to no command, the next ones would be taken for answers to the wrong commands.
+      this.connectError = error
+      // After a reply without a command, later replies would be matched to the wrong commands.
       if (this.redis.status === 'ready') this.drop()
     })
     this.redis.on('ready', () => {
-      this.trouble = undefined
+      this.connectError = undefined
       this.isDropped = false
     })
   }
 
-  /** Resolves when there is a connection, or after a while. */
+  /** Resolves when connected, or after the timeout. */
   async open(): Promise<void> {
-    await within(CONNECT_WITHIN_MS, this.redis.connect()).catch(() => {})
+    await within(CONNECT_TIMEOUT_MS, this.redis.connect()).catch(() => {})
   }
 
   /**
-   * What Redis answers, as `read` understands it.
-   * @throws Error when it is away, does not answer in time or answers something else; the connection is dropped then.
+   * Sends a command and parses the reply with `read`.
+   * @throws Error when Redis is unavailable, or its reply is late or invalid; then the connection is dropped.
    */
-  async ask<A, T>(question: (redis: Redis) => Promise<A>, read: (answer: A) => T): Promise<T> {
-    let answer: A
+  async ask<A, T>(command: (redis: Redis) => Promise<A>, read: (reply: A) => T): Promise<T> {
+    let reply: A
     try {
-      answer = await within(ANSWER_WITHIN_MS, question(this.redis))
+      reply = await within(REPLY_TIMEOUT_MS, command(this.redis))
     } catch (error) {
-      // An answer that comes late must not be taken for the next one's.
+      // A late reply must not be matched to the next command.
       if (error instanceof TimeoutError) this.drop()
-      throw this.trouble ?? error
+      throw this.connectError ?? error
     }
     try {
-      return read(answer)
+      return read(reply)
     } catch (error) {
       this.drop()
       throw error
     }
   }
 
-  /** Makes the connection anew. */
+  /** Reconnects. */
   drop(): void {
     if (this.isDropped) return
     this.isDropped = true

@@ -1,10 +1,10 @@
-/** Keeps a reply that ioredis cannot handle from ending the process. */
+/** Prevents a reply that ioredis cannot handle from ending the process. */
 import { createRequire } from 'node:module'
 import type { Redis } from 'ioredis'
 
 const guarded = new WeakSet<object>()
 
-/** Has a reply that breaks the protocol end the connection, which then comes back, as ioredis does for bytes it cannot parse. */
+/** Makes a reply that breaks the protocol reset the connection, as ioredis does for bytes that it cannot parse. */
 export function treatAsLost(redis: Redis): void {
   guarded.add(redis)
 }
@@ -23,8 +23,8 @@ const handlers: {
 } = require('ioredis/built/DataHandler.js')
 
 /**
- * ioredis rethrows what a reply of an unexpected shape makes it throw (null for a subscription, a push without a type) in a tick of its
- * own, where nothing can catch it. Clients that are not ours keep that behaviour. This is why package.json names one version of ioredis.
+ * A reply of an unexpected shape (null for a subscription, a push without a type) makes ioredis throw in a separate tick, where no caller
+ * can catch it. Clients of a host that embeds Parley keep that behaviour. package.json pins the version of ioredis because of this patch.
  */
 const { prototype } = handlers.default
 const { dispatch } = prototype

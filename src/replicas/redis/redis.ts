@@ -1,54 +1,54 @@
-/** Redis as what all replicas count in and talk through. */
-import { type CommonStore, type Hearing, LIVE_FOR_MS } from '../coordination-store.ts'
+/** The coordination store on Redis. */
+import { type CoordinationStore, LIVE_FOR_MS, type Subscriber } from '../coordination-store.ts'
 import { WINDOW_MS, type WindowCount } from '../rate-limiter.ts'
 import { RedisConnection } from './connection.ts'
-import { ADD_SLOTS, BEAT, HIT, REGISTER, TAKE_SLOTS } from './scripts.ts'
+import { ACQUIRE_STREAM, ADJUST_STREAMS, BEAT, HIT, REGISTER } from './scripts.ts'
 
-/** Connects, or goes on trying to; `slotsKeptMs` is longer than any stream lasts. */
-export async function openRedisStore(url: string, slotsKeptMs: number): Promise<CommonStore> {
+/** Connects, and keeps trying in the background; `streamsKeptMs` is longer than any stream lasts. */
+export async function openRedisStore(url: string, streamsKeptMs: number): Promise<CoordinationStore> {
   const connection = new RedisConnection(url)
-  // The names of messages are the same in all databases of a server.
+  // The databases of a server share their channels.
   const channel = `parley:${connection.redis.options.db ?? 0}:bus`
-  const ear = new Ear(url, channel)
+  const subscription = new Subscription(url, channel)
   await connection.open()
 
-  /** Runs a script over these keys. */
   function run<T>(
     script: string,
     keys: readonly string[],
-    words: readonly (string | number)[],
-    read: (answer: unknown) => T,
+    parameters: readonly (string | number)[],
+    read: (reply: unknown) => T,
   ): Promise<T> {
-    return connection.ask((redis) => redis.eval(script, keys.length, ...keys, ...words), read)
+    return connection.ask((redis) => redis.eval(script, keys.length, ...keys, ...parameters), read)
   }
 
   return {
     name: 'redis',
     async hit(quotas) {
       const keys = quotas.map(({ key }) => `parley:window:${key}`)
-      const words = [WINDOW_MS, ...quotas.map(({ limit }) => limit)]
-      const numbers = await run(HIT, keys, words, (answer) => toNumbers(answer, 2 * quotas.length))
+      const parameters = [WINDOW_MS, ...quotas.map(({ limit }) => limit)]
+      const numbers = await run(HIT, keys, parameters, (reply) => toNumbers(reply, 2 * quotas.length))
       return quotas.map((_quota, at): WindowCount => {
         const [count = 0, leftMs = 0] = numbers.slice(2 * at)
         return { count, leftMs }
       })
     },
-    async takeSlots(replica, owners) {
-      const limits = owners.map(({ limit }) => limit)
-      const keys = [REPLICAS, ...owners.map(({ key }) => slotsOf(key))]
-      const full = await run(TAKE_SLOTS, keys, [replica, LIVE_FOR_MS, slotsKeptMs, ...limits], toNumber)
-      return owners[full - 1]
+    async acquireStream(replica, quotas) {
+      const limits = quotas.map(({ limit }) => limit)
+      const keys = [REPLICAS, ...quotas.map(({ key }) => streamsOf(key))]
+      const parameters = [replica, LIVE_FOR_MS, streamsKeptMs, ...limits]
+      const full = await run(ACQUIRE_STREAM, keys, parameters, toNumber)
+      return quotas[full - 1]
     },
-    async addSlots(replica, key, by) {
-      await run(ADD_SLOTS, [slotsOf(key)], [replica, slotsKeptMs, by], ignore)
+    async adjustStreams(replica, key, by) {
+      await run(ADJUST_STREAMS, [streamsOf(key)], [replica, streamsKeptMs, by], ignore)
     },
     async register({ replica, former, open }) {
-      const keys = [REPLICAS, ...[...open.keys()].map(slotsOf)]
-      const words = [replica, former, LIVE_FOR_MS, slotsKeptMs, ...open.values()]
-      return run(REGISTER, keys, words, toNumber)
+      const keys = [REPLICAS, ...[...open.keys()].map(streamsOf)]
+      const parameters = [replica, former, LIVE_FOR_MS, streamsKeptMs, ...open.values()]
+      return run(REGISTER, keys, parameters, toNumber)
     },
     async beat(replica) {
-      ear.check()
+      subscription.check()
       const replicas = await run(BEAT, [REPLICAS], [replica, LIVE_FOR_MS], toNumber)
       return replicas === 0 ? undefined : replicas
     },
@@ -58,37 +58,38 @@ export async function openRedisStore(url: string, slotsKeptMs: number): Promise<
     async send(text) {
       await connection.ask((redis) => redis.publish(channel, text), ignore)
     },
-    listen: (hearing) => ear.open(hearing),
-    isListening: () => ear.isOpen,
+    subscribe: (subscriber) => subscription.open(subscriber),
+    isSubscribed: () => subscription.isOpen,
     async close() {
       connection.close()
-      ear.close()
+      subscription.close()
     },
   }
 }
 
 const REPLICAS = 'parley:replicas'
 
-function slotsOf(key: string): string {
+/** The name of the key is shared with replicas of other versions. */
+function streamsOf(key: string): string {
   return `parley:slots:${key}`
 }
 
-/** @throws Error unless it is a whole number from 0 on, as every script of ours answers. */
-function toNumber(answer: unknown): number {
-  if (!Number.isSafeInteger(answer) || (answer as number) < 0) throw new Error('Redis sent an invalid answer')
-  return answer as number
+/** @throws Error unless the reply is a whole number from 0, as all our scripts return. */
+function toNumber(reply: unknown): number {
+  if (!Number.isSafeInteger(reply) || (reply as number) < 0) throw new Error('Redis sent an invalid answer')
+  return reply as number
 }
 
-/** @throws Error unless it is a list of so many numbers. */
-function toNumbers(answer: unknown, count: number): number[] {
-  if (!Array.isArray(answer) || answer.length !== count) throw new Error('Redis sent an invalid answer')
-  return answer.map(toNumber)
+/** @throws Error unless the reply is a list of `count` numbers. */
+function toNumbers(reply: unknown, count: number): number[] {
+  if (!Array.isArray(reply) || reply.length !== count) throw new Error('Redis sent an invalid answer')
+  return reply.map(toNumber)
 }
 
 function ignore(): void {}
 
-/** A connection that only listens. */
-class Ear {
+/** A connection for messages only. */
+class Subscription {
   isOpen = false
   private readonly connection: RedisConnection
   private readonly channel: string
@@ -98,7 +99,7 @@ class Ear {
     this.channel = channel
   }
 
-  async open({ onMessage, onGap }: Hearing): Promise<void> {
+  async open({ onMessage, onGap }: Subscriber): Promise<void> {
     const { connection, channel } = this
     const { redis } = connection
     const subscribe = async () => {
@@ -114,7 +115,7 @@ class Ear {
     await connection.open()
   }
 
-  /** A server that hangs says nothing of it: the connection is dropped when it does not answer. */
+  /** Drops the connection to a server that hangs, which nothing else would detect. */
   check(): void {
     if (this.isOpen) this.connection.ask((redis) => redis.ping(), ignore).catch(() => {})
   }

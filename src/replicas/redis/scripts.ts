@@ -1,6 +1,6 @@
-/** What Redis does in one step: nobody else's command comes in between. Times are Redis's own, the same for all replicas. */
+/** Lua scripts, which Redis runs atomically. Times are by the clock of Redis, which is the same for all replicas. */
 
-/** Keys: the windows. Arguments: their length in ms, then the limits. Answers count and ms left of each, as they are with this hit. */
+/** Keys: the windows. Arguments: their length in ms, then the limits. Returns count and ms left of each, including this hit. */
 export const HIT = `
 local windows, isFull = {}, false
 for i, key in ipairs(KEYS) do
@@ -21,10 +21,10 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
 /**
- * Keys: the replicas, then the owners. Arguments: the replica, for how long one lives and slots are kept in ms, then the limits.
- * Answers which owner has no slot left, counted from 1, or 0.
+ * Keys: the replicas, then the streams of each quota. Arguments: the replica, the ms after which a replica is dead and stream counts
+ * expire, then the limits. Returns the position of the quota that is used up, from 1, or 0.
  */
-export const TAKE_SLOTS = `${NOW}
+export const ACQUIRE_STREAM = `${NOW}
 for i = 2, #KEYS do
   local open, slots = 0, redis.call('HGETALL', KEYS[i])
   for at = 1, #slots, 2 do
@@ -40,14 +40,14 @@ for i = 2, #KEYS do
 end
 return 0`
 
-/** Keys: the owner. Arguments: the replica, for how long slots are kept in ms, and by how many it has more. */
-export const ADD_SLOTS = `
+/** Keys: the streams of a quota. Arguments: the replica, the ms after which the counts expire, and the change. */
+export const ADJUST_STREAMS = `
 if redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[3]) <= 0 then redis.call('HDEL', KEYS[1], ARGV[1])
 else redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
 
 /**
- * Keys: the replicas, then owners. Arguments: the replica, its former name, for how long one lives and slots are kept in ms, then what
- * it has of each owner. Answers how many replicas there are.
+ * Keys: the replicas, then the streams of each quota. Arguments: the replica, its former name, the ms after which a replica is dead and
+ * stream counts expire, then its number of streams for each quota. Returns the number of replicas.
  */
 export const REGISTER = `${NOW}
 for i = 2, #KEYS do
@@ -59,7 +59,7 @@ redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[3])
 return redis.call('ZCARD', KEYS[1])`
 
-/** Keys: the replicas. Arguments: the replica, and for how long one lives in ms. Answers how many there are; 0 when it is none. */
+/** Keys: the replicas. Arguments: the replica, and the ms after which one is dead. Returns their number; 0 if it is not registered. */
 export const BEAT = `${NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end

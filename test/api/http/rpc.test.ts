@@ -222,7 +222,7 @@ test('an answer of ours that does not fit its schema says nothing of itself', as
     .set({ created_at: 2 ** 60 })
     .where('id', '=', id)
     .execute()
-  app.service.deps.agents.forget()
+  app.service.deps.agents.invalidate()
   const answer = await callProcedure(app, 'models.get', { model_id: `agent/${id}` })
   expect(answer.status).toBe(500)
   expect(answer.body.error.json).toMatchObject({

@@ -1,4 +1,4 @@
-/** What `/metrics` tells after real traffic, and to whom. */
+/** `/metrics`: its content after real traffic, and who may read it. */
 import sharp from 'sharp'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openApp, startApp, type TestApp } from '../../support/app.ts'
@@ -19,7 +19,7 @@ const say = (content: string, more: object = {}) => ({
   ...more,
 })
 
-/** Some of everything that is counted. */
+/** Makes requests that update every metric. */
 async function makeTraffic(app: TestApp): Promise<void> {
   const chat = (body: object, key = app.key) => app.call('POST', CHAT, { body, key })
   await chat(say('How many rooms are there?'))
@@ -69,7 +69,7 @@ describe('after real traffic', () => {
   afterAll(() => app.close())
 
   test.each(promisedMetrics.filter(({ isEverywhere }) => isEverywhere))(
-    '$name is there, as the document says',
+    '$name has the type and labels that docs/observability.md names',
     ({ name, type, labels }) => {
       expect(metrics.types.get(name)).toBe(type)
       const own = metrics.samples.filter((sample) => sample.name.replace(/_(bucket|sum|count)$/, '') === name)
@@ -80,7 +80,7 @@ describe('after real traffic', () => {
     },
   )
 
-  test('nothing else is there', () => {
+  test('docs/observability.md lists every metric', () => {
     const promised = new Set([...promisedMetrics.map(({ name }) => name), ...processMetrics])
     expect([...metrics.types.keys()].filter((name) => !promised.has(name))).toEqual([])
     expect(processMetrics.filter((name) => !metrics.types.has(name))).toEqual([])
@@ -136,7 +136,7 @@ describe('after real traffic', () => {
     expect(metrics.sum('parley_upload_received_bytes_total')).toBeGreaterThan(50)
   })
 
-  test('no label holds a path, a key or what anybody wrote', () => {
+  test('no label contains a path, a key or user content', () => {
     const labels = new Set(metrics.samples.flatMap((sample) => Object.values(sample.labels)))
     const short = [...labels].filter((label) => !/^[\w.+-]{1,24}$/.test(label))
     expect(short).toEqual([])
@@ -144,7 +144,7 @@ describe('after real traffic', () => {
   })
 })
 
-test('models that no backend lists are counted as one, however many there are', async () => {
+test('models that no provider lists share one label value', async () => {
   const config = await writeConfigFile('providers:\n  away: { url: http://127.0.0.1:1/v1 }\n')
   const app = await startApp(
     { PARLEY_CONFIG: config, PARLEY_BACKEND_ATTEMPTS: '1' },
@@ -160,7 +160,7 @@ test('models that no backend lists are counted as one, however many there are', 
   expect(metrics.sum('parley_backend_up', { provider: 'away' })).toBe(0)
 })
 
-test('two services of one process count apart', async () => {
+test('two services in one process have separate metrics', async () => {
   const [one, other] = [await startApp(), await startApp()]
   await one.call('GET', '/v1/models')
   const count = async ({ url }: TestApp) =>
@@ -168,7 +168,7 @@ test('two services of one process count apart', async () => {
   expect([await count(one), await count(other)]).toEqual([1, 0])
 })
 
-test('an MCP server that is away is told of, and degrades the service', async () => {
+test('an unavailable MCP server is reported and degrades the service', async () => {
   const config = await writeConfigFile('mcp:\n  gone: { command: /nowhere/at/all }\n')
   const app = await startApp({ PARLEY_CONFIG: config })
   const { status, body } = await app.call('GET', '/readyz')
@@ -191,14 +191,14 @@ test('a scrape does not wait for a database that hangs', async () => {
   await expect.poll(async () => (await scrape(app.url)).types.has('parley_uploads_open')).toBe(true)
 })
 
-describe('whoever asks', () => {
+describe('a scrape', () => {
   const ask = async (app: TestApp, headers: Readonly<Record<string, string>>) => {
     const answer = await fetch(`${app.url}/metrics`, { headers })
     return { status: answer.status, headers: answer.headers, text: await answer.text() }
   }
   const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
 
-  test('from this machine is answered, as Prometheus wants it, and for nobody to keep', async () => {
+  test('from this machine gets the Prometheus text format, not to be cached', async () => {
     const { status, headers, text } = await ask(await startApp(), {})
     expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
     expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual([
@@ -209,7 +209,7 @@ describe('whoever asks', () => {
   })
 
   test.each(['X-Forwarded-For', 'X-Forwarded-Host', 'Forwarded', 'Via', 'X-Real-IP'])(
-    'through a proxy that says so with %s needs the token',
+    'through a proxy that sends %s needs the token',
     async (name) => {
       const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
       const forwarded = { [name]: '203.0.113.9' }
@@ -223,7 +223,7 @@ describe('whoever asks', () => {
     },
   )
 
-  test('with another token is refused, from this machine too, whatever else the token is good for', async () => {
+  test('with a wrong token is rejected, also from this machine, and also with a valid API key', async () => {
     const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
     const { agent_key: agentKey } = await app.createAgent()
     for (const key of [app.key, agentKey, 'something-else-entirely']) {
@@ -235,14 +235,14 @@ describe('whoever asks', () => {
     expect((await ask(withoutToken, bearer(TOKEN))).status).toBe(401)
   })
 
-  test('again and again with a wrong token is told to wait', async () => {
+  test('with a wrong token is rate limited after repeated failures', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
     const statuses: number[] = []
     for (let turn = 0; turn < 3; turn++) statuses.push((await ask(app, bearer(TOKEN))).status)
     expect(statuses).toEqual([401, 401, 429])
   })
 
-  test('with another method is told which', async () => {
+  test('with another method is rejected with the allowed ones', async () => {
     const { status, headers } = await (await startApp()).call('POST', '/metrics', { body: {} })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })

@@ -20,7 +20,7 @@ function counters(app: TestApp) {
 }
 
 describe('a budget', () => {
-  test('lets calls pass until it is spent, then refuses until the day ends', async () => {
+  test('accepts calls until it is spent, then rejects them until the day ends', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
@@ -38,7 +38,7 @@ describe('a budget', () => {
     expect((await ask(app, 'a new day')).status).toBe(200)
   })
 
-  test('refuses a stream before it begins', async () => {
+  test('rejects a stream before it begins', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     const refused = await ask(app, 'hello', { stream: true })
@@ -49,7 +49,7 @@ describe('a budget', () => {
     expect((await totalUsage(app)).requests).toBe(0)
   })
 
-  test('of a month outlasts the day, and does not tell anybody to wait for weeks', async () => {
+  test('for a month outlasts the day, and sends no Retry-After of weeks', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 50 })
@@ -62,7 +62,7 @@ describe('a budget', () => {
     expect((await ask(app, 'a new month')).status).toBe(200)
   })
 
-  test('of an agent bounds that agent only; that of its key bounds it too', async () => {
+  test('of an agent limits that agent only, and the budget of its key limits it too', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const [poor, rich] = [await app.createAgent(), await app.createAgent()]
     const owner = ownerOf(app)
@@ -81,14 +81,14 @@ describe('a budget', () => {
     expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(429)
   })
 
-  test('of one key leaves another alone', async () => {
+  test('of one key does not limit another', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi', {}, other)).status).toBe(200)
   })
 
-  test('counts what the day has used already when it is set, and what the call used when it is over', async () => {
+  test('counts what the day has used when it is set, and what a call used when it ends', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { deps } = app.service
     const before = (await ask(app, 'before')).body.usage.total_tokens
@@ -103,7 +103,7 @@ describe('a budget', () => {
     })
   })
 
-  test('that is taken away bounds nothing', async () => {
+  test('that is deleted limits nothing', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi')).status).toBe(429)
@@ -123,7 +123,7 @@ describe('a budget', () => {
   })
 })
 
-describe('calls side by side', () => {
+describe('concurrent calls', () => {
   test.each([
     ['whole', {}],
     ['streamed', { stream: true }],
@@ -148,7 +148,7 @@ describe('calls side by side', () => {
 })
 
 describe('a reservation', () => {
-  test('of a call whose process died is given back once no call can last so long', async () => {
+  test('of a call whose process died is released after the longest possible call', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     const { deps } = app.service
@@ -180,7 +180,7 @@ describe('a reservation', () => {
   })
 })
 
-test('without a budget a call asks the database for one at most every two seconds', async () => {
+test('without a budget, calls query the database for one at most every two seconds', async () => {
   const clock = createFakeClock(AFTERNOON)
   const app = await startApp({}, { clock })
   await ask(app, 'first')

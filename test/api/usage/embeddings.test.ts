@@ -1,4 +1,4 @@
-/** What is booked of embeddings, and what a budget lets pass of them. */
+/** The usage records of embeddings, and how budgets limit them. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
@@ -17,7 +17,7 @@ function embed(app: TestApp, more: object = {}, signal?: AbortSignal): Promise<A
   return app.call('POST', path, { body: { input, ...more }, ...(signal !== undefined && { signal }) })
 }
 
-/** What was booked, without ids and times. */
+/** The recorded calls, without ids and times. */
 async function readCalls(app: TestApp) {
   await app.service.deps.usage.flush()
   return app.service.deps.db
@@ -41,7 +41,7 @@ const guessed = { ...counted, is_estimated: 1 }
 const failed = { ...counted, prompt_tokens: 0 }
 
 describe('an answered call', () => {
-  test('is one row that says whose, what and how', async () => {
+  test('is recorded as one row with its tenant, model and outcome', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { body } = await app.call('POST', path, { body: { input }, headers: { 'X-Request-Id': 'my-id' } })
     await app.service.deps.usage.flush()
@@ -64,7 +64,7 @@ describe('an answered call', () => {
     expect(await countBy(app, 'model')).toEqual([['mock-embedding', 1]])
   })
 
-  test('over the typed door is booked alike', async () => {
+  test('over tRPC is recorded in the same way', async () => {
     const app = await startApp()
     await callProcedure(app, 'embeddings.create', { input, dimensions: 2 })
     expect(await readCalls(app)).toMatchObject([{ ...counted, model: 'mock-embedding' }])
@@ -107,7 +107,7 @@ describe('a call that fails', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 1, errors: 1 })
   })
 
-  test('because nobody may make it is not booked', async () => {
+  test('because the caller is not allowed to make it is not recorded', async () => {
     const app = await startApp()
     const statuses = [{ model: 'unknown' }, { input: '' }].map(
       async (more) => (await embed(app, more)).status,
@@ -117,7 +117,7 @@ describe('a call that fails', () => {
   })
 })
 
-test('a caller who leaves is booked with an estimate, and is no error', async () => {
+test('a client disconnect is recorded with an estimate, and not as an error', async () => {
   const app = await stand.start()
   const leaving = new AbortController()
   const asked = embed(app, { input: '{{up:hang}} leaving' }, leaving.signal).catch(() => 'left')
@@ -129,7 +129,7 @@ test('a caller who leaves is booked with an estimate, and is no error', async ()
 })
 
 describe('a budget', () => {
-  test('counts what embeddings took, and refuses them once it is spent', async () => {
+  test('counts the tokens of embeddings, and rejects them once it is spent', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { deps } = app.service
     await setBudget(deps, serviceActor, ownerOf(app), { day: 6 })
@@ -142,14 +142,14 @@ describe('a budget', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('that is spent leaves the backend alone', async () => {
+  test('that is spent makes no call to the provider', async () => {
     const app = await stand.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await embed(app)).status).toBe(429)
     expect((await stand.upstream.listRequests()).filter((seen) => seen.path === path)).toEqual([])
   })
 
-  test('gets back what a failed call held', async () => {
+  test('releases the reservation of a failed call', async () => {
     const app = await stand.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
     await embed(app, { input: '{{up:status 500}}' })
@@ -157,7 +157,7 @@ describe('a budget', () => {
     expect(await rows).toEqual([{ used: 0, reserved: 0 }])
   })
 
-  test('is overspent by one of 50 calls side by side at most', async () => {
+  test('is overspent by at most one of 50 concurrent calls', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 40 })
     const answers = await Promise.all(Array.from({ length: 50 }, () => embed(app, { dimensions: 2 })))

@@ -15,7 +15,7 @@ async function countCalls({ service }: TestApp): Promise<number> {
   return row.calls
 }
 
-test('calls are written by themselves, without anybody asking for them', async () => {
+test('calls are written without a request for usage', async () => {
   const app = await startApp()
   await ask(app, 'hello')
   await expect.poll(() => countCalls(app), { timeout: 10_000 }).toBe(1)
@@ -30,7 +30,7 @@ test('many calls are written in many statements, each once', async () => {
   expect(await countCalls(app)).toBe(235)
 })
 
-test('calls wait while the database cannot be written, and are there afterwards', async () => {
+test('calls are kept while the database cannot be written, and written afterwards', async () => {
   const app = await startApp()
   const { db } = app.service.deps
   await db.schema.alterTable('usage_days').renameTo('hidden').execute()
@@ -45,7 +45,7 @@ test('calls wait while the database cannot be written, and are there afterwards'
 describe('retention', () => {
   const never = new AbortController().signal
 
-  test('prunes calls when their days are over, and keeps the sums', async () => {
+  test('deletes calls after the retention time, and keeps their sums', async () => {
     const clock = createFakeClock()
     const app = await startApp({ PARLEY_USAGE_RETENTION_DAYS: '2' }, { clock })
     const { deps } = app.service
@@ -63,7 +63,7 @@ describe('retention', () => {
     expect(before.requests).toBe(2)
   })
 
-  test('goes on in batches until all are gone, or until it is stopped', async () => {
+  test('deletes in batches until none is left, or until it is stopped', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { deps } = app.service

@@ -1,4 +1,4 @@
-/** What is booked of every call, and what the owner is told of it. */
+/** The usage record of every call, and the usage API. */
 
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import superjson from 'superjson'
@@ -36,7 +36,7 @@ describe('an answered call', () => {
     })
   })
 
-  test('leaves one row that says whose, what and how', async () => {
+  test('is recorded as one row with its tenant, model and outcome', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { agent_id, agent_key } = await app.createAgent()
     const answer = await app.call('POST', '/v1/chat/completions', {
@@ -66,7 +66,7 @@ describe('an answered call', () => {
     ])
   })
 
-  test('counts also when its caller sends the same request id again', async () => {
+  test('counts again when the client repeats the request id', async () => {
     const app = await startApp()
     for (const _ of [1, 2]) {
       await app.call('POST', '/v1/chat/completions', {
@@ -77,7 +77,7 @@ describe('an answered call', () => {
     expect((await totalUsage(app)).requests).toBe(2)
   })
 
-  test('has a time to the first byte only when it was streamed', async () => {
+  test('has a time to the first byte only when it is streamed', async () => {
     const app = await startApp()
     await ask(app, 'whole')
     expect((await totalUsage(app)).first_byte_ms).toBeNull()
@@ -89,14 +89,14 @@ describe('an answered call', () => {
     })
   })
 
-  test('counts for the agent a parent key names', async () => {
+  test('counts for the agent that a parent key names', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await ask(app, 'hello', { model: `agent/${agent_id}` })
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('counts all rounds of a turn', async () => {
+  test('counts all model calls of a turn', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const content = 'look [[tool:forbidden {}]]'
@@ -121,7 +121,7 @@ describe('a call that fails', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2, errors: 2, total_tokens: tokens })
   })
 
-  test('in the middle of a stream is booked with an estimate of what was sent', async () => {
+  test('in the middle of a stream is recorded with an estimate of what was sent', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const content = '[[tokens:50]] [[break:20]]'
     await ask(app, content, { stream: true })
@@ -135,7 +135,7 @@ describe('a call that fails', () => {
     expect(await calls(app)).toMatchObject([{ status: 'backend_error', is_estimated: 1 }])
   })
 
-  test('because nobody may make it is not booked', async () => {
+  test('because the caller is not allowed to make it is not recorded', async () => {
     const app = await startApp()
     await ask(app, 'hello', { model: 'unknown' })
     await ask(app, 'hello', { temperature: 3 })
@@ -144,8 +144,8 @@ describe('a call that fails', () => {
   })
 })
 
-describe('a caller who leaves', () => {
-  test('in the middle of a stream is booked with an estimate, and not as an error', async () => {
+describe('a client disconnect', () => {
+  test('in the middle of a stream is recorded with an estimate, and not as an error', async () => {
     const app = await startApp()
     const leaving = new AbortController()
     const content = '[[delay:5]] [[tokens:90000]] go on'
@@ -169,7 +169,7 @@ describe('a caller who leaves', () => {
   test.each([
     ['a whole answer', false],
     ['a stream', true],
-  ])('before %s begins is booked with the prompt', async (_what, stream) => {
+  ])('before %s begins is recorded with the prompt', async (_what, stream) => {
     const upstream = await startUpstream()
     onTestFinished(upstream.stop)
     const app = await startApp({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: upstream.url })
@@ -280,7 +280,7 @@ describe('GET /v1/usage', () => {
     expect(body.error.message).toMatch(new RegExp(`^${param}: must `))
   })
 
-  test('refuses a field it does not know', async () => {
+  test('rejects an unknown field', async () => {
     const app = await startApp()
     expect((await app.call('GET', '/v1/usage?groupby=day')).status).toBe(400)
   })
@@ -295,7 +295,7 @@ describe('GET /v1/usage', () => {
     expect((await totalUsage(app)).requests).toBe(1)
   })
 
-  test('is not for agent keys', async () => {
+  test('rejects agent keys', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const { status, body } = await app.call('GET', '/v1/usage', { key: agent_key })

@@ -78,7 +78,7 @@ describe('a first visit', () => {
       import { openDatabase } from ${source('db/open.ts')}
       import { createPositions } from ${source('lib/clock.ts')}
       import { systemClock } from ${source('lib/clock.ts')}
-      import { visit } from ${source('identity/users.ts')}
+      import { findOrCreateUser } from ${source('identity/users.ts')}
       import { randomBytes } from 'node:crypto'
       const { db } = await openDatabase({ dataDir: ${JSON.stringify(`${folder}/data`)}, role: 'command' })
       console.log('ready')

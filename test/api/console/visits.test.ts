@@ -88,7 +88,7 @@ describe('a first visit', () => {
         const deps = { db, clock: systemClock, random: randomBytes, nextPosition }
         const trace = { requestId: 'there', clientAddress: '127.0.0.1' }
         const users = await Promise.all(
-          emails.map((email) => visit(deps, { email, name: email, username: undefined, groups: [] }, trace)),
+          emails.map((email) => findOrCreateUser(deps, { email, name: email, username: undefined, groups: [] }, trace)),
         )
         console.log(JSON.stringify(users.map((user) => 'svc_' + user.active_key_id)))
       })

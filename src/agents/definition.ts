@@ -169,7 +169,7 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
     const problem = 'belongs after the front matter, not into it'
     reject(text, offsetOf(mapping, ['instructions']), ['instructions'], problem)
   }
-  const refuseAt = (path: Path, problem: string): never => {
+  const rejectAt = (path: Path, problem: string): never => {
     const isBody = frontMatter !== undefined && path[0] === 'instructions'
     return reject(text, isBody ? frontMatter.instructionsStart : offsetOf(mapping, path), path, problem)
   }
@@ -177,9 +177,9 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
   const result = AgentDefinition.safeParse(value, { reportInput: true })
   if (!result.success) {
     const [fault] = result.error.issues.map(mostSpecific)
-    return refuseAt(fault?.path ?? [], fault?.message ?? 'must be an agent definition')
+    return rejectAt(fault?.path ?? [], fault?.message ?? 'must be an agent definition')
   }
-  assertToolSchemas(result.data.tools, refuseAt)
+  assertToolSchemas(result.data.tools, rejectAt)
   return result.data
 }
 
@@ -214,14 +214,14 @@ function assertStorable(text: string): void {
 
 function assertToolSchemas(
   tools: readonly AgentTool[],
-  refuseAt: (path: Path, problem: string) => never,
+  rejectAt: (path: Path, problem: string) => never,
 ): void {
   const schemas = tools.map((tool) => (typeof tool === 'string' ? undefined : tool.inputSchema))
   const tooMuch = findSizeProblem(schemas.filter((schema) => schema !== undefined))
-  if (tooMuch !== undefined) refuseAt(['tools'], tooMuch)
+  if (tooMuch !== undefined) rejectAt(['tools'], tooMuch)
   for (const [index, schema] of schemas.entries()) {
     const fault = schema === undefined ? undefined : findSchemaFault(schema)
-    if (fault !== undefined) refuseAt(['tools', index, 'inputSchema', ...fault.path], fault.problem)
+    if (fault !== undefined) rejectAt(['tools', index, 'inputSchema', ...fault.path], fault.problem)
   }
 }
 

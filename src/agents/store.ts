@@ -90,7 +90,7 @@ export async function listSealedKeys(
   return query.execute()
 }
 
-/** Replaces a sealed key, unless it was changed meanwhile. */
+/** Replaces a sealed key, unless it has changed since it was read. */
 export async function updateSealedKey(
   db: Database,
   { id, key_sealed: before }: SealedKey,

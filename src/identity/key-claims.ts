@@ -42,7 +42,7 @@ export async function claimParentKey(
 /**
  * Assigns the oldest live key without a user to the user; returns its id, or undefined if there is none. Runs in the caller's transaction.
  */
-export async function takeFirstKey(
+export async function claimFirstKey(
   deps: AuditDeps,
   actor: Actor,
   userId: string,

@@ -35,7 +35,7 @@ export function readIdentity(
   const fields = readFields(implicit.rawHeaders, headers)
   if (fields.email === undefined) return undefined
   const email = parseEmail(fields.email)
-  if (email === undefined) throw refused(headers.email, 'is not an e-mail address')
+  if (email === undefined) throw invalidHeader(headers.email, 'is not an e-mail address')
   return toIdentity(email, fields)
 }
 
@@ -57,8 +57,8 @@ function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['h
     const field = fieldOf.get(name)
     if (field === undefined) continue
     // Another proxy on the way may treat `_` and `-` as the same.
-    if (name !== spelled) throw refused(name, `was sent as ${spelled}`)
-    if (sent.has(name)) throw refused(name, 'was sent twice')
+    if (name !== spelled) throw invalidHeader(name, `was sent as ${spelled}`)
+    if (sent.has(name)) throw invalidHeader(name, 'was sent twice')
     sent.add(name)
     const value = decode(rawHeaders[at + 1] as string)
     assertSane(name, field, value)
@@ -74,11 +74,12 @@ function decode(value: string): string {
 }
 
 function assertSane(name: string, field: ForwardedField, value: string): void {
-  if (/[\p{Cc}\u2028\u2029]/u.test(value)) throw refused(name, 'holds a control character')
+  if (/[\p{Cc}\u2028\u2029]/u.test(value)) throw invalidHeader(name, 'holds a control character')
   if (field === 'groups') return
   // Some proxies join duplicate headers with a comma.
-  if (value.includes(',')) throw refused(name, 'holds a comma')
-  if ([...value].length > LONGEST_EMAIL) throw refused(name, `is longer than ${LONGEST_EMAIL} characters`)
+  if (value.includes(',')) throw invalidHeader(name, 'holds a comma')
+  if ([...value].length > LONGEST_EMAIL)
+    throw invalidHeader(name, `is longer than ${LONGEST_EMAIL} characters`)
 }
 
 function toIdentity(email: string, fields: Fields): Identity {
@@ -93,7 +94,7 @@ function toIdentity(email: string, fields: Fields): Identity {
   }
 }
 
-function refused(name: string, problem: string): ServiceError {
+function invalidHeader(name: string, problem: string): ServiceError {
   return new ServiceError('invalid_value', `The header ${name} ${problem}.`, {
     param: name,
     code: 'invalid_identity',

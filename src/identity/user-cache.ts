@@ -8,7 +8,7 @@ import type { KeyDirectory } from './authenticate.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type Identity, readIdentity } from './proxy-sign-in.ts'
 import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
-import { visit } from './users.ts'
+import { findOrCreateUser } from './users.ts'
 
 const memory = { max: 20_000, keepMs: () => 2_000 }
 
@@ -40,19 +40,19 @@ export function createUserDirectory(
     const identity = readIdentity(implicit, config)
     if (identity === undefined) return undefined
     return remembered.get(identity.email, () =>
-      letIn(identity, config.adminEmails.includes(identity.email), trace),
+      toCaller(identity, config.adminEmails.includes(identity.email), trace),
     )
   }
 
   /** The local administrator, in a browser that signed in with a link. */
   async function findLocal(digest: string, trace: Trace): Promise<ParentCaller | undefined> {
     return remembered.get(digest, async () =>
-      (await isSession(deps, digest)) ? letIn(localAdministrator, true, trace) : undefined,
+      (await isSession(deps, digest)) ? toCaller(localAdministrator, true, trace) : undefined,
     )
   }
 
-  async function letIn(identity: Identity, isAdministrator: boolean, trace: Trace): Promise<ParentCaller> {
-    const { id, email, active_key_id: tenantId } = await visit(deps, identity, trace)
+  async function toCaller(identity: Identity, isAdministrator: boolean, trace: Trace): Promise<ParentCaller> {
+    const { id, email, active_key_id: tenantId } = await findOrCreateUser(deps, identity, trace)
     return { kind: 'parent', tenantId, user: { id, email, isAdministrator } }
   }
 

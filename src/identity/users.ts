@@ -9,14 +9,14 @@ import { newId } from '../lib/ids.ts'
 import { type Page, type PageQuery, readPage } from '../lib/page.ts'
 import { type AuditDeps, type Trace, userActor } from './audit.ts'
 import type { Dependencies } from './dependencies.ts'
-import { takeFirstKey } from './key-claims.ts'
+import { claimFirstKey } from './key-claims.ts'
 import { insertAutomaticKey, listKeysOfUser } from './keys.ts'
 import type { Identity } from './proxy-sign-in.ts'
 
 type UserDeps = AuditDeps & Pick<Dependencies, 'clock'>
 
 /** A user with a key. */
-export interface SettledUser extends UserRow {
+export interface UserWithKey extends UserRow {
   readonly active_key_id: string
 }
 
@@ -26,8 +26,12 @@ const SEEN_EVERY_SECONDS = 60
  * The user with this identity. Creates the user and a parent key on the first visit; a user whose active key was revoked gets another of
  * their keys, or a new one.
  */
-export async function visit(deps: UserDeps, identity: Identity, trace: Trace): Promise<SettledUser> {
-  const user = (await findUserByEmail(deps.db, identity.email)) ?? (await provision(deps, identity, trace))
+export async function findOrCreateUser(
+  deps: UserDeps,
+  identity: Identity,
+  trace: Trace,
+): Promise<UserWithKey> {
+  const user = (await findUserByEmail(deps.db, identity.email)) ?? (await createUser(deps, identity, trace))
   const now = unixSeconds(deps.clock)
   const { name, username = null } = identity
   if (now - user.last_seen_at >= SEEN_EVERY_SECONDS) {
@@ -35,12 +39,12 @@ export async function visit(deps: UserDeps, identity: Identity, trace: Trace): P
     await updateUser(deps.db, user.id, { name, username, groups, last_seen_at: now })
   }
   const keys = await listKeysOfUser(deps, user.id)
-  if (isSettled(user) && keys.some(({ id }) => id === user.active_key_id)) return user
-  return settle(deps, user, identity, trace)
+  if (hasKey(user) && keys.some(({ id }) => id === user.active_key_id)) return user
+  return activateKey(deps, user, identity, trace)
 }
 
 /** Of two first visits at once, one creates the user. */
-async function provision(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
+async function createUser(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
   const { email, name, username = null } = identity
   const now = unixSeconds(deps.clock)
   const user = {
@@ -56,7 +60,7 @@ async function provision(deps: UserDeps, identity: Identity, trace: Trace): Prom
   try {
     return await deps.db.transaction().execute(async (trx) => {
       await insertUser(trx, user)
-      return giveKey({ ...deps, db: trx }, user, identity, trace)
+      return assignKey({ ...deps, db: trx }, user, identity, trace)
     })
   } catch (error) {
     const winner = await findUserByEmail(deps.db, email)
@@ -66,37 +70,37 @@ async function provision(deps: UserDeps, identity: Identity, trace: Trace): Prom
 }
 
 /** Makes the newest of the user's keys the active one. */
-async function settle(
+async function activateKey(
   deps: UserDeps,
   { id }: UserRow,
   identity: Identity,
   trace: Trace,
-): Promise<SettledUser> {
+): Promise<UserWithKey> {
   return deps.db.transaction().execute(async (trx) => {
     const user = await lockUser(trx, id)
     const keys = await listKeysOfUser({ db: trx }, user.id)
     const key = keys.find(({ id }) => id === user.active_key_id) ?? keys[0]
-    if (key === undefined) return giveKey({ ...deps, db: trx }, user, identity, trace)
+    if (key === undefined) return assignKey({ ...deps, db: trx }, user, identity, trace)
     await updateUser(trx, user.id, { active_key_id: key.id })
     return { ...user, active_key_id: key.id }
   })
 }
 
 /** Assigns the first key of the installation to its owner, or a new key. Runs in the caller's transaction. */
-async function giveKey(
+async function assignKey(
   deps: UserDeps,
   user: UserRow,
   identity: Identity,
   trace: Trace,
-): Promise<SettledUser> {
+): Promise<UserWithKey> {
   const actor = userActor(user.email, trace)
-  const first = identity.ownsFirstKey ? await takeFirstKey(deps, actor, user.id) : undefined
+  const first = identity.ownsFirstKey ? await claimFirstKey(deps, actor, user.id) : undefined
   const active_key_id = first ?? (await insertAutomaticKey(deps, actor, user))
   await updateUser(deps.db, user.id, { active_key_id })
   return { ...user, active_key_id }
 }
 
-function isSettled(user: UserRow): user is SettledUser {
+function hasKey(user: UserRow): user is UserWithKey {
   return user.active_key_id !== null
 }
 

@@ -52,7 +52,7 @@ export function broadcastInvalidation<C extends { invalidate(): void }>(bus: Bus
   }
 }
 
-/** Topic of a message that says that the sender could not send earlier messages. */
+/** The topic of a message that reports that earlier messages of the sender were lost. */
 const LOST = 'lost'
 
 /** PostgreSQL limits a notification to 8,000 bytes. */

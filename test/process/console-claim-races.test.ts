@@ -16,7 +16,7 @@ describe('two processes', () => {
     import { userActor } from ${source('identity/audit.ts')}
     import { parseConfig } from ${source('config/parse.ts')}
     import { claimKey } from ${source('console/parent-keys.ts')}
-    import { visit } from ${source('identity/users.ts')}
+    import { findOrCreateUser } from ${source('identity/users.ts')}
     import { openDatabase } from ${source('db/open.ts')}
     import { createPositions } from ${source('lib/clock.ts')}
     import { createKeyDirectory } from ${source('identity/authenticate.ts')}
@@ -31,7 +31,7 @@ describe('two processes', () => {
     const deps = { db, clock, random, nextPosition, keys, usage, agents: createAgentDirectory(db, clock) }
     const email = 'there@example.org'
     const trace = { requestId: 'there', clientAddress: '127.0.0.1' }
-    const { id } = await visit(deps, { email, name: email, username: undefined, groups: [] }, trace)
+    const { id } = await findOrCreateUser(deps, { email, name: email, username: undefined, groups: [] }, trace)
     const actor = userActor(email, trace)
     console.log('ready')
     process.stdin.once('data', async (text) => {

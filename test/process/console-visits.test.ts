@@ -15,7 +15,7 @@ describe('a first visit', () => {
       import { openDatabase } from ${source('db/open.ts')}
       import { createPositions } from ${source('lib/clock.ts')}
       import { systemClock } from ${source('lib/clock.ts')}
-      import { visit } from ${source('identity/users.ts')}
+      import { findOrCreateUser } from ${source('identity/users.ts')}
       import { randomBytes } from 'node:crypto'
       const { db } = await openDatabase({ dataDir: ${JSON.stringify(`${folder}/data`)}, role: 'command' })
       console.log('ready')
@@ -25,7 +25,7 @@ describe('a first visit', () => {
         const deps = { db, clock: systemClock, random: randomBytes, nextPosition }
         const trace = { requestId: 'there', clientAddress: '127.0.0.1' }
         const users = await Promise.all(
-          emails.map((email) => visit(deps, { email, name: email, username: undefined, groups: [] }, trace)),
+          emails.map((email) => findOrCreateUser(deps, { email, name: email, username: undefined, groups: [] }, trace)),
         )
         console.log(JSON.stringify(users.map((user) => 'svc_' + user.active_key_id)))
       })

@@ -20,7 +20,7 @@ export class RedisConnection {
     this.redis = new Redis(url, {
       lazyConnect: true,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // For commands that ioredis sends itself. `ask` bounds ours, and can tell a busy process from a server that does not reply.
+      // For commands that ioredis sends itself. `ask` bounds ours, and distinguishes a busy process from a server that does not reply.
       commandTimeout: CONNECT_TIMEOUT_MS,
       disconnectTimeout: 1,
       enableOfflineQueue: false,

@@ -12,7 +12,7 @@ interface Subject {
 }
 
 /** @throws ServiceError `insufficient_permissions` for a token that is for something else. */
-export function assertUse(caller: ArtifactCaller, use: TokenCaller['use']): void {
+export function assertTokenUse(caller: ArtifactCaller, use: TokenCaller['use']): void {
   if (caller.kind === 'parent' || caller.use === use) return
   throw new ServiceError('insufficient_permissions', `This needs a token for ${uses[use]}.`)
 }
@@ -23,13 +23,13 @@ const uses: Readonly<Record<TokenCaller['use'], string>> = {
 }
 
 /** Whether the caller may do with that artifact what their credential is for. It must be one of their tenant's. */
-export function isFor(caller: ArtifactCaller, { id, related_to }: Subject): boolean {
+export function grantsAccess(caller: ArtifactCaller, { id, related_to }: Subject): boolean {
   return caller.kind === 'parent' || caller.artifactId === id || caller.artifactId === related_to
 }
 
 /** The same for an id of which there may be no artifact. @throws ServiceError `insufficient_permissions` */
-export function assertFor(caller: ArtifactCaller, id: string, found: Subject | undefined): void {
-  if (!isFor(caller, found ?? { id, related_to: null })) throw wrongArtifact()
+export function assertAccess(caller: ArtifactCaller, id: string, found: Subject | undefined): void {
+  if (!grantsAccess(caller, found ?? { id, related_to: null })) throw wrongArtifact()
 }
 
 export function wrongArtifact(): ServiceError {
@@ -41,12 +41,12 @@ export function artifactNotFound(): ServiceError {
 }
 
 /** What somebody is told who was writing until another client, or the same one again, went on. */
-export function takenOver(): ServiceError {
+export function leaseStolen(): ServiceError {
   return locked('Another request goes on with this upload.')
 }
 
 /** What somebody is told who wanted to write into what is gone by now. */
-export function removedMeanwhile(): ServiceError {
+export function uploadDeleted(): ServiceError {
   return new ServiceError('not_found', 'The upload was removed meanwhile.')
 }
 

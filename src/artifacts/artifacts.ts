@@ -9,10 +9,10 @@ import { unixSeconds } from '../lib/clock.ts'
 import { newUuid } from '../lib/ids.ts'
 import { Download } from '../operations/operation.ts'
 import { wholeOf } from '../storage/blobs.ts'
-import { type ArtifactCaller, artifactNotFound, assertFor, assertUse } from './access.ts'
+import { type ArtifactCaller, artifactNotFound, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteJobs } from './jobs/store.ts'
-import type { ArtifactDesk } from './processing.ts'
+import type { ArtifactService } from './processing.ts'
 import type { ArtifactReservation, Reservation } from './schema.ts'
 import {
   type ArtifactRow,
@@ -30,7 +30,7 @@ import {
  * @throws ServiceError `not_found` when somebody else was first.
  */
 export async function removeUpload(
-  deps: AuditDeps & Pick<Dependencies, 'clock' | 'log'> & { readonly artifacts: ArtifactDesk },
+  deps: AuditDeps & Pick<Dependencies, 'clock' | 'log'> & { readonly artifacts: ArtifactService },
   actor: Actor,
   row: UploadRow,
 ): Promise<void> {
@@ -44,10 +44,10 @@ export async function removeUpload(
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
     return lease > unixSeconds(deps.clock)
   })
-  const { underWay, processing, changes } = deps.artifacts
-  changes.announce(id)
-  const wasHere = await underWay.stop(id, 'removed')
-  if (isLeased && !wasHere) await underWay.stopElsewhere(id, 'removed')
+  const { activeUploads, processing, changes } = deps.artifacts
+  changes.publish(id)
+  const wasHere = await activeUploads.stop(id, 'removed')
+  if (isLeased && !wasHere) await activeUploads.stopOnOtherReplicas(id, 'removed')
   await processing.stop(row.blob)
   await deleteBytes(deps, row)
 }
@@ -62,29 +62,29 @@ export async function deleteArtifact(
   caller: ArtifactCaller,
   id: string,
 ): Promise<void> {
-  assertUse(caller, 'upload')
+  assertTokenUse(caller, 'upload')
   const row = await findArtifact(deps.db, caller.tenantId, id, unixSeconds(deps.clock))
-  assertFor(caller, id, row)
+  assertAccess(caller, id, row)
   if (row === undefined || !isUpload(row)) throw artifactNotFound()
   await removeUpload(deps, actor, row)
 }
 
 /** In whichever place they lie; those that cannot be deleted now are left to the sweeper, for their row is gone. */
 export async function deleteBytes(
-  { artifacts, log }: Pick<Dependencies, 'log'> & { readonly artifacts: ArtifactDesk },
+  { artifacts, log }: Pick<Dependencies, 'log'> & { readonly artifacts: ArtifactService },
   { id, blob, served_blob, poster_blob }: UploadRow,
 ): Promise<void> {
-  const { blobs, growing } = artifacts.store
+  const { blobs, resumable } = artifacts.store
   const names = [...new Set([blob, served_blob, poster_blob])].filter((name) => name !== null)
   try {
-    await growing.delete(blob)
+    await resumable.delete(blob)
     for (const name of names) await blobs.delete(name)
   } catch (err) {
     log.warn({ err, artifactId: id }, 'the bytes of an artifact could not be deleted yet')
   }
 }
 
-type ServingDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactDesk }
+type ServingDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactService }
 
 /** What is served of an artifact. */
 interface Served {
@@ -142,10 +142,10 @@ async function open(
   id: string,
   choose: (row: ArtifactRow) => Served,
 ): Promise<Download> {
-  assertUse(caller, 'view')
+  assertTokenUse(caller, 'view')
   const find = () => findArtifact(deps.db, caller.tenantId, id, unixSeconds(deps.clock))
   const row = await find()
-  assertFor(caller, id, row)
+  assertAccess(caller, id, row)
   if (row === undefined) throw artifactNotFound()
   const { blob, sizeBytes, mediaType, filename, isAttachment } = choose(row)
   if (blob === null || sizeBytes === null || mediaType === null) throw artifactNotFound()

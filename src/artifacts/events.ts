@@ -3,13 +3,13 @@ import { EventEmitter } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ServiceError } from '../lib/errors.ts'
 import type { Bus } from '../replicas/bus.ts'
-import { artifactNotFound, takenOver } from './access.ts'
+import { artifactNotFound, leaseStolen } from './access.ts'
 
 export interface ArtifactChanges {
   /** Says that what can be known of the artifact may be another now. */
-  announce(id: string): void
+  publish(id: string): void
   /** Calls `listener` after every announcement of that artifact, until the function returned is called. */
-  listen(id: string, listener: () => void): () => void
+  subscribe(id: string, listener: () => void): () => void
 }
 
 export function createArtifactChanges(bus: Bus): ArtifactChanges {
@@ -17,11 +17,11 @@ export function createArtifactChanges(bus: Bus): ArtifactChanges {
   const emitter = new EventEmitter().setMaxListeners(0)
   bus.subscribe('artifact', (id) => emitter.emit(id))
   return {
-    announce(id) {
+    publish(id) {
       emitter.emit(id)
       bus.publish('artifact', id)
     },
-    listen(id, listener) {
+    subscribe(id, listener) {
       emitter.on(id, listener)
       return () => void emitter.off(id, listener)
     },
@@ -29,13 +29,13 @@ export function createArtifactChanges(bus: Bus): ArtifactChanges {
 }
 
 /** Whoever was asked has stopped by then, or hangs. */
-const STOPPED_WITHIN_MS = 5_000
+const STOP_TIMEOUT_MS = 5_000
 
 /** Whoever is asked on another replica says by then that they are stopping, or is gone. */
-const HEARD_WITHIN_MS = 1_000
+const REPLY_TIMEOUT_MS = 1_000
 
 /** Why somebody who writes is to stop, and what they are told. */
-const reasons = { 'taken-over': takenOver, removed: artifactNotFound } satisfies Record<
+const reasons = { 'taken-over': leaseStolen, removed: artifactNotFound } satisfies Record<
   string,
   () => ServiceError
 >
@@ -47,67 +47,67 @@ function isStopReason(reason: string): reason is StopReason {
 }
 
 /** What somebody who writes has; `stopped` aborts when they are to stop. */
-export interface Hold {
+export interface RegisteredUpload {
   readonly stopped: AbortSignal
   /** Tells that they have. */
   end(): void
 }
 
-export interface UploadsUnderWay {
-  hold(id: string): Hold
+export interface ActiveUploads {
+  register(id: string): RegisteredUpload
   /** Asks whoever writes into that upload here to stop, and waits until they have, or for a while; false when nobody did. */
   stop(id: string, reason: StopReason): Promise<boolean>
   /**
    * Asks the same of the other replicas, and waits until a writer of theirs has ended, or for a while; not at all where there are no
    * others, or somebody here is writing into it. True when nobody is: all of them were asked, and none said a word.
    */
-  stopElsewhere(id: string, reason: StopReason): Promise<boolean>
+  stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean>
 }
 
-export function createUploadsUnderWay(bus: Bus): UploadsUnderWay {
-  const holders = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
-  const [stopsElsewhere, endsElsewhere] = [new EventEmitter(), new EventEmitter()]
-  for (const heard of [stopsElsewhere, endsElsewhere]) heard.setMaxListeners(0)
-  bus.subscribe('upload-stopping', (id) => stopsElsewhere.emit(id))
-  bus.subscribe('upload-ended', (id) => endsElsewhere.emit(id))
+export function createActiveUploads(bus: Bus): ActiveUploads {
+  const uploads = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
+  const [remoteStops, remoteEnds] = [new EventEmitter(), new EventEmitter()]
+  for (const heard of [remoteStops, remoteEnds]) heard.setMaxListeners(0)
+  bus.subscribe('upload-stopping', (id) => remoteStops.emit(id))
+  bus.subscribe('upload-ended', (id) => remoteEnds.emit(id))
   bus.subscribe('stop-upload', (text) => {
     const [reason = '', id = ''] = text.split(' ')
     // A later version may know more reasons; the bus logs what is thrown here.
     if (!isStopReason(reason)) throw new Error('this version does not know that reason to stop an upload')
-    const holder = holders.get(id)
-    if (holder === undefined) return
+    const upload = uploads.get(id)
+    if (upload === undefined) return
     bus.publish('upload-stopping', id)
-    holder.stop.abort(reasons[reason]())
+    upload.stop.abort(reasons[reason]())
   })
   return {
-    hold(id) {
+    register(id) {
       const stop = new AbortController()
       const { promise: ended, resolve } = Promise.withResolvers<void>()
-      const holder = { stop, ended }
-      holders.set(id, holder)
+      const upload = { stop, ended }
+      uploads.set(id, upload)
       return {
         stopped: stop.signal,
         end() {
-          if (holders.get(id) === holder) holders.delete(id)
+          if (uploads.get(id) === upload) uploads.delete(id)
           resolve()
           bus.publish('upload-ended', id)
         },
       }
     },
     async stop(id, reason) {
-      const holder = holders.get(id)
-      if (holder === undefined) return false
-      holder.stop.abort(reasons[reason]())
-      await forAWhile(holder.ended)
+      const upload = uploads.get(id)
+      if (upload === undefined) return false
+      upload.stop.abort(reasons[reason]())
+      await withTimeLimit(upload.ended)
       return true
     },
-    async stopElsewhere(id, reason) {
-      if (!bus.reachesOthers || holders.has(id)) return false
-      const [ended, stopping] = [hear(endsElsewhere, id), hear(stopsElsewhere, id)]
+    async stopOnOtherReplicas(id, reason) {
+      if (!bus.reachesOthers || uploads.has(id)) return false
+      const [ended, stopping] = [hear(remoteEnds, id), hear(remoteStops, id)]
       bus.publish('stop-upload', `${reason} ${id}`)
-      await forAWhile(Promise.race([ended.heard, stopping.heard]), HEARD_WITHIN_MS)
+      await withTimeLimit(Promise.race([ended.heard, stopping.heard]), REPLY_TIMEOUT_MS)
       const isSilent = !ended.isHeard() && !stopping.isHeard()
-      if (!isSilent) await forAWhile(ended.heard)
+      if (!isSilent) await withTimeLimit(ended.heard)
       ended.leave()
       stopping.leave()
       return isSilent
@@ -127,7 +127,7 @@ function hear(words: EventEmitter, id: string) {
   return { heard, isHeard: () => isHeard, leave: () => void words.off(id, listener) }
 }
 
-async function forAWhile(ended: Promise<void>, ms = STOPPED_WITHIN_MS): Promise<void> {
+async function withTimeLimit(ended: Promise<void>, ms = STOP_TIMEOUT_MS): Promise<void> {
   const enough = new AbortController()
   const overdue = wait(ms, undefined, { signal: enough.signal }).catch(() => {})
   await Promise.race([ended, overdue])

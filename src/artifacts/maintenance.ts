@@ -3,7 +3,7 @@
 import type { Database } from '../db/database.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import type { GrowingStore } from '../storage/blobs.ts'
+import type { ResumableStore } from '../storage/blobs.ts'
 import {
   type BlobPlace,
   createSweeper,
@@ -17,13 +17,13 @@ import {
   clearLeases,
   countUploading,
   deleteExpiredArtifacts,
+  listActiveUploadBlobs,
   listCompletable,
-  listGrowingBlobs,
   listOwnedBlobs,
   listUploading,
   lowerReceived,
 } from './maintenance/store.ts'
-import { leaseUpload } from './transfer/append.ts'
+import { acquireUploadLease } from './transfer/append.ts'
 import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 
 /** Rows looked at in one statement. */
@@ -36,15 +36,15 @@ const BATCH = 200
 export async function recoverUploads(deps: CompletionDeps): Promise<void> {
   await clearLeases(deps.db)
   await clearTakenJobs(deps.db, unixSeconds(deps.clock))
-  if (!deps.artifacts.store.growing.survivesCrashes) await trustTheLess(deps)
+  if (!deps.artifacts.store.resumable.survivesCrashes) await truncateToStoredSize(deps)
 }
 
 /** "On start trust min(DB offset, file size)": what was written behind the offset goes when the upload goes on. */
-async function trustTheLess({ db, log, artifacts }: CompletionDeps): Promise<void> {
+async function truncateToStoredSize({ db, log, artifacts }: CompletionDeps): Promise<void> {
   for (let after = ''; ; ) {
     const rows = await listUploading(db, after, BATCH)
     for (const row of rows) {
-      const sizeBytes = (await artifacts.store.growing.findSize(row.blob)) ?? 0
+      const sizeBytes = (await artifacts.store.resumable.findSize(row.blob)) ?? 0
       if (sizeBytes >= row.received_bytes) continue
       log.warn({ artifactId: row.id, sizeBytes, receivedBytes: row.received_bytes }, 'bytes were lost')
       await lowerReceived(db, row, sizeBytes)
@@ -55,14 +55,14 @@ async function trustTheLess({ db, log, artifacts }: CompletionDeps): Promise<voi
 }
 
 /** Ends uploads that have all their bytes and that nobody is ending at the moment. */
-export async function completeLeftOver(deps: CompletionDeps): Promise<void> {
+export async function completeInterruptedUploads(deps: CompletionDeps): Promise<void> {
   for (const row of await listCompletable(deps.db, BATCH)) await completeOne(deps, row)
 }
 
 /** One that cannot be completed does not keep the others from it. */
 async function completeOne(deps: CompletionDeps, upload: { id: string; blob: string }): Promise<void> {
   try {
-    const lease = await leaseUpload(deps, upload)
+    const lease = await acquireUploadLease(deps, upload)
     try {
       await completeUpload(deps, lease.row)
     } finally {
@@ -76,7 +76,7 @@ async function completeOne(deps: CompletionDeps, upload: { id: string; blob: str
 }
 
 /** Where the bytes of artifacts are stored, and which of them belong to one. */
-export function listArtifactPlaces(db: Database, { blobs, growing }: GrowingStore): BlobPlace[] {
+export function listArtifactPlaces(db: Database, { blobs, resumable }: ResumableStore): BlobPlace[] {
   return [
     {
       list: () => blobs.list(),
@@ -85,9 +85,9 @@ export function listArtifactPlaces(db: Database, { blobs, growing }: GrowingStor
     },
     // A complete upload has no resumable bytes: a late call of a writer that lost its lease may have left some.
     {
-      list: () => growing.list(),
-      listOwned: (names) => listGrowingBlobs(db, names),
-      remove: (name) => growing.delete(name),
+      list: () => resumable.list(),
+      listOwned: (names) => listActiveUploadBlobs(db, names),
+      remove: (name) => resumable.delete(name),
     },
   ]
 }
@@ -101,8 +101,8 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
   async function deleteExpired(limit: number): Promise<number> {
     const rows = await deleteExpiredArtifacts(db, unixSeconds(clock), limit)
     for (const { id, blob } of rows) {
-      if (blob !== null) await store.growing.delete(blob)
-      changes.announce(id)
+      if (blob !== null) await store.resumable.delete(blob)
+      changes.publish(id)
     }
     metrics.uploadFailed('expired', rows.filter(({ blob }) => blob !== null).length)
     return rows.length
@@ -111,11 +111,11 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
   return createSweeper(clock, {
     async sweepExpired() {
       await deleteInBatches(deleteExpired)
-      await completeLeftOver(deps)
+      await completeInterruptedUploads(deps)
     },
-    async sweepOrphans(keptBeforeMs) {
-      await deleteOrphans(places, { what: 'artifacts', keptBeforeMs, log })
-      await store.blobs.discardAbandoned()
+    async sweepOrphans(storedBeforeMs) {
+      await deleteOrphans(places, { what: 'artifacts', storedBeforeMs, log })
+      await store.blobs.abortAbandoned()
     },
   })
 }

@@ -14,7 +14,7 @@ import {
   renderArtifactList,
   renderListed,
 } from './listing.ts'
-import type { ArtifactDesk } from './processing.ts'
+import type { ArtifactService } from './processing.ts'
 import {
   ArtifactDeleted,
   ArtifactReference,
@@ -25,9 +25,9 @@ import {
   Capabilities,
   renderReservation,
 } from './schema.ts'
-import { answerStatus, watchInSlot } from './status.ts'
-import { renderWatchFailure } from './status-page/layout.ts'
-import { openWatchPage } from './status-page.ts'
+import { answerStatus, watchWithinLimit } from './status.ts'
+import { renderStatusPageFailure } from './status-page/layout.ts'
+import { openStatusPage } from './status-page.ts'
 import { describeCapabilities } from './tus/protocol.ts'
 
 const tag = 'Artifacts'
@@ -45,7 +45,7 @@ const bytes = {
 } as const
 
 const define = operationsOf<
-  Dependencies & { readonly artifacts: ArtifactDesk; readonly tokens: ArtifactTokens }
+  Dependencies & { readonly artifacts: ArtifactService; readonly tokens: ArtifactTokens }
 >()
 
 export const artifactsOperations = {
@@ -118,7 +118,7 @@ export const artifactsOperations = {
     wire: opener,
     input: ArtifactReference,
     output: z.custom<AsyncIterable<ArtifactStatus>>(),
-    run: (call) => watchInSlot(call, call.input.artifact_id),
+    run: (call) => watchWithinLimit(call, call.input.artifact_id),
   }),
 
   page: define({
@@ -131,11 +131,11 @@ export const artifactsOperations = {
       description: 'A page that follows the status, also without scripts, and shows what comes of it.',
     },
     rpc: false,
-    wire: { ...opener, page: renderWatchFailure },
+    wire: { ...opener, page: renderStatusPageFailure },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller, arrival }, input }) =>
-      openWatchPage(deps, caller, input.artifact_id, arrival.token),
+      openStatusPage(deps, caller, input.artifact_id, arrival.token),
   }),
 
   content: define({

@@ -1,12 +1,12 @@
 /** Does what is left to do once an upload is complete: makes the artifact ready, and tells the host of it. */
 import type { Bus } from '../replicas/bus.ts'
-import type { GrowingStore } from '../storage/blobs.ts'
+import type { ResumableStore } from '../storage/blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
+  type ActiveUploads,
   type ArtifactChanges,
+  createActiveUploads,
   createArtifactChanges,
-  createUploadsUnderWay,
-  type UploadsUnderWay,
 } from './events.ts'
 import { type ConversionDeps, createConversionWork } from './jobs/convert.ts'
 import { createDeliveryWork } from './jobs/deliver.ts'
@@ -21,7 +21,7 @@ export interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUp
 const CONVERSIONS_AT_ONCE = 2
 const DELIVERIES_AT_ONCE = 4
 /** A host that fails would fill the log otherwise. */
-const TELL_FAILURES_EVERY_MS = 5_000
+const REPORT_FAILURES_EVERY_MS = 5_000
 
 /** The jobs of complete uploads, in this process. They are rows, so that a start goes on with them, and any replica. */
 export interface Processing {
@@ -55,7 +55,7 @@ export function createProcessing(deps: ProcessingDeps): Processing {
         kind: 'hook',
         atOnce: DELIVERIES_AT_ONCE,
         work: createDeliveryWork({ ...deps, onUploadComplete }),
-        onFailure: createFailureTeller(deps),
+        onFailure: createFailureReporter(deps),
       }),
     )
   }
@@ -87,42 +87,42 @@ export function createProcessing(deps: ProcessingDeps): Processing {
 }
 
 /** Says in one line every few seconds at most that the handler failed, and how often since the last one. */
-function createFailureTeller({
+function createFailureReporter({
   clock,
   log,
 }: Pick<Dependencies, 'clock' | 'log'>): RunnerOptions['onFailure'] {
-  let toldAtMs = Number.NEGATIVE_INFINITY
-  let untold = 0
+  let reportedAtMs = Number.NEGATIVE_INFINITY
+  let unreported = 0
   return (error, { blob: eventId, failures }) => {
-    if (clock.monotonic() < toldAtMs + TELL_FAILURES_EVERY_MS) {
-      untold += 1
+    if (clock.monotonic() < reportedAtMs + REPORT_FAILURES_EVERY_MS) {
+      unreported += 1
       return
     }
-    const what = { err: error, eventId, failures: failures + 1, untold }
+    const what = { err: error, eventId, failures: failures + 1, unreported }
     log.warn(what, 'onUploadComplete failed; it is called again')
-    toldAtMs = clock.monotonic()
-    untold = 0
+    reportedAtMs = clock.monotonic()
+    unreported = 0
   }
 }
 
-export interface ArtifactDesk {
+export interface ArtifactService {
   /** Where their bytes lie. */
-  readonly store: GrowingStore
+  readonly store: ResumableStore
   readonly changes: ArtifactChanges
-  readonly underWay: UploadsUnderWay
+  readonly activeUploads: ActiveUploads
   readonly processing: Processing
   /** Ends what is under way, and gives back what the stores hold. */
   close(): Promise<void>
 }
 
-export function createArtifactDesk(deps: Omit<ProcessingDeps, 'changes'>): ArtifactDesk {
+export function createArtifactService(deps: Omit<ProcessingDeps, 'changes'>): ArtifactService {
   const { store, workFolder, bus } = deps
   const changes = createArtifactChanges(bus)
   const processing = createProcessing({ ...deps, changes })
   return {
     store,
     changes,
-    underWay: createUploadsUnderWay(bus),
+    activeUploads: createActiveUploads(bus),
     processing,
     async close() {
       await processing.close()

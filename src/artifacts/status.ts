@@ -5,9 +5,9 @@ import { ServiceError } from '../lib/errors.ts'
 import { addressGroup } from '../operations/authorize.ts'
 import { type Call, type CallContext, EventStream } from '../operations/operation.ts'
 import type { SlotOwner } from '../replicas/stream-limiter.ts'
-import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
+import { type ArtifactCaller, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { ArtifactDesk } from './processing.ts'
+import type { ArtifactService } from './processing.ts'
 import {
   type ArtifactStatus,
   type ArtifactStatusQuery,
@@ -19,10 +19,11 @@ import { findViewRow } from './store.ts'
 
 type StatusDeps = Pick<Dependencies, 'db' | 'clock'>
 
-type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys'> & { readonly artifacts: ArtifactDesk }
+type StatusDeps2 = StatusDeps &
+  Pick<Dependencies, 'config' | 'keys'> & { readonly artifacts: ArtifactService }
 
 /** Changes that other processes make are not announced here. */
-const LOOK_EVERY_MS = 2_000
+const POLL_EVERY_MS = 2_000
 
 /** Progress is told at most four times a second. */
 const PROGRESS_EVERY_MS = 250
@@ -37,19 +38,19 @@ export async function readStatus(
   caller: ArtifactCaller,
   id: string,
 ): Promise<ArtifactStatus> {
-  assertUse(caller, 'view')
+  assertTokenUse(caller, 'view')
   const row = await findViewRow(db, caller.tenantId, id)
-  assertFor(caller, id, row)
-  return renderStatus(id, row !== undefined && isThere(row, unixSeconds(clock)) ? row : undefined)
+  assertAccess(caller, id, row)
+  return renderStatus(id, row !== undefined && isVisible(row, unixSeconds(clock)) ? row : undefined)
 }
 
-function isThere({ state, expires_at: expiresAt }: ArtifactView, now: number): boolean {
+function isVisible({ state, expires_at: expiresAt }: ArtifactView, now: number): boolean {
   return state !== 'unknown' && (expiresAt === null || expiresAt > now)
 }
 
 /** The status as soon as it is another than now; after so many milliseconds, or when the caller leaves, whatever it is then. */
 export async function awaitStatus(
-  deps: WatchDeps,
+  deps: StatusDeps2,
   caller: ArtifactCaller,
   id: string,
   { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
@@ -67,15 +68,15 @@ export async function awaitStatus(
  * @throws ServiceError as `readStatus`; `invalid_api_key` once the caller's credential is not good any more.
  */
 export async function* watchStatus(
-  deps: WatchDeps,
+  deps: StatusDeps2,
   caller: ArtifactCaller,
   id: string,
   signal: AbortSignal,
 ): AsyncGenerator<ArtifactStatus, void, void> {
   const { clock, artifacts, config } = deps
   const endsAtMs = clock.monotonic() + config.timings.streamMaxMs
-  const news = new News()
-  const stopListening = artifacts.changes.listen(id, () => news.arrive())
+  const changed = new ChangeSignal()
+  const stopListening = artifacts.changes.subscribe(id, () => changed.notify())
   let last = { text: '', state: '', atMs: 0 }
   try {
     while (!signal.aborted && clock.monotonic() < endsAtMs) {
@@ -86,7 +87,7 @@ export async function* watchStatus(
       if (text !== last.text && pauseMs <= 0) {
         last = { text, state: status.state, atMs: clock.monotonic() }
         yield status
-      } else await news.wait(text === last.text ? LOOK_EVERY_MS : pauseMs, signal)
+      } else await changed.wait(text === last.text ? POLL_EVERY_MS : pauseMs, signal)
     }
   } finally {
     stopListening()
@@ -94,42 +95,42 @@ export async function* watchStatus(
 }
 
 /** @throws ServiceError `invalid_api_key` */
-async function assertStillGood({ keys, clock }: WatchDeps, caller: ArtifactCaller): Promise<void> {
+async function assertStillGood({ keys, clock }: StatusDeps2, caller: ArtifactCaller): Promise<void> {
   const hasExpired = caller.kind === 'token' && caller.expiresAt <= unixSeconds(clock)
   if (hasExpired || !(await keys.isLive(caller.tenantId)))
     throw new ServiceError('invalid_api_key', 'The key or token is not valid any more.')
 }
 
 /** Wakes whoever waits for something to happen, also for what happened just before. */
-class News {
-  private hasArrived = false
+class ChangeSignal {
+  private hasChanged = false
   private wake: () => void = () => {}
 
-  arrive(): void {
-    this.hasArrived = true
+  notify(): void {
+    this.hasChanged = true
     this.wake()
   }
 
-  /** Resolves at the next news, after so many milliseconds, or when the signal aborts. */
+  /** Resolves at the next changed, after so many milliseconds, or when the signal aborts. */
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     const awake = new AbortController()
     this.wake = () => awake.abort()
-    if (this.hasArrived) awake.abort()
+    if (this.hasChanged) awake.abort()
     await wait(ms, undefined, { signal: AbortSignal.any([signal, awake.signal]) }).catch(() => {})
-    this.hasArrived = false
+    this.hasChanged = false
   }
 }
 
-type SlotDeps = Dependencies & { readonly artifacts: ArtifactDesk }
+type StreamDeps = Dependencies & { readonly artifacts: ArtifactService }
 
 /** Decision: 9 (Status; beyond polling). */
 export function answerStatus(
-  call: Call<SlotDeps, ArtifactCaller, ArtifactStatusQuery>,
+  call: Call<StreamDeps, ArtifactCaller, ArtifactStatusQuery>,
 ): EventStream | Promise<ArtifactStatus> {
   const { context, input } = call
   const { deps, caller } = context
   const { artifact_id: id } = input
-  if (call.wantsEvents) return new EventStream(encode(watchInSlot(call, id)), tellFailure)
+  if (call.wantsEvents) return new EventStream(encode(watchWithinLimit(call, id)), renderFailureEvent)
   const waitSeconds = readWaitSeconds(input.prefer)
   // The signal costs something, so it is not asked for without need.
   if (waitSeconds === undefined) return readStatus(deps, caller, id)
@@ -138,20 +139,20 @@ export function answerStatus(
 }
 
 /** Watches, as one of the streams the caller may have open at once. @throws ServiceError `rate_limit_exceeded` */
-export async function* watchInSlot(
-  { context, signal }: Pick<Call<SlotDeps, ArtifactCaller, unknown>, 'context' | 'signal'>,
+export async function* watchWithinLimit(
+  { context, signal }: Pick<Call<StreamDeps, ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
 ): AsyncGenerator<ArtifactStatus, void, void> {
-  const giveBack = await context.deps.shared.streams.take(slotOwners(context))
+  const release = await context.deps.shared.streams.take(streamOwners(context))
   try {
     yield* watchStatus(context.deps, context.caller, id, signal)
   } finally {
-    giveBack()
+    release()
   }
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): a token may be in a page that anybody opens, so its address counts. */
-function slotOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, SlotDeps>): SlotOwner[] {
+function streamOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, StreamDeps>): SlotOwner[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
   const key = `watch:${caller.artifactId}:${addressGroup(arrival.clientAddress)}`
@@ -162,7 +163,7 @@ async function* encode(statuses: AsyncIterable<ArtifactStatus>): AsyncGenerator<
   for await (const status of statuses) yield Buffer.from(`data: ${JSON.stringify(status)}\n\n`)
 }
 
-function tellFailure({ message }: ServiceError): Uint8Array {
+function renderFailureEvent({ message }: ServiceError): Uint8Array {
   return Buffer.from(`event: error\ndata: ${JSON.stringify({ ok: false, error: message })}\n\n`)
 }
 

@@ -27,23 +27,23 @@ const transitions = {
   remove: { uploading: 'unknown', processing: 'unknown', ready: 'unknown' },
 } as const satisfies Record<string, Partial<Record<State, State>>>
 
-export type Occurrence = keyof typeof transitions
+export type StateEvent = keyof typeof transitions
 
-export const occurrences = Object.keys(transitions) as readonly Occurrence[]
+export const stateEvents = Object.keys(transitions) as readonly StateEvent[]
 
 /** The state after that has happened in `state`; undefined where it cannot. */
-export function findNextState(state: State, occurrence: Occurrence): State | undefined {
+export function findNextState(state: State, occurrence: StateEvent): State | undefined {
   const next: Partial<Record<State, State>> = transitions[occurrence]
   return next[state]
 }
 
 /** The states in which that can happen: what a statement that makes it happen asks for. */
-export function listStatesBefore(occurrence: Occurrence): State[] {
+export function listStatesBefore(occurrence: StateEvent): State[] {
   return states.filter((state) => findNextState(state, occurrence) !== undefined)
 }
 
 /** The one state after that has happened, whatever was before. */
-export function stateAfter(occurrence: Occurrence): State {
+export function stateAfter(occurrence: StateEvent): State {
   const [before] = listStatesBefore(occurrence)
   return findNextState(before as State, occurrence) as State
 }
@@ -179,7 +179,7 @@ export async function acquireLease(
 export type Lease = Pick<UploadRow, 'blob' | 'fence'>
 
 /** Takes the lease of an upload from whoever had it under that fence, which shuts them out; undefined when it is another's by now. */
-export async function breakLease(
+export async function stealLease(
   db: Database,
   { blob, fence }: Lease,
   until: number,
@@ -199,7 +199,7 @@ function newLeases(db: Database, until: number) {
     .where('state', 'in', listStatesBefore('complete'))
 }
 
-/** Writes what the holder of a lease has found out; false when the lease is another's by now, or the upload is gone. */
+/** Writes what the upload of a lease has found out; false when the lease is another's by now, or the upload is gone. */
 export async function updateLeased(
   db: Database,
   lease: Lease,
@@ -208,7 +208,7 @@ export async function updateLeased(
   return isUpdated(leasedUploads(db, lease).set(values))
 }
 
-/** As `updateLeased`, on top of as many received bytes as the holder knows of. */
+/** As `updateLeased`, on top of as many received bytes as the upload knows of. */
 export async function updateReceived(
   db: Database,
   lease: Lease,
@@ -218,7 +218,7 @@ export async function updateReceived(
   return isUpdated(leasedUploads(db, lease).where('received_bytes', '=', beforeBytes).set(values))
 }
 
-/** Ends an upload for the holder of its lease; false when the lease is another's by now, or the upload is gone. */
+/** Ends an upload for the upload of its lease; false when the lease is another's by now, or the upload is gone. */
 export async function completeLeased(
   db: Database,
   lease: Lease,

@@ -125,7 +125,7 @@ const admission: Admission = {
   pageBody: BODY_TYPE,
 }
 
-export function createUploadDoor(deps: Dependencies): Door {
+export function createTusEndpoint(deps: Dependencies): Door {
   const underWay = new CallsUnderWay()
 
   async function answer(call: UploadCall): Promise<void> {

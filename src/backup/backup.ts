@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config/config.ts'
 import { acquireLock, isLockTaken } from '../db/lock.ts'
-import { countRows, examineCopy, openSnapshotSource, type SnapshotSource } from '../db/snapshot.ts'
+import { countRows, openCheckedCopy, openSnapshotSource, type SnapshotSource } from '../db/snapshot.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, makeFolder } from '../storage/folder.ts'
@@ -48,7 +48,7 @@ interface Job {
   readonly source: ByteSource
   readonly config: Config
   readonly head: Head
-  /** What the archive holds so far. */
+  /** What the archive pins so far. */
   readonly records: EntryRecord[]
 }
 
@@ -150,7 +150,7 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
   yield { name: DATABASE, sizeBytes: (await stat(path)).size, bytes: createReadStream(path) }
   const { secret, isInEnvironment } = await readSecret(config)
   if (secret !== undefined) yield toEntry(SECRET, secret)
-  for (const blob of collected.held)
+  for (const blob of collected.pinned)
     yield { name: toEntryName(blob), sizeBytes: blob.sizeBytes, bytes: source.open(blob) }
   const manifest = {
     ...head,
@@ -174,7 +174,7 @@ function toLeftOut({ lost, unfinished }: Collected): Pick<Manifest, 'lost' | 'un
 
 /** Of a copy that is sound: nobody is helped by one that is not. */
 async function countRowsOf(path: string): Promise<Record<string, number>> {
-  const { db, close } = await examineCopy(path)
+  const { db, close } = await openCheckedCopy(path)
   try {
     return await countRows(db)
   } finally {

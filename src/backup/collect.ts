@@ -3,17 +3,17 @@ import type { SnapshotSource } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
 import { toEntryName } from './manifest.ts'
 import type { ByteSource, Taken } from './sources.ts'
-import { listNeeded, type NeededBlob } from './store.ts'
+import { listReferencedBlobs, type ReferencedBlob } from './store.ts'
 import type { Entry } from './tar-writer.ts'
 
 /** With so many files that live for less than a round, somebody has to wait. */
 const ROUNDS_BESIDE_WRITERS = 5
-const MOST_ROUNDS = 10
+const MAX_ROUNDS = 10
 
 /** What the bytes come to, beside those that are there. */
 export interface Collected {
   /** Held until the end, still to be written. */
-  readonly held: readonly NeededBlob[]
+  readonly pinned: readonly ReferencedBlob[]
   /** Rows speak of them, but they are nowhere. */
   readonly lost: readonly string[]
   /** Uploads in a bucket that cannot be read before their end. */
@@ -31,11 +31,11 @@ export async function* collect(
 ): AsyncGenerator<Entry, Collected> {
   const taken = new Set<string>()
   let missingBefore = new Set<string>()
-  for (let round = 1; round <= MOST_ROUNDS; round++) {
+  for (let round = 1; round <= MAX_ROUNDS; round++) {
     // Most of it, so that little is left to do while the rows stand still.
     yield* takeAll(database, source, taken)
     const last = new Round()
-    if (round > ROUNDS_BESIDE_WRITERS && source.isHolding)
+    if (round > ROUNDS_BESIDE_WRITERS && source.isPinning)
       await database.pinAlone(() => drain(takeAll(database, source, taken, last)))
     else {
       database.pin()
@@ -43,7 +43,7 @@ export async function* collect(
     }
     // Bytes are there before their row, and longer: one that was missing before a row was seen again is lost.
     const isAllThere = last.missing.every((name) => missingBefore.has(name))
-    if (isAllThere) return { held: last.held, lost: last.missing, unfinished: last.unfinished }
+    if (isAllThere) return { pinned: last.pinned, lost: last.missing, unfinished: last.unfinished }
     database.release()
     missingBefore = new Set(last.missing)
   }
@@ -54,7 +54,7 @@ export async function* collect(
 
 /** What was found while the rows stood still. */
 class Round {
-  readonly held: NeededBlob[] = []
+  readonly pinned: ReferencedBlob[] = []
   readonly missing: string[] = []
   readonly unfinished: string[] = []
 }
@@ -65,26 +65,30 @@ async function* takeAll(
   taken: Set<string>,
   round = new Round(),
 ): AsyncGenerator<Entry, void> {
-  for await (const blob of listNeeded(db)) {
+  for await (const blob of listReferencedBlobs(db)) {
     const result = await takeOne(source, taken, blob)
     if (result === 'missing') round.missing.push(blob.name)
     else if (result === 'unfinished') round.unfinished.push(blob.name)
-    else if (result === 'held') round.held.push(blob)
+    else if (result === 'pinned') round.pinned.push(blob)
     else if (result !== 'written') yield result
   }
 }
 
-async function takeOne(source: ByteSource, taken: Set<string>, blob: NeededBlob): Promise<Taken | 'written'> {
-  const name = toEntryName({ ...blob, growingUnder: undefined })
-  // What grows may have grown since it was taken hold of.
-  const isEnough = !source.isHolding || blob.growingUnder === undefined
-  if (taken.has(name) && isEnough) return source.isHolding ? 'held' : 'written'
+async function takeOne(
+  source: ByteSource,
+  taken: Set<string>,
+  blob: ReferencedBlob,
+): Promise<Taken | 'written'> {
+  const name = toEntryName({ ...blob, uploadFence: undefined })
+  // What grows may have grown since it was taken pin of.
+  const isEnough = !source.isPinning || blob.uploadFence === undefined
+  if (taken.has(name) && isEnough) return source.isPinning ? 'pinned' : 'written'
   const result = await source.take(blob)
-  if (result === 'held' || typeof result === 'object') taken.add(name)
+  if (result === 'pinned' || typeof result === 'object') taken.add(name)
   return result
 }
 
-/** A source that holds yields nothing. */
+/** A source that pins yields nothing. */
 async function drain(entries: AsyncIterable<Entry>): Promise<void> {
   for await (const { name } of entries) throw new Error(`${name} is not held`)
 }

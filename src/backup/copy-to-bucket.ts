@@ -5,10 +5,10 @@ import type { Config, S3Config } from '../config/config.ts'
 import { getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { passing } from '../lib/external-memory.ts'
-import { type GrowingStore, wholeOf } from '../storage/blobs.ts'
+import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import { findBytes } from './on-disk.ts'
-import { listNeeded, type NeededBlob, type StoreName } from './store.ts'
+import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './store.ts'
 
 /** A small one takes four calls, most of which is waiting. */
 const AT_ONCE = 8
@@ -19,16 +19,16 @@ type BucketDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly config
  * The stores of an installation in the bucket that the settings name; nothing is thrown away there, so servers may be running.
  * @throws StartupError when the bucket cannot be used, or is another installation's.
  */
-export async function openBucketStores(deps: BucketDeps): Promise<Record<StoreName, GrowingStore>> {
+export async function openBucketStores(deps: BucketDeps): Promise<Record<StoreName, ResumableStore>> {
   const { config, db, clock, log } = deps
-  const { openS3GrowingStore } = await import('../storage/s3.ts')
+  const { openS3ResumableStore } = await import('../storage/s3.ts')
   const installationId = await getInstallationId({ db, clock })
   const { maxFileBytes, maxUploadBytes } = config.limits
   const options = { installationId, clock, log, maxBytes: Math.max(maxFileBytes, maxUploadBytes) }
   const s3 = config.s3 as S3Config
-  const files = await openS3GrowingStore(s3, { ...options, name: 'files' })
+  const files = await openS3ResumableStore(s3, { ...options, name: 'files' })
   try {
-    return { files, artifacts: await openS3GrowingStore(s3, { ...options, name: 'artifacts' }) }
+    return { files, artifacts: await openS3ResumableStore(s3, { ...options, name: 'artifacts' }) }
   } catch (error) {
     await files.blobs.close()
     throw error
@@ -52,11 +52,11 @@ export async function copyIntoBucket(deps: BucketDeps, dataDir: string): Promise
   const stores = await openBucketStores(deps)
   const lost: string[] = []
   let [copied, copiedBytes] = [0, 0]
-  async function copyOne(blob: NeededBlob): Promise<void> {
+  async function copyOne(blob: ReferencedBlob): Promise<void> {
     const store = stores[blob.store]
     const found = await findBytes(dataDir, blob)
     if (found === undefined) {
-      const sizeBytes = await store.growing.findSize(blob.name)
+      const sizeBytes = await store.resumable.findSize(blob.name)
       if (sizeBytes === undefined || sizeBytes < blob.sizeBytes) lost.push(blob.name)
       return
     }
@@ -65,7 +65,7 @@ export async function copyIntoBucket(deps: BucketDeps, dataDir: string): Promise
     copiedBytes += blob.sizeBytes
   }
   try {
-    await forEachAtOnce(AT_ONCE, listNeeded(deps.db), copyOne)
+    await forEachAtOnce(AT_ONCE, listReferencedBlobs(deps.db), copyOne)
   } finally {
     await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))
   }
@@ -94,13 +94,13 @@ async function forEachAtOnce<T>(
   if (failed?.status === 'rejected') throw failed.reason
 }
 
-async function copyBlob(store: GrowingStore, blob: NeededBlob, path: string): Promise<void> {
-  const { name, sizeBytes, growingUnder } = blob
+async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: string): Promise<void> {
+  const { name, sizeBytes, uploadFence } = blob
   const hash = createHash('sha256')
   const bytes = observe(readFirst(path, sizeBytes), (chunk) => hash.update(chunk))
-  if (growingUnder !== undefined) return grow(store, { name, sizeBytes, fence: growingUnder }, bytes)
+  if (uploadFence !== undefined) return grow(store, { name, sizeBytes, fence: uploadFence }, bytes)
   const staged = await store.blobs.stage(bytes, sizeBytes, name)
-  await staged.keep()
+  await staged.commit()
   const readBack = createHash('sha256')
   for await (const chunk of passing(await store.blobs.open(name, wholeOf(sizeBytes)))) readBack.update(chunk)
   if (readBack.digest('hex') !== hash.digest('hex')) throw notTheSame(name)
@@ -114,11 +114,11 @@ interface Growing {
 
 /** The parts of what grows cannot be read back before it is whole. */
 async function grow(
-  { growing }: GrowingStore,
+  { resumable }: ResumableStore,
   { name, sizeBytes, fence }: Growing,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  const blob = await growing.extend(name, 0, fence)
+  const blob = await resumable.extend(name, 0, fence)
   if (blob === undefined) throw notTheSame(name)
   try {
     for await (const chunk of bytes) await blob.append([chunk])
@@ -126,7 +126,7 @@ async function grow(
   } finally {
     await blob.close()
   }
-  if ((await growing.findSize(name)) !== sizeBytes) throw notTheSame(name)
+  if ((await resumable.findSize(name)) !== sizeBytes) throw notTheSame(name)
 }
 
 function notTheSame(name: string): StartupError {

@@ -26,7 +26,7 @@ export interface ClaimedDirectory {
 
 /**
  * Makes the directory if it is not there, and in it the folder to restore into. What a restore that was killed has left goes.
- * @throws StartupError when it holds anything else, or somebody uses it. Security: 2.12.
+ * @throws StartupError when it pins anything else, or somebody uses it. Security: 2.12.
  */
 export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirectory> {
   const wasThere = await isThere(dataDir)
@@ -56,7 +56,7 @@ async function assertEmpty(dataDir: string): Promise<void> {
   if (foreign === undefined) return
   const what = names.includes(databaseName) ? 'a Parley database' : `other files (such as ${foreign})`
   throw new StartupError(
-    `The data directory ${dataDir} holds ${what}, and a backup is restored into an empty one only; set PARLEY_DATA_DIR to another directory, or move what is there away.`,
+    `The data directory ${dataDir} pins ${what}, and a backup is restored into an empty one only; set PARLEY_DATA_DIR to another directory, or move what is there away.`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** Writes the entries of an archive into a folder, and compares them with what the archive says it holds. */
+/** Writes the entries of an archive into a folder, and compares them with what the archive says it pins. */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { damaged, readTar } from './tar-reader.ts'
 import type { Entry } from './tar-writer.ts'
 
 /** More of an entry is not kept in memory. A manifest has 150 bytes for each file. */
-const MOST_TEXT_BYTES = 512 * 1024 ** 2
+const MAX_TEXT_BYTES = 512 * 1024 ** 2
 
 /** Only these are kept in memory, and none of them becomes a file. */
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
@@ -33,7 +33,7 @@ export async function extract(archive: Readable, folder: string): Promise<Manife
     if (isSealed) throw damaged('it goes on behind its end')
     if ((records.length === 0) !== (entry.name === HEAD)) throw damaged('it does not begin as a backup does')
     if (manifest !== undefined && entry.name !== SEAL) throw damaged('it goes on behind its manifest')
-    if (names.has(entry.name)) throw damaged(`it holds ${entry.name} twice`)
+    if (names.has(entry.name)) throw damaged(`it pins ${entry.name} twice`)
     names.add(entry.name)
     const { text, record } = await take(entry, folder)
     if (entry.name === HEAD) assertKnown(parse(Head, entry.name, text))
@@ -56,7 +56,7 @@ async function take(entry: Entry, folder: string): Promise<{ text: string; recor
   const { name, sizeBytes } = entry
   const hash = createHash('sha256')
   const isText = texts.includes(name)
-  if (isText && sizeBytes > MOST_TEXT_BYTES) throw damaged(`${name} is too large`)
+  if (isText && sizeBytes > MAX_TEXT_BYTES) throw damaged(`${name} is too large`)
   const kept: Uint8Array[] = []
   async function* observe(): AsyncIterable<Uint8Array> {
     for await (const chunk of passing(entry.bytes)) {
@@ -101,6 +101,6 @@ function assertSame(found: readonly EntryRecord[], promised: readonly EntryRecor
       throw damaged(`${one.name} was changed`)
   }
   if (found.length > promised.length)
-    throw damaged(`it holds ${found[promised.length]?.name}, which nobody wrote`)
-  if (!found.some(({ name }) => name === DATABASE)) throw damaged('it holds no database')
+    throw damaged(`it pins ${found[promised.length]?.name}, which nobody wrote`)
+  if (!found.some(({ name }) => name === DATABASE)) throw damaged('it pins no database')
 }

@@ -1,7 +1,7 @@
 /** What an archive says of itself: at its beginning what it is, at its end all that must be in it. */
 import { z } from 'zod'
 import { isBlobName } from '../storage/blobs.ts'
-import type { NeededBlob } from './store.ts'
+import type { ReferencedBlob } from './store.ts'
 
 /** Counts up when an older version could not read the archive any more. */
 export const FORMAT = 1
@@ -44,11 +44,11 @@ export const Manifest = Head.extend({
 export type Manifest = z.infer<typeof Manifest>
 
 /** Where bytes lie in the archive, and in a data directory. */
-export function toEntryName({ store, name, growingUnder }: NeededBlob): string {
-  return `${store}${growingUnder === undefined ? '' : '/growing'}/${name}`
+export function toEntryName({ store, name, uploadFence }: ReferencedBlob): string {
+  return `${store}${uploadFence === undefined ? '' : '/growing'}/${name}`
 }
 
-/** Whether an archive of ours could hold an entry of that name; no other is ever written to disk. */
+/** Whether an archive of ours could pin an entry of that name; no other is ever written to disk. */
 export function isEntryName(name: string): boolean {
   if ([HEAD, DATABASE, SECRET, MANIFEST, SEAL].includes(name)) return true
   const [, blob] = /^(?:files|artifacts|artifacts\/growing)\/([^/]+)$/.exec(name) ?? []

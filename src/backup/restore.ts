@@ -3,7 +3,7 @@ import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Config } from '../config/config.ts'
-import { countRows, type ExaminedCopy, examineCopy } from '../db/snapshot.ts'
+import { type CheckedCopy, countRows, openCheckedCopy } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, syncFolder } from '../storage/folder.ts'
 import { type CopiedBytes, copyIntoBucket } from './copy-to-bucket.ts'
@@ -12,7 +12,7 @@ import { claimEmptyDirectory } from './empty-directory.ts'
 import { extract } from './extract.ts'
 import { DATABASE, type Manifest, SECRET } from './manifest.ts'
 import { findBytes } from './on-disk.ts'
-import { listNeeded } from './store.ts'
+import { listReferencedBlobs } from './store.ts'
 import { damaged } from './tar-reader.ts'
 
 /** What a restore came to. */
@@ -65,14 +65,14 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     throw new StartupError('PARLEY_DATA_DIR is :memory:, where nothing can be restored; name a directory.')
 }
 
-/** A directory may hold a secret before there is a database. @throws StartupError when it is another one than the archive's. */
+/** A directory may pin a secret before there is a database. @throws StartupError when it is another one than the archive's. */
 async function assertSameSecret(folder: string, dataDir: string): Promise<void> {
   const [archived, there] = await Promise.all(
     [folder, dataDir].map((one) => readFile(join(one, SECRET), 'utf8').catch(ignoreMissing)),
   )
   if (archived === undefined || there === undefined || archived.trim() === there.trim()) return
   throw new StartupError(
-    `The file ${join(dataDir, SECRET)} holds another secret than the archive; move it away, so that the right one can take its place.`,
+    `The file ${join(dataDir, SECRET)} pins another secret than the archive; move it away, so that the right one can take its place.`,
   )
 }
 
@@ -82,7 +82,7 @@ async function checkAndPlaceBytes(
   folder: string,
   manifest: Manifest,
 ): Promise<CopiedBytes | undefined> {
-  const copy = await examineCopy(join(folder, DATABASE))
+  const copy = await openCheckedCopy(join(folder, DATABASE))
   try {
     await assertComplete(copy, folder, manifest)
     if (deps.config.s3 === undefined) return undefined
@@ -97,7 +97,7 @@ async function checkAndPlaceBytes(
 }
 
 async function assertComplete(
-  { db, schema }: ExaminedCopy,
+  { db, schema }: CheckedCopy,
   folder: string,
   manifest: Manifest,
 ): Promise<void> {
@@ -108,9 +108,9 @@ async function assertComplete(
       throw damaged(`the table ${table} has ${rows[table]} rows, not ${manifest.rows[table]}`)
   }
   const leftOut = new Set([...manifest.lost, ...manifest.unfinished])
-  for await (const blob of listNeeded(db)) {
+  for await (const blob of listReferencedBlobs(db)) {
     if (!leftOut.has(blob.name) && (await findBytes(folder, blob)) === undefined)
-      throw damaged(`a row speaks of the bytes ${blob.name}, which it does not hold in full`)
+      throw damaged(`a row speaks of the bytes ${blob.name}, which it does not pin in full`)
   }
 }
 

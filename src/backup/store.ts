@@ -1,4 +1,4 @@
-/** Which bytes the rows speak of: what a backup must hold, and what an installation must have that was put back. */
+/** Which bytes the rows speak of: what a backup must pin, and what an installation must have that was put back. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
@@ -9,22 +9,22 @@ const BATCH = 1_000
 export type StoreName = 'files' | 'artifacts'
 
 /** Bytes that a row speaks of. */
-export interface NeededBlob {
+export interface ReferencedBlob {
   readonly store: StoreName
   readonly name: string
   readonly sizeBytes: number
   /** The fence of the upload that it grows in; undefined for a blob that is whole. */
-  readonly growingUnder: number | undefined
+  readonly uploadFence: number | undefined
 }
 
 /** All of them, in no order; a schema that is too old for a table has none of its. */
-export async function* listNeeded(db: Database): AsyncIterable<NeededBlob> {
+export async function* listReferencedBlobs(db: Database): AsyncIterable<ReferencedBlob> {
   const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
   if (tables.has('files')) yield* listOfFiles(db)
   if (tables.has('artifacts')) yield* listOfArtifacts(db)
 }
 
-async function* listOfFiles(db: Database): AsyncIterable<NeededBlob> {
+async function* listOfFiles(db: Database): AsyncIterable<ReferencedBlob> {
   for (let after = ''; ; ) {
     const rows = await db
       .selectFrom('files')
@@ -52,7 +52,7 @@ const artifactColumns = [
   'acknowledged',
 ] as const
 
-async function* listOfArtifacts(db: Database): AsyncIterable<NeededBlob> {
+async function* listOfArtifacts(db: Database): AsyncIterable<ReferencedBlob> {
   for (let after = ''; ; ) {
     const rows = await db
       .selectFrom('artifacts')
@@ -71,12 +71,12 @@ async function* listOfArtifacts(db: Database): AsyncIterable<NeededBlob> {
 type ArtifactBlobs = Pick<Selectable<ArtifactTable>, (typeof artifactColumns)[number]>
 
 /** As the sweeper of artifacts has it: what was sent is needed until it is converted and the host has seen it. */
-function* listOfArtifact(row: ArtifactBlobs): Iterable<NeededBlob> {
+function* listOfArtifact(row: ArtifactBlobs): Iterable<ReferencedBlob> {
   const { state, blob, received_bytes: receivedBytes, fence } = row
   if (blob === null) return
   if (state === 'uploading') {
     if (receivedBytes > 0)
-      yield { store: 'artifacts', name: blob, sizeBytes: receivedBytes, growingUnder: fence }
+      yield { store: 'artifacts', name: blob, sizeBytes: receivedBytes, uploadFence: fence }
     return
   }
   if (state !== 'ready' || row.acknowledged === 0 || row.served_blob === blob)
@@ -86,6 +86,6 @@ function* listOfArtifact(row: ArtifactBlobs): Iterable<NeededBlob> {
   if (row.poster_blob !== null) yield toWhole('artifacts', row.poster_blob, row.poster_bytes ?? 0)
 }
 
-function toWhole(store: StoreName, name: string, sizeBytes: number): NeededBlob {
-  return { store, name, sizeBytes, growingUnder: undefined }
+function toWhole(store: StoreName, name: string, sizeBytes: number): ReferencedBlob {
+  return { store, name, sizeBytes, uploadFence: undefined }
 }

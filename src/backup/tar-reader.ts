@@ -8,7 +8,7 @@ import { BLOCK_BYTES, type Entry } from './tar-writer.ts'
 
 /**
  * The entries in order. All bytes of one are to be read before the next is asked for.
- * @throws StartupError when it is no such archive, ends too early, or holds what none of ours does.
+ * @throws StartupError when it is no such archive, ends too early, or pins what none of ours does.
  */
 export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   const reader = new ByteReader(unpack(source))
@@ -39,7 +39,7 @@ export function damaged(what: string): StartupError {
 function checkHeader({ cksumValid, path = '', size = 0, type }: Header): Omit<Entry, 'bytes'> {
   if (!cksumValid) throw damaged('it is no tar archive, or was changed')
   if ((type !== 'File' && type !== 'OldFile') || !isEntryName(path))
-    throw damaged(`it holds ${JSON.stringify(path)}, which no backup of Parley does`)
+    throw damaged(`it pins ${JSON.stringify(path)}, which no backup of Parley does`)
   return { name: path, sizeBytes: size }
 }
 

@@ -5,7 +5,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
 import { depthOf } from '../lib/formats/json.ts'
-import { ConversionRefusal, dangerous, type Outcome, unconvertible } from './job.ts'
+import { ConversionRejection, dangerous, type Outcome, unconvertible } from './job.ts'
 import { hasArchiveSignature, isArchive } from './media.ts'
 
 const MIB = 1024 ** 2
@@ -28,14 +28,14 @@ interface Tally {
 
 const options = { decodeStrings: false, autoClose: false, lazyEntries: true }
 
-/** @throws ConversionRefusal `dangerous` for bombs, links, and names that lead out of the folder; else `unconvertible`. */
+/** @throws ConversionRejection `dangerous` for bombs, links, and names that lead out of the folder; else `unconvertible`. */
 export async function assertArchive(path: string): Promise<void> {
   try {
     const zip = await openPromise(path, options)
     await assertEntries(zip, { archiveBytes: zip.fileSize, inflatedBytes: 0, entries: 0 }, 1)
     zip.close()
   } catch (error) {
-    if (error instanceof ConversionRefusal) throw error
+    if (error instanceof ConversionRejection) throw error
     throw unconvertible('The archive is damaged.', error)
   }
 }
@@ -122,7 +122,7 @@ export function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: 
   return [decode(extraFields), decode([])]
 }
 
-/** @throws ConversionRefusal `dangerous` for a name that leads out of the folder it is unpacked into, wherever that is done. */
+/** @throws ConversionRejection `dangerous` for a name that leads out of the folder it is unpacked into, wherever that is done. */
 export function assertName(name: string): void {
   const segments = name.replace(/\/$/, '').split('/')
   const isAbsolute = /^[/\\]|^[a-z]:/i.test(name)
@@ -149,7 +149,7 @@ const MAX_JSON_DEPTH = 64
 
 /**
  * Checks a project.
- * @throws ConversionRefusal `dangerous` for archives that are bombs or whose names lead out of their folder.
+ * @throws ConversionRejection `dangerous` for archives that are bombs or whose names lead out of their folder.
  */
 export async function checkProject(source: string): Promise<Outcome> {
   if (await isArchive(source)) {
@@ -163,7 +163,7 @@ export async function checkProject(source: string): Promise<Outcome> {
   return { unchanged: { mediaType: 'application/json' } }
 }
 
-/** @throws ConversionRefusal `unconvertible` for anything but an object or array in UTF-8 of moderate depth. */
+/** @throws ConversionRejection `unconvertible` for anything but an object or array in UTF-8 of moderate depth. */
 export function assertJson(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw unconvertible('The project is neither a ZIP archive nor JSON in UTF-8.')
   if (depthOf(bytes) > MAX_JSON_DEPTH)

@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isWebvtt, mendWebvtt, parseSubrip, parseWebvtt, renderWebvtt } from './captions/formats.ts'
+import { isWebvtt, normalizeWebvtt, parseSubrip, parseWebvtt, renderWebvtt } from './captions/formats.ts'
 import { type MadeFile, type Outcome, unconvertible } from './job.ts'
 
 const MAX_MEBIBYTES = 5
@@ -12,7 +12,7 @@ const MADE: MadeFile = { name: 'captions.vtt', mediaType: 'text/vtt' }
 
 /**
  * Writes the captions into the folder, unless they are served as they are.
- * @throws ConversionRefusal `unconvertible`
+ * @throws ConversionRejection `unconvertible`
  */
 export async function convertCaptions(source: string, folder: string): Promise<Outcome> {
   const { size } = await stat(source)
@@ -26,13 +26,13 @@ export async function convertCaptions(source: string, folder: string): Promise<O
 
 /**
  * The captions as WebVTT; undefined when that is what the bytes are.
- * @throws ConversionRefusal `unconvertible`
+ * @throws ConversionRejection `unconvertible`
  */
 export function toWebvtt(bytes: Uint8Array): string | undefined {
   const { text, isUtf8 } = decodeCaptions(bytes)
   if (!isWebvtt(text)) return renderSubrip(text)
   const webvtt = parseWebvtt(text)
-  return webvtt.isValid && isUtf8 ? undefined : mendWebvtt(webvtt)
+  return webvtt.isValid && isUtf8 ? undefined : normalizeWebvtt(webvtt)
 }
 
 function renderSubrip(text: string): string {
@@ -52,7 +52,7 @@ const MAX_ACCENTED_SHARE = 0.5
 
 /**
  * UTF-8 and UTF-16, with a mark or without; anything else is read as Windows-1252 as long as it looks like a western language.
- * @throws ConversionRefusal `unconvertible`
+ * @throws ConversionRejection `unconvertible`
  */
 export function decodeCaptions(bytes: Uint8Array): CaptionText {
   const encoding = utf16Of(bytes)

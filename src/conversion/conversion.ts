@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.ts'
 import { type ConversionKind, type Job, type MadeFile, type Outcome, unconvertible } from './job.ts'
 import { isPicture } from './media.ts'
 import { findPrograms, type Programs } from './programs.ts'
-import { createGuard, type Tool } from './sandbox.ts'
+import { createSandbox, type Tool } from './sandbox.ts'
 import { convertVideo, toTool } from './video.ts'
 import { createWorkerTool, runWorker } from './worker-run.ts'
 
@@ -47,7 +47,7 @@ export interface Converter {
   isIsolated(): Promise<boolean>
   /**
    * Converts one file. Nothing but results is left of it, however it ends.
-   * @throws ConversionRefusal when the content is at fault.
+   * @throws ConversionRejection when the content is at fault.
    * @throws ServiceError `storage_full`
    */
   convert(request: ConversionRequest): Promise<Converted>
@@ -58,7 +58,7 @@ interface ConverterDeps {
   readonly clock: Pick<Clock, 'wait'>
 }
 
-interface Tools extends Pick<Job, 'programs' | 'guard'> {
+interface Tools extends Pick<Job, 'programs' | 'sandbox'> {
   readonly worker: Tool
 }
 
@@ -66,12 +66,12 @@ interface Tools extends Pick<Job, 'programs' | 'guard'> {
 export async function createConverter({ config, clock }: ConverterDeps): Promise<Converter> {
   const { searchPath, ...limits } = config.conversion
   const programs = await findPrograms(searchPath)
-  const tools: Tools = { programs, guard: createGuard(programs, limits), worker: createWorkerTool() }
+  const tools: Tools = { programs, sandbox: createSandbox(programs, limits), worker: createWorkerTool() }
   return {
     programs,
     async isIsolated() {
       const used = [tools.worker, ...(programs.ffmpeg === undefined ? [] : [toTool(programs.ffmpeg)])]
-      return (await Promise.all(used.map(tools.guard.isIsolated))).every(Boolean)
+      return (await Promise.all(used.map(tools.sandbox.isIsolated))).every(Boolean)
     },
     convert: (request) =>
       withinTime(clock, limits.wallMs, request.signal, (signal) => convert(tools, { ...request, signal })),
@@ -110,10 +110,10 @@ async function convert(
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { mode: 0o700 })
   try {
-    const { programs, guard } = tools
+    const { programs, sandbox } = tools
     const job: Job = {
       programs,
-      guard,
+      sandbox,
       source: path,
       sizeBytes: size,
       folder,

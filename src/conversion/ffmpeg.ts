@@ -32,19 +32,19 @@ function toInput({ path, demuxer }: Source): string[] {
 }
 
 /** Asks ffprobe what a video holds. */
-export function toProbeWords(source: Source): string[] {
+export function toProbeArguments(source: Source): string[] {
   return [...toInput(source), '-show_entries', probeEntries, '-of', 'json']
 }
 
 const progress = ['-progress', 'pipe:1', '-nostats']
 
 /** Has ffmpeg read a video to its end, so that its progress tells how long it is. */
-export function toMeasureWords(source: Source): string[] {
+export function toMeasureArguments(source: Source): string[] {
   return ['-nostdin', ...toInput(source), ...firstVideo, '-c', 'copy', ...progress, '-f', 'null', '-']
 }
 
 /** Has ffmpeg make an MP4 with the index in front; pictures and sound that are fit already are copied as they are. */
-export function toConversionWords(
+export function toConversionArguments(
   source: Source,
   { isVideoFit, audio }: Pick<Media, 'isVideoFit' | 'audio'>,
   output: { path: string; maxBytes: number },
@@ -75,7 +75,7 @@ function toChannels(channels = 2): string {
 }
 
 /** Has ffmpeg take one picture out of a video, as a JPEG. */
-export function toPosterWords(source: Source, atSeconds: number, path: string): string[] {
+export function toPosterArguments(source: Source, atSeconds: number, path: string): string[] {
   return [
     '-nostdin',
     ...['-ss', atSeconds.toFixed(3)],

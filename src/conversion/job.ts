@@ -2,7 +2,7 @@
 
 import { ServiceError } from '../lib/errors.ts'
 import type { Programs } from './programs.ts'
-import type { Guard } from './sandbox.ts'
+import type { Sandbox } from './sandbox.ts'
 
 /** What an uploaded file is meant to be. Contract: Artifact status (`kind`). */
 export type ConversionKind = 'video' | 'project' | 'captions' | 'thumbnail'
@@ -10,7 +10,7 @@ export type ConversionKind = 'video' | 'project' | 'captions' | 'thumbnail'
 /** One conversion under way. */
 export interface Job {
   readonly programs: Programs
-  readonly guard: Guard
+  readonly sandbox: Sandbox
   /** The uploaded file, which is only read. */
   readonly source: string
   readonly sizeBytes: number
@@ -40,7 +40,7 @@ export type Outcome =
 export type Verdict = 'dangerous' | 'unconvertible'
 
 /** A refusal; its message may be shown to anybody, its cause is for the log. */
-export class ConversionRefusal extends Error {
+export class ConversionRejection extends Error {
   override readonly name = 'ConversionRefusal'
   readonly verdict: Verdict
 
@@ -51,23 +51,23 @@ export class ConversionRefusal extends Error {
 }
 
 /** Whether a program failed because the disk is full, by what it printed. */
-export function isRoomMissing(printed: string): boolean {
+export function isDiskFull(printed: string): boolean {
   return /No space left on device|ENOSPC|Disk quota exceeded|EDQUOT/.test(printed)
 }
 
 /** The error of a machine without room for what is made; the content is not at fault. */
-export function noRoom(cause: unknown): ServiceError {
+export function diskFull(cause: unknown): ServiceError {
   return new ServiceError('storage_full', 'There is no room to convert files here at the moment.', { cause })
 }
 
 /** The refusal of what must not be handed out. */
-export function dangerous(reason: string): ConversionRefusal {
-  return new ConversionRefusal('dangerous', reason)
+export function dangerous(reason: string): ConversionRejection {
+  return new ConversionRejection('dangerous', reason)
 }
 
 /** The refusal of what cannot be made fit for the web. */
-export function unconvertible(reason: string, cause?: unknown): ConversionRefusal {
-  return new ConversionRefusal('unconvertible', reason, cause)
+export function unconvertible(reason: string, cause?: unknown): ConversionRejection {
+  return new ConversionRejection('unconvertible', reason, cause)
 }
 
 /** The one word on the process's command line, as JSON. */

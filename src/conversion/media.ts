@@ -52,7 +52,7 @@ const fitAudioProfiles = ['LC', 'HE-AAC', 'HE-AACv2']
 
 /**
  * Reads what ffprobe printed; undefined when it holds no moving picture. A cover is none.
- * @throws ConversionRefusal `unconvertible` when it is more than was kept of it.
+ * @throws ConversionRejection `unconvertible` when it is more than was kept of it.
  */
 export function parseProbe(json: string): Media | undefined {
   const { streams, format } = parseJson(json)

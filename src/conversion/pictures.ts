@@ -3,7 +3,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import sharp, { type Metadata } from 'sharp'
-import { dangerous, isRoomMissing, type MadeFile, type Outcome, unconvertible } from './job.ts'
+import { dangerous, isDiskFull, type MadeFile, type Outcome, unconvertible } from './job.ts'
 
 /** Decision: 9. */
 const MAX_SIDE_PIXELS = 4_096
@@ -21,7 +21,7 @@ sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng', 'VipsFo
 
 /**
  * Writes the picture into the folder: a JPEG as a JPEG, anything else as a WebP.
- * @throws ConversionRefusal `dangerous` for a small file of very many pixels.
+ * @throws ConversionRejection `dangerous` for a small file of very many pixels.
  */
 export async function convertPicture(source: string, folder: string): Promise<Outcome> {
   const { format, width, height } = await readHeader(source)
@@ -35,7 +35,7 @@ export async function convertPicture(source: string, folder: string): Promise<Ou
   const encoded =
     format === 'jpeg' ? pipeline.jpeg({ quality: 85 }) : pipeline.webp({ quality: 85, effort: 2 })
   await encoded.toFile(join(folder, made.name)).catch((error: Error) => {
-    if (isRoomMissing(error.message)) throw error
+    if (isDiskFull(error.message)) throw error
     const problem = error.message.includes('timeout')
       ? `it takes more than ${SECONDS} seconds`
       : 'it is damaged'

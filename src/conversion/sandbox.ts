@@ -9,15 +9,15 @@ export interface Tool {
   /** An absolute path. */
   readonly program: string
   readonly reads: readonly string[]
-  /** With these words it ends well at once. */
+  /** With these args it ends well at once. */
   readonly check: readonly string[]
   /** Addresses it reserves before it uses any. */
   readonly reservedBytes: number
 }
 
 /** One run of a tool. */
-export interface GuardedRun {
-  readonly words: readonly string[]
+export interface SandboxedRun {
+  readonly args: readonly string[]
   readonly source: string
   /** The one folder it may write in. */
   readonly folder: string
@@ -26,13 +26,13 @@ export interface GuardedRun {
   /** Aborted: every process of the run is killed. */
   readonly signal: AbortSignal
   /** Takes long, and so gives way to everything else that wants the processor. */
-  readonly isPatient?: boolean
+  readonly isLowPriority?: boolean
   /** Called with each line of its standard output. */
   readonly onLine?: (line: string) => void
 }
 
 /** How a run ended, and the ends of what it printed. */
-export interface GuardedEnd {
+export interface SandboxedResult {
   readonly code: number | null
   readonly killedBy: NodeJS.Signals | null
   readonly stdout: string
@@ -46,12 +46,12 @@ export interface RunLimits {
 }
 
 /** Runs tools within limits. */
-export interface Guard {
+export interface Sandbox {
   /**
    * Resolves when the processes of the run are gone, however they ended.
    * @throws the signal's reason when it aborts, and what the system says when the tool cannot be started.
    */
-  run(tool: Tool, run: GuardedRun): Promise<GuardedEnd>
+  run(tool: Tool, run: SandboxedRun): Promise<SandboxedResult>
   /** Whether a tool runs in namespaces of its own here: bubblewrap is there and the machine permits it. */
   isIsolated(tool: Tool): Promise<boolean>
 }
@@ -63,24 +63,24 @@ const CHECK_BYTES = 1024 ** 2
 /** A program may keep so many processors busy all the time. */
 const BUSY_THREADS = 4
 
-/** A guard for the programs of this machine. */
-export function createGuard(programs: Programs, { wallMs, memoryBytes }: RunLimits): Guard {
+/** A sandbox for the programs of this machine. */
+export function createSandbox(programs: Programs, { wallMs, memoryBytes }: RunLimits): Sandbox {
   const checks = new Map<string, Promise<boolean>>()
   const cpuSeconds = Math.ceil((wallMs * BUSY_THREADS) / 1000)
-  const toCommand = ({ program, reads, reservedBytes }: Tool): Omit<ConfinedCommand, 'words'> => ({
+  const toCommand = ({ program, reads, reservedBytes }: Tool): Omit<ConfinedCommand, 'args'> => ({
     program,
     reads,
     folder: undefined,
     memoryBytes: reservedBytes + memoryBytes,
     cpuSeconds,
     outputBytes: CHECK_BYTES,
-    isPatient: false,
+    isLowPriority: false,
   })
 
   async function check(tool: Tool): Promise<boolean> {
     if (programs.bwrap === undefined) return false
-    const words = toConfinedCommand(programs, { ...toCommand(tool), words: tool.check }, true)
-    const end = await runToEnd(words, { signal: AbortSignal.timeout(CHECK_MS) }).catch(() => undefined)
+    const args = toConfinedCommand(programs, { ...toCommand(tool), args: tool.check }, true)
+    const end = await runToEnd(args, { signal: AbortSignal.timeout(CHECK_MS) }).catch(() => undefined)
     return end?.code === 0
   }
 
@@ -95,9 +95,9 @@ export function createGuard(programs: Programs, { wallMs, memoryBytes }: RunLimi
 
   return {
     async run(tool, run) {
-      const { words, folder, outputBytes, isPatient = false } = run
+      const { args, folder, outputBytes, isLowPriority = false } = run
       const reads = [...tool.reads, run.source]
-      const command = { ...toCommand(tool), words, reads, folder, outputBytes, isPatient }
+      const command = { ...toCommand(tool), args, reads, folder, outputBytes, isLowPriority }
       return runToEnd(toConfinedCommand(programs, command, await isIsolated(tool)), run)
     },
     isIsolated,
@@ -110,12 +110,12 @@ const STDERR_CHARACTERS = 4_096
 const LINE_CHARACTERS = 4_096
 
 async function runToEnd(
-  [program = '', ...words]: readonly string[],
-  { signal, onLine = () => {} }: Pick<GuardedRun, 'signal' | 'onLine'>,
-): Promise<GuardedEnd> {
+  [program = '', ...args]: readonly string[],
+  { signal, onLine = () => {} }: Pick<SandboxedRun, 'signal' | 'onLine'>,
+): Promise<SandboxedResult> {
   signal.throwIfAborted()
   // No shell, nothing of our environment, and a group of its own, so that all of it can be killed at once.
-  const child = spawn(program, words, {
+  const child = spawn(program, args, {
     cwd: '/',
     env: { LC_ALL: 'C' },
     detached: true,
@@ -162,7 +162,7 @@ function killGroup(child: ChildProcess): void {
 export interface ConfinedCommand {
   /** An absolute path. */
   readonly program: string
-  readonly words: readonly string[]
+  readonly args: readonly string[]
   /** Files and folders it may read, beside the system's own programs. */
   readonly reads: readonly string[]
   /** The one folder it may write in. */
@@ -173,7 +173,7 @@ export interface ConfinedCommand {
   /** Of each file it writes. */
   readonly outputBytes: number
   /** Gives way to everything else that wants the processor. */
-  readonly isPatient: boolean
+  readonly isLowPriority: boolean
 }
 
 /** Where programs and their libraries lie; no data does. */
@@ -199,7 +199,7 @@ export function toConfinedCommand(
   isIsolated: boolean,
 ): string[] {
   return [
-    ...before(command.isPatient ? programs.nice : undefined, () => ['-n', '10']),
+    ...before(command.isLowPriority ? programs.nice : undefined, () => ['-n', '10']),
     // Bubblewrap does both of itself.
     ...before(isIsolated ? undefined : programs.setpriv, () => [
       '--pdeathsig',
@@ -210,12 +210,12 @@ export function toConfinedCommand(
     ...before(programs.prlimit, () => toLimits(command)),
     ...before(isIsolated ? programs.bwrap : undefined, () => toNamespaces(command)),
     command.program,
-    ...command.words,
+    ...command.args,
   ]
 }
 
-function before(program: string | undefined, toWords: () => string[]): string[] {
-  return program === undefined ? [] : [program, ...toWords()]
+function before(program: string | undefined, toArguments: () => string[]): string[] {
+  return program === undefined ? [] : [program, ...toArguments()]
 }
 
 function toLimits({ memoryBytes, cpuSeconds, outputBytes }: ConfinedCommand): string[] {

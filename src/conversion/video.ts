@@ -2,18 +2,24 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ServiceError } from '../lib/errors.ts'
-import { type Source, toConversionWords, toMeasureWords, toPosterWords, toProbeWords } from './ffmpeg.ts'
 import {
-  type ConversionRefusal,
-  isRoomMissing,
+  type Source,
+  toConversionArguments,
+  toMeasureArguments,
+  toPosterArguments,
+  toProbeArguments,
+} from './ffmpeg.ts'
+import {
+  type ConversionRejection,
+  diskFull,
+  isDiskFull,
   type Job,
   type MadeFile,
-  noRoom,
   type Outcome,
   unconvertible,
 } from './job.ts'
 import { type Media, parseProbe, sniffVideo } from './media.ts'
-import type { GuardedEnd, GuardedRun, Tool } from './sandbox.ts'
+import type { SandboxedResult, SandboxedRun, Tool } from './sandbox.ts'
 
 export const NO_FFMPEG = 'This server has no ffmpeg, so videos are served as they were uploaded.'
 
@@ -26,7 +32,7 @@ const LOST_SECONDS = 1
 
 /**
  * Converts a video; without loss where its pictures and sound are fit already.
- * @throws ConversionRefusal `unconvertible`
+ * @throws ConversionRejection `unconvertible`
  */
 export async function convertVideo(job: Job): Promise<Outcome> {
   const { ffmpeg, ffprobe } = job.programs
@@ -67,16 +73,21 @@ export function toTool(program: string): Tool {
   return { program, reads: [], check: ['-version'], reservedBytes: 0 }
 }
 
-type Extra = Partial<Pick<GuardedRun, 'outputBytes' | 'onLine' | 'isPatient'>>
+type Extra = Partial<Pick<SandboxedRun, 'outputBytes' | 'onLine' | 'isLowPriority'>>
 
-function run(job: VideoJob, tool: Tool, words: readonly string[], extra: Extra = {}): Promise<GuardedEnd> {
+function run(
+  job: VideoJob,
+  tool: Tool,
+  args: readonly string[],
+  extra: Extra = {},
+): Promise<SandboxedResult> {
   const { source, folder, signal } = job
-  return job.guard.run(tool, { words, source, folder, signal, outputBytes: 16 * MIB, ...extra })
+  return job.sandbox.run(tool, { args, source, folder, signal, outputBytes: 16 * MIB, ...extra })
 }
 
 async function probe(job: VideoJob): Promise<Media> {
-  const end = await run(job, job.ffprobe, toProbeWords(job.video))
-  if (end.code !== 0) throw toRefusal(end, 'The video cannot be read: it is damaged or not complete.')
+  const end = await run(job, job.ffprobe, toProbeArguments(job.video))
+  if (end.code !== 0) throw toRejection(end, 'The video cannot be read: it is damaged or not complete.')
   const media = parseProbe(end.stdout)
   if (media === undefined) throw unconvertible('The file holds no moving pictures.')
   const { widthPixels, heightPixels } = media
@@ -91,7 +102,7 @@ async function measure(job: VideoJob): Promise<number> {
   const onLine = (line: string) => {
     seconds = parseSeconds(line) ?? seconds
   }
-  await run(job, job.ffmpeg, toMeasureWords(job.video), { onLine })
+  await run(job, job.ffmpeg, toMeasureArguments(job.video), { onLine })
   return seconds
 }
 
@@ -107,14 +118,14 @@ async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): 
     if (durationSeconds > 0) job.onProgress(Math.min(writtenSeconds / durationSeconds, 0.99))
   }
   const write = (wanted: Media) => {
-    const words = toConversionWords(job.video, wanted, { path, maxBytes })
-    const isPatient = !wanted.isVideoFit
-    return run(job, job.ffmpeg, words, { outputBytes: maxBytes + 64 * MIB, isPatient, onLine })
+    const args = toConversionArguments(job.video, wanted, { path, maxBytes })
+    const isLowPriority = !wanted.isVideoFit
+    return run(job, job.ffmpeg, args, { outputBytes: maxBytes + 64 * MIB, isLowPriority, onLine })
   }
   let end = await write(media)
   // Some files hold pictures that are fit by themselves and cannot be moved as they are.
   if (end.code !== 0 && media.isVideoFit) end = await write({ ...media, isVideoFit: false })
-  if (end.code !== 0) throw toRefusal(end, 'The video cannot be converted: it is damaged.')
+  if (end.code !== 0) throw toRejection(end, 'The video cannot be converted: it is damaged.')
   if ((await stat(path)).size >= maxBytes) throw unconvertible('The converted video would be too large.')
   assertWhole(writtenSeconds, durationSeconds)
   return VIDEO
@@ -136,7 +147,7 @@ const LATEST_POSTER_SECONDS = 3
 async function makePoster(job: VideoJob, durationSeconds: number): Promise<{ poster?: MadeFile }> {
   const path = join(job.folder, POSTER.name)
   const atSeconds = Math.min(durationSeconds * POSTER_SHARE, LATEST_POSTER_SECONDS)
-  const end = await run(job, job.ffmpeg, toPosterWords(job.video, atSeconds, path))
+  const end = await run(job, job.ffmpeg, toPosterArguments(job.video, atSeconds, path))
   const size = await stat(path).then(
     (found) => found.size,
     () => 0,
@@ -154,9 +165,12 @@ function parseSeconds(line: string): number | undefined {
 const limitCodes: readonly (number | null)[] = [137, 152, 153]
 
 /** What ffmpeg says itself holds paths of ours, so that it is for the log alone. */
-function toRefusal({ code, killedBy, stderr }: GuardedEnd, reason: string): ConversionRefusal | ServiceError {
+function toRejection(
+  { code, killedBy, stderr }: SandboxedResult,
+  reason: string,
+): ConversionRejection | ServiceError {
   const cause = new Error(`ffmpeg ended with ${killedBy ?? code}: ${stderr.trim()}`)
-  if (isRoomMissing(stderr)) return noRoom(cause)
+  if (isDiskFull(stderr)) return diskFull(cause)
   if (/Cannot allocate memory|malloc of size|failed to map segment/.test(stderr))
     return unconvertible('The video takes more memory than a conversion may have.', cause)
   if (killedBy !== null || limitCodes.includes(code))

@@ -3,15 +3,15 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import {
-  ConversionRefusal,
-  isRoomMissing,
+  ConversionRejection,
+  diskFull,
+  isDiskFull,
   type Job,
-  noRoom,
   type Outcome,
   unconvertible,
   type WorkerTask,
 } from './job.ts'
-import type { GuardedEnd, Tool } from './sandbox.ts'
+import type { SandboxedResult, Tool } from './sandbox.ts'
 
 const MadeFile = z.object({ name: z.string().regex(/^[a-z]+\.[a-z]+$/), mediaType: z.string() })
 const Answer = z.union([
@@ -51,25 +51,25 @@ function findPackages(): string {
 
 /**
  * Runs a job in the process.
- * @throws ConversionRefusal
+ * @throws ConversionRejection
  */
 export async function runWorker(job: Job, kind: WorkerTask['kind'], tool: Tool): Promise<Outcome> {
   const { source, folder, signal } = job
   const task: WorkerTask = { kind, source, folder }
-  const words = [workerPath, JSON.stringify(task)]
-  const end = await job.guard.run(tool, { words, source, folder, signal, outputBytes: OUTPUT_BYTES })
+  const args = [workerPath, JSON.stringify(task)]
+  const end = await job.sandbox.run(tool, { args, source, folder, signal, outputBytes: OUTPUT_BYTES })
   const answer = parseAnswer(end)
-  if ('refused' in answer) throw new ConversionRefusal(answer.refused.verdict, answer.refused.reason)
+  if ('refused' in answer) throw new ConversionRejection(answer.refused.verdict, answer.refused.reason)
   return answer
 }
 
-function parseAnswer(end: GuardedEnd): z.infer<typeof Answer> {
+function parseAnswer(end: SandboxedResult): z.infer<typeof Answer> {
   try {
     if (end.code === 0) return Answer.parse(JSON.parse(end.stdout))
   } catch {
     // A process that was taken over may say anything.
   }
   const cause = new Error(`the process ended with ${end.killedBy ?? end.code}: ${end.stderr.trim()}`)
-  if (isRoomMissing(end.stderr)) throw noRoom(cause)
+  if (isDiskFull(end.stderr)) throw diskFull(cause)
   throw unconvertible('The file takes more memory or time than a conversion may have.', cause)
 }

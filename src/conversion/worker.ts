@@ -2,7 +2,7 @@
  * The process that reads pictures, captions and projects, started by `worker-run.ts` with one task and gone after it: what breaks
  * or blocks it does so to nobody else. Without a task it looks whether it could work. Security: 2.9.
  */
-import { ConversionRefusal, type WorkerAnswer, type WorkerTask } from './job.ts'
+import { ConversionRejection, type WorkerAnswer, type WorkerTask } from './job.ts'
 
 const [, , text] = process.argv
 if (text === undefined) await import('./pictures.ts')
@@ -16,7 +16,7 @@ async function work(task: WorkerTask): Promise<WorkerAnswer> {
   try {
     return await perform(task)
   } catch (error) {
-    if (!(error instanceof ConversionRefusal)) throw error
+    if (!(error instanceof ConversionRejection)) throw error
     return { refused: { verdict: error.verdict, reason: error.message } }
   }
 }

@@ -33,7 +33,7 @@ export function acquireLock(dataDir: string): DirectoryLock {
       connection.exec('COMMIT; BEGIN IMMEDIATE')
     }
   } catch (error) {
-    const refusal = toRefusal(error, connection, dataDir)
+    const refusal = toRejection(error, connection, dataDir)
     connection?.close()
     throw refusal
   }
@@ -41,7 +41,7 @@ export function acquireLock(dataDir: string): DirectoryLock {
   return { release: () => held.close() }
 }
 
-function toRefusal(cause: unknown, connection: SqliteDatabase | undefined, dataDir: string): StartupError {
+function toRejection(cause: unknown, connection: SqliteDatabase | undefined, dataDir: string): StartupError {
   const isTaken = cause instanceof Sqlite.SqliteError && cause.code.startsWith('SQLITE_BUSY')
   if (isTaken && connection !== undefined) {
     const pid = ownerOf(connection)

@@ -10,7 +10,7 @@ import { migrations } from './migrations/index.ts'
 import {
   createMigrationPool,
   createPool,
-  DatabaseAway,
+  DatabaseUnavailable,
   endPool,
   readPool,
   toClientConfig,
@@ -31,7 +31,7 @@ type PostgresOptions = OpenOptions & { readonly databaseUrl: string }
 export async function openPostgresDatabase(options: PostgresOptions): Promise<OpenedDatabase> {
   const { dataDir, databaseUrl, role, log = quiet } = options
   if (role === 'server' && dataDir !== ':memory:') await makeDataDirectory(dataDir)
-  const { db, pool, pending, target, close } = await examinePostgres(databaseUrl, log)
+  const { db, pool, pending, target, close } = await inspectPostgres(databaseUrl, log)
   try {
     if (role === 'command') assertNonePending(pending)
     const isNew = pending.length === Object.keys(migrations).length
@@ -54,7 +54,7 @@ async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
 }
 
 /** A database as it was found. */
-export interface ExaminedPostgres {
+export interface InspectedPostgres {
   readonly db: Kysely<Tables>
   readonly pool: Pool
   /** Such as 15.4. */
@@ -70,10 +70,10 @@ export interface ExaminedPostgres {
  * Opens the database that the URL names, and changes nothing.
  * @throws StartupError as `openPostgresDatabase`.
  */
-export async function examinePostgres(
+export async function inspectPostgres(
   databaseUrl: string,
   log: Pick<Logger, 'warn'> = quiet,
-): Promise<ExaminedPostgres> {
+): Promise<InspectedPostgres> {
   const target = readTarget(databaseUrl)
   const pool = createPool(databaseUrl, log)
   const close = () => endPool(pool)
@@ -170,7 +170,7 @@ export async function fillPostgres<T>(
   databaseUrl: string,
   run: (trx: Transaction<Tables>) => Promise<T>,
 ): Promise<T> {
-  const { target, close } = await examinePostgres(databaseUrl)
+  const { target, close } = await inspectPostgres(databaseUrl)
   await close()
   const db = openMigrator(databaseUrl, quiet)
   try {
@@ -218,7 +218,7 @@ function toStartupError(error: unknown, { server, database, user }: Target): unk
       `The database ${database} at ${server} could not be brought up to date, because others were using it for a minute; try again.`,
     )
   }
-  if (error instanceof DatabaseAway) {
+  if (error instanceof DatabaseUnavailable) {
     return say(
       `The database ${database} at ${server} cannot be reached (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`,
     )

@@ -8,10 +8,10 @@ import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
 /** Whoever gets no connection by then is told that the database is away. */
-const CONNECT_WITHIN_MS = 2_000
+const CONNECT_TIMEOUT_MS = 2_000
 const IDLE_CONNECTION_MS = 30_000
 /** Longer than any statement may take there: past it nobody is at the other end. */
-const ANSWER_WITHIN_MS = 12_000
+const ANSWER_TIMEOUT_MS = 12_000
 
 /** Security: 2.12. */
 const sessionSettings = {
@@ -64,7 +64,7 @@ export function toClientConfig(
   return {
     connectionString: url.href,
     fallback_application_name: 'parley',
-    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     stream: () => new GuardedSocket(),
     types: { getTypeParser },
@@ -77,7 +77,7 @@ export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool
     ...toClientConfig(databaseUrl),
     max: POOL_CONNECTIONS,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
-    query_timeout: ANSWER_WITHIN_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
   })
   return withListeners(pool, log)
 }
@@ -111,7 +111,7 @@ export async function endPool(pool: Pool): Promise<void> {
 }
 
 function toKyselyPool(pool: Pool): PostgresPool {
-  const pulse = createPulse(pool.options)
+  const pulse = createLivenessProbe(pool.options)
   return {
     async connect() {
       const client = await pool.connect().catch((error: unknown) => {
@@ -130,7 +130,7 @@ function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
 }
 
 /** A connection that has failed is not used again: an answer that comes late must not be taken for the next one's. */
-function toKyselyClient(client: PoolClient, pulse: Pulse): PostgresPoolClient {
+function toKyselyClient(client: PoolClient, pulse: LivenessProbe): PostgresPoolClient {
   let isBroken = false
   async function query(text: string, parameters: readonly unknown[]) {
     // There is nothing left to roll back, and why is known already.
@@ -148,11 +148,11 @@ function toKyselyClient(client: PoolClient, pulse: Pulse): PostgresPoolClient {
   return { query, release: () => client.release(isBroken) } as unknown as PostgresPoolClient
 }
 
-/** The code of a `DatabaseAway`, beside those of SQLite and PostgreSQL. */
+/** The code of a `DatabaseUnavailable`, beside those of SQLite and PostgreSQL. */
 export const DATABASE_AWAY = 'DATABASE_AWAY'
 
 /** Nobody answers at the other end, or no connection was free in time. */
-export class DatabaseAway extends Error {
+export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseAway'
   readonly code = DATABASE_AWAY
 }
@@ -179,13 +179,13 @@ export function toDatabaseError(error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException
   const reason =
     code === undefined || error.message.includes(code) ? error.message : `${code} ${error.message}`
-  return new DatabaseAway(reason.trim())
+  return new DatabaseUnavailable(reason.trim())
 }
 
 /** Only then is it asked: most statements are answered long before. */
 const SLOW_AFTER_MS = 2_000
 
-export interface Pulse {
+export interface LivenessProbe {
   /**
    * Watches over a statement: while it goes on for long and no new connection can be made either, its connection is closed, and it fails.
    * The answer ends the watch.
@@ -194,7 +194,7 @@ export interface Pulse {
 }
 
 /** Asks with connections of that kind, one at a time for all statements. */
-export function createPulse(config: ClientConfig): Pulse {
+export function createLivenessProbe(config: ClientConfig): LivenessProbe {
   let asking: Promise<boolean> | undefined
 
   function isAlive(): Promise<boolean> {

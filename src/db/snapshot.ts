@@ -62,7 +62,7 @@ export async function openSnapshotSource(dataDir: string): Promise<SnapshotSourc
 }
 
 /** A copy that nobody else uses. */
-export interface ExaminedCopy {
+export interface CheckedCopy {
   readonly db: Kysely<Tables>
   /** The newest migration it has had. */
   readonly schema: string
@@ -73,7 +73,7 @@ export interface ExaminedCopy {
  * Opens a database file after looking at all of it: its pages fit together, and so do its references.
  * @throws StartupError when they do not, or when it is from a newer version.
  */
-export async function examineCopy(path: string): Promise<ExaminedCopy> {
+export async function openCheckedCopy(path: string): Promise<CheckedCopy> {
   const { connection, db, schema } = await openAny(path)
   try {
     assertSound(connection, path)

@@ -43,7 +43,7 @@ export async function createFile(
 ): Promise<FileRow> {
   const { blob, filename } = file
   const mediaType = await sniff(blob.head)
-  await blob.keep()
+  await blob.commit()
   const position = deps.nextPosition()
   const createdAt = unixSeconds(deps.clock)
   const row: FileRow = {
@@ -199,9 +199,9 @@ export function createFileSweeper({
 
   return createSweeper(clock, {
     sweepExpired: () => deleteInBatches(deleteExpired),
-    async sweepOrphans(keptBeforeMs) {
-      await deleteOrphans(places, { what: 'files', keptBeforeMs, log })
-      await fileBlobs.discardAbandoned()
+    async sweepOrphans(storedBeforeMs) {
+      await deleteOrphans(places, { what: 'files', storedBeforeMs, log })
+      await fileBlobs.abortAbandoned()
     },
   })
 }

@@ -7,7 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 
 /** A file whose bytes have arrived; unless somebody keeps it, it is thrown away. */
 export interface StagedFile {
-  discard(): Promise<void>
+  abort(): Promise<void>
 }
 
 /** Where files go. */

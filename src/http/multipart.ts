@@ -57,7 +57,7 @@ export async function receiveUpload<T>(
   try {
     return await use(toFields(entries, file === undefined ? [] : [[FILE_PART, file]]))
   } finally {
-    await file?.blob.discard()
+    await file?.blob.abort()
   }
 }
 
@@ -104,7 +104,7 @@ async function readParts(
   } catch (failure) {
     stopping.abort(failure)
     const file = await storing.file.catch(() => undefined)
-    await file?.blob.discard()
+    await file?.blob.abort()
     throw failure
   }
 }

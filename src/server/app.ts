@@ -2,8 +2,8 @@
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
-import { watchPages } from '../artifacts/status-page.ts'
-import { createUploadDoor } from '../artifacts/tus.ts'
+import { statusPageAssets } from '../artifacts/status-page.ts'
+import { createTusEndpoint } from '../artifacts/tus.ts'
 import { ambientOf, bearerOf, clientAddressOf, requestIdOf, tokenOf } from '../http/request.ts'
 import { boundUnreadBody, noStore, type PageFile, securityHeaders, toPairs } from '../http/response.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
@@ -62,7 +62,7 @@ export interface App {
  */
 export function createApp(options: AppOptions): App {
   const { server } = options.deps.config
-  const doors = [createRestDoor(options.deps, restOperations), createUploadDoor(options.deps)]
+  const doors = [createRestDoor(options.deps, restOperations), createTusEndpoint(options.deps)]
   const arrivals = new WeakMap<IncomingMessage, Arrival>()
   const pages = createPages(options, (request) => arrivals.get(request) as Arrival)
 
@@ -83,7 +83,7 @@ export function createApp(options: AppOptions): App {
       ambient: bearer === undefined ? ambientOf(request) : undefined,
     }
     // The files of pages lie between what the doors answer.
-    if (isAllowedHost(request, server.allowedHosts) && !watchPages.has(request.url ?? '')) {
+    if (isAllowedHost(request, server.allowedHosts) && !statusPageAssets.has(request.url ?? '')) {
       for (const door of doors) if (door.answer(request, response, arrival)) return
     }
     arrivals.set(request, arrival)
@@ -163,7 +163,7 @@ function setSecurityHeaders(_request: unknown, response: Response, next: () => v
   next()
 }
 
-const pageFiles = new Map([...docsPages, ...watchPages])
+const pageFiles = new Map([...docsPages, ...statusPageAssets])
 const knownPaths = new Set([
   '/',
   '/healthz',

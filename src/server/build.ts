@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { createAgentDirectory } from '../agents/cache.ts'
 import { loadSealer, resealAgentKeys } from '../agents/sealed-keys.ts'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
-import { createArtifactDesk } from '../artifacts/processing.ts'
+import { createArtifactService } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
 import { createConverter } from '../conversion/conversion.ts'
 import type { OpenedDatabase } from '../db/database.ts'
@@ -21,7 +21,7 @@ import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
 import { shareForgetting } from '../replicas/bus.ts'
 import { openSharedState } from '../replicas/replicas.ts'
-import type { Blobs, GrowingStore } from '../storage/blobs.ts'
+import type { Blobs, ResumableStore } from '../storage/blobs.ts'
 import { openStoreFolder } from '../storage/folder.ts'
 import { claimFolders, type StoreName, storeNames } from '../storage/mark.ts'
 import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from '../storage/open.ts'
@@ -101,7 +101,7 @@ export async function createDeps(
     onUploadComplete: hooks.onUploadComplete,
     converter,
     fileBlobs,
-    artifacts: createArtifactDesk({
+    artifacts: createArtifactService({
       ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
     }),
@@ -159,7 +159,7 @@ export interface ServiceOptions {
   /** Told of each complete upload, instead of the module's. */
   readonly onUploadComplete?: OnUploadComplete
   /** Where the bytes of artifacts are kept; closed with the service. */
-  readonly artifactStore?: GrowingStore
+  readonly artifactStore?: ResumableStore
   /** Asks all processes of this service what they have counted, where there are several: `/metrics` tells their sums. */
   readonly gatherReadings?: GatherReadings
 }

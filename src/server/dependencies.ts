@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
-import type { ArtifactDesk } from '../artifacts/processing.ts'
+import type { ArtifactService } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
 import type { Converter } from '../conversion/conversion.ts'
 import type { Database } from '../db/database.ts'
@@ -51,7 +51,7 @@ export interface Deps {
   readonly tools: Toolbox
   /** What the host does with each complete upload; without it nobody is told. */
   readonly onUploadComplete: OnUploadComplete | undefined
-  readonly artifacts: ArtifactDesk
+  readonly artifacts: ArtifactService
   readonly tokens: ArtifactTokens
   /** Finds out who is calling. */
   readonly authenticator: Authenticator

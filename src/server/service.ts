@@ -1,7 +1,11 @@
 /** Puts the service together for whoever runs it: the `serve` command, a test, or a host that embeds it. */
 
 import packageJson from '../../package.json' with { type: 'json' }
-import { completeLeftOver, createArtifactSweeper, recoverUploads } from '../artifacts/maintenance.ts'
+import {
+  completeInterruptedUploads,
+  createArtifactSweeper,
+  recoverUploads,
+} from '../artifacts/maintenance.ts'
 import type { OpenedDatabase } from '../db/database.ts'
 import { getInstallationId, lockInstallation } from '../db/installation.ts'
 import { openDatabase } from '../db/open.ts'
@@ -120,7 +124,7 @@ async function startService(
   const stopTending = startTending(deps)
   const stopSweeping = startSweeper(createFileSweeper(deps), 'files', deps)
   const { processing } = deps.artifacts
-  const leftOver = Promise.all([completeLeftOver(deps), processing.start()]).catch((error) =>
+  const leftOver = Promise.all([completeInterruptedUploads(deps), processing.start()]).catch((error) =>
     deps.log.warn({ err: error }, 'what was left over of uploads could not be completed'),
   )
   const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)

@@ -13,16 +13,16 @@ export interface StagedBlob {
    * Makes them last: once it resolves they survive a power failure.
    * @throws ServiceError `storage_full`
    */
-  keep(): Promise<void>
+  commit(): Promise<void>
   /** Throws them away; does nothing once they are kept. */
-  discard(): Promise<void>
+  abort(): Promise<void>
 }
 
 /** A kept blob as a store lists it. */
 export interface BlobEntry {
   readonly name: string
   /** Unix milliseconds: when it was kept. */
-  readonly keptAtMs: number
+  readonly storedAtMs: number
 }
 
 /** How much of a blob's beginning a staged one remembers. */
@@ -58,7 +58,7 @@ export interface Blobs {
   /** Whether it can take in more: `full` where only the room is missing. Rejects when it cannot be used. */
   check(): Promise<'up' | 'full'>
   /** Clears away what was left unfinished long ago, be it by a process that died; never fails. */
-  discardAbandoned(): Promise<void>
+  abortAbandoned(): Promise<void>
   /** Gives back what the store holds in this process. */
   close(): Promise<void>
 }
@@ -69,7 +69,7 @@ export function wholeOf(sizeBytes: number): ByteRange | undefined {
 }
 
 /** One of them, open for its next bytes; nobody else may have it open. */
-export interface GrowingBlob {
+export interface ResumableBlob {
   /**
    * Adds bytes at its end.
    * @throws ServiceError `storage_full`; then some of them may have been added.
@@ -84,23 +84,23 @@ export interface GrowingBlob {
 }
 
 /** The growing blobs beside a store, which they go into once they are whole. */
-export interface GrowingBlobs {
+export interface ResumableBlobs {
   /** Whether what was written down is there whatever happens to this machine; a start need not look then. */
   readonly survivesCrashes: boolean
   /**
    * Opens one for the bytes from `offset` on, which was written down; what lies there already is forgotten. With 0 it is made if it is
    * not there. The fence is that of the lease, higher than any before. Undefined when it does not hold so many bytes.
    */
-  extend(name: string, offset: number, fence: number): Promise<GrowingBlob | undefined>
+  extend(name: string, offset: number, fence: number): Promise<ResumableBlob | undefined>
   /** Refuses to begin with so many bytes. @throws ServiceError `storage_full` */
-  assertRoom(plannedBytes: number): Promise<void>
+  assertSpace(plannedBytes: number): Promise<void>
   /** How many bytes it holds, in whichever place; undefined when it is not there. */
   findSize(name: string): Promise<number | undefined>
   /**
    * Makes it a blob of the store, under the same name, once all of its bytes are written down; does nothing when it is one already.
    * @throws ServiceError `storage_full`
    */
-  keep(name: string, sizeBytes: number): Promise<void>
+  commit(name: string, sizeBytes: number): Promise<void>
   /** Throws it away; does nothing when it is not there. */
   delete(name: string): Promise<void>
   /** Every one that is not whole yet, in no order, with the time it last changed. */
@@ -108,9 +108,9 @@ export interface GrowingBlobs {
 }
 
 /** A store with what grows beside it. */
-export interface GrowingStore {
+export interface ResumableStore {
   readonly blobs: Blobs
-  readonly growing: GrowingBlobs
+  readonly resumable: ResumableBlobs
 }
 
 /** What the bytes are, by their beginning (`HEAD_BYTES` of it); nothing a sender says is believed. Security: 2.7. */

@@ -101,7 +101,7 @@ export async function* listBlobs(folder: string): AsyncIterable<BlobEntry> {
     if (!isBlobName(name)) continue
     // The time of the move: what was written before may have waited for the rest of its request.
     const found = await stat(join(folder, name)).catch(ignoreMissing)
-    if (found !== undefined) yield { name, keptAtMs: found.ctimeMs }
+    if (found !== undefined) yield { name, storedAtMs: found.ctimeMs }
   }
 }
 
@@ -130,12 +130,12 @@ export async function readSpaceOf(folder: string): Promise<Space> {
 }
 
 /** @throws ServiceError `storage_full` when so many bytes more would take the room that is to stay. */
-export function assertRoom(space: Space, plannedBytes: number): void {
-  if (!hasRoom(space, plannedBytes)) throw storageFull()
+export function assertSpace(space: Space, plannedBytes: number): void {
+  if (!hasSpace(space, plannedBytes)) throw storageFull()
 }
 
 /** Whether so many bytes more leave the room that is to stay. */
-export function hasRoom({ freeBytes, totalBytes }: Space, plannedBytes: number): boolean {
+export function hasSpace({ freeBytes, totalBytes }: Space, plannedBytes: number): boolean {
   return freeBytes - plannedBytes >= Math.max(LEAST_FREE_BYTES, totalBytes * LEAST_FREE_SHARE)
 }
 

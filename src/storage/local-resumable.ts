@@ -1,9 +1,9 @@
 /** Lets blobs grow in a folder beside the store's own, one file each, until they are moved into it. */
 import { type FileHandle, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BlobEntry, GrowingBlob, GrowingBlobs } from './blobs.ts'
+import type { BlobEntry, ResumableBlob, ResumableBlobs } from './blobs.ts'
 import {
-  assertRoom,
+  assertSpace,
   CHECK_SPACE_EVERY_BYTES,
   ignoreMissing,
   listBlobs,
@@ -15,9 +15,9 @@ import {
 } from './folder.ts'
 
 /** The folder, inside the store's own, of what is not whole yet. A start leaves it alone. */
-export const GROWING = 'growing'
+export const RESUMABLE_FOLDER = 'growing'
 
-export class LocalGrowingBlobs implements GrowingBlobs {
+export class LocalResumableBlobs implements ResumableBlobs {
   /** Nothing may be synced, and a disk may be put back from a copy. */
   readonly survivesCrashes = false
   private readonly folder: StoreFolder
@@ -29,7 +29,7 @@ export class LocalGrowingBlobs implements GrowingBlobs {
     this.isSynced = isSynced
   }
 
-  async extend(name: string, offset: number): Promise<GrowingBlob | undefined> {
+  async extend(name: string, offset: number): Promise<ResumableBlob | undefined> {
     const path = await this.pathOf(name)
     const opening =
       offset === 0 ? open(path, 'w', 0o600).catch(rethrow) : open(path, 'r+').catch(ignoreMissing)
@@ -47,12 +47,12 @@ export class LocalGrowingBlobs implements GrowingBlobs {
       throw error
     }
     const { isSynced } = this
-    const checkSpace = () => this.assertRoom(0)
-    return new LocalGrowingBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
+    const checkSpace = () => this.assertSpace(0)
+    return new LocalResumableBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
   }
 
-  async assertRoom(plannedBytes: number): Promise<void> {
-    assertRoom(await this.folder.readSpace(await this.folder.root()), plannedBytes)
+  async assertSpace(plannedBytes: number): Promise<void> {
+    assertSpace(await this.folder.readSpace(await this.folder.root()), plannedBytes)
   }
 
   async findSize(name: string): Promise<number | undefined> {
@@ -61,7 +61,7 @@ export class LocalGrowingBlobs implements GrowingBlobs {
     return found?.size
   }
 
-  async keep(name: string): Promise<void> {
+  async commit(name: string): Promise<void> {
     const [path, root] = [await this.pathOf(name), await this.folder.root()]
     try {
       await moveDurably(path, root, name)
@@ -78,20 +78,20 @@ export class LocalGrowingBlobs implements GrowingBlobs {
   }
 
   async *list(): AsyncIterable<BlobEntry> {
-    yield* listBlobs(await this.growingFolder())
+    yield* listBlobs(await this.resumableFolder())
   }
 
   private async pathOf(name: string): Promise<string> {
-    return join(await this.growingFolder(), name)
+    return join(await this.resumableFolder(), name)
   }
 
   private async keptPathOf(name: string): Promise<string> {
     return join(await this.folder.root(), name)
   }
 
-  private growingFolder(): Promise<string> {
+  private resumableFolder(): Promise<string> {
     const make = async () => {
-      const path = join(await this.folder.root(), GROWING)
+      const path = join(await this.folder.root(), RESUMABLE_FOLDER)
       await makeFolder(path)
       return path
     }
@@ -103,7 +103,7 @@ export class LocalGrowingBlobs implements GrowingBlobs {
   }
 }
 
-interface LocalGrowingOptions {
+interface LocalResumableOptions {
   /** Where the file lies. */
   readonly folder: string
   readonly offset: number
@@ -112,14 +112,14 @@ interface LocalGrowingOptions {
   checkSpace(): Promise<void>
 }
 
-class LocalGrowingBlob implements GrowingBlob {
+class LocalResumableBlob implements ResumableBlob {
   private readonly file: FileHandle
-  private readonly options: LocalGrowingOptions
+  private readonly options: LocalResumableOptions
   private position: number
   private uncheckedBytes = 0
   private isFolderSynced: boolean
 
-  constructor(file: FileHandle, options: LocalGrowingOptions) {
+  constructor(file: FileHandle, options: LocalResumableOptions) {
     this.file = file
     this.options = options
     this.position = options.offset

@@ -10,7 +10,7 @@ import { StartupError } from '../lib/errors.ts'
 import { isBlobName } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ignoreMissing, isFull, makeFolder } from './folder.ts'
-import { GROWING } from './local-resumable.ts'
+import { RESUMABLE_FOLDER } from './local-resumable.ts'
 
 /** The file or object that holds the id. */
 export const MARK = 'installation'
@@ -22,7 +22,7 @@ export type StoreName = (typeof storeNames)[number]
 /** Names looked up in one statement. */
 const BATCH = 200
 /** In a folder without a mark, the number of blobs that are looked up at most. */
-const MOST_LOOKED_AT = 1_000
+const MAX_NAMES_CHECKED = 1_000
 
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
@@ -131,13 +131,13 @@ async function isPlausiblyOwn(db: Database, folder: string, name: StoreName): Pr
     if (batch.length < BATCH) continue
     if (await isAnyNamed()) return true
     batch = []
-    if (seen >= MOST_LOOKED_AT) return false
+    if (seen >= MAX_NAMES_CHECKED) return false
   }
   return seen === 0 || isAnyNamed()
 }
 
 async function* listNames(folder: string): AsyncIterable<string> {
-  for (const path of [folder, join(folder, GROWING)]) {
+  for (const path of [folder, join(folder, RESUMABLE_FOLDER)]) {
     const found = await stat(path).catch(ignoreMissing)
     if (found === undefined || !found.isDirectory()) continue
     for await (const { name } of await opendir(path)) if (isBlobName(name)) yield name

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import type { Config, S3Config } from '../config/config.ts'
 import { getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
-import { type Blobs, type GrowingStore, isBlobName } from './blobs.ts'
+import { type Blobs, isBlobName, type ResumableStore } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
-import { openBlobsIn, openGrowingStore } from './local.ts'
+import { openBlobsIn, openResumableStore } from './local.ts'
 
 /** Longer than any request or conversion takes. */
 const ABANDONED_AFTER_MS = 2 * 86_400_000
@@ -52,12 +52,12 @@ export async function openUploadStore(
   { dataDir, s3, uploads, limits }: Pick<Config, 'dataDir' | 's3' | 'uploads' | 'limits'>,
   name: string,
   deps: StoreDeps,
-): Promise<GrowingStore> {
-  if (s3 === undefined) return openGrowingStore(dataDir, name, uploads.isSynced, abandonedBefore(deps))
-  const { openS3GrowingStore } = await import('./s3.ts')
+): Promise<ResumableStore> {
+  if (s3 === undefined) return openResumableStore(dataDir, name, uploads.isSynced, abandonedBefore(deps))
+  const { openS3ResumableStore } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
   const maxBytes = limits.maxUploadBytes
-  const store = await openS3GrowingStore(s3, { name, installationId, maxBytes, ...deps })
+  const store = await openS3ResumableStore(s3, { name, installationId, maxBytes, ...deps })
   await assertNothingLeftBehind(store.blobs, dataDir, name, s3)
   return store
 }

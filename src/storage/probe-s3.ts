@@ -7,14 +7,14 @@ import { S3Failure } from './s3/failure.ts'
 import { isOwnPlace, toPlaceError } from './s3/prefix.ts'
 
 /** For everything together. */
-const EXAMINE_WITHIN_MS = 10_000
+const CHECK_TIMEOUT_MS = 10_000
 
 /**
  * Reads, writes and deletes in the place of that store. False where unfinished uploads cannot be listed, so that those of a server
  * that was killed would stay.
  * @throws StartupError when a start would fail, or an upload.
  */
-export async function examineS3(
+export async function checkBucket(
   config: S3Config,
   name: string,
   installationId: string | undefined,
@@ -23,7 +23,7 @@ export async function examineS3(
   let bucket: Bucket | undefined
   try {
     bucket = await createBucket(config)
-    const signal = AbortSignal.timeout(EXAMINE_WITHIN_MS)
+    const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS)
     await isOwnPlace({ bucket, prefix }, installationId, signal)
     const address = { key: `${prefix}doctor-${randomUUID()}`, uploadId: '' }
     await bucket.put(address.key, Buffer.from('parley doctor'), signal)

@@ -1,20 +1,27 @@
 /** Lets blobs grow in a bucket: in the parts of a multipart upload, and in a tail beside it. */
 import { buffer } from 'node:stream/consumers'
-import { type BlobEntry, type GrowingBlob, type GrowingBlobs, isBlobName } from './blobs.ts'
+import { type BlobEntry, isBlobName, type ResumableBlob, type ResumableBlobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { Bucket, UnfinishedUpload } from './s3/bucket.ts'
 import { rethrowS3, S3Failure } from './s3/failure.ts'
 import { SpareParts } from './s3/part.ts'
-import { GrowingObject } from './s3/resumable-object.ts'
-import { chooseTail, decodeTail, listTails, parseTailKey, type Tail, type TailEntry } from './s3/tail.ts'
-import { choosePartBytes, completeOrFind, MOST_PARTS } from './s3/upload.ts'
+import { ResumableObject } from './s3/resumable-object.ts'
+import {
+  chooseTrailingPart,
+  decodeTrailingPart,
+  listTrailingParts,
+  parseTrailingKey,
+  type TrailingPart,
+  type TrailingPartEntry,
+} from './s3/trailing-part.ts'
+import { choosePartBytes, completeOrFind, MAX_PARTS } from './s3/upload.ts'
 
 /** Stands before the names of tails, behind the store's prefix. */
-const GROWING = 'growing/'
+const RESUMABLE_FOLDER = 'growing/'
 /** Numbers of parts that each lease leaves out: two more than a fenced-out writer before it can have used. */
 const NUMBERS_PER_LEASE = 2
 
-export interface S3GrowingOptions extends Pick<Dependencies, 'log'> {
+export interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
   readonly bucket: Bucket
   readonly prefix: string
   /** The longest upload there may be. */
@@ -25,37 +32,43 @@ export interface S3GrowingOptions extends Pick<Dependencies, 'log'> {
   isArriving(upload: UnfinishedUpload): boolean
 }
 
-export class S3GrowingBlobs implements GrowingBlobs {
+export class S3ResumableBlobs implements ResumableBlobs {
   readonly survivesCrashes = true
-  private readonly options: S3GrowingOptions
+  private readonly options: S3ResumableOptions
   private readonly spare = new SpareParts()
 
-  constructor(options: S3GrowingOptions) {
+  constructor(options: S3ResumableOptions) {
     this.options = options
   }
 
-  async extend(name: string, offset: number, fence: number): Promise<GrowingBlob | undefined> {
+  async extend(name: string, offset: number, fence: number): Promise<ResumableBlob | undefined> {
     const { bucket, closing } = this.options
     const place = { bucket, key: this.keyOf(name), folder: this.folderOf(name), fence, closing }
     const { spare } = this
     if (offset === 0)
-      return new GrowingObject({ ...place, spare, tail: this.begin(), tailKey: undefined, obsolete: [] })
-    const tails = (await this.listTails(name)).filter((tail) => tail.fence <= fence)
-    const chosen = chooseTail(tails, offset)
-    const tail = chosen && (await this.loadTail(chosen, offset))
-    if (chosen === undefined || tail === undefined) return undefined
-    const nextNumber = this.skipNumbers(tail, fence - chosen.fence)
-    const obsolete = tails.filter((other) => other !== chosen).map(({ key }) => key)
-    return new GrowingObject({
+      return new ResumableObject({
+        ...place,
+        spare,
+        trailing: this.begin(),
+        trailingKey: undefined,
+        obsolete: [],
+      })
+    const trailingParts = (await this.listTrailingParts(name)).filter((trailing) => trailing.fence <= fence)
+    const chosen = chooseTrailingPart(trailingParts, offset)
+    const trailing = chosen && (await this.loadTrailingPart(chosen, offset))
+    if (chosen === undefined || trailing === undefined) return undefined
+    const nextNumber = this.skipNumbers(trailing, fence - chosen.fence)
+    const obsolete = trailingParts.filter((other) => other !== chosen).map(({ key }) => key)
+    return new ResumableObject({
       ...place,
       spare,
-      tail: { ...tail, nextNumber },
-      tailKey: chosen.key,
+      trailing: { ...trailing, nextNumber },
+      trailingKey: chosen.key,
       obsolete,
     })
   }
 
-  async assertRoom(): Promise<void> {
+  async assertSpace(): Promise<void> {
     // A bucket tells when it is full, not before.
   }
 
@@ -63,29 +76,30 @@ export class S3GrowingBlobs implements GrowingBlobs {
     const { bucket, closing } = this.options
     const keptBytes = await bucket.findSize(this.keyOf(name), closing).catch(rethrowS3)
     if (keptBytes !== undefined) return keptBytes
-    const sizes = (await this.listTails(name)).map(({ endBytes }) => endBytes)
+    const sizes = (await this.listTrailingParts(name)).map(({ endBytes }) => endBytes)
     return sizes.length === 0 ? undefined : Math.max(...sizes)
   }
 
-  async keep(name: string, sizeBytes: number): Promise<void> {
+  async commit(name: string, sizeBytes: number): Promise<void> {
     const { bucket, closing } = this.options
     const key = this.keyOf(name)
-    const tails = await this.listTails(name)
-    const chosen = chooseTail(tails, sizeBytes)
-    const tail = sizeBytes === 0 ? this.begin() : chosen && (await this.loadTail(chosen, sizeBytes))
-    if (tail === undefined) {
+    const trailingParts = await this.listTrailingParts(name)
+    const chosen = chooseTrailingPart(trailingParts, sizeBytes)
+    const trailing =
+      sizeBytes === 0 ? this.begin() : chosen && (await this.loadTrailingPart(chosen, sizeBytes))
+    if (trailing === undefined) {
       // A crash may have come between the end and whoever was to write it down.
       const keptBytes = await bucket.findSize(key, closing).catch(rethrowS3)
       if (keptBytes !== sizeBytes) throw new Error(`the blob ${name} does not hold ${sizeBytes} bytes`)
-    } else await this.finish(key, tail, sizeBytes).catch(rethrowS3)
-    await this.deleteTails(tails)
+    } else await this.finish(key, trailing, sizeBytes).catch(rethrowS3)
+    await this.deleteTrailingParts(trailingParts)
   }
 
   async delete(name: string): Promise<void> {
     const { bucket, closing, log } = this.options
     const key = this.keyOf(name)
     try {
-      await this.deleteTails(await this.listTails(name))
+      await this.deleteTrailingParts(await this.listTrailingParts(name))
       for await (const upload of bucket.listUnfinished(key, closing)) {
         if (upload.key === key && !this.options.isArriving(upload)) await bucket.abortUpload(upload, closing)
       }
@@ -96,14 +110,14 @@ export class S3GrowingBlobs implements GrowingBlobs {
   }
 
   async *list(): AsyncIterable<BlobEntry> {
-    const folder = this.options.prefix + GROWING
+    const folder = this.options.prefix + RESUMABLE_FOLDER
     const changedAtMs = await this.listUnfinished()
     for await (const { key, begunAtMs } of this.options.bucket.list(folder, this.options.closing)) {
       const name = key.slice(folder.length).split('/', 1)[0] ?? ''
-      if (parseTailKey(key) === undefined || !isBlobName(name)) continue
+      if (parseTrailingKey(key) === undefined || !isBlobName(name)) continue
       changedAtMs.set(name, Math.max(begunAtMs, changedAtMs.get(name) ?? 0))
     }
-    for (const [name, keptAtMs] of changedAtMs) yield { name, keptAtMs }
+    for (const [name, storedAtMs] of changedAtMs) yield { name, storedAtMs }
   }
 
   /** Multipart uploads by name, with the time they began; none where they cannot be listed. */
@@ -122,7 +136,7 @@ export class S3GrowingBlobs implements GrowingBlobs {
     return begunAtMs
   }
 
-  private async finish(key: string, { uploadId, parts, nextNumber, bytes }: Tail, sizeBytes: number) {
+  private async finish(key: string, { uploadId, parts, nextNumber, bytes }: TrailingPart, sizeBytes: number) {
     const { bucket, closing } = this.options
     if (uploadId === undefined) return bucket.put(key, bytes, closing)
     const address = { key, uploadId }
@@ -132,37 +146,40 @@ export class S3GrowingBlobs implements GrowingBlobs {
     })
   }
 
-  private begin(): Tail {
+  private begin(): TrailingPart {
     // Half of the numbers are left to the leases.
     const partBytes = choosePartBytes(2 * this.options.maxBytes)
     return { uploadId: undefined, partBytes, parts: [], nextNumber: 1, bytes: new Uint8Array() }
   }
 
   /** The first number that is this writer's alone; once there are few left, the next one. */
-  private skipNumbers({ partBytes, parts, nextNumber }: Tail, leases: number): number {
+  private skipNumbers({ partBytes, parts, nextNumber }: TrailingPart, leases: number): number {
     const mostParts = Math.ceil(this.options.maxBytes / partBytes)
-    const lastStart = MOST_PARTS + 1 - (mostParts - parts.length)
+    const lastStart = MAX_PARTS + 1 - (mostParts - parts.length)
     return Math.max(nextNumber, Math.min(nextNumber + NUMBERS_PER_LEASE * leases, lastStart))
   }
 
   /** Without the bytes behind `endBytes`; undefined when it is gone. */
-  private async loadTail({ key, startBytes }: TailEntry, endBytes: number): Promise<Tail | undefined> {
+  private async loadTrailingPart(
+    { key, startBytes }: TrailingPartEntry,
+    endBytes: number,
+  ): Promise<TrailingPart | undefined> {
     const { bucket, closing } = this.options
     const found = await bucket.find(key, undefined, closing).catch(rethrowS3)
     if (found === undefined) return undefined
-    const tail = decodeTail(await buffer(found.body))
-    return { ...tail, bytes: tail.bytes.subarray(0, endBytes - startBytes) }
+    const trailing = decodeTrailingPart(await buffer(found.body))
+    return { ...trailing, bytes: trailing.bytes.subarray(0, endBytes - startBytes) }
   }
 
-  private listTails(name: string): Promise<TailEntry[]> {
+  private listTrailingParts(name: string): Promise<TrailingPartEntry[]> {
     const { bucket, closing } = this.options
-    return listTails(bucket, this.folderOf(name), closing).catch(rethrowS3)
+    return listTrailingParts(bucket, this.folderOf(name), closing).catch(rethrowS3)
   }
 
-  private async deleteTails(tails: readonly TailEntry[]): Promise<void> {
+  private async deleteTrailingParts(trailingParts: readonly TrailingPartEntry[]): Promise<void> {
     const { bucket, closing, log } = this.options
-    const deleting = tails.map(({ key }) => bucket.delete(key, closing))
-    await Promise.all(deleting).catch((err) => log.warn({ err }, 'a tail could not be deleted yet'))
+    const deleting = trailingParts.map(({ key }) => bucket.delete(key, closing))
+    await Promise.all(deleting).catch((err) => log.warn({ err }, 'a trailing could not be deleted yet'))
   }
 
   private keyOf(name: string): string {
@@ -170,6 +187,6 @@ export class S3GrowingBlobs implements GrowingBlobs {
   }
 
   private folderOf(name: string): string {
-    return `${this.options.prefix}${GROWING}${name}/`
+    return `${this.options.prefix}${RESUMABLE_FOLDER}${name}/`
   }
 }

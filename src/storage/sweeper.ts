@@ -6,13 +6,13 @@ import type { Dependencies } from './dependencies.ts'
 /** Rows and names looked at in one statement. */
 const BATCH = 200
 /** Most deletions of each kind in one run; the rest waits for the next. */
-const MOST_PER_RUN = 1_000
+const MAX_PER_RUN = 1_000
 /** A run that finds more orphans than both of these deletes none of them. */
-const MOST_ORPHANS = 100
-const MOST_ORPHANS_SHARE = 0.05
+const MAX_ORPHANS = 100
+const MAX_ORPHAN_SHARE = 0.05
 /** Bytes without a row may belong to something whose row is about to be written; after so long they do not. */
 const ORPHAN_AFTER_MS = 3_600_000
-const LOOK_FOR_ORPHANS_EVERY_MS = 3_600_000
+const ORPHAN_SWEEP_INTERVAL_MS = 3_600_000
 /** Two clocks that differ by more than this since the last run mean that one of them was set. */
 const CLOCK_JUMP_MS = 60_000
 const SWEEP_EVERY_MS = 60_000
@@ -26,8 +26,8 @@ export interface Sweeper {
 export interface Sweeping {
   /** In every run. */
   sweepExpired(): Promise<void>
-  /** In the first run, then once an hour; `keptBeforeMs` (Unix milliseconds) is when their bytes must have been left alone. */
-  sweepOrphans(keptBeforeMs: number): Promise<void>
+  /** In the first run, then once an hour; `storedBeforeMs` (Unix milliseconds) is when their bytes must have been left alone. */
+  sweepOrphans(storedBeforeMs: number): Promise<void>
 }
 
 /** A sweeper that does nothing in a run before which the clock was set. */
@@ -47,8 +47,8 @@ export function createSweeper(clock: Clock, { sweepExpired, sweepOrphans }: Swee
     if (hasClockJumped()) return
     await sweepExpired()
     if (clock.monotonic() < nextOrphansAtMs) return
-    nextOrphansAtMs = clock.monotonic() + LOOK_FOR_ORPHANS_EVERY_MS
-    await sweepOrphans(orphansKeptBefore(clock))
+    nextOrphansAtMs = clock.monotonic() + ORPHAN_SWEEP_INTERVAL_MS
+    await sweepOrphans(orphanCutoff(clock))
   }
 
   return { run }
@@ -73,7 +73,7 @@ export function startSweeper(
 
 /** Deletes as long as `deleteSome` finds as many as it may, but no more than a run may; it answers how many it has deleted. */
 export async function deleteInBatches(deleteSome: (limit: number) => Promise<number>): Promise<void> {
-  for (let deleted = 0; deleted < MOST_PER_RUN; deleted += BATCH) {
+  for (let deleted = 0; deleted < MAX_PER_RUN; deleted += BATCH) {
     if ((await deleteSome(BATCH)) < BATCH) return
   }
 }
@@ -96,11 +96,11 @@ export interface OrphanReport {
 /** What a sweep of orphans needs besides the places. */
 interface OrphanSweep extends Pick<Dependencies, 'log'> {
   readonly what: string
-  readonly keptBeforeMs: number
+  readonly storedBeforeMs: number
 }
 
 /** Before this time (Unix milliseconds) a blob was stored if it has no row yet and will not get one. */
-export function orphansKeptBefore(clock: Clock): number {
+export function orphanCutoff(clock: Clock): number {
   return clock.now() - ORPHAN_AFTER_MS
 }
 
@@ -110,16 +110,16 @@ export function orphansKeptBefore(clock: Clock): number {
  */
 export async function deleteOrphans(
   places: readonly BlobPlace[],
-  { what, keptBeforeMs, log }: OrphanSweep,
+  { what, storedBeforeMs, log }: OrphanSweep,
 ): Promise<OrphanReport> {
   const found: [BlobPlace, string[]][] = []
   let collected = 0
-  const counts = await countOrphans(places, keptBeforeMs, async (place, names) => {
-    const some = names.slice(0, MOST_PER_RUN - collected)
+  const counts = await countOrphans(places, storedBeforeMs, async (place, names) => {
+    const some = names.slice(0, MAX_PER_RUN - collected)
     collected += some.length
     if (some.length > 0) found.push([place, some])
   })
-  const limit = Math.max(MOST_ORPHANS, Math.floor(counts.objects * MOST_ORPHANS_SHARE))
+  const limit = Math.max(MAX_ORPHANS, Math.floor(counts.objects * MAX_ORPHAN_SHARE))
   if (counts.orphans > limit) {
     log.warn(
       { what, ...counts, limit },
@@ -134,23 +134,23 @@ export async function deleteOrphans(
 /** Removes every orphan, because an operator has confirmed it. */
 export async function deleteAllOrphans(
   places: readonly BlobPlace[],
-  keptBeforeMs: number,
+  storedBeforeMs: number,
 ): Promise<OrphanReport> {
-  const counts = await countOrphans(places, keptBeforeMs, removeUnowned)
+  const counts = await countOrphans(places, storedBeforeMs, removeUnowned)
   return { ...counts, deleted: counts.orphans }
 }
 
 /** Looks at every blob; `onOrphans` gets the orphans of each batch. */
 export async function countOrphans(
   places: readonly BlobPlace[],
-  keptBeforeMs: number,
+  storedBeforeMs: number,
   onOrphans: (place: BlobPlace, names: readonly string[]) => Promise<void> = async () => {},
 ): Promise<Omit<OrphanReport, 'deleted'>> {
   let [objects, orphans] = [0, 0]
   for (const place of places) {
     for await (const batch of inBatches(place.list())) {
       objects += batch.length
-      const old = batch.filter(({ keptAtMs }) => keptAtMs < keptBeforeMs).map(({ name }) => name)
+      const old = batch.filter(({ storedAtMs }) => storedAtMs < storedBeforeMs).map(({ name }) => name)
       const names = await listUnowned(place, old)
       orphans += names.length
       if (names.length > 0) await onOrphans(place, names)

@@ -6,7 +6,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { backOffSeconds } from '../../src/artifacts/jobs/queue.ts'
 import { NO_FFMPEG } from '../../src/conversion/video.ts'
 import { openFolder } from '../../src/storage/folder.ts'
-import { toGrowingStore } from '../../src/storage/local.ts'
+import { toResumableStore } from '../../src/storage/local.ts'
 import { startApp } from '../support/app.ts'
 import { listProcesses, makeVideo } from '../support/conversion.ts'
 import { getRow, listJobs, listWork, makeGate, openArtifact, startJobs, until } from '../support/jobs.ts'
@@ -113,7 +113,7 @@ describe('a server without room for what it makes', () => {
     const disk = { freeBytes: 2 * 1024 ** 3 + srt.length, totalBytes: 1 }
     const folder = await openFolder(join(await makeFolder(), 'artifacts'), async () => disk)
     const { log, lines } = createLineLog()
-    const options = { artifactStore: toGrowingStore(folder, true), log }
+    const options = { artifactStore: toResumableStore(folder, true), log }
     const { app, advance } = await startJobs({ options })
     const { id } = await beginUpload(app, { size: srt.length, body: srt, metadata: { kind: 'captions' } })
     const untilFailed = (failures: number) =>

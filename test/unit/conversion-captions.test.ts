@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
-import { ConversionRefusal } from '../../src/conversion/job.ts'
+import { ConversionRejection } from '../../src/conversion/job.ts'
 import { makeStand } from '../support/conversion.ts'
 
 // These start processes, which takes its time on a busy machine.
@@ -13,7 +13,7 @@ function convert(content: string | Uint8Array): string {
   try {
     return toWebvtt(Buffer.from(content as string)) ?? 'unchanged'
   } catch (error) {
-    if (!(error instanceof ConversionRefusal)) throw error
+    if (!(error instanceof ConversionRejection)) throw error
     return `${error.verdict}: ${error.message}`
   }
 }

@@ -4,10 +4,10 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
-import { ConversionRefusal } from '../../conversion/job.ts'
+import { ConversionRejection } from '../../conversion/job.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { type Blobs, HEAD_BYTES, sniff, wholeOf } from '../../storage/blobs.ts'
-import { assertRoom, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
+import { assertSpace, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { ArtifactChanges } from '../events.ts'
 import { findUploadRow, raiseProgress, type UploadRow } from '../store.ts'
@@ -16,7 +16,7 @@ import { backOffSeconds, type Work } from './queue.ts'
 import { type JobRow, returnJob } from './store.ts'
 
 /** After so many failures of ours, which takes about three hours, an upload is served as it came. */
-const MOST_FAILURES = 30
+const MAX_FAILURES = 30
 const GAVE_UP = 'It could not be converted here, so it is served as it was uploaded.'
 
 export interface ConversionDeps
@@ -82,7 +82,7 @@ async function findSource(deps: ConversionDeps, { row, folder, signal }: Convers
   const { blobs } = deps.store
   if (blobs.findPath !== undefined) return blobs.findPath(row.blob)
   const path = join(folder, 'upload')
-  assertRoom(await deps.workFolder.readSpace(folder), row.received_bytes)
+  assertSpace(await deps.workFolder.readSpace(folder), row.received_bytes)
   const bytes = await blobs.open(row.blob, wholeOf(row.received_bytes))
   await pipeline(bytes, createWriteStream(path, { mode: 0o600 }), { signal }).catch(rethrow)
   return path
@@ -99,12 +99,12 @@ async function keepResult(deps: ConversionDeps, conversion: Conversion, result: 
     // The store reports a read error; this listener covers an abort before it reads, which would otherwise end the process.
     const bytes = createReadStream(path, { signal }).on('error', () => {})
     const staged = await blobs.stage(bytes, size)
-    return unkept.adopt(staged, () => staged.discard())
+    return unkept.adopt(staged, () => staged.abort())
   }
   const made = await stage(file)
   const still = poster && (await stage(poster))
-  await made.keep()
-  await still?.keep()
+  await made.commit()
+  await still?.commit()
   const isReady = await makeReady(deps, job, row, {
     served_blob: made.name,
     served_bytes: made.sizeBytes,
@@ -147,8 +147,8 @@ async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: Uploa
 async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {
   const { job, row } = conversion
   const { db, clock, random, config, log } = deps
-  if (!(error instanceof ConversionRefusal)) {
-    if (job.failures + 1 < MOST_FAILURES) throw error
+  if (!(error instanceof ConversionRejection)) {
+    if (job.failures + 1 < MAX_FAILURES) throw error
     log.error({ err: error, artifactId: row.id }, 'an upload is served as it came: converting it fails')
     return serveOriginal(deps, conversion, { reason: GAVE_UP })
   }
@@ -181,7 +181,7 @@ export function createProgressWriter(
   async function write(share: number): Promise<void> {
     try {
       // Another try begins anew, but nobody sees it fall.
-      if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.announce(row.id)
+      if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.publish(row.id)
     } catch (error) {
       log.warn({ err: error, artifactId: row.id }, 'progress could not be written down')
     }

@@ -69,7 +69,7 @@ function createOutcomes({ db, changes }: DeliveryDeps, row: UploadRow) {
     record(value: unknown): Promise<void> {
       const outcome = renderOutcome(value)
       writing = writing.then(async () => {
-        if (await updateOutcome(db, row, outcome)) changes.announce(row.id)
+        if (await updateOutcome(db, row, outcome)) changes.publish(row.id)
       })
       // Whoever called may wait for it or not; `settle` does.
       writing.catch(() => {})

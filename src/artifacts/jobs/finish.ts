@@ -1,7 +1,7 @@
 /** Writes down what came of the jobs of an upload, each time in one transaction, and lets go of bytes nobody needs any more. */
 import type { Updateable } from 'kysely'
 import type { ArtifactTable } from '../../db/tables.ts'
-import type { GrowingStore } from '../../storage/blobs.ts'
+import type { ResumableStore } from '../../storage/blobs.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { ArtifactChanges } from '../events.ts'
 import {
@@ -15,7 +15,7 @@ import {
 import { deleteJob, deleteJobs, type TakenJob } from './store.ts'
 
 export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metrics'> {
-  readonly store: GrowingStore
+  readonly store: ResumableStore
   readonly changes: ArtifactChanges
 }
 
@@ -45,7 +45,7 @@ async function finish(
     const isDone = (await deleteJob(trx, job)) && (await write(trx))
     return { isDone, isFree: isDone && (await releaseOriginal(trx, row)) }
   })
-  if (isDone) deps.changes.announce(row.id)
+  if (isDone) deps.changes.publish(row.id)
   if (isFree) await deleteOriginal(deps, row)
   return isDone
 }
@@ -66,6 +66,6 @@ export async function reject(deps: FinishingDeps, job: TakenJob, row: UploadRow)
   })
   if (!isGone) return
   deps.metrics.uploadFailed('dangerous')
-  deps.changes.announce(row.id)
+  deps.changes.publish(row.id)
   await deleteOriginal(deps, row)
 }

@@ -17,8 +17,8 @@ import {
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 /** What other processes leave behind is found after so long. */
-const LOOK_EVERY_MS = 60_000
-const LOOK_AGAIN_MS = 5_000
+const POLL_EVERY_MS = 60_000
+const RETRY_POLL_MS = 5_000
 
 /** Why a job is to end before its time. */
 export type StopReason = 'closing' | 'removed' | 'lost'
@@ -59,47 +59,46 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunne
   const { kind, atOnce } = options
   const running = new Map<string, Running>()
   let isClosed = false
-  let isWoken = false
-  let looking: Promise<void> | undefined
+  let isWakeRequested = false
+  let polling: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
   /** Begins with what is due; answers when to look again, in milliseconds. */
-  async function look(): Promise<number> {
+  async function poll(): Promise<number> {
     while (running.size < atOnce && !isClosed) {
       const now = unixSeconds(clock)
-      const underWay = [...running.keys()]
-      const job = await takeJob(db, kind, { now, until: now + LEASE_SECONDS, underWay })
+      const job = await takeJob(db, kind, { now, until: now + LEASE_SECONDS, running: [...running.keys()] })
       if (job === undefined) break
-      begin(job)
+      startJob(job)
     }
-    if (running.size >= atOnce || isClosed) return LOOK_EVERY_MS
+    if (running.size >= atOnce || isClosed) return POLL_EVERY_MS
     const nextAt = await findNextDue(db, kind, [...running.keys()])
-    const pauseMs = nextAt === undefined ? LOOK_EVERY_MS : nextAt * 1000 - clock.now()
-    return Math.min(Math.max(pauseMs, 1), LOOK_EVERY_MS)
+    const pauseMs = nextAt === undefined ? POLL_EVERY_MS : nextAt * 1000 - clock.now()
+    return Math.min(Math.max(pauseMs, 1), POLL_EVERY_MS)
   }
 
-  async function lookUntilQuiet(): Promise<void> {
-    let pauseMs = LOOK_AGAIN_MS
+  async function pollUntilIdle(): Promise<void> {
+    let pauseMs = RETRY_POLL_MS
     try {
       do {
-        isWoken = false
-        pauseMs = await look()
-      } while (isWoken)
+        isWakeRequested = false
+        pauseMs = await poll()
+      } while (isWakeRequested)
     } catch (error) {
       log.warn({ err: error, kind }, 'jobs could not be looked for')
     }
-    looking = undefined
+    polling = undefined
     if (!isClosed) timer = setTimeout(wake, pauseMs).unref()
   }
 
   function wake(): void {
-    isWoken = true
-    if (isClosed || looking !== undefined) return
+    isWakeRequested = true
+    if (isClosed || polling !== undefined) return
     clearTimeout(timer)
-    looking = lookUntilQuiet()
+    polling = pollUntilIdle()
   }
 
-  function begin(job: JobRow): void {
+  function startJob(job: JobRow): void {
     const stop = new AbortController()
     const ended = doJob(deps, options, job, stop)
       .catch((error) => log.warn({ err: error, kind, blob: job.blob }, 'a job could not be given back'))
@@ -120,7 +119,7 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunne
     async close() {
       isClosed = true
       clearTimeout(timer)
-      await looking
+      await polling
       for (const { stop } of running.values()) stop.abort('closing' satisfies StopReason)
       await Promise.all([...running.values()].map(({ ended }) => ended))
     },
@@ -135,7 +134,7 @@ async function doJob(
 ): Promise<void> {
   const { db, clock, random } = deps
   const stopRenewing = keepRenewing(deps, job, stop)
-  const ended = watchJob(deps, job)
+  const ended = instrumentJob(deps, job)
   try {
     await work(job, stop.signal)
     ended('done')
@@ -155,7 +154,7 @@ async function doJob(
 }
 
 /** Counts and traces one try; the function returned ends that. */
-function watchJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result: JobResult) => void {
+function instrumentJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result: JobResult) => void {
   const end = metrics.jobBegins(job.kind, () => clock.monotonic())
   const attempt = job.failures + job.refusals + 1
   const attributes = { 'parley.job.kind': job.kind, 'parley.job.attempt': attempt }
@@ -188,8 +187,8 @@ const LONGEST_SECONDS = 600
  * Whole seconds to the next try after so many in vain, 1 at the least: twice as long each time up to 10 minutes, and then something
  * between half of that and all of it, so that what failed together does not come back together.
  */
-export function backOffSeconds(inVain: number, random: Random): number {
-  const whole = Math.min(FIRST_SECONDS * 2 ** (inVain - 1), LONGEST_SECONDS)
+export function backOffSeconds(failures: number, random: Random): number {
+  const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)
   const share = (random(1)[0] ?? 0) / 255
   return Math.max(FIRST_SECONDS, Math.round(whole * (0.5 + share / 2)))
 }

@@ -14,15 +14,15 @@ export async function insertJob(trx: Database, kind: JobKind, blob: string, now:
   await trx.insertInto('jobs').values({ kind, blob, next_at: now }).execute()
 }
 
-/** Takes the job that has waited longest of those that are due by `now`, until that second; none of `underWay`. */
+/** Takes the job that has waited longest of those that are due by `now`, until that second; none of `running`. */
 export async function takeJob(
   db: Database,
   kind: JobKind,
-  { now, until, underWay }: { readonly now: number; readonly until: number; readonly underWay: string[] },
+  { now, until, running }: { readonly now: number; readonly until: number; readonly running: string[] },
 ): Promise<JobRow | undefined> {
   // Of those that look for one at the same time a single one gets it; the others look again.
   for (;;) {
-    const due = await waiting(db, kind, underWay)
+    const due = await waiting(db, kind, running)
       .select(['blob', 'fence', 'next_at', 'failures', 'is_taken'])
       .executeTakeFirst()
     if (due === undefined || due.next_at > now) return undefined
@@ -45,9 +45,9 @@ export async function takeJob(
 export async function findNextDue(
   db: Database,
   kind: JobKind,
-  underWay: string[],
+  running: string[],
 ): Promise<number | undefined> {
-  return (await waiting(db, kind, underWay).select('next_at').executeTakeFirst())?.next_at
+  return (await waiting(db, kind, running).select('next_at').executeTakeFirst())?.next_at
 }
 
 /** Keeps a job for longer; false when it is another's by now, or gone. */
@@ -123,7 +123,7 @@ export async function countJobs(db: Database, kind: JobKind): Promise<number> {
   return Number(row.count)
 }
 
-function waiting(db: Database, kind: JobKind, underWay: string[]) {
+function waiting(db: Database, kind: JobKind, running: string[]) {
   const jobs = db.selectFrom('jobs').where('kind', '=', kind).orderBy('next_at').limit(1)
-  return underWay.length === 0 ? jobs : jobs.where('blob', 'not in', underWay)
+  return running.length === 0 ? jobs : jobs.where('blob', 'not in', running)
 }

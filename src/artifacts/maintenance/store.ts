@@ -113,7 +113,7 @@ export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Pr
 }
 
 /** Those of the blobs that some upload under way, of whatever tenant, is growing in. */
-export async function listGrowingBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
+export async function listActiveUploadBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const rows = await db
     .selectFrom('artifacts')
     .select('blob')

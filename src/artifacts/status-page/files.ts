@@ -2,20 +2,20 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-export interface WatchFile {
+export interface StatusPageFile {
   /** Below `/artifacts/`. */
   readonly name: string
   readonly mediaType: string
   readonly text: string
 }
 
-export const watchFiles = {
-  script: readWatchFile('status.js', 'text/javascript'),
-  style: readWatchFile('status.css', 'text/css'),
-  icon: readWatchFile('icon.svg', 'image/svg+xml'),
+export const statusPageFiles = {
+  script: readStatusPageFile('status.js', 'text/javascript'),
+  style: readStatusPageFile('status.css', 'text/css'),
+  icon: readStatusPageFile('icon.svg', 'image/svg+xml'),
 } as const
 
-function readWatchFile(source: string, mediaType: string): WatchFile {
+function readStatusPageFile(source: string, mediaType: string): StatusPageFile {
   const text = readFileSync(new URL(source, import.meta.url), 'utf8')
   const [stem, extension] = source.split('.')
   return { name: `${stem}-${hash('sha256', text, 'hex').slice(0, 16)}.${extension}`, mediaType, text }

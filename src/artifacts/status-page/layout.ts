@@ -2,7 +2,7 @@
 import type { ServiceError } from '../../lib/errors.ts'
 import { type Html, html } from '../../lib/html.ts'
 import { Page } from '../../operations/operation.ts'
-import { watchFiles } from './files.ts'
+import { statusPageFiles } from './files.ts'
 
 /** What the page says, piece by piece; its script replaces them by the same pieces of a newer page. */
 export interface Pieces {
@@ -22,7 +22,7 @@ export interface Pieces {
 const RETRY_SECONDS = 10
 
 /** What somebody is told who may not see it, or cannot. */
-export function renderWatchFailure(failure: ServiceError): Page {
+export function renderStatusPageFailure(failure: ServiceError): Page {
   const { status, details } = failure
   const isPassing = status === 429 || status >= 500
   const [heading, says] = failures[status] ?? failures[isPassing ? 500 : 400] ?? ['', '']
@@ -51,7 +51,7 @@ const failures: Readonly<Record<number, readonly [heading: string, says: string]
 
 /** The whole page. */
 export function renderPage(pieces: Pieces): Page {
-  const { script, style, icon } = watchFiles
+  const { script, style, icon } = statusPageFiles
   const { refreshSeconds, title, state, isFollowed, heading, progress, content, facts } = pieces
   const refresh = html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>`
   const { text } = html`<!doctype html>

@@ -4,13 +4,13 @@ import type { Readable } from 'node:stream'
 import { assertWithinQuota, countFreeBytes, quotaExceeded } from '../../files/quota.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { locked, removedMeanwhile, takenOver } from '../access.ts'
+import { leaseStolen, locked, uploadDeleted } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
-import type { ArtifactDesk } from '../processing.ts'
+import type { ArtifactService } from '../processing.ts'
 import {
   acquireLease,
-  breakLease,
   findUploadRow,
+  stealLease,
   type Upload,
   type UploadRow,
   updateLeased,
@@ -50,16 +50,16 @@ export async function appendBytes(
   row: UploadRow,
   part: Part,
   source: Readable,
-  left: AbortSignal,
+  disconnected: AbortSignal,
 ): Promise<Progress> {
   assertFits(deps, row, part)
   if (row.state !== 'uploading') return { receivedBytes: row.received_bytes, expiresAt: null }
-  const lease = await takeOverUpload(deps, row)
+  const lease = await acquireOrStealLease(deps, row)
   try {
     // Until the lease was ours somebody else may have added to it.
     assertFits(deps, lease.row, part)
     const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
-    const receiving = { ...part, source, left, stopped: lease.stopped, sizeBytes }
+    const receiving = { ...part, source, disconnected, stopped: lease.stopped, sizeBytes }
     return await appendLeased(deps, lease.row, receiving)
   } finally {
     await lease.release()
@@ -79,10 +79,10 @@ function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, b
       throw new ServiceError('invalid_value', 'Upload-Length: is less than what has arrived')
   }
   const length = sizeBytes ?? declaredBytes ?? deps.config.limits.maxUploadBytes
-  if (offset + (bodyBytes ?? 0) > length) throw beyond(length)
+  if (offset + (bodyBytes ?? 0) > length) throw bodyTooLong(length)
 }
 
-function beyond(length: number): ServiceError {
+function bodyTooLong(length: number): ServiceError {
   return tooLarge(`The body goes beyond the upload's length of ${length} bytes.`)
 }
 
@@ -92,14 +92,14 @@ async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }
   await deps.db.transaction().execute(async (trx) => {
     await assertWithinQuota({ ...deps, db: trx }, row.parent_key_id, declaredBytes - row.kept_bytes)
     const declared = { size_bytes: declaredBytes, kept_bytes: declaredBytes }
-    if (!(await updateLeased(trx, row, declared))) throw await lost({ ...deps, db: trx }, row)
+    if (!(await updateLeased(trx, row, declared))) throw await explainLostLease({ ...deps, db: trx }, row)
   })
   return { ...row, size_bytes: declaredBytes }
 }
 
 interface LeasedPart extends Part {
   readonly source: Readable
-  readonly left: AbortSignal
+  readonly disconnected: AbortSignal
   readonly stopped: AbortSignal
   readonly sizeBytes: number | null
 }
@@ -108,9 +108,9 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   const { config, artifacts, metrics } = deps
   const { offset, sizeBytes, bodyBytes } = part
   const { limit, refuse } = await findLimit(deps, row, sizeBytes)
-  await artifacts.store.growing.assertRoom(bodyBytes ?? 0)
-  const blob = await artifacts.store.growing.extend(row.blob, offset, row.fence)
-  if (blob === undefined) throw await goBack(deps, row)
+  await artifacts.store.resumable.assertSpace(bodyBytes ?? 0)
+  const blob = await artifacts.store.resumable.extend(row.blob, offset, row.fence)
+  if (blob === undefined) throw await rewindToStoredSize(deps, row)
   // What came earlier is not read again for it: only a whole that comes at once is hashed on its way.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
@@ -118,9 +118,9 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
     expiresAt = unixSeconds(deps.clock) + config.uploads.expirySeconds
     const keptBytes = Math.max(sizeBytes ?? 0, afterBytes)
     const values = { received_bytes: afterBytes, kept_bytes: keptBytes, expires_at: expiresAt }
-    if (!(await updateReceived(deps.db, row, beforeBytes, values))) throw await lost(deps, row)
+    if (!(await updateReceived(deps.db, row, beforeBytes, values))) throw await explainLostLease(deps, row)
     metrics.uploads.receivedBytes.add(afterBytes - beforeBytes)
-    artifacts.changes.announce(row.id)
+    artifacts.changes.publish(row.id)
   }
   const idleMs = config.timings.uploadIdleMs
   const { bytes, failure } = await receive({ ...part, blob, limit, refuse, hash, idleMs, commit }).finally(
@@ -135,12 +135,12 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
 }
 
 /** Bytes that were promised are gone, as those of a bucket that throws away what takes too long: the client begins before them. */
-async function goBack(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
-  const sizeBytes = (await deps.artifacts.store.growing.findSize(row.blob)) ?? 0
+async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
+  const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob)) ?? 0
   if (sizeBytes < row.received_bytes) {
     const { id: artifactId, received_bytes: receivedBytes } = row
     deps.log.warn({ artifactId, sizeBytes, receivedBytes }, 'bytes were lost')
-    if (!(await updateLeased(deps.db, row, { received_bytes: sizeBytes }))) return lost(deps, row)
+    if (!(await updateLeased(deps.db, row, { received_bytes: sizeBytes }))) return explainLostLease(deps, row)
   }
   return new ServiceError('conflict', `Upload-Offset: the upload is at ${sizeBytes}`)
 }
@@ -151,16 +151,16 @@ async function findLimit(
   row: UploadRow,
   sizeBytes: number | null,
 ): Promise<{ limit: number; refuse: () => ServiceError }> {
-  if (sizeBytes !== null) return { limit: sizeBytes, refuse: () => beyond(sizeBytes) }
+  if (sizeBytes !== null) return { limit: sizeBytes, refuse: () => bodyTooLong(sizeBytes) }
   const { maxUploadBytes, storageQuotaBytes } = deps.config.limits
   const roomBytes = row.kept_bytes + (await countFreeBytes(deps, row.parent_key_id))
   if (roomBytes < maxUploadBytes) return { limit: roomBytes, refuse: () => quotaExceeded(storageQuotaBytes) }
-  return { limit: maxUploadBytes, refuse: () => beyond(maxUploadBytes) }
+  return { limit: maxUploadBytes, refuse: () => bodyTooLong(maxUploadBytes) }
 }
 
 /** Why what is written under a lease is not taken any more. */
-async function lost({ db }: Pick<Dependencies, 'db'>, upload: Upload): Promise<ServiceError> {
-  return (await findUploadRow(db, upload)) === undefined ? removedMeanwhile() : takenOver()
+async function explainLostLease({ db }: Pick<Dependencies, 'db'>, upload: Upload): Promise<ServiceError> {
+  return (await findUploadRow(db, upload)) === undefined ? uploadDeleted() : leaseStolen()
 }
 
 /** Whoever does not renew it in time has lost it; until they find out, the fence shuts them out. */
@@ -168,12 +168,12 @@ const LEASE_SECONDS = 30
 
 const RENEW_EVERY_MS = 10_000
 
-const FREE_AGAIN_AFTER_MS = 1_000
+const RETRY_RELEASE_EVERY_MS = 1_000
 
-type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly artifacts: ArtifactDesk }
+type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly artifacts: ArtifactService }
 
 /** A lease, renewed until it is given back. */
-export interface HeldLease {
+export interface UploadLease {
   /** The upload as it was when the lease began; its fence is the lease's. */
   readonly row: UploadRow
   /** Aborts when somebody else wants the upload. */
@@ -187,39 +187,39 @@ export interface HeldLease {
  * @throws ServiceError `not_found` when the upload was removed meanwhile, `locked` when whoever is writing does not stop, or there is
  * nothing to write any more.
  */
-export async function takeOverUpload(
+export async function acquireOrStealLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
-): Promise<HeldLease> {
-  const { underWay } = deps.artifacts
-  await underWay.stop(upload.id, 'taken-over')
-  const lease = await takeLease(deps, upload)
+): Promise<UploadLease> {
+  const { activeUploads } = deps.artifacts
+  await activeUploads.stop(upload.id, 'taken-over')
+  const lease = await tryAcquireLease(deps, upload)
   if (lease !== undefined) return lease
   const seen = await findUploadRow(deps.db, upload)
-  if (seen === undefined) throw removedMeanwhile()
-  const isGone = await underWay.stopElsewhere(upload.id, 'taken-over')
+  if (seen === undefined) throw uploadDeleted()
+  const isGone = await activeUploads.stopOnOtherReplicas(upload.id, 'taken-over')
   // Its replica is, or cannot be heard: then the fence shuts it out, should it come back.
   if (isGone) {
-    const row = await breakLease(deps.db, seen, leaseEnd(deps))
-    if (row !== undefined) return hold(deps, row)
+    const row = await stealLease(deps.db, seen, leaseEnd(deps))
+    if (row !== undefined) return startRenewing(deps, row)
   }
-  return leaseUpload(deps, upload)
+  return acquireUploadLease(deps, upload)
 }
 
 /** @throws ServiceError `locked` when somebody else is writing, or there is nothing to write any more. */
-export async function leaseUpload(
+export async function acquireUploadLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
-): Promise<HeldLease> {
-  const lease = await takeLease(deps, upload)
+): Promise<UploadLease> {
+  const lease = await tryAcquireLease(deps, upload)
   if (lease === undefined) throw locked('Another request is writing into this upload; try again.')
   return lease
 }
 
 /** Undefined when somebody else has it. */
-async function takeLease(deps: LeaseDeps, upload: Upload): Promise<HeldLease | undefined> {
+async function tryAcquireLease(deps: LeaseDeps, upload: Upload): Promise<UploadLease | undefined> {
   const row = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
-  return row === undefined ? undefined : hold(deps, row)
+  return row === undefined ? undefined : startRenewing(deps, row)
 }
 
 function leaseEnd({ clock }: LeaseDeps): number {
@@ -227,9 +227,9 @@ function leaseEnd({ clock }: LeaseDeps): number {
 }
 
 /** Keeps a lease that was taken until it is given back. */
-function hold(deps: LeaseDeps, row: UploadRow): HeldLease {
+function startRenewing(deps: LeaseDeps, row: UploadRow): UploadLease {
   const { db, artifacts } = deps
-  const held = artifacts.underWay.hold(row.id)
+  const registration = artifacts.activeUploads.register(row.id)
   const onFailure = (error: unknown) =>
     deps.log.warn({ err: error, artifactId: row.id }, 'a lease could not be renewed')
   const renewing = setInterval(() => {
@@ -237,28 +237,28 @@ function hold(deps: LeaseDeps, row: UploadRow): HeldLease {
   }, RENEW_EVERY_MS).unref()
   return {
     row,
-    stopped: held.stopped,
+    stopped: registration.stopped,
     async release() {
       clearInterval(renewing)
-      const free = () => updateLeased(db, row, { lease_until: null })
-      await free().catch((error) => {
+      const release = () => updateLeased(db, row, { lease_until: null })
+      await release().catch((error) => {
         onFailure(error)
-        freeLater(free)
+        releaseLater(release)
       })
-      held.end()
+      registration.end()
     },
   }
 }
 
 /** With the database away: whoever goes on with the upload once it is back need not wait until the lease runs out. */
-function freeLater(free: () => Promise<unknown>): void {
+function releaseLater(release: () => Promise<unknown>): void {
   let tries = 0
   const timer = setInterval(() => {
     tries += 1
     if (tries === LEASE_SECONDS) clearInterval(timer)
-    free().then(
+    release().then(
       () => clearInterval(timer),
       () => {},
     )
-  }, FREE_AGAIN_AFTER_MS).unref()
+  }, RETRY_RELEASE_EVERY_MS).unref()
 }

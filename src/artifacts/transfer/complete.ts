@@ -5,19 +5,19 @@ import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { passing } from '../../lib/external-memory.ts'
 import { wholeOf } from '../../storage/blobs.ts'
-import { removedMeanwhile, takenOver } from '../access.ts'
+import { leaseStolen, uploadDeleted } from '../access.ts'
 import { deleteBytes } from '../artifacts.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { insertJob } from '../jobs/store.ts'
-import type { ArtifactDesk } from '../processing.ts'
+import type { ArtifactService } from '../processing.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from '../store.ts'
 
 export type CompletionDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'onUploadComplete' | 'metrics'> & {
-  readonly artifacts: ArtifactDesk
+  readonly artifacts: ArtifactService
 }
 
 /**
- * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its
+ * Makes the upload `processing`, once, for the upload of its lease, and leaves the jobs that are to follow. `digest` is that of its
  * bytes, where it is known. A crash on the way leaves an upload that has all its bytes: a start and the sweeper look for those and call
  * this again.
  * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was removed meanwhile;
@@ -28,7 +28,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   const { id, blob, checksum } = row
   // What is still growing cannot be read back from every store.
   if (checksum === null || checksum === digest || digest === undefined)
-    await artifacts.store.growing.keep(blob, row.received_bytes)
+    await artifacts.store.resumable.commit(blob, row.received_bytes)
   if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
     return rejectUpload(deps, row)
   const isComplete = await db.transaction().execute(async (trx) => {
@@ -44,7 +44,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   })
   if (!isComplete) return forget(deps, row)
   deps.metrics.uploads.completed.add()
-  artifacts.changes.announce(id)
+  artifacts.changes.publish(id)
   artifacts.processing.wake()
 }
 
@@ -73,7 +73,7 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
   await removeArtifact(deps.db, row, 'reject')
   deps.metrics.uploadFailed('checksum')
   await deleteBytes(deps, row)
-  deps.artifacts.changes.announce(row.id)
+  deps.artifacts.changes.publish(row.id)
   throw new ServiceError(
     'checksum_mismatch',
     'checksum: is not that of the bytes that arrived; the upload was removed',
@@ -82,7 +82,7 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
 
 /** Somebody removed the upload while its bytes were being moved, or has taken it over: then they are what that one completes. */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
-  if ((await findUploadRow(deps.db, row)) !== undefined) throw takenOver()
+  if ((await findUploadRow(deps.db, row)) !== undefined) throw leaseStolen()
   await deleteBytes(deps, row)
-  throw removedMeanwhile()
+  throw uploadDeleted()
 }

@@ -3,7 +3,7 @@ import type { Hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../lib/errors.ts'
 import { countPassed } from '../../lib/external-memory.ts'
-import type { GrowingBlob } from '../../storage/blobs.ts'
+import type { ResumableBlob } from '../../storage/blobs.ts'
 
 /** After so many bytes, or so long, what has come is made safe in the middle of a request. Security: 2.8. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
@@ -13,7 +13,7 @@ const MAX_WAITING_BYTES = 1024 ** 2
 
 export interface ReceivingOptions {
   readonly source: Readable
-  readonly blob: GrowingBlob
+  readonly blob: ResumableBlob
   /** Bytes that were there before. */
   readonly offset: number
   /** The most bytes there may be in all. */
@@ -25,7 +25,7 @@ export interface ReceivingOptions {
   /** Fed with every byte. */
   readonly hash: Hash | undefined
   /** Aborted when the sender leaves or the service does: what has come is kept. */
-  readonly left: AbortSignal
+  readonly disconnected: AbortSignal
   /** Aborted when somebody else takes the upload over, or it is removed: what was not written down yet is dropped. */
   readonly stopped: AbortSignal
   /** Writes down how many bytes are safe, on top of those that were. @throws when that is not ours to say any more. */
@@ -85,13 +85,13 @@ class Receiving {
 
   /** Listens to everything that can happen; the function returned ends that. */
   private attach(): () => void {
-    const { source, idleMs, left, stopped } = this.options
+    const { source, idleMs, disconnected, stopped } = this.options
     const idle = setTimeout(() => {
       // A busy disk is not the sender's silence.
       if (this.waitingBytes > 0) idle.refresh()
-      else this.end(tooSlow(), 'all')
+      else this.end(idleTimeout(), 'all')
     }, idleMs)
-    const syncing = setInterval(() => this.syncAside(), SYNC_EVERY_MS)
+    const syncing = setInterval(() => this.syncInBackground(), SYNC_EVERY_MS)
     const onData = (chunk: Uint8Array) => {
       idle.refresh()
       this.take(chunk)
@@ -101,22 +101,22 @@ class Receiving {
       this.wake()
     }
     const onClose = () => {
-      if (!this.hasEnded) this.end(endedEarly(), 'all')
+      if (!this.hasEnded) this.end(bodyEndedEarly(), 'all')
     }
-    const onLeft = () => this.end(left.reason, 'all')
+    const onDisconnect = () => this.end(disconnected.reason, 'all')
     const onStopped = () => this.end(stopped.reason, 'safe')
     source.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
-    left.addEventListener('abort', onLeft)
+    disconnected.addEventListener('abort', onDisconnect)
     stopped.addEventListener('abort', onStopped)
     if (source.destroyed) onClose()
-    if (left.aborted) onLeft()
+    if (disconnected.aborted) onDisconnect()
     if (stopped.aborted) onStopped()
     // A listener for errors stays: one may still come.
     return () => {
       clearTimeout(idle)
       clearInterval(syncing)
       source.off('data', onData).off('end', onEnd).off('close', onClose)
-      left.removeEventListener('abort', onLeft)
+      disconnected.removeEventListener('abort', onDisconnect)
       stopped.removeEventListener('abort', onStopped)
     }
   }
@@ -162,14 +162,14 @@ class Receiving {
     await appending
     this.writtenBytes += sizeBytes
     countPassed(sizeBytes)
-    if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncAside()
+    if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncInBackground()
   }
 
   /**
    * Makes safe what is written while more comes in. The last byte waits for the end of the request: until then there may be one too
    * many.
    */
-  private syncAside(): void {
+  private syncInBackground(): void {
     if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return
     this.syncing = this.sync()
       .catch((error) => this.end(error, 'safe'))
@@ -189,10 +189,10 @@ class Receiving {
   }
 }
 
-function tooSlow(): ServiceError {
+function idleTimeout(): ServiceError {
   return new ServiceError('request_timeout', 'No bytes arrived for too long; the upload can be resumed.')
 }
 
-function endedEarly(): ServiceError {
+function bodyEndedEarly(): ServiceError {
   return new ServiceError('invalid_value', 'The request body ended early; the upload can be resumed.')
 }

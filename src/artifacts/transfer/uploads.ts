@@ -4,10 +4,10 @@ import { assertWithinQuota } from '../../files/quota.ts'
 import { assertTenantLives } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { type ArtifactCaller, assertFor, assertUse, isFor, wrongArtifact } from '../access.ts'
+import { type ArtifactCaller, assertAccess, assertTokenUse, grantsAccess, wrongArtifact } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { refused, type UploadMetadata } from '../metadata.ts'
-import type { ArtifactDesk } from '../processing.ts'
+import type { ArtifactService } from '../processing.ts'
 import {
   beginReserved,
   deleteExpired,
@@ -25,7 +25,7 @@ import { newId, newUuid } from '../../lib/ids.ts'
 const SEGMENT_LENGTH = 32
 
 export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'> & {
-  readonly artifacts: ArtifactDesk
+  readonly artifacts: ArtifactService
 }
 
 /** What a client asks for. */
@@ -47,15 +47,15 @@ export async function createUpload(
   caller: ArtifactCaller,
   upload: NewUpload,
 ): Promise<UploadRow> {
-  assertUse(caller, 'upload')
+  assertTokenUse(caller, 'upload')
   assertLength(deps, upload.sizeBytes ?? 0)
   const id = upload.metadata.artifactId ?? idFor(deps, caller, upload.metadata)
-  await deps.artifacts.store.growing.assertRoom(upload.sizeBytes ?? 0)
+  await deps.artifacts.store.resumable.assertSpace(upload.sizeBytes ?? 0)
   try {
     const row = await deps.db
       .transaction()
       .execute((trx) => insertUpload({ ...deps, db: trx }, caller, id, upload))
-    deps.artifacts.changes.announce(id)
+    deps.artifacts.changes.publish(id)
     return row
   } catch (error) {
     throw mapConstraintError(error) === 'unique' ? taken() : error
@@ -93,8 +93,8 @@ async function insertUpload(
   const found = await findArtifact(db, tenantId, id, now)
   const reserved = found?.state === 'unknown' ? found : undefined
   const relatedTo = metadata.relatedTo ?? reserved?.related_to ?? null
-  assertFor(caller, id, { id, related_to: relatedTo })
-  if (found !== reserved || (reserved !== undefined && !isFor(caller, reserved))) throw taken()
+  assertAccess(caller, id, { id, related_to: relatedTo })
+  if (found !== reserved || (reserved !== undefined && !grantsAccess(caller, reserved))) throw taken()
   assertAsReserved(metadata, reserved)
   await assertWithinQuota(deps, tenantId, sizeBytes ?? 0)
   const values = {
@@ -139,10 +139,10 @@ export async function getUpload(
   caller: ArtifactCaller,
   segment: string,
 ): Promise<UploadRow> {
-  assertUse(caller, 'upload')
+  assertTokenUse(caller, 'upload')
   const row = await findUpload(db, caller.tenantId, segment, unixSeconds(clock))
   if (row === undefined) throw new ServiceError('not_found', 'There is no such upload, or not any more.')
-  if (!isFor(caller, row)) throw wrongArtifact()
+  if (!grantsAccess(caller, row)) throw wrongArtifact()
   return row
 }
 

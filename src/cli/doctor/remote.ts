@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { Config } from '../../config/config.ts'
 import { findInstallation } from '../../db/installation.ts'
 import { openDatabase } from '../../db/open.ts'
-import { examinePostgres } from '../../db/open-postgres.ts'
+import { inspectPostgres } from '../../db/open-postgres.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { findUnmarkedFolders } from '../../storage/mark.ts'
@@ -87,12 +87,12 @@ export async function checkBucket(config: BucketConfig): Promise<Finding[]> {
   const check = 'bucket'
   const where = `${s3.bucket} at ${s3.endpoint ?? `AWS (${s3.region})`}`
   try {
-    const { examineS3 } = await import('../../storage/probe-s3.ts')
+    const { checkBucket } = await import('../../storage/probe-s3.ts')
     const installationId = await findInstallationId(config)
     let canListUnfinished = true
     for (const store of ['files', 'artifacts']) {
       await assertNothingLeft(dataDir, store, s3)
-      canListUnfinished = (await examineS3(s3, store, installationId)) && canListUnfinished
+      canListUnfinished = (await checkBucket(s3, store, installationId)) && canListUnfinished
     }
     if (canListUnfinished) return [ok(check, `${where} can be read and written`)]
     const message = `${where} can be read and written, but unfinished uploads cannot be listed; have the bucket abort them after a day, or allow s3:ListBucketMultipartUploads`
@@ -134,7 +134,7 @@ async function findInstallationId(config: BucketConfig): Promise<string | undefi
 export async function checkPostgres(config: Config, databaseUrl: string): Promise<Finding[]> {
   const check = 'database'
   try {
-    const { db, version, isEncrypted, pending, target, close } = await examinePostgres(databaseUrl)
+    const { db, version, isEncrypted, pending, target, close } = await inspectPostgres(databaseUrl)
     try {
       const found = `PostgreSQL ${version}, ${target.database} at ${target.server}`
       const isNear = /^(127\.|\[::1\]|localhost:|\/)/.test(target.server)

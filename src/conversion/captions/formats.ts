@@ -102,7 +102,7 @@ export function isWebvtt(text: string): boolean {
 
 /**
  * Reads a text that says that it is WebVTT.
- * @throws ConversionRefusal `unconvertible` naming the line.
+ * @throws ConversionRejection `unconvertible` naming the line.
  */
 export function parseWebvtt(text: string): Webvtt {
   const [header = [], ...rest] = toBlocks(text)
@@ -124,7 +124,7 @@ export function parseWebvtt(text: string): Webvtt {
 }
 
 /** Writes what is left of a WebVTT text once all that is not valid is mended or gone. */
-export function mendWebvtt({ cues, blocks }: Webvtt): string {
+export function normalizeWebvtt({ cues, blocks }: Webvtt): string {
   return renderWebvtt(
     cues.filter((cue) => cue.lines.length > 0),
     blocks,
@@ -204,7 +204,7 @@ function neutralise(line: string): string {
 /**
  * The cues of a SubRip text. Numbers may be missing, texts may hold empty lines, cues may come in any order; cues without text
  * are left out.
- * @throws ConversionRefusal `unconvertible` naming the line.
+ * @throws ConversionRejection `unconvertible` naming the line.
  */
 export function parseSubrip(text: string): Cue[] {
   const lines = toLines(text)

@@ -15,7 +15,7 @@ export interface BucketTimings {
 /** S3 sends blanks while it puts a large object together. */
 const standardTimings: BucketTimings = { connectMs: 5_000, idleMs: 20_000 }
 /** The first time included; only what may pass is tried again: 5xx, `SlowDown`, broken connections, silence. */
-const MOST_ATTEMPTS = 3
+const MAX_ATTEMPTS = 3
 
 /**
  * Makes the way to a bucket; nothing is sent yet. The SDK is loaded here: it takes a quarter of a second and 30 MB.
@@ -36,7 +36,7 @@ export async function createBucket(config: S3Config, timings = standardTimings):
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       retryMode: 'standard',
-      maxAttempts: MOST_ATTEMPTS,
+      maxAttempts: MAX_ATTEMPTS,
       expectContinueHeader: false,
       requestHandler: {
         connectionTimeout: timings.connectMs,

@@ -3,7 +3,7 @@
 /** Small blobs are many, so a part begins small, and doubles. */
 const FIRST_BYTES = 64 * 1024
 /** What one upload needs; more is left to V8. */
-const MOST_SPARE = 2
+const MAX_SPARE = 2
 
 /** At most `capacityBytes` of a blob. */
 export class Part {
@@ -67,6 +67,6 @@ export class SpareParts {
     if (!part.hasGrown) return
     part.clear()
     this.spare.push(part)
-    if (this.spare.length > MOST_SPARE) this.spare.shift()
+    if (this.spare.length > MAX_SPARE) this.spare.shift()
   }
 }

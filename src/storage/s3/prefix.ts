@@ -9,7 +9,7 @@ import { createBucket } from './client.ts'
 import { S3Failure, toS3Failure } from './failure.ts'
 
 /** When nobody has marked a place, so many names there are looked at. */
-const MOST_LOOKED_AT = 1_000
+const MAX_NAMES_CHECKED = 1_000
 
 /** Where in a bucket a store keeps its objects. */
 export interface Place {
@@ -89,7 +89,7 @@ async function holdsBlobs({ bucket, prefix }: Place, signal: AbortSignal): Promi
   let seen = 0
   for await (const { key } of bucket.list(prefix, signal)) {
     if (isBlobName(key.slice(prefix.length))) return true
-    if (++seen === MOST_LOOKED_AT) return false
+    if (++seen === MAX_NAMES_CHECKED) return false
   }
   return false
 }

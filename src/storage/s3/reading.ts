@@ -8,7 +8,7 @@ import { rethrowS3, toS3Failure } from './failure.ts'
 /** Held for a reader who is slower than the bucket. */
 const BUFFERED_BYTES = 256 * 1024
 /** How often in a row an answer may break off without having brought a byte. */
-const MOST_BREAKS = 3
+const MAX_BREAKS = 3
 
 /** An object, and for how long it is read at most. */
 interface Reading {
@@ -70,7 +70,7 @@ async function* readOn(
     }
     if (next > end) return
     if (reading.signal.aborted) throw reading.signal.reason
-    if (breaks === MOST_BREAKS) rethrowS3(toS3Failure(failure ?? new Error('the answer ended early')))
+    if (breaks === MAX_BREAKS) rethrowS3(toS3Failure(failure ?? new Error('the answer ended early')))
     body = (await findPart(reading, { start: next, end })).body
   }
 }

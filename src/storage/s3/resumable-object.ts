@@ -1,14 +1,14 @@
 /** Sends one growing blob into a bucket as its bytes come, so that what was promised of it outlives this process. */
 import { ServiceError } from '../../lib/errors.ts'
 import { countPassed } from '../../lib/external-memory.ts'
-import type { GrowingBlob } from '../blobs.ts'
+import type { ResumableBlob } from '../blobs.ts'
 import type { Bucket } from './bucket.ts'
 import { isMissing, rethrowS3 } from './failure.ts'
 import type { Part, SpareParts } from './part.ts'
-import { encodeTail, type Tail, toTailKey } from './tail.ts'
-import { MOST_PARTS, tooLong } from './upload.ts'
+import { encodeTrailingPart, type TrailingPart, toTrailingKey } from './trailing-part.ts'
+import { MAX_PARTS, tooLong } from './upload.ts'
 
-export interface GrowingObjectOptions {
+export interface ResumableObjectOptions {
   readonly bucket: Bucket
   /** Of the object it will be. */
   readonly key: string
@@ -16,9 +16,9 @@ export interface GrowingObjectOptions {
   readonly folder: string
   readonly fence: number
   /** What it goes on from; its `nextNumber` is one that no other writer may use. */
-  readonly tail: Tail
+  readonly trailing: TrailingPart
   /** The tail's name; undefined at the beginning. */
-  readonly tailKey: string | undefined
+  readonly trailingKey: string | undefined
   /** Tails that nobody needs any more. */
   readonly obsolete: readonly string[]
   readonly spare: SpareParts
@@ -31,16 +31,16 @@ export interface GrowingObjectOptions {
  * being gathered. A part is sent only once the one before is written down: a writer that is fenced out has at most one
  * number to write to that was not there before, and that is its own.
  */
-export class GrowingObject implements GrowingBlob {
-  private readonly options: GrowingObjectOptions
+export class ResumableObject implements ResumableBlob {
+  private readonly options: ResumableObjectOptions
   private readonly stopping = new AbortController()
   private readonly signal: AbortSignal
   private uploadId: string | undefined
-  private readonly parts: Tail['parts'][number][]
+  private readonly parts: TrailingPart['parts'][number][]
   private nextNumber: number
   private part: Part
   private sizeBytes: number
-  private passedParts: number
+  private queuedParts: number
   private settledParts: number
   private settledKey: string | undefined
   private obsolete: readonly string[]
@@ -49,19 +49,19 @@ export class GrowingObject implements GrowingBlob {
   private settling: PromiseWithResolvers<void> | undefined
   private failure: unknown
 
-  constructor(options: GrowingObjectOptions) {
-    const { tail, tailKey, spare, closing, obsolete } = options
+  constructor(options: ResumableObjectOptions) {
+    const { trailing, trailingKey, spare, closing, obsolete } = options
     this.options = options
     this.signal = AbortSignal.any([closing, this.stopping.signal])
-    this.uploadId = tail.uploadId
-    this.parts = [...tail.parts]
-    this.nextNumber = tail.nextNumber
-    this.part = spare.take(tail.partBytes)
-    this.part.take(tail.bytes)
-    this.sizeBytes = tail.parts.length * tail.partBytes + tail.bytes.length
-    this.passedParts = tail.parts.length
-    this.settledParts = tail.parts.length
-    this.settledKey = tailKey
+    this.uploadId = trailing.uploadId
+    this.parts = [...trailing.parts]
+    this.nextNumber = trailing.nextNumber
+    this.part = spare.take(trailing.partBytes)
+    this.part.take(trailing.bytes)
+    this.sizeBytes = trailing.parts.length * trailing.partBytes + trailing.bytes.length
+    this.queuedParts = trailing.parts.length
+    this.settledParts = trailing.parts.length
+    this.settledKey = trailingKey
     this.obsolete = obsolete
   }
 
@@ -69,17 +69,17 @@ export class GrowingObject implements GrowingBlob {
     if (this.failure !== undefined) throw this.failure
     for (const chunk of chunks) {
       for (let rest = chunk; rest.length > 0; rest = this.part.take(rest))
-        if (this.part.isFull) await this.passPart()
+        if (this.part.isFull) await this.queueFullPart()
       this.sizeBytes += chunk.length
     }
     // Before the tail that is asked for next, which would hold all of it once more.
-    if (this.part.isFull && this.passedParts === this.settledParts) this.passPart().catch(() => {})
+    if (this.part.isFull && this.queuedParts === this.settledParts) this.queueFullPart().catch(() => {})
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
     // No more than that: while it waits for a part to be sent, most of another may come.
     const { sizeBytes } = this
-    const saved = await this.call(() => this.saveTail(sizeBytes))
+    const saved = await this.call(() => this.saveTrailingPart(sizeBytes))
     await record().catch((error) => this.fail(error))
     this.settle(saved)
   }
@@ -92,15 +92,15 @@ export class GrowingObject implements GrowingBlob {
   }
 
   /** Hands the full part over to be sent, and puts an empty one in its place; does not wait until it is sent. */
-  private passPart(): Promise<void> {
-    this.passing ??= this.passInTurn().finally(() => {
+  private queueFullPart(): Promise<void> {
+    this.passing ??= this.queuePartInTurn().finally(() => {
       this.passing = undefined
     })
     return this.passing
   }
 
-  private async passInTurn(): Promise<void> {
-    while (this.passedParts > this.settledParts) {
+  private async queuePartInTurn(): Promise<void> {
+    while (this.queuedParts > this.settledParts) {
       if (this.failure !== undefined) throw this.failure
       this.settling ??= Promise.withResolvers()
       await this.settling.promise
@@ -109,7 +109,7 @@ export class GrowingObject implements GrowingBlob {
     const sending = this.call(async () => {
       const { part } = this
       this.part = this.options.spare.take(part.capacityBytes)
-      this.passedParts += 1
+      this.queuedParts += 1
       resolve()
       await this.send(part)
     })
@@ -120,7 +120,7 @@ export class GrowingObject implements GrowingBlob {
   private async send(part: Part): Promise<void> {
     const { bucket, key, spare } = this.options
     const number = this.nextNumber
-    if (number > MOST_PARTS) throw tooLong(this.parts.length * part.capacityBytes)
+    if (number > MAX_PARTS) throw tooLong(this.parts.length * part.capacityBytes)
     this.nextNumber += 1
     this.uploadId ??= await bucket.beginUpload(key, this.signal)
     const address = { key, uploadId: this.uploadId }
@@ -138,17 +138,17 @@ export class GrowingObject implements GrowingBlob {
   }
 
   /** All parts before it are sent by its turn, and none after it: it begins where the last of them ends. */
-  private async saveTail(endBytes: number): Promise<{ key: string; partCount: number }> {
+  private async saveTrailingPart(endBytes: number): Promise<{ key: string; partCount: number }> {
     const { bucket, folder, fence } = this.options
     const { uploadId, parts, nextNumber, part } = this
     const startBytes = parts.length * part.capacityBytes
     // Whoever syncs while an append waits for its turn would write down an offset that no tail begins before.
     if (endBytes < startBytes) throw new Error('bytes that are not all added yet cannot be made safe')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
-    const key = toTailKey(folder, { fence, startBytes, endBytes })
-    const tail = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes }
+    const key = toTrailingKey(folder, { fence, startBytes, endBytes })
+    const trailing = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes }
     const saved = { key, partCount: parts.length }
-    if (key !== this.settledKey) await bucket.put(key, encodeTail(tail), this.signal)
+    if (key !== this.settledKey) await bucket.put(key, encodeTrailingPart(trailing), this.signal)
     return saved
   }
 

@@ -6,15 +6,15 @@ import type { Part, SpareParts } from './part.ts'
 const MIB = 1024 ** 2
 const PART_BYTES = 8 * MIB
 /** More are not in memory either: while they are on their way no further bytes are taken. */
-const MOST_IN_FLIGHT = 2
+const MAX_IN_FLIGHT = 2
 /** S3's own limit. */
-export const MOST_PARTS = 10_000
+export const MAX_PARTS = 10_000
 /** What is thrown away and does not go at once is left to the sweeper: somebody waits for an answer. */
-const DISCARD_WITHIN_MS = 5_000
+const ABORT_TIMEOUT_MS = 5_000
 
 /** How large the parts of a blob must be, all but the last, so that there are not too many of them. */
 export function choosePartBytes(expectedBytes: number): number {
-  return Math.max(PART_BYTES, Math.ceil(expectedBytes / MOST_PARTS / MIB) * MIB)
+  return Math.max(PART_BYTES, Math.ceil(expectedBytes / MAX_PARTS / MIB) * MIB)
 }
 
 /** What an upload needs to know. */
@@ -44,7 +44,7 @@ export class Upload {
   /** Undefined as long as the blob fits into one piece: nothing of it is in the bucket then. */
   private address: UploadAddress | undefined
   private failure: unknown
-  private state: 'arriving' | 'keeping' | 'kept' | 'discarded' = 'arriving'
+  private state: 'arriving' | 'committing' | 'committed' | 'aborted' = 'arriving'
 
   constructor({ bucket, key, expectedBytes, spare, closing }: UploadOptions) {
     this.bucket = bucket
@@ -79,24 +79,24 @@ export class Upload {
   }
 
   /** Puts the object there, in full. */
-  async keep(): Promise<void> {
-    this.state = 'keeping'
+  async commit(): Promise<void> {
+    this.state = 'committing'
     if (this.address === undefined) {
       await this.bucket.put(this.key, this.part.bytes, this.signal)
       this.spare.give(this.part)
     } else await this.complete(this.address)
-    this.state = 'kept'
+    this.state = 'committed'
   }
 
   /** Takes everything out of the bucket again; does nothing once the object is kept. */
-  async discard(): Promise<void> {
-    if (this.state === 'kept' || this.state === 'discarded') return
-    const mayBeThere = this.state === 'keeping'
-    this.state = 'discarded'
+  async abort(): Promise<void> {
+    if (this.state === 'committed' || this.state === 'aborted') return
+    const mayBeThere = this.state === 'committing'
+    this.state = 'aborted'
     this.stopping.abort()
     // A part that arrives after its upload was thrown away would stay.
     await Promise.all(this.sending)
-    const signal = AbortSignal.any([this.closing, AbortSignal.timeout(DISCARD_WITHIN_MS)])
+    const signal = AbortSignal.any([this.closing, AbortSignal.timeout(ABORT_TIMEOUT_MS)])
     if (this.address !== undefined) await this.bucket.abortUpload(this.address, signal)
     // The answer was lost, perhaps, and not what it answered.
     if (mayBeThere) await this.bucket.delete(this.key, signal)
@@ -104,12 +104,12 @@ export class Upload {
 
   private async sendPart(): Promise<void> {
     this.address ??= { key: this.key, uploadId: await this.bucket.beginUpload(this.key, this.signal) }
-    if (this.partCount === MOST_PARTS) throw tooLong(this.sizeBytes)
+    if (this.partCount === MAX_PARTS) throw tooLong(this.sizeBytes)
     this.partCount += 1
     const sending = this.send(this.address, this.partCount, this.part)
     this.sending.add(sending)
     void sending.then(() => this.sending.delete(sending))
-    if (this.sending.size === MOST_IN_FLIGHT) await Promise.race(this.sending)
+    if (this.sending.size === MAX_IN_FLIGHT) await Promise.race(this.sending)
     this.assertSound()
   }
 

@@ -27,7 +27,7 @@ describe('a blob of many requests', () => {
     const pieces = sizes.map((size) => randomBytes(size))
     for (const [index, piece] of pieces.entries()) {
       const other = await openGrowing(server)
-      const writer = await row.lease(other.growing)
+      const writer = await row.lease(other.resumable)
       await writer.write(piece, [MIB, 300_001][index % 2])
       await writer.sync()
       await writer.blob.close()
@@ -113,7 +113,7 @@ describe('a process that dies', () => {
       await row.add(bytes)
       await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
       server.serveOnly(ends.length)
-      const keeping = row.store.growing.keep(row.name, bytes.length)
+      const keeping = row.store.resumable.commit(row.name, bytes.length)
       ends.push(
         await keeping.then(
           () => 'kept',
@@ -213,9 +213,9 @@ test('two that begin at once do not disturb each other, and the loser’s parts 
   expect((await row.finish()).equals(bytes)).toBe(true)
   expect(server.uploads.size).toBe(1)
   const left: string[] = []
-  for await (const { name } of store.growing.list()) left.push(name)
+  for await (const { name } of store.resumable.list()) left.push(name)
   expect(left).toEqual([row.name])
-  await store.growing.delete(row.name)
+  await store.resumable.delete(row.name)
   expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
   expect(await listNames(store.blobs)).toEqual([row.name])
 })
@@ -229,13 +229,13 @@ test('a store that is opened leaves alone what grows, and lists it with its time
   await small.add(randomBytes(10))
   server.objects.set(`artifacts/growing/notes/1-0-1`, { bytes: Buffer.alloc(1), modifiedMs: 0 })
   server.uploads.set(randomUUID(), { key: 'artifacts/notes', begunMs: 0, parts: new Map() })
-  const { growing, blobs } = await openGrowing(server)
-  await blobs.discardAbandoned()
+  const { resumable, blobs } = await openGrowing(server)
+  await blobs.abortAbandoned()
   const entries: object[] = []
-  for await (const entry of growing.list()) entries.push(entry)
+  for await (const entry of resumable.list()) entries.push(entry)
   expect(entries).toEqual([
-    { name: row.name, keptAtMs: 1_000_000 },
-    { name: small.name, keptAtMs: 9_000_000 },
+    { name: row.name, storedAtMs: 1_000_000 },
+    { name: small.name, storedAtMs: 9_000_000 },
   ])
   expect(await listNames(blobs)).toEqual([])
 })

@@ -2,7 +2,7 @@
 import type { Bucket, SentPart } from './bucket.ts'
 
 /** What a tail holds. */
-export interface Tail {
+export interface TrailingPart {
   /** Undefined as long as nothing was sent as a part. */
   readonly uploadId: string | undefined
   /** How large each part is. */
@@ -15,7 +15,7 @@ export interface Tail {
 }
 
 /** What its name says of it, so that a list is enough to choose. No two writers give one name. */
-export interface TailEntry {
+export interface TrailingPartEntry {
   readonly key: string
   /** The fence of the lease it was written under. */
   readonly fence: number
@@ -26,24 +26,31 @@ export interface TailEntry {
 }
 
 /** The name of a tail in that folder, which ends with a slash. */
-export function toTailKey(folder: string, { fence, startBytes, endBytes }: Omit<TailEntry, 'key'>): string {
+export function toTrailingKey(
+  folder: string,
+  { fence, startBytes, endBytes }: Omit<TrailingPartEntry, 'key'>,
+): string {
   return `${folder}${fence}-${startBytes}-${endBytes}`
 }
 
 /** Reads a name; undefined when it is none. */
-export function parseTailKey(key: string): TailEntry | undefined {
+export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   const [, fence, startBytes, endBytes] = /\/(\d+)-(\d+)-(\d+)$/.exec(key) ?? []
   if (fence === undefined) return undefined
   return { key, fence: Number(fence), startBytes: Number(startBytes), endBytes: Number(endBytes) }
 }
 
-export async function listTails(bucket: Bucket, folder: string, signal: AbortSignal): Promise<TailEntry[]> {
-  const tails: TailEntry[] = []
+export async function listTrailingParts(
+  bucket: Bucket,
+  folder: string,
+  signal: AbortSignal,
+): Promise<TrailingPartEntry[]> {
+  const trailingParts: TrailingPartEntry[] = []
   for await (const { key } of bucket.list(folder, signal)) {
-    const tail = parseTailKey(key)
-    if (tail !== undefined) tails.push(tail)
+    const trailing = parseTrailingKey(key)
+    if (trailing !== undefined) trailingParts.push(trailing)
   }
-  return tails
+  return trailingParts
 }
 
 /**
@@ -51,19 +58,22 @@ export async function listTails(bucket: Bucket, folder: string, signal: AbortSig
  * hold bytes that were never promised behind those that were. Every writer began where the one before had last written down, so the
  * highest fence is right.
  */
-export function chooseTail(tails: readonly TailEntry[], offset: number): TailEntry | undefined {
-  return tails
+export function chooseTrailingPart(
+  trailingParts: readonly TrailingPartEntry[],
+  offset: number,
+): TrailingPartEntry | undefined {
+  return trailingParts
     .filter(({ startBytes, endBytes }) => startBytes <= offset && offset <= endBytes)
     .toSorted((one, other) => other.fence - one.fence || other.endBytes - one.endBytes)[0]
 }
 
 /** A line of JSON, and the bytes. */
-export function encodeTail({ uploadId, partBytes, parts, nextNumber, bytes }: Tail): Buffer {
+export function encodeTrailingPart({ uploadId, partBytes, parts, nextNumber, bytes }: TrailingPart): Buffer {
   const head = { uploadId, partBytes, nextNumber, parts }
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), bytes])
 }
 
-export function decodeTail(encoded: Buffer): Tail {
+export function decodeTrailingPart(encoded: Buffer): TrailingPart {
   const end = encoded.indexOf('\n')
   return {
     uploadId: undefined,

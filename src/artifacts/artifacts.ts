@@ -1,8 +1,6 @@
 /** What can be done with an artifact besides uploading it. */
 
 import { basename, extname } from 'node:path'
-import type { Database } from '../db/database.ts'
-import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -12,7 +10,6 @@ import { wholeOf } from '../storage/blobs.ts'
 import { type ArtifactCaller, artifactNotFound, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteJobs } from './jobs/store.ts'
-import type { ArtifactService } from './processing.ts'
 import type { ArtifactReservation, Reservation } from './schema.ts'
 import {
   type ArtifactRow,
@@ -22,15 +19,16 @@ import {
   isUpload,
   removeArtifact,
   type UploadRow,
-  updateArtifactOwners,
 } from './store.ts'
+
+export { moveArtifacts, sumArtifactBytes } from './store.ts'
 
 /**
  * Removes an artifact, be it under way or ready; whoever is still sending its bytes is told, whoever is downloading them gets the rest.
  * @throws ServiceError `not_found` when somebody else was first.
  */
 export async function removeUpload(
-  deps: AuditDeps & Pick<Dependencies, 'clock' | 'log'> & { readonly artifacts: ArtifactService },
+  deps: AuditDeps & Pick<Dependencies, 'clock' | 'log' | 'artifacts'>,
   actor: Actor,
   row: UploadRow,
 ): Promise<void> {
@@ -71,7 +69,7 @@ export async function deleteArtifact(
 
 /** In whichever place they lie; those that cannot be deleted now are left to the sweeper, for their row is gone. */
 export async function deleteBytes(
-  { artifacts, log }: Pick<Dependencies, 'log'> & { readonly artifacts: ArtifactService },
+  { artifacts, log }: Pick<Dependencies, 'log' | 'artifacts'>,
   { id, blob, served_blob, poster_blob }: UploadRow,
 ): Promise<void> {
   const { blobs, resumable } = artifacts.store
@@ -84,7 +82,7 @@ export async function deleteBytes(
   }
 }
 
-type ServingDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactService }
+type ServingDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
 /** What is served of an artifact. */
 interface Served {
@@ -170,7 +168,7 @@ async function open(
 
 /** Decision: 9 (`POST /v1/artifacts`). @throws ServiceError `invalid_api_key` when the key was revoked meanwhile. */
 export async function reserveArtifact(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'> & { readonly tokens: ArtifactTokens },
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'tokens'>,
   tenantId: string,
   { kind, related_to, expires_in }: ArtifactReservation,
 ): Promise<Reservation> {
@@ -190,12 +188,4 @@ export async function reserveArtifact(
     expiresAt,
     uploadUrl: `${config.server.publicUrl ?? ''}/upload`,
   }
-}
-
-/**
- * Hands a tenant's artifacts to another one, uploads under way and reserved ids included; answers how many. Tokens of theirs end
- * with the key they were made with. Runs in the caller's transaction. Decision: 10.
- */
-export function moveArtifacts(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
-  return updateArtifactOwners(trx, fromTenantId, toTenantId)
 }

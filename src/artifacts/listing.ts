@@ -10,7 +10,7 @@ import { reference } from '../lib/schema-bounds.ts'
 import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ArtifactStatus, renderStatus } from './schema.ts'
-import { findArtifact, isUpload } from './store.ts'
+import { findArtifact, isUnexpired, isUpload } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' }),
@@ -92,7 +92,7 @@ export async function listArtifactPage(
     .selectAll()
     .where('parent_key_id', '=', tenantId)
     .where('state', '!=', 'unknown')
-    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+    .where(isUnexpired(now))
     .limit(limit)
   if (after !== undefined) {
     query = query.where((row) =>

@@ -1,6 +1,5 @@
 /** What callers may do with artifacts besides uploading them: over REST, and over RPC all that is not bytes. */
 import { z } from 'zod'
-import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
 import { deleteArtifact, openArtifact, openPoster, reserveArtifact } from './artifacts.ts'
@@ -14,7 +13,7 @@ import {
   renderArtifactList,
   renderListed,
 } from './listing.ts'
-import type { ArtifactService } from './processing.ts'
+import { MAX_METADATA_BYTES, MAX_NAME_LENGTH } from './metadata.ts'
 import {
   ArtifactDeleted,
   ArtifactReference,
@@ -22,13 +21,15 @@ import {
   ArtifactReserved,
   ArtifactStatus,
   ArtifactStatusQuery,
+  artifactKinds,
   Capabilities,
+  MAX_WAIT_SECONDS,
   renderReservation,
 } from './schema.ts'
 import { answerStatus, watchWithinLimit } from './status.ts'
 import { renderStatusPageFailure } from './status-page/layout.ts'
 import { openStatusPage } from './status-page.ts'
-import { describeCapabilities } from './tus/protocol.ts'
+import { uploadExtensions } from './tus.ts'
 
 const tag = 'Artifacts'
 /** Decision: 9 (Who may upload and open). */
@@ -44,9 +45,7 @@ const bytes = {
   failures: { 404: 'There is nothing to be served (yet).', 416: 'The range lies behind the last byte.' },
 } as const
 
-const define = operationsOf<
-  Dependencies & { readonly artifacts: ArtifactService; readonly tokens: ArtifactTokens }
->()
+const define = operationsOf<Dependencies>()
 
 export const artifactsOperations = {
   reserve: define({
@@ -186,6 +185,18 @@ export const artifactsOperations = {
     wire: { errors: 'artifact', callers: [], isUncounted: true },
     input: z.object({}),
     output: Capabilities,
-    run: ({ context: { deps } }) => describeCapabilities(deps),
+    run: ({ context: { deps } }) => ({
+      protocolVersion: 2 as const,
+      protocolRevision: '2.3' as const,
+      kinds: [...artifactKinds],
+      extensions: [...uploadExtensions],
+      limits: {
+        maxUploadBytes: deps.config.limits.maxUploadBytes,
+        maxMetadataBytes: MAX_METADATA_BYTES,
+        maxNameLength: MAX_NAME_LENGTH,
+        maxWaitSeconds: MAX_WAIT_SECONDS,
+      },
+      checksum: ['sha256'],
+    }),
   }),
 }

@@ -1,13 +1,7 @@
 /** Does what is left to do once an upload is complete: makes the artifact ready, and tells the host of it. */
 import type { Bus } from '../replicas/bus.ts'
-import type { ResumableStore } from '../storage/blobs.ts'
-import type { Dependencies } from './dependencies.ts'
-import {
-  type ActiveUploads,
-  type ArtifactChanges,
-  createActiveUploads,
-  createArtifactChanges,
-} from './events.ts'
+import type { ArtifactService, Dependencies, Processing } from './dependencies.ts'
+import { createActiveUploads, createArtifactChanges } from './events.ts'
 import { type ConversionDeps, createConversionWork } from './jobs/convert.ts'
 import { createDeliveryWork } from './jobs/deliver.ts'
 import { createRunner, type RunnerOptions } from './jobs/queue.ts'
@@ -22,18 +16,6 @@ const CONVERSIONS_AT_ONCE = 2
 const DELIVERIES_AT_ONCE = 4
 /** A host that fails would fill the log otherwise. */
 const REPORT_FAILURES_EVERY_MS = 5_000
-
-/** The jobs of complete uploads, in this process. They are rows, so that a start goes on with them, and any replica. */
-export interface Processing {
-  /** Begins with what is waiting. */
-  start(): Promise<void>
-  /** Looks for new jobs, here and on all replicas. */
-  wake(): void
-  /** Ends the jobs of an upload that was removed; resolves when nothing is done for it any more. */
-  stop(blob: string): Promise<void>
-  /** Ends what is under way, and gives it back to be done later. */
-  close(): Promise<void>
-}
 
 export function createProcessing(deps: ProcessingDeps): Processing {
   const { db, log, bus, onUploadComplete } = deps
@@ -103,16 +85,6 @@ function createFailureReporter({
     reportedAtMs = clock.monotonic()
     unreported = 0
   }
-}
-
-export interface ArtifactService {
-  /** Where their bytes lie. */
-  readonly store: ResumableStore
-  readonly changes: ArtifactChanges
-  readonly activeUploads: ActiveUploads
-  readonly processing: Processing
-  /** Ends what is under way, and gives back what the stores hold. */
-  close(): Promise<void>
 }
 
 export function createArtifactService(deps: Omit<ProcessingDeps, 'changes'>): ArtifactService {

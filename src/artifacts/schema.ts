@@ -98,7 +98,6 @@ export const Capabilities = z
     checksum: z.array(z.string()).meta({ description: 'The algorithms of the metadata key `checksum`.' }),
   })
   .meta({ id: 'Capabilities' })
-export type Capabilities = z.output<typeof Capabilities>
 
 /** A field that says nothing is absent. Contract: Artifact status. */
 export function renderStatus(id: string, row: ArtifactView | undefined): ArtifactStatus {

@@ -7,9 +7,8 @@ import type { Page } from '../operations/operation.ts'
 import type { ArtifactCaller } from './access.ts'
 import { openArtifact, openPoster } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { ArtifactService } from './processing.ts'
 import { readStatus } from './status.ts'
-import { statusPageFiles } from './status-page/files.ts'
+import { statusPageFiles } from './status-page/layout.ts'
 import { type Preview, renderStatusPage } from './status-page/page.ts'
 
 /** Captions are preview so far; all of them can be saved. */
@@ -25,7 +24,7 @@ const previewTypes: Readonly<Record<string, Preview['as']>> = {
   'text/vtt': 'captions',
 }
 
-type WatchDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactService }
+type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
 /**
  * The waiting page as it is now. `token` is the one in its address, which is in those of the artifact's bytes too.

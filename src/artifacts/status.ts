@@ -7,7 +7,6 @@ import { type Call, type CallContext, EventStream } from '../operations/operatio
 import type { SlotOwner } from '../replicas/stream-limiter.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { ArtifactService } from './processing.ts'
 import {
   type ArtifactStatus,
   type ArtifactStatusQuery,
@@ -19,8 +18,7 @@ import { findViewRow } from './store.ts'
 
 type StatusDeps = Pick<Dependencies, 'db' | 'clock'>
 
-type StatusDeps2 = StatusDeps &
-  Pick<Dependencies, 'config' | 'keys'> & { readonly artifacts: ArtifactService }
+type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys' | 'artifacts'>
 
 /** Changes that other processes make are not announced here. */
 const POLL_EVERY_MS = 2_000
@@ -50,7 +48,7 @@ function isVisible({ state, expires_at: expiresAt }: ArtifactView, now: number):
 
 /** The status as soon as it is another than now; after so many milliseconds, or when the caller leaves, whatever it is then. */
 export async function awaitStatus(
-  deps: StatusDeps2,
+  deps: WatchDeps,
   caller: ArtifactCaller,
   id: string,
   { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
@@ -68,7 +66,7 @@ export async function awaitStatus(
  * @throws ServiceError as `readStatus`; `invalid_api_key` once the caller's credential is not good any more.
  */
 export async function* watchStatus(
-  deps: StatusDeps2,
+  deps: WatchDeps,
   caller: ArtifactCaller,
   id: string,
   signal: AbortSignal,
@@ -95,7 +93,7 @@ export async function* watchStatus(
 }
 
 /** @throws ServiceError `invalid_api_key` */
-async function assertStillGood({ keys, clock }: StatusDeps2, caller: ArtifactCaller): Promise<void> {
+async function assertStillGood({ keys, clock }: WatchDeps, caller: ArtifactCaller): Promise<void> {
   const hasExpired = caller.kind === 'token' && caller.expiresAt <= unixSeconds(clock)
   if (hasExpired || !(await keys.isLive(caller.tenantId)))
     throw new ServiceError('invalid_api_key', 'The key or token is not valid any more.')
@@ -121,11 +119,9 @@ class ChangeSignal {
   }
 }
 
-type StreamDeps = Dependencies & { readonly artifacts: ArtifactService }
-
 /** Decision: 9 (Status; beyond polling). */
 export function answerStatus(
-  call: Call<StreamDeps, ArtifactCaller, ArtifactStatusQuery>,
+  call: Call<Dependencies, ArtifactCaller, ArtifactStatusQuery>,
 ): EventStream | Promise<ArtifactStatus> {
   const { context, input } = call
   const { deps, caller } = context
@@ -140,7 +136,7 @@ export function answerStatus(
 
 /** Watches, as one of the streams the caller may have open at once. @throws ServiceError `rate_limit_exceeded` */
 export async function* watchWithinLimit(
-  { context, signal }: Pick<Call<StreamDeps, ArtifactCaller, unknown>, 'context' | 'signal'>,
+  { context, signal }: Pick<Call<Dependencies, ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
 ): AsyncGenerator<ArtifactStatus, void, void> {
   const release = await context.deps.shared.streams.take(streamOwners(context))
@@ -152,7 +148,7 @@ export async function* watchWithinLimit(
 }
 
 /** Decision: 2 (`PARLEY_MAX_STREAMS_…`): a token may be in a page that anybody opens, so its address counts. */
-function streamOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, StreamDeps>): SlotOwner[] {
+function streamOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, Dependencies>): SlotOwner[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
   const key = `watch:${caller.artifactId}:${addressGroup(arrival.clientAddress)}`

@@ -1,7 +1,7 @@
 /** The rows of artifacts; their bytes lie where blobs grow, and then in the blob store. */
-import type { CompiledQuery, Insertable, Selectable, Updateable } from 'kysely'
+import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { ArtifactTable } from '../db/tables.ts'
+import type { ArtifactTable, Tables } from '../db/tables.ts'
 
 /**
  * `unknown` is whatever nobody has begun to upload: an id never seen, one that is only reserved, and one that is gone again.
@@ -94,7 +94,12 @@ export async function findViewRow(
   let query = viewQueries.get(db)
   if (query === undefined) {
     const anyone = ''
-    query = viewRows(db).where('id', '=', anyone).where('parent_key_id', '=', anyone).compile()
+    query = db
+      .selectFrom('artifacts')
+      .select(viewColumns)
+      .where('id', '=', anyone)
+      .where('parent_key_id', '=', anyone)
+      .compile()
     viewQueries.set(db, query)
   }
   const { rows } = await db.executeQuery<ArtifactViewRow>({ ...query, parameters: [id, tenantId] })
@@ -293,12 +298,11 @@ export async function removeArtifact(
   return result.numDeletedRows > 0n
 }
 
-/** Hands all artifacts of a tenant to another; answers how many they were. */
-export async function updateArtifactOwners(
-  db: Database,
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<number> {
+/**
+ * Hands a tenant's artifacts to another tenant and returns their number, active uploads and reserved ids included. Tokens end with
+ * the key that minted them. Runs in the caller's transaction.
+ */
+export async function moveArtifacts(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
     .updateTable('artifacts')
     .set({ parent_key_id: toTenantId })
@@ -307,15 +311,24 @@ export async function updateArtifactOwners(
   return Number(result.numUpdatedRows)
 }
 
-function viewRows(db: Database) {
-  return db.selectFrom('artifacts').select(viewColumns)
+/** The bytes of a tenant's artifacts that count against its quota; rows that have expired by `now` do not. */
+export async function sumArtifactBytes(db: Database, tenantId: string, now: number): Promise<number> {
+  const { bytes } = await db
+    .selectFrom('artifacts')
+    .select(({ fn }) => fn.sum<number>('kept_bytes').as('bytes'))
+    .where('parent_key_id', '=', tenantId)
+    .where(isUnexpired(now))
+    .executeTakeFirstOrThrow()
+  return Number(bytes ?? 0)
 }
 
 function liveArtifacts(db: Database, now: number) {
-  return db
-    .selectFrom('artifacts')
-    .selectAll()
-    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+  return db.selectFrom('artifacts').selectAll().where(isUnexpired(now))
+}
+
+export function isUnexpired(now: number) {
+  return (where: ExpressionBuilder<Tables, 'artifacts'>) =>
+    where.or([where('expires_at', 'is', null), where('expires_at', '>', now)])
 }
 
 function leasedUploads(db: Database, { blob, fence }: Lease) {

@@ -2,36 +2,41 @@
 
 import type { IncomingMessage } from 'node:http'
 import { askForBody, hasNoBody, mediaTypeOf } from '../http/request.ts'
-import { actorOf } from '../identity/audit.ts'
+import { type AuditDeps, actorOf } from '../identity/audit.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { type Admission, authorize } from '../operations/authorize.ts'
+import type { Dependencies as RestDependencies } from '../operations/dependencies.ts'
 import { CallsUnderWay, HttpCall } from '../operations/http-call.ts'
 import { withRequestLog } from '../operations/operation.ts'
 import type { Door } from '../operations/rest.ts'
 import type { ArtifactCaller } from './access.ts'
 import { removeUpload } from './artifacts.ts'
+import type { Dependencies as ArtifactDependencies } from './dependencies.ts'
 import { parseMetadata } from './metadata.ts'
+import type { UploadRow } from './store.ts'
 import { appendBytes, type Progress } from './transfer/append.ts'
-import { createUpload, getUpload, type UploadRow } from './transfer/uploads.ts'
-import type { Dependencies } from './tus/dependencies.ts'
-import { BODY_TYPE, EXTENSIONS, PROTOCOL_VERSION } from './tus/protocol.ts'
+import { createUpload, getUpload } from './transfer/uploads.ts'
 
 type Headers = IncomingMessage['headers']
 
-/**
- * "If the version specified by the Client is not supported by the Server, it MUST respond with the 412 Precondition Failed status and
- * MUST include the Tus-Version header into the response. In addition, the Server MUST NOT process the request."
- * @throws ServiceError `precondition_failed`
- */
-export function assertVersion(headers: Headers): void {
-  const sent = headers['tus-resumable']
-  if (sent === PROTOCOL_VERSION) return
-  const message = sent === undefined ? 'is missing' : 'names another version of the protocol'
-  throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; this is ${PROTOCOL_VERSION}.`)
-}
+type Dependencies = ArtifactDependencies & RestDependencies & AuditDeps
+
+export const PROTOCOL_VERSION = '1.0.0'
+
+/** The tus extensions on offer; `checksum` and `concatenation` are not. */
+export const uploadExtensions = [
+  'creation',
+  'creation-with-upload',
+  'creation-defer-length',
+  'termination',
+  'expiration',
+] as const
+
+/** "All PATCH requests MUST use Content-Type: application/offset+octet-stream". */
+export const BODY_TYPE = 'application/offset+octet-stream'
 
 /** @throws ServiceError `unsupported_media_type` for a body that is not bytes of an upload. */
-export function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
+function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
   if (mediaTypeOf(request) !== BODY_TYPE)
     throw new ServiceError('unsupported_media_type', `Content-Type: must be ${BODY_TYPE}`)
   const { 'content-encoding': encoding = 'identity' } = request.headers
@@ -40,7 +45,7 @@ export function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void 
 }
 
 /** Extensions that change what bytes mean must not be passed over. @throws ServiceError `invalid_value` */
-export function assertOffered(headers: Headers): void {
+function assertOffered(headers: Headers): void {
   for (const [name, extension] of notOffered) {
     if (headers[name] !== undefined)
       throw new ServiceError('invalid_value', `${name}: the extension ${extension} is not offered here`)
@@ -56,7 +61,7 @@ const notOffered = [
  * "The request MUST include one of the following headers: a) Upload-Length […] b) Upload-Defer-Length: 1". Undefined for the latter.
  * @throws ServiceError `invalid_value`
  */
-export function readNewLength(headers: Headers): number | undefined {
+function readNewLength(headers: Headers): number | undefined {
   const deferred = headers['upload-defer-length']
   const length = readCount(headers, 'Upload-Length')
   if (deferred !== undefined && deferred !== '1')
@@ -70,14 +75,14 @@ export function readNewLength(headers: Headers): number | undefined {
 }
 
 /** "The Upload-Offset request and response header indicates a byte offset […] The value MUST be a non-negative integer." */
-export function readOffset(headers: Headers): number {
+function readOffset(headers: Headers): number {
   const offset = readCount(headers, 'Upload-Offset')
   if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset: is required')
   return offset
 }
 
 /** A header that counts bytes; undefined where it was not sent. @throws ServiceError `invalid_value` */
-export function readCount(
+function readCount(
   headers: Headers,
   name: 'Upload-Length' | 'Upload-Offset' | 'Content-Length',
 ): number | undefined {
@@ -89,7 +94,7 @@ export function readCount(
 }
 
 /** How many bytes follow the head; undefined when the client does not say. */
-export function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | undefined {
+function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | undefined {
   if (hasNoBody(request)) return 0
   return request.headers['transfer-encoding'] === undefined
     ? readCount(request.headers, 'Content-Length')
@@ -97,7 +102,7 @@ export function readBodyLength(request: Pick<IncomingMessage, 'headers'>): numbe
 }
 
 /** "This header MUST be included in every PATCH response if the upload is going to expire." `expiresAt`: Unix seconds. */
-export function expiryHeaders(expiresAt: number | null): string[] {
+function expiryHeaders(expiresAt: number | null): string[] {
   return expiresAt === null ? [] : ['Upload-Expires', new Date(expiresAt * 1000).toUTCString()]
 }
 
@@ -138,7 +143,7 @@ export function createTusEndpoint(deps: Dependencies): Door {
     const method = Object.hasOwn(methods, name) ? methods[name] : undefined
     if (method === undefined) throw refuseMethod(name, methods)
     call.context.arrival.watch.found(method.name, segment === '' ? '/upload' : '/upload/{segment}')
-    assertVersionOrTell(call)
+    assertVersion(call)
     await authorize(call.context, admission)
     return method.answer(call, segment)
   }
@@ -176,13 +181,17 @@ function methodOf({ request }: UploadCall): string {
   return typeof sent === 'string' ? sent.toUpperCase() : (request.method as string)
 }
 
-function assertVersionOrTell({ request, context }: UploadCall): void {
-  try {
-    assertVersion(request.headers)
-  } catch (failure) {
-    context.setHeader('Tus-Version', PROTOCOL_VERSION)
-    throw failure
-  }
+/**
+ * "If the version specified by the Client is not supported by the Server, it MUST respond with the 412 Precondition Failed status and
+ * MUST include the Tus-Version header into the response. In addition, the Server MUST NOT process the request."
+ * @throws ServiceError `precondition_failed`
+ */
+function assertVersion({ request, context }: UploadCall): void {
+  const sent = request.headers['tus-resumable']
+  if (sent === PROTOCOL_VERSION) return
+  context.setHeader('Tus-Version', PROTOCOL_VERSION)
+  const message = sent === undefined ? 'is missing' : 'names another version of the protocol'
+  throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; this is ${PROTOCOL_VERSION}.`)
 }
 
 function refuseMethod(name: string, methods: Readonly<Record<string, Method>>): ServiceError {
@@ -192,17 +201,17 @@ function refuseMethod(name: string, methods: Readonly<Record<string, Method>>): 
   })
 }
 
-export type UploadCall = HttpCall<ArtifactCaller, Dependencies>
+type UploadCall = HttpCall<ArtifactCaller, Dependencies>
 
 /** "A successful response […] MUST contain the Tus-Version header. It MAY include the Tus-Extension and Tus-Max-Size headers." */
-export function answerOptions(call: UploadCall): void {
+function answerOptions(call: UploadCall): void {
   const { maxUploadBytes } = call.deps.config.limits
-  const headers = ['Tus-Version', PROTOCOL_VERSION, 'Tus-Extension', EXTENSIONS]
+  const headers = ['Tus-Version', PROTOCOL_VERSION, 'Tus-Extension', uploadExtensions.join(',')]
   call.writePreflight([...headers, 'Tus-Max-Size', String(maxUploadBytes)])
 }
 
 /** Creates an upload, and takes in its first bytes where the request brings them. */
-export async function answerPost(call: UploadCall): Promise<void> {
+async function answerPost(call: UploadCall): Promise<void> {
   const { deps, request, context } = call
   const { headers } = request
   const bodyBytes = readBodyLength(request)
@@ -259,7 +268,7 @@ function locationOf({ segment }: UploadRow): string {
 }
 
 /** "The Server MUST always include the Upload-Offset header in the response for a HEAD request". */
-export async function answerHead(call: UploadCall, segment: string): Promise<void> {
+async function answerHead(call: UploadCall, segment: string): Promise<void> {
   const row = await getUpload(call.deps, call.context.caller, segment)
   const length =
     row.size_bytes === null ? ['Upload-Defer-Length', '1'] : ['Upload-Length', String(row.size_bytes)]
@@ -269,7 +278,7 @@ export async function answerHead(call: UploadCall, segment: string): Promise<voi
 }
 
 /** Adds bytes at the offset the request names. */
-export async function answerPatch(call: UploadCall, segment: string): Promise<void> {
+async function answerPatch(call: UploadCall, segment: string): Promise<void> {
   const { deps, request, response, signal, context } = call
   const row = await getUpload(deps, context.caller, segment)
   assertBodyType(request)
@@ -287,7 +296,7 @@ export async function answerPatch(call: UploadCall, segment: string): Promise<vo
 }
 
 /** "When receiving a DELETE request for an existing upload the Server SHOULD free associated resources". */
-export async function answerDelete(call: UploadCall, segment: string): Promise<void> {
+async function answerDelete(call: UploadCall, segment: string): Promise<void> {
   const { deps, context } = call
   await removeUpload(
     withRequestLog(context),
@@ -300,5 +309,3 @@ export async function answerDelete(call: UploadCall, segment: string): Promise<v
 function textOf(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(',') : header
 }
-
-export { uploadPaths } from './tus/openapi.ts'

@@ -27,7 +27,7 @@ import {
 } from './manifest.ts'
 import type { Output } from './output.ts'
 import { type ByteSource, openByteSource } from './sources.ts'
-import { type Entry, renderTar, toEntry } from './tar-writer.ts'
+import { type Entry, renderTar, toEntry } from './tar.ts'
 
 /** The folder, inside the data directory, of the copy of the database while it is written into the archive. */
 export const BACKUP_FOLDER = '.backup'
@@ -41,7 +41,7 @@ export type BackupReport = Omit<Manifest, 'entries' | 'format'> & {
   readonly bytes: number
 }
 
-type BackupDeps = Pick<Dependencies, 'clock' | 'log'> & { readonly config: Config }
+type BackupDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
 interface Job {
   readonly database: SnapshotSource

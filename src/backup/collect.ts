@@ -4,7 +4,7 @@ import { StartupError } from '../lib/errors.ts'
 import { toEntryName } from './manifest.ts'
 import type { ByteSource, Taken } from './sources.ts'
 import { listReferencedBlobs, type ReferencedBlob } from './store.ts'
-import type { Entry } from './tar-writer.ts'
+import type { Entry } from './tar.ts'
 
 /** With so many files that live for less than a round, somebody has to wait. */
 const ROUNDS_BESIDE_WRITERS = 5

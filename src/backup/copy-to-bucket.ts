@@ -1,25 +1,27 @@
 /** Opens the places in a bucket, and copies into them what lies in a data directory. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import type { Config, S3Config } from '../config/config.ts'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { S3Config } from '../config/config.ts'
 import { getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { passing } from '../lib/external-memory.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
+import { ignoreMissing } from '../storage/folder.ts'
 import type { Dependencies } from './dependencies.ts'
-import { findBytes } from './on-disk.ts'
+import { toEntryName } from './manifest.ts'
 import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './store.ts'
 
 /** A small one takes four calls, most of which is waiting. */
 const AT_ONCE = 8
 
-type BucketDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly config: Config }
 
 /**
  * The stores of an installation in the bucket that the settings name; nothing is thrown away there, so servers may be running.
  * @throws StartupError when the bucket cannot be used, or is another installation's.
  */
-export async function openBucketStores(deps: BucketDeps): Promise<Record<StoreName, ResumableStore>> {
+export async function openBucketStores(deps: Dependencies): Promise<Record<StoreName, ResumableStore>> {
   const { config, db, clock, log } = deps
   const { openS3ResumableStore } = await import('../storage/s3.ts')
   const installationId = await getInstallationId({ db, clock })
@@ -48,7 +50,7 @@ export interface CopiedBytes {
  * bucket alone stays as it is. This may be done again.
  * @throws StartupError when the bucket cannot be used, or gives back other bytes.
  */
-export async function copyIntoBucket(deps: BucketDeps, dataDir: string): Promise<CopiedBytes> {
+export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promise<CopiedBytes> {
   const stores = await openBucketStores(deps)
   const lost: string[] = []
   let [copied, copiedBytes] = [0, 0]
@@ -150,4 +152,20 @@ function readFirst(path: string, sizeBytes: number): AsyncIterable<Uint8Array> {
   return sizeBytes === 0
     ? observe(createReadStream(path), () => {})
     : createReadStream(path, { end: sizeBytes - 1 })
+}
+
+/** Where they lie, and as what; undefined when they are not there in full. An upload whose last byte has come may be whole already. */
+export async function findBytes(
+  dataDir: string,
+  blob: ReferencedBlob,
+): Promise<{ readonly path: string; readonly blob: ReferencedBlob } | undefined> {
+  for (const one of [blob, { ...blob, uploadFence: undefined }]) {
+    const path = join(dataDir, toEntryName(one))
+    const found = await stat(path).catch(ignoreMissing)
+    if (found === undefined) continue
+    const isInFull =
+      one.uploadFence === undefined ? found.size === blob.sizeBytes : found.size >= blob.sizeBytes
+    return isInFull ? { path, blob: one } : undefined
+  }
+  return undefined
 }

@@ -10,8 +10,7 @@ import { StartupError } from '../lib/errors.ts'
 import { passing } from '../lib/external-memory.ts'
 import { makeFolder, syncFolder } from '../storage/folder.ts'
 import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEAL } from './manifest.ts'
-import { damaged, readTar } from './tar-reader.ts'
-import type { Entry } from './tar-writer.ts'
+import { damaged, type Entry, readTar } from './tar.ts'
 
 /** More of an entry is not kept in memory. A manifest has 150 bytes for each file. */
 const MAX_TEXT_BYTES = 512 * 1024 ** 2

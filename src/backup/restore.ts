@@ -6,14 +6,13 @@ import type { Config } from '../config/config.ts'
 import { type CheckedCopy, countRows, openCheckedCopy } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, syncFolder } from '../storage/folder.ts'
-import { type CopiedBytes, copyIntoBucket } from './copy-to-bucket.ts'
+import { type CopiedBytes, copyIntoBucket, findBytes } from './copy-to-bucket.ts'
 import type { Dependencies } from './dependencies.ts'
 import { claimEmptyDirectory } from './empty-directory.ts'
 import { extract } from './extract.ts'
 import { DATABASE, type Manifest, SECRET } from './manifest.ts'
-import { findBytes } from './on-disk.ts'
 import { listReferencedBlobs } from './store.ts'
-import { damaged } from './tar-reader.ts'
+import { damaged } from './tar.ts'
 
 /** What a restore came to. */
 export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {
@@ -23,7 +22,7 @@ export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {
   readonly bucket: CopiedBytes | undefined
 }
 
-type RestoreDeps = Pick<Dependencies, 'clock' | 'log'> & { readonly config: Config }
+type RestoreDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
 /**
  * Fills the data directory, which must be empty. Decision: 2 (`restore`). See docs/adr/0033.

@@ -1,6 +1,5 @@
 /** Where a backup takes bytes from: the data directory, where it can pin on to them, or a bucket, where it cannot. */
 import { join } from 'node:path'
-import type { Config } from '../config/config.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
 import { PinnedBlobs } from '../storage/pins.ts'
@@ -8,7 +7,7 @@ import { openBucketStores } from './copy-to-bucket.ts'
 import type { Dependencies } from './dependencies.ts'
 import { toEntryName } from './manifest.ts'
 import type { ReferencedBlob, StoreName } from './store.ts'
-import type { Entry } from './tar-writer.ts'
+import type { Entry } from './tar.ts'
 
 /**
  * What became of a blob that was asked for: it is `held` until the end, is handed over as an entry that must be written now, is
@@ -26,10 +25,8 @@ export interface ByteSource {
   close(): Promise<void>
 }
 
-type SourceDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly config: Config }
-
 /** @throws StartupError when the bucket cannot be used. */
-export async function openByteSource(deps: SourceDeps): Promise<ByteSource> {
+export async function openByteSource(deps: Dependencies): Promise<ByteSource> {
   const { s3, dataDir } = deps.config
   return s3 === undefined ? openFolderSource(dataDir) : openBucketSource(await openBucketStores(deps))
 }

@@ -85,21 +85,3 @@ export async function shareSecret(deps: InstallationDeps, sealer: Sealer): Promi
   await updateSecret(deps.db, sealer.keyId, sealer.formerKeyIds)
   await assertSharedSecret(deps, sealer)
 }
-
-/** Those of the blobs in a store that any row names, in whichever column. */
-export async function listNamedBlobs(
-  db: Database,
-  store: 'files' | 'artifacts',
-  blobs: readonly string[],
-): Promise<Set<string>> {
-  if (store === 'files') {
-    const rows = await db.selectFrom('files').select('blob').where('blob', 'in', blobs).execute()
-    return new Set(rows.map(({ blob }) => blob))
-  }
-  const named = new Set<string>()
-  for (const column of ['blob', 'served_blob', 'poster_blob'] as const) {
-    const rows = await db.selectFrom('artifacts').select(column).where(column, 'in', blobs).execute()
-    for (const row of rows) named.add(String(row[column]))
-  }
-  return named
-}

@@ -1,9 +1,9 @@
 /** Connections to PostgreSQL with the settings every one of ours has, and Kysely over them. */
 
+import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
-import { GuardedSocket } from './guarded-socket.ts'
 import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
@@ -229,5 +229,18 @@ async function canConnect(config: ClientConfig): Promise<boolean> {
     return false
   } finally {
     void client.end().catch(() => {})
+  }
+}
+
+/** pg parses within the `data` event, where a message that is shorter than it says makes its parser throw. */
+class GuardedSocket extends Socket {
+  override emit(event: string | symbol, ...args: unknown[]): boolean {
+    if (event !== 'data') return super.emit(event, ...args)
+    try {
+      return super.emit(event, ...args)
+    } catch (error) {
+      this.destroy(error instanceof Error ? error : new Error(String(error)))
+      return true
+    }
   }
 }

@@ -8,15 +8,8 @@ import { newId } from '../lib/ids.ts'
 import { Download } from '../operations/operation.ts'
 import type { Blobs } from '../storage/blobs.ts'
 import { sniff, wholeOf } from '../storage/blobs.ts'
-import {
-  type BlobPlace,
-  createSweeper,
-  deleteInBatches,
-  deleteOrphans,
-  type Sweeper,
-} from '../storage/sweeper.ts'
+import { type BlobPlace, createSweeper, type Sweeper } from '../storage/sweeper.ts'
 import type { Dependencies } from './dependencies.ts'
-import { assertWithinQuota } from './quota.ts'
 import type { FileListQuery, FilePage, FileUpload } from './schema.ts'
 import {
   deleteExpiredRows,
@@ -26,8 +19,9 @@ import {
   insertFile,
   listFileRows,
   listOwnedBlobs,
-  updateFileOwners,
 } from './store.ts'
+
+export { listOwnedBlobs as listFileBlobs, moveFiles } from './store.ts'
 
 type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
 
@@ -37,7 +31,7 @@ type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
  * while it came in.
  */
 export async function createFile(
-  deps: FileDeps & Pick<Dependencies, 'config' | 'random' | 'nextPosition'>,
+  deps: FileDeps & Pick<Dependencies, 'quota' | 'random' | 'nextPosition'>,
   tenantId: string,
   { file, purpose, expires_after }: FileUpload,
 ): Promise<FileRow> {
@@ -61,7 +55,7 @@ export async function createFile(
   try {
     await deps.db.transaction().execute(async (trx) => {
       await assertTenantLives({ db: trx }, tenantId)
-      await assertWithinQuota({ ...deps, db: trx }, tenantId, row.size_bytes)
+      await deps.quota.assertFits(trx, tenantId, row.size_bytes)
       await insertFile(trx, row)
     })
   } catch (error) {
@@ -149,15 +143,6 @@ async function removeBytes({ fileBlobs, log }: FileDeps, blob: string): Promise<
     .catch((err) => log.warn({ err, blob }, 'the bytes of a file could not be deleted yet'))
 }
 
-/** Hands a tenant's files to another one; answers how many. Runs in the caller's transaction. Decision: 10. */
-export function moveFiles(
-  trx: Dependencies['db'],
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<number> {
-  return updateFileOwners(trx, fromTenantId, toTenantId)
-}
-
 function fileNotFound(): ServiceError {
   return new ServiceError('not_found', 'There is no such file.')
 }
@@ -182,26 +167,22 @@ export function listFilePlaces(db: Database, blobs: Blobs): BlobPlace[] {
   return [{ list: () => blobs.list(), listOwned, remove: (name) => blobs.delete(name) }]
 }
 
-/** A sweeper over the files of one store. */
 export function createFileSweeper({
   db,
   clock,
   fileBlobs,
   log,
 }: Pick<Dependencies, 'db' | 'clock' | 'fileBlobs' | 'log'>): Sweeper {
-  const places = listFilePlaces(db, fileBlobs)
-
-  async function deleteExpired(limit: number): Promise<number> {
-    const blobs = await deleteExpiredRows(db, unixSeconds(clock), limit)
-    for (const blob of blobs) await fileBlobs.delete(blob)
-    return blobs.length
-  }
-
-  return createSweeper(clock, {
-    sweepExpired: () => deleteInBatches(deleteExpired),
-    async sweepOrphans(storedBeforeMs) {
-      await deleteOrphans(places, { what: 'files', storedBeforeMs, log })
-      await fileBlobs.abortAbandoned()
+  return createSweeper({
+    clock,
+    log,
+    what: 'files',
+    places: listFilePlaces(db, fileBlobs),
+    blobs: fileBlobs,
+    async deleteExpired(limit) {
+      const blobs = await deleteExpiredRows(db, unixSeconds(clock), limit)
+      for (const blob of blobs) await fileBlobs.delete(blob)
+      return blobs.length
     },
   })
 }

@@ -4,7 +4,6 @@ import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 import { createFile, deleteFile, downloadFile, getFile, listFiles } from './files.ts'
-import { findSizeLimit } from './quota.ts'
 import {
   FileDeleted,
   FileList,
@@ -37,7 +36,7 @@ export const filesOperations = {
     },
     upload: async ({ deps, caller }) => ({
       files: deps.fileBlobs,
-      limit: await findSizeLimit(deps, caller.tenantId, deps.config.limits.maxFileBytes),
+      limit: await deps.quota.findSizeLimit(deps.db, caller.tenantId),
     }),
     input: FileUpload,
     output: FileObject,

@@ -1,7 +1,7 @@
 /** The rows of files; what they hold lies in the blob store. */
-import type { Insertable, Selectable } from 'kysely'
+import type { ExpressionBuilder, Insertable, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { FileTable } from '../db/tables.ts'
+import type { FileTable, Tables } from '../db/tables.ts'
 
 export type FileRow = Selectable<FileTable>
 
@@ -54,12 +54,8 @@ export async function deleteFileRow(db: Database, tenantId: string, id: string):
   return result.numDeletedRows > 0n
 }
 
-/** Hands all files of a tenant to another; answers how many they were. */
-export async function updateFileOwners(
-  db: Database,
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<number> {
+/** Hands a tenant's files to another tenant and returns their number. Runs in the caller's transaction. */
+export async function moveFiles(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
     .updateTable('files')
     .set({ parent_key_id: toTenantId })
@@ -91,10 +87,22 @@ export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Pr
   return new Set(rows.map(({ blob }) => blob))
 }
 
-function ownFiles(db: Database, tenantId: string, now: number) {
-  return db
+/** The size of a tenant's files that have not expired by `now`, deleted by the sweeper or not. */
+export async function sumFileBytes(db: Database, tenantId: string, now: number): Promise<number> {
+  const { bytes } = await db
     .selectFrom('files')
-    .selectAll()
+    .select(({ fn }) => fn.sum<number>('size_bytes').as('bytes'))
     .where('parent_key_id', '=', tenantId)
-    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+    .where(isUnexpired(now))
+    .executeTakeFirstOrThrow()
+  return Number(bytes ?? 0)
+}
+
+function ownFiles(db: Database, tenantId: string, now: number) {
+  return db.selectFrom('files').selectAll().where('parent_key_id', '=', tenantId).where(isUnexpired(now))
+}
+
+function isUnexpired(now: number) {
+  return (where: ExpressionBuilder<Tables, 'files'>) =>
+    where.or([where('expires_at', 'is', null), where('expires_at', '>', now)])
 }

@@ -5,12 +5,15 @@ import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
 import { createAgentDirectory } from '../agents/cache.ts'
 import { loadSealer, resealAgentKeys } from '../agents/sealed-keys.ts'
+import { sumArtifactBytes } from '../artifacts/artifacts.ts'
+import { namedBlobs } from '../artifacts/maintenance.ts'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
 import { createArtifactService } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
 import { createConverter } from '../conversion/conversion.ts'
 import type { OpenedDatabase } from '../db/database.ts'
 import { shareSecret } from '../db/installation.ts'
+import { StorageQuota } from '../files/quota.ts'
 import { createTokens } from '../identity/artifact-tokens.ts'
 import { createAuthenticator, createKeyDirectory } from '../identity/authenticate.ts'
 import { createUserDirectory } from '../identity/user-cache.ts'
@@ -54,7 +57,7 @@ export async function createDeps(
 ): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log } = options
   // First: a server that has the wrong database must not change anything.
-  await claimFolders(config, listOwnStores(options), { db, clock, log })
+  await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
   const sealer = await loadSealer(config, { db, random })
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
@@ -101,6 +104,7 @@ export async function createDeps(
     onUploadComplete: hooks.onUploadComplete,
     converter,
     fileBlobs,
+    quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     artifacts: createArtifactService({
       ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,

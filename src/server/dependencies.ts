@@ -1,11 +1,12 @@
 /** What the service's parts are handed at start: nothing in a room reaches for a global clock, chance or connection. */
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
+import type { ArtifactService } from '../artifacts/dependencies.ts'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
-import type { ArtifactService } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
 import type { Converter } from '../conversion/conversion.ts'
 import type { Database } from '../db/database.ts'
+import type { StorageQuota } from '../files/quota.ts'
 import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { UserDirectory } from '../identity/user-cache.ts'
@@ -52,6 +53,7 @@ export interface Deps {
   /** What the host does with each complete upload; without it nobody is told. */
   readonly onUploadComplete: OnUploadComplete | undefined
   readonly artifacts: ArtifactService
+  readonly quota: StorageQuota
   readonly tokens: ArtifactTokens
   /** Finds out who is calling. */
   readonly authenticator: Authenticator

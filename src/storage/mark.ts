@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { cannotUse, createFileOnce } from '../db/data-directory.ts'
 import type { Database } from '../db/database.ts'
-import { findInstallation, getInstallationId, listNamedBlobs } from '../db/installation.ts'
+import { findInstallation, getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { isBlobName } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -24,6 +24,11 @@ const BATCH = 200
 /** In a folder without a mark, the number of blobs that are looked up at most. */
 const MAX_NAMES_CHECKED = 1_000
 
+/** For each store, a function that finds which of some blob names any row names. */
+export type NamedBlobs = Readonly<
+  Record<StoreName, (db: Database, names: readonly string[]) => Promise<ReadonlySet<string>>>
+>
+
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
 /**
@@ -34,9 +39,9 @@ type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 export async function claimFolders(
   config: PlaceConfig,
   names: readonly StoreName[],
-  deps: Pick<Dependencies, 'db' | 'clock' | 'log'>,
+  deps: Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly namedBlobs: NamedBlobs },
 ): Promise<void> {
-  const unmarked = await findUnmarkedFolders(config, deps.db, names)
+  const unmarked = await findUnmarkedFolders(config, deps.db, deps.namedBlobs, names)
   if (unmarked.length === 0) return
   const id = await getInstallationId(deps)
   for (const name of unmarked) {
@@ -57,11 +62,13 @@ export async function claimFolders(
 export async function findUnmarkedFolders(
   config: PlaceConfig,
   db: Database,
+  namedBlobs: NamedBlobs,
   names: readonly StoreName[] = storeNames,
 ): Promise<StoreName[]> {
   const unmarked = await checkMarks(config, db, names)
   for (const name of unmarked) {
-    if (!(await isPlausiblyOwn(db, join(config.dataDir, name), name))) throw unknownFiles(config, name)
+    if (!(await isPlausiblyOwn(join(config.dataDir, name), (blobs) => namedBlobs[name](db, blobs))))
+      throw unknownFiles(config, name)
   }
   return unmarked
 }
@@ -121,10 +128,13 @@ async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Prom
 }
 
 /** A folder without a mark is from before there were marks, or new. One file that a row names shows that it is not another's. */
-async function isPlausiblyOwn(db: Database, folder: string, name: StoreName): Promise<boolean> {
+async function isPlausiblyOwn(
+  folder: string,
+  findNamed: (blobs: readonly string[]) => Promise<ReadonlySet<string>>,
+): Promise<boolean> {
   let seen = 0
   let batch: string[] = []
-  const isAnyNamed = async () => batch.length > 0 && (await listNamedBlobs(db, name, batch)).size > 0
+  const isAnyNamed = async () => batch.length > 0 && (await findNamed(batch)).size > 0
   for await (const blob of listNames(folder)) {
     batch.push(blob)
     seen += 1

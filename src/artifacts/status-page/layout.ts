@@ -1,8 +1,9 @@
 /** The frame of the waiting page, and what fills it when there is nothing to be seen. */
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import type { ServiceError } from '../../lib/errors.ts'
 import { type Html, html } from '../../lib/html.ts'
 import { Page } from '../../operations/operation.ts'
-import { statusPageFiles } from './files.ts'
 
 /** What the page says, piece by piece; its script replaces them by the same pieces of a newer page. */
 export interface Pieces {
@@ -80,4 +81,23 @@ ${refreshSeconds === undefined ? undefined : refresh}
 </html>
 `
   return new Page(text)
+}
+
+export interface StatusPageFile {
+  /** Below `/artifacts/`. */
+  readonly name: string
+  readonly mediaType: string
+  readonly text: string
+}
+
+export const statusPageFiles = {
+  script: readStatusPageFile('status.js', 'text/javascript'),
+  style: readStatusPageFile('status.css', 'text/css'),
+  icon: readStatusPageFile('icon.svg', 'image/svg+xml'),
+} as const
+
+function readStatusPageFile(source: string, mediaType: string): StatusPageFile {
+  const text = readFileSync(new URL(source, import.meta.url), 'utf8')
+  const [stem, extension] = source.split('.')
+  return { name: `${stem}-${hash('sha256', text, 'hex').slice(0, 16)}.${extension}`, mediaType, text }
 }

@@ -1,12 +1,10 @@
 /** Adds the bytes of one request to an upload, with nobody else writing into it meanwhile. */
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { assertWithinQuota, countFreeBytes, quotaExceeded } from '../../files/quota.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { leaseStolen, locked, uploadDeleted } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
-import type { ArtifactService } from '../processing.ts'
 import {
   acquireLease,
   findUploadRow,
@@ -90,7 +88,7 @@ function bodyTooLong(length: number): ServiceError {
 async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }: Part): Promise<UploadRow> {
   if (declaredBytes === undefined || row.size_bytes !== null) return row
   await deps.db.transaction().execute(async (trx) => {
-    await assertWithinQuota({ ...deps, db: trx }, row.parent_key_id, declaredBytes - row.kept_bytes)
+    await deps.quota.assertFits(trx, row.parent_key_id, declaredBytes - row.kept_bytes)
     const declared = { size_bytes: declaredBytes, kept_bytes: declaredBytes }
     if (!(await updateLeased(trx, row, declared))) throw await explainLostLease({ ...deps, db: trx }, row)
   })
@@ -152,9 +150,9 @@ async function findLimit(
   sizeBytes: number | null,
 ): Promise<{ limit: number; refuse: () => ServiceError }> {
   if (sizeBytes !== null) return { limit: sizeBytes, refuse: () => bodyTooLong(sizeBytes) }
-  const { maxUploadBytes, storageQuotaBytes } = deps.config.limits
-  const roomBytes = row.kept_bytes + (await countFreeBytes(deps, row.parent_key_id))
-  if (roomBytes < maxUploadBytes) return { limit: roomBytes, refuse: () => quotaExceeded(storageQuotaBytes) }
+  const { maxUploadBytes } = deps.config.limits
+  const roomBytes = row.kept_bytes + (await deps.quota.countFreeBytes(deps.db, row.parent_key_id))
+  if (roomBytes < maxUploadBytes) return { limit: roomBytes, refuse: () => deps.quota.exceeded() }
   return { limit: maxUploadBytes, refuse: () => bodyTooLong(maxUploadBytes) }
 }
 
@@ -170,7 +168,7 @@ const RENEW_EVERY_MS = 10_000
 
 const RETRY_RELEASE_EVERY_MS = 1_000
 
-type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly artifacts: ArtifactService }
+type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
 
 /** A lease, renewed until it is given back. */
 export interface UploadLease {

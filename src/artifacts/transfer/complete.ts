@@ -9,12 +9,12 @@ import { leaseStolen, uploadDeleted } from '../access.ts'
 import { deleteBytes } from '../artifacts.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { insertJob } from '../jobs/store.ts'
-import type { ArtifactService } from '../processing.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from '../store.ts'
 
-export type CompletionDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'onUploadComplete' | 'metrics'> & {
-  readonly artifacts: ArtifactService
-}
+export type CompletionDeps = Pick<
+  Dependencies,
+  'db' | 'clock' | 'log' | 'onUploadComplete' | 'metrics' | 'artifacts'
+>
 
 /**
  * Makes the upload `processing`, once, for the upload of its lease, and leaves the jobs that are to follow. `digest` is that of its

@@ -1,13 +1,12 @@
 /** Begins uploads, and finds those that were begun. */
 import { mapConstraintError } from '../../db/open.ts'
-import { assertWithinQuota } from '../../files/quota.ts'
 import { assertTenantLives } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import { newId, newUuid } from '../../lib/ids.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse, grantsAccess, wrongArtifact } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { refused, type UploadMetadata } from '../metadata.ts'
-import type { ArtifactService } from '../processing.ts'
 import {
   beginReserved,
   deleteExpired,
@@ -17,16 +16,10 @@ import {
   type UploadRow,
 } from '../store.ts'
 
-export type { UploadRow } from '../store.ts'
-
-import { newId, newUuid } from '../../lib/ids.ts'
-
 /** Nobody guesses it: 190 bits. */
 const SEGMENT_LENGTH = 32
 
-export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'> & {
-  readonly artifacts: ArtifactService
-}
+export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'quota' | 'artifacts'>
 
 /** What a client asks for. */
 export interface NewUpload {
@@ -96,7 +89,7 @@ async function insertUpload(
   assertAccess(caller, id, { id, related_to: relatedTo })
   if (found !== reserved || (reserved !== undefined && !grantsAccess(caller, reserved))) throw taken()
   assertAsReserved(metadata, reserved)
-  await assertWithinQuota(deps, tenantId, sizeBytes ?? 0)
+  await deps.quota.assertFits(db, tenantId, sizeBytes ?? 0)
   const values = {
     segment: newId('', SEGMENT_LENGTH, random),
     kind: metadata.kind ?? reserved?.kind ?? 'video',

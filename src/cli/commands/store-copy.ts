@@ -2,6 +2,7 @@
 
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { namedBlobs } from '../../artifacts/maintenance.ts'
 import { type CopiedBytes, copyIntoBucket } from '../../backup/copy-to-bucket.ts'
 import type { Config } from '../../config/config.ts'
 import { copyToPostgres, type OnCopied } from '../../db/copy.ts'
@@ -25,7 +26,7 @@ export async function storeCopy(isJson: boolean): Promise<void> {
   await assertDatabaseExists(config.dataDir)
   const { db, close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
   try {
-    await findUnmarkedFolders({ dataDir: config.dataDir, databaseUrl: undefined, s3: undefined }, db)
+    await findUnmarkedFolders({ dataDir: config.dataDir, databaseUrl: undefined, s3: undefined }, db, namedBlobs)
     // First the bytes: a row that somebody may read has them.
     const bucket = config.s3 && (await copyBytes(config, db))
     const tables = await copyToPostgres(db, databaseUrl, createTeller())

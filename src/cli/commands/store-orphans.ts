@@ -1,5 +1,5 @@
 /** The `store orphans` command: counts stored objects that no row names, and deletes them when told to. */
-import { listArtifactPlaces } from '../../artifacts/maintenance.ts'
+import { listArtifactPlaces, namedBlobs } from '../../artifacts/maintenance.ts'
 import { openBucketStores } from '../../backup/copy-to-bucket.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
@@ -23,7 +23,7 @@ interface OrphansOptions {
 /** Confirms what the sweeper refuses to delete by itself. See docs/adr/0040. */
 export async function storeOrphans({ delete: isDeleting = false, json }: OrphansOptions): Promise<void> {
   await withDatabase(async (db, config) => {
-    await findUnmarkedFolders(config, db)
+    await findUnmarkedFolders(config, db, namedBlobs)
     const stores = await openStores(db, config)
     try {
       const places = {

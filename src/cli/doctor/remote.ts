@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import type { Config } from '../../config/config.ts'
 import { findInstallation } from '../../db/installation.ts'
 import { openDatabase } from '../../db/open.ts'
+import { namedBlobs } from '../../artifacts/maintenance.ts'
 import { inspectPostgres } from '../../db/open-postgres.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
@@ -110,7 +111,7 @@ export async function checkFolders(config: BucketConfig): Promise<Finding[]> {
   if (opened === undefined) return []
   const check = 'stored files'
   try {
-    await findUnmarkedFolders(config, opened.db)
+    await findUnmarkedFolders(config, opened.db, namedBlobs)
     return [ok(check, 'they belong to this database')]
   } catch (error) {
     if (!(error instanceof StartupError)) throw error

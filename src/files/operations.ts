@@ -1,4 +1,4 @@
-/** What callers may do with files; uploads and downloads over REST only, the rest over RPC too. */
+/** The operations on files. Upload and download exist only in the REST API. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'

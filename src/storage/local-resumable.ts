@@ -1,4 +1,4 @@
-/** Lets blobs grow in a folder beside the store's own, one file each, until they are moved into it. */
+/** Stores the bytes of active uploads in files of a subfolder, until they are moved into the store. */
 import { type FileHandle, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BlobEntry, ResumableBlob, ResumableBlobs } from './blobs.ts'
@@ -14,11 +14,11 @@ import {
   syncFolder,
 } from './folder.ts'
 
-/** The folder, inside the store's own, of what is not whole yet. A start leaves it alone. */
+/** The subfolder of active uploads. A start leaves it alone. */
 export const RESUMABLE_FOLDER = 'growing'
 
 export class LocalResumableBlobs implements ResumableBlobs {
-  /** Nothing may be synced, and a disk may be put back from a copy. */
+  /** False because fsync can be turned off, and because a disk may be restored from a copy. */
   readonly survivesCrashes = false
   private readonly folder: StoreFolder
   private readonly isSynced: boolean
@@ -67,7 +67,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
       await moveDurably(path, root, name)
       await syncFolder(join(path, '..'))
     } catch (error) {
-      // A crash may have come between the move and whoever was to write it down.
+      // A crash may have come after the move and before its row was written.
       ignoreMissing(error)
       await stat(join(root, name))
     }
@@ -104,7 +104,6 @@ export class LocalResumableBlobs implements ResumableBlobs {
 }
 
 interface LocalResumableOptions {
-  /** Where the file lies. */
   readonly folder: string
   readonly offset: number
   readonly isSynced: boolean
@@ -123,7 +122,7 @@ class LocalResumableBlob implements ResumableBlob {
     this.file = file
     this.options = options
     this.position = options.offset
-    // What began earlier was found in the folder.
+    // A folder that already holds the file needs no sync.
     this.isFolderSynced = options.offset > 0
   }
 
@@ -157,7 +156,7 @@ class LocalResumableBlob implements ResumableBlob {
   }
 }
 
-/** What is left of chunks after their first bytes: the system may take fewer than it was given. */
+/** Removes the written bytes from the chunks; `writev` may write only some of them. */
 function dropBytes(chunks: readonly Uint8Array[], sizeBytes: number): readonly Uint8Array[] {
   let dropped = 0
   for (const [index, chunk] of chunks.entries()) {

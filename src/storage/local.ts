@@ -1,4 +1,4 @@
-/** Keeps bytes in a folder of this machine: written aside, synced, then moved to their name. */
+/** Stores blobs as files of a local folder: written to a subfolder, synced, then renamed. */
 import { randomUUID } from 'node:crypto'
 import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,23 +22,22 @@ import {
 } from './folder.ts'
 import { LocalResumableBlobs } from './local-resumable.ts'
 
-/** Read at once: large enough that a read costs little, small enough that a thousand readers cost little. */
+/** Large enough for fast reads, small enough for a thousand readers at once. */
 const READ_BYTES = 256 * 1024
 
-/** Opens the store of that name in a data directory; for `:memory:` one that goes with the process. */
 export async function openBlobsIn(dataDir: string, name: string, abandonedBeforeMs?: number): Promise<Blobs> {
   return new LocalBlobs(await openStoreFolder(dataDir, name, abandonedBeforeMs))
 }
 
 /**
- * Opens the store in a folder, which is made if it is not there.
+ * Opens the store in a folder, which is created if it is missing.
  * @throws StartupError when the folder cannot be used.
  */
 export async function openLocalBlobs(root: string, readSpace?: ReadSpace): Promise<Blobs> {
   return new LocalBlobs(await openFolder(root, readSpace))
 }
 
-/** Opens the store of that name with what grows beside it, which is synced to the disk unless `isSynced` is false. */
+/** Opens a store with resumable blobs; `isSynced` turns fsync of active uploads on. */
 export async function openResumableStore(
   dataDir: string,
   name: string,
@@ -48,7 +47,6 @@ export async function openResumableStore(
   return toResumableStore(await openStoreFolder(dataDir, name, abandonedBeforeMs), isSynced)
 }
 
-/** A store in that folder, with what grows beside it. */
 export function toResumableStore(folder: StoreFolder, isSynced: boolean): ResumableStore {
   return { blobs: new LocalBlobs(folder), resumable: new LocalResumableBlobs(folder, isSynced) }
 }
@@ -121,7 +119,7 @@ class LocalBlobs implements Blobs {
   }
 
   async abortAbandoned(): Promise<void> {
-    // Opening the folder has done it.
+    // Opening the folder does this.
   }
 
   close(): Promise<void> {
@@ -129,7 +127,7 @@ class LocalBlobs implements Blobs {
   }
 }
 
-/** Writes a new file and syncs it; `checkSpace` is called now and then on the way. */
+/** Writes and syncs a new file, and calls `checkSpace` at intervals. */
 async function writeDurably(
   path: string,
   bytes: AsyncIterable<Uint8Array>,

@@ -15,13 +15,11 @@ import { RESUMABLE_FOLDER } from './local-resumable.ts'
 /** The file or object that holds the id. */
 export const MARK = 'installation'
 
-/** The stores, which are folders in a data directory or prefixes in a bucket. */
+/** The stores: folders in a data directory, or prefixes in a bucket. */
 export const storeNames = ['files', 'artifacts'] as const
 export type StoreName = (typeof storeNames)[number]
 
-/** Names looked up in one statement. */
 const BATCH = 200
-/** In a folder without a mark, the number of blobs that are looked up at most. */
 const MAX_NAMES_CHECKED = 1_000
 
 /** For each store, a function that finds which of some blob names any row names. */
@@ -32,8 +30,8 @@ export type NamedBlobs = Readonly<
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
 /**
- * Checks that the folders of these stores belong to this database, and marks those that have no mark yet. Several servers may do this at
- * once: the database has one id, and the first mark stays.
+ * Checks that the stores' folders belong to this database, and marks those without a mark. Several servers may do so at once: they read
+ * the same id, and the first mark stays.
  * @throws StartupError when a folder belongs to another database; then nothing was changed.
  */
 export async function claimFolders(
@@ -56,7 +54,7 @@ export async function claimFolders(
 }
 
 /**
- * Checks what `claimFolders` checks and changes nothing. Answers the folders that have no mark.
+ * Does the checks of `claimFolders` without changes and returns the folders without a mark.
  * @throws StartupError when a folder belongs to another database.
  */
 export async function findUnmarkedFolders(
@@ -74,7 +72,7 @@ export async function findUnmarkedFolders(
 }
 
 /**
- * Compares the marks that are there with the id of the database, whose schema may be an older one. Answers the folders that have no mark.
+ * Compares existing marks with the id of the database, whose schema may be old, and returns the folders without a mark.
  * @throws StartupError when they differ.
  */
 export async function checkMarks(
@@ -90,14 +88,14 @@ export async function checkMarks(
       unmarked.push(name)
       continue
     }
-    // Read after the mark: a server that starts at the same time gives the database its id before it writes the mark.
+    // Read after the mark, because another server that starts now writes its id to the database before it writes the mark.
     const id = (await findInstallation(db))?.id
     if (mark !== id) throw otherInstallation(config, name, mark, id)
   }
   return unmarked
 }
 
-/** Marks the folders as this installation's whatever they hold; answers the ids that they were marked with before. */
+/** Marks the folders for this installation unconditionally and returns their former marks. */
 export async function adoptFolders(dataDir: string, id: string): Promise<Record<StoreName, string | null>> {
   const former: Record<StoreName, string | null> = { files: null, artifacts: null }
   for (const name of storeNames) {
@@ -118,7 +116,7 @@ async function readMark(folder: string): Promise<string | undefined> {
   return text?.trim()
 }
 
-/** Answers what the folder is marked with then. */
+/** Returns the mark that the folder has afterwards. */
 async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Promise<string> {
   await makeFolder(folder)
   const path = join(folder, MARK)
@@ -127,7 +125,7 @@ async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Prom
   return createFileOnce(path, `${id}\n`, draft)
 }
 
-/** A folder without a mark is from before there were marks, or new. One file that a row names shows that it is not another's. */
+/** A folder without a mark is new or was made by an old version. One file that a row names proves that it belongs to this database. */
 async function isPlausiblyOwn(
   folder: string,
   findNamed: (blobs: readonly string[]) => Promise<ReadonlySet<string>>,

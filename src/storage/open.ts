@@ -1,4 +1,4 @@
-/** Opens the stores of bytes where the settings say: in a bucket, in the data directory, or nowhere that lasts. */
+/** Opens the blob stores that the configuration names: a bucket, the data directory or a temporary folder. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config, S3Config } from '../config/config.ts'
@@ -11,23 +11,19 @@ import { openBlobsIn, openResumableStore } from './local.ts'
 /** Longer than any request or conversion takes. */
 const ABANDONED_AFTER_MS = 2 * 86_400_000
 
-/** What opening a store takes besides the settings. */
 export interface StoreDeps extends Pick<Dependencies, 'db' | 'clock' | 'log'> {
-  /** Whether no other server keeps bytes in the same place. */
+  /** Whether no other server uses the same stores. */
   readonly isOnlyServer: boolean
 }
 
-/**
- * Opens the store of that name.
- * @throws StartupError when the folder or the bucket cannot be used, or is another's.
- */
+/** @throws StartupError when the folder or the bucket cannot be used, or belongs to another installation. */
 export async function openBlobs(
   { dataDir, s3 }: Pick<Config, 'dataDir' | 's3'>,
   name: string,
   deps: StoreDeps,
 ): Promise<Blobs> {
   if (s3 === undefined) return openBlobsIn(dataDir, name, abandonedBefore(deps))
-  // Loaded only where it is used.
+  // Imported only when a bucket is configured.
   const { openS3Blobs } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
   const blobs = await openS3Blobs(s3, { name, installationId, ...deps })
@@ -44,10 +40,7 @@ async function assertNothingLeftBehind(blobs: Blobs, ...place: Parameters<typeof
   }
 }
 
-/**
- * Opens the store of that name with what grows beside it.
- * @throws StartupError as `openBlobs`.
- */
+/** As `openBlobs`, with resumable blobs. */
 export async function openUploadStore(
   { dataDir, s3, uploads, limits }: Pick<Config, 'dataDir' | 's3' | 'uploads' | 'limits'>,
   name: string,
@@ -62,12 +55,15 @@ export async function openUploadStore(
   return store
 }
 
-/** From when on what lies in a folder unfinished may be somebody else's who is at it; undefined where there is nobody else. */
+/** Files older than this were left behind by a stopped process; undefined if all of them were, because there is no other server. */
 export function abandonedBefore({ isOnlyServer, clock }: StoreDeps): number | undefined {
   return isOnlyServer ? undefined : clock.now() - ABANDONED_AFTER_MS
 }
 
-/** What was kept in the folder before there was a bucket would not be found any more. @throws StartupError */
+/**
+ * Rejects a start with a bucket while the data directory holds files, because the server would not find them.
+ * @throws StartupError
+ */
 export async function assertNothingLeft(
   dataDir: string,
   name: string,

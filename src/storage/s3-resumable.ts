@@ -1,4 +1,6 @@
-/** Lets blobs grow in a bucket: in the parts of a multipart upload, and in a tail beside it. */
+/**
+ * Stores active uploads in a bucket: full parts in a multipart upload, the trailing bytes in an object of their own. See docs/adr/0023.
+ */
 import { buffer } from 'node:stream/consumers'
 import { type BlobEntry, isBlobName, type ResumableBlob, type ResumableBlobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -16,19 +18,19 @@ import {
 } from './s3/trailing-part.ts'
 import { choosePartBytes, completeOrFind, MAX_PARTS } from './s3/upload.ts'
 
-/** Stands before the names of tails, behind the store's prefix. */
+/** Follows the store's prefix in the names of trailing parts. */
 const RESUMABLE_FOLDER = 'growing/'
-/** Numbers of parts that each lease leaves out: two more than a fenced-out writer before it can have used. */
+/** Part numbers that each lease skips: two more than a fenced-out writer can have used. */
 const NUMBERS_PER_LEASE = 2
 
 export interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
   readonly bucket: Bucket
   readonly prefix: string
-  /** The longest upload there may be. */
+  /** The maximum size of an upload. */
   readonly maxBytes: number
-  /** Aborted with the store. */
+  /** Aborted when the store closes. */
   readonly closing: AbortSignal
-  /** Whether it is another way into the store, and under way here. */
+  /** Whether this process is staging that multipart upload for another blob. */
   isArriving(upload: UnfinishedUpload): boolean
 }
 
@@ -69,7 +71,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
   }
 
   async assertSpace(): Promise<void> {
-    // A bucket tells when it is full, not before.
+    // S3 reports a full bucket only on a write.
   }
 
   async findSize(name: string): Promise<number | undefined> {
@@ -88,7 +90,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
     const trailing =
       sizeBytes === 0 ? this.begin() : chosen && (await this.loadTrailingPart(chosen, sizeBytes))
     if (trailing === undefined) {
-      // A crash may have come between the end and whoever was to write it down.
+      // A crash may have come after the completion and before its row was written.
       const keptBytes = await bucket.findSize(key, closing).catch(rethrowS3)
       if (keptBytes !== sizeBytes) throw new Error(`the blob ${name} does not hold ${sizeBytes} bytes`)
     } else await this.finish(key, trailing, sizeBytes).catch(rethrowS3)
@@ -104,7 +106,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
         if (upload.key === key && !this.options.isArriving(upload)) await bucket.abortUpload(upload, closing)
       }
     } catch (err) {
-      // Whoever waits has nothing to do with it: the sweeper finds what is left.
+      // The caller needs no error: the sweeper deletes the rest.
       log.warn({ err, blob: name }, 'an upload could not be taken out of the bucket yet')
     }
   }
@@ -120,7 +122,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
     for (const [name, storedAtMs] of changedAtMs) yield { name, storedAtMs }
   }
 
-  /** Multipart uploads by name, with the time they began; none where they cannot be listed. */
+  /** The start time of each multipart upload, by name; empty if the bucket does not list them. */
   private async listUnfinished(): Promise<Map<string, number>> {
     const { bucket, prefix, closing, log, isArriving } = this.options
     const begunAtMs = new Map<string, number>()
@@ -147,19 +149,19 @@ export class S3ResumableBlobs implements ResumableBlobs {
   }
 
   private begin(): TrailingPart {
-    // Half of the numbers are left to the leases.
+    // Doubled, because leases skip up to half of the part numbers.
     const partBytes = choosePartBytes(2 * this.options.maxBytes)
     return { uploadId: undefined, partBytes, parts: [], nextNumber: 1, bytes: new Uint8Array() }
   }
 
-  /** The first number that is this writer's alone; once there are few left, the next one. */
+  /** The first part number that only this writer uses. When few numbers are left, it skips fewer. */
   private skipNumbers({ partBytes, parts, nextNumber }: TrailingPart, leases: number): number {
     const mostParts = Math.ceil(this.options.maxBytes / partBytes)
     const lastStart = MAX_PARTS + 1 - (mostParts - parts.length)
     return Math.max(nextNumber, Math.min(nextNumber + NUMBERS_PER_LEASE * leases, lastStart))
   }
 
-  /** Without the bytes behind `endBytes`; undefined when it is gone. */
+  /** Cuts the bytes after `endBytes`; undefined if the object does not exist. */
   private async loadTrailingPart(
     { key, startBytes }: TrailingPartEntry,
     endBytes: number,

@@ -1,4 +1,4 @@
-/** Keeps bytes in a bucket of S3, or of anything that speaks like it. */
+/** Stores blobs as objects of an S3 bucket. */
 import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -24,29 +24,26 @@ import { openObject } from './s3/reading.ts'
 import { Upload } from './s3/upload.ts'
 import { S3ResumableBlobs } from './s3-resumable.ts'
 
-/** For what a start asks of the bucket, and then for what it clears away there. */
 const START_TIMEOUT_MS = 5_000
 const CHECK_TIMEOUT_MS = 5_000
-/** What is being thrown away may go on for so long after the service's end. */
+/** The time that pending aborts get when the store closes. */
 const LAST_ABORTS_MS = 2_000
-/** Parts that nobody here is sending are given up after so long, and the times of what was kept forgotten. */
+/** The age at which unfinished multipart uploads of unknown origin are aborted. */
 const ABANDONED_AFTER_MS = 3_600_000
-/** Security: 2.8 (caps each run) */
+/** Aborted uploads in one run. */
 const MAX_ABORTED = 1_000
 
-/** Which store to open, and with what. */
 export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
-  /** Stands before the names of its objects, behind the prefix of the bucket. */
+  /** The store's name, which follows the prefix of the bucket. */
   readonly name: string
   readonly installationId: string
-  /** The usual ones unless given. */
+  /** For tests; defaults to the standard time-outs. */
   readonly timings?: BucketTimings
 }
 
 /**
- * Opens the store in a bucket. What a process that was killed had not finished is thrown away there, so no other server of the
- * installation may be running.
- * @throws StartupError when the bucket cannot be used, or is another installation's.
+ * Opens a store and aborts all unfinished uploads of a killed process, so no other server of the installation may run.
+ * @throws StartupError when the bucket cannot be used, or belongs to another installation.
  */
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
   const blobs = new S3Blobs(await openPlace(config, options), options)
@@ -55,8 +52,7 @@ export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Pr
 }
 
 /**
- * Opens the store in a bucket with what grows beside it, up to `maxBytes` each. Nothing is thrown away at the start: that lives as long
- * as its rows, and whoever sweeps those clears away the rest.
+ * Opens a store with resumable blobs of at most `maxBytes`. Unfinished uploads stay until the sweeper finds that no row names them.
  * @throws StartupError as `openS3Blobs`.
  */
 export async function openS3ResumableStore(
@@ -94,12 +90,12 @@ class S3Blobs implements Blobs {
   private readonly spare = new SpareParts()
   private readonly arriving = new Set<Upload>()
   private readonly aborting = new Set<Promise<void>>()
-  /** S3 dates an object by the beginning of its upload, which may have been long ago when it was kept. */
+  /** The commit time of blobs sent in parts. S3 dates such an object by the start of its upload, which may be long before. */
   private readonly storedAtMs = new Map<string, number>()
   private readonly hasResumableBlobs: boolean
   private isFull = false
 
-  /** Where others grow beside it, its own unfinished uploads are swept with theirs. */
+  /** With resumable blobs, the artifact sweeper handles unfinished uploads. */
   constructor(
     { bucket, prefix }: Place,
     deps: Pick<Dependencies, 'clock' | 'log'>,
@@ -111,7 +107,6 @@ class S3Blobs implements Blobs {
     this.hasResumableBlobs = hasResumableBlobs
   }
 
-  /** Aborted when the store is closed. */
   get closed(): AbortSignal {
     return this.closing.signal
   }
@@ -130,7 +125,7 @@ class S3Blobs implements Blobs {
       for await (const chunk of bytes) {
         head = extendHead(head, chunk)
         await upload.write(chunk)
-        // In, and out again.
+        // Each byte was received and sent.
         countPassed(2 * chunk.length)
       }
       await upload.end()
@@ -169,7 +164,7 @@ class S3Blobs implements Blobs {
   async check(): Promise<'up' | 'full'> {
     const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(CHECK_TIMEOUT_MS)])
     await this.bucket.probe(signal)
-    // To try it out costs more than to look, so only where there was no room the last time.
+    // A trial write costs more than `probe`, so it is done only after a write found the bucket full.
     if (this.isFull) await this.tryToWrite(signal)
     return this.isFull ? 'full' : 'up'
   }
@@ -191,7 +186,7 @@ class S3Blobs implements Blobs {
     this.bucket.close()
   }
 
-  /** Throws away what was begun before that time (Unix milliseconds) and is not arriving here; never fails. */
+  /** Aborts uploads begun before that time (Unix milliseconds), except those staged here. Never fails. */
   async abortUnfinished(begunBeforeMs: number, signal: AbortSignal): Promise<void> {
     let aborted = 0
     try {
@@ -206,7 +201,6 @@ class S3Blobs implements Blobs {
     }
   }
 
-  /** Whether it is being staged here. */
   isArriving({ uploadId }: UnfinishedUpload): boolean {
     return [...this.arriving].some((upload) => upload.uploadId === uploadId)
   }
@@ -218,7 +212,7 @@ class S3Blobs implements Blobs {
     if (upload.uploadId !== undefined) this.storedAtMs.set(name, this.deps.clock.now())
   }
 
-  /** What does not go now is found later: whoever waits has been told of another failure. */
+  /** The caller has reported another error already; the sweeper deletes what remains. */
   private async abort(upload: Upload): Promise<void> {
     const aborting = upload.abort().catch((err) => {
       this.deps.log.warn({ err }, 'bytes nobody keeps could not be taken out of the bucket yet')

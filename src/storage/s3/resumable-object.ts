@@ -1,4 +1,4 @@
-/** Sends one growing blob into a bucket as its bytes come, so that what was promised of it outlives this process. */
+/** Sends one active upload to the bucket as its bytes arrive, so that acknowledged bytes survive this process. */
 import { ServiceError } from '../../lib/errors.ts'
 import { countPassed } from '../../lib/external-memory.ts'
 import type { ResumableBlob } from '../blobs.ts'
@@ -10,26 +10,25 @@ import { MAX_PARTS, tooLong } from './upload.ts'
 
 export interface ResumableObjectOptions {
   readonly bucket: Bucket
-  /** Of the object it will be. */
+  /** The key of the final object. */
   readonly key: string
-  /** Where its tails lie. */
+  /** The prefix of the trailing parts. */
   readonly folder: string
   readonly fence: number
-  /** What it goes on from; its `nextNumber` is one that no other writer may use. */
+  /** The state to continue from. No other writer uses its `nextNumber`. */
   readonly trailing: TrailingPart
-  /** The tail's name; undefined at the beginning. */
+  /** Undefined for a new upload. */
   readonly trailingKey: string | undefined
-  /** Tails that nobody needs any more. */
+  /** Trailing parts that are no longer needed. */
   readonly obsolete: readonly string[]
   readonly spare: SpareParts
-  /** Aborted with the store. */
+  /** Aborted when the store closes. */
   readonly closing: AbortSignal
 }
 
 /**
- * Its calls go one after another, so that at most two parts are in memory: the one that is being sent, or a tail, and the one that is
- * being gathered. A part is sent only once the one before is written down: a writer that is fenced out has at most one
- * number to write to that was not there before, and that is its own.
+ * Sends one request at a time, so that at most two parts are in memory: the one being sent and the one being filled. A part is sent only
+ * after the previous one is recorded, so a fenced-out writer can write at most one new part number, and that number is its own.
  */
 export class ResumableObject implements ResumableBlob {
   private readonly options: ResumableObjectOptions
@@ -72,12 +71,12 @@ export class ResumableObject implements ResumableBlob {
         if (this.part.isFull) await this.queueFullPart()
       this.sizeBytes += chunk.length
     }
-    // Before the tail that is asked for next, which would hold all of it once more.
+    // Otherwise the next trailing part would contain all of it again.
     if (this.part.isFull && this.queuedParts === this.settledParts) this.queueFullPart().catch(() => {})
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
-    // No more than that: while it waits for a part to be sent, most of another may come.
+    // Only these bytes: more may be appended while a part is being sent.
     const { sizeBytes } = this
     const saved = await this.call(() => this.saveTrailingPart(sizeBytes))
     await record().catch((error) => this.fail(error))
@@ -85,13 +84,13 @@ export class ResumableObject implements ResumableBlob {
   }
 
   async close(): Promise<void> {
-    // What is still being sent was promised to nobody.
+    // Bytes still being sent were never acknowledged.
     this.stopping.abort()
     await this.calls
     this.options.spare.give(this.part)
   }
 
-  /** Hands the full part over to be sent, and puts an empty one in its place; does not wait until it is sent. */
+  /** Queues the full part for sending and replaces it by an empty one; does not wait until it is sent. */
   private queueFullPart(): Promise<void> {
     this.passing ??= this.queuePartInTurn().finally(() => {
       this.passing = undefined
@@ -128,21 +127,21 @@ export class ResumableObject implements ResumableBlob {
       this.parts.push(await bucket.sendPart(address, number, part.bytes, this.signal))
     } catch (error) {
       if (!isMissing(error)) throw error
-      // Somebody threw the parts away. Without its tail it begins again; with it, it would fail for ever.
+      // Someone aborted the multipart upload. Without its trailing part the upload restarts; with it, every retry would fail.
       if (this.settledKey !== undefined) await bucket.delete(this.settledKey, this.signal)
       throw new ServiceError('service_unavailable', 'The storage has lost this upload.', { cause: error })
     }
-    // Out; whoever received them has counted what came in.
+    // Sent; the receiver counted incoming bytes.
     countPassed(part.capacityBytes)
     spare.give(part)
   }
 
-  /** All parts before it are sent by its turn, and none after it: it begins where the last of them ends. */
+  /** In its turn all earlier parts are sent and no later one, so the trailing part starts after the last of them. */
   private async saveTrailingPart(endBytes: number): Promise<{ key: string; partCount: number }> {
     const { bucket, folder, fence } = this.options
     const { uploadId, parts, nextNumber, part } = this
     const startBytes = parts.length * part.capacityBytes
-    // Whoever syncs while an append waits for its turn would write down an offset that no tail begins before.
+    // Syncing while an append waits would record an offset before the start of every trailing part.
     if (endBytes < startBytes) throw new Error('bytes that are not all added yet cannot be made safe')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
     const key = toTrailingKey(folder, { fence, startBytes, endBytes })
@@ -152,7 +151,7 @@ export class ResumableObject implements ResumableBlob {
     return saved
   }
 
-  /** The offset is written down: nobody goes on from an earlier tail any more. */
+  /** Called when the offset is recorded; earlier trailing parts are obsolete then. */
   private settle({ key, partCount }: { key: string; partCount: number }): void {
     const { settledKey, options } = this
     const gone =
@@ -160,13 +159,13 @@ export class ResumableObject implements ResumableBlob {
     this.obsolete = []
     this.settledKey = key
     this.settledParts = partCount
-    // Nobody waits for it: what does not go now goes with the upload.
+    // Not awaited: what cannot be deleted now is deleted with the upload.
     for (const one of gone) options.bucket.delete(one, options.closing).catch(() => {})
     this.settling?.resolve()
     this.settling = undefined
   }
 
-  /** One after another, and none once one has failed. */
+  /** Runs requests one after another, and none after a failure. */
   private call<T>(send: () => Promise<T>): Promise<T> {
     const called = this.calls.then(() => {
       if (this.failure !== undefined) throw this.failure

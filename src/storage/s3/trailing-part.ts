@@ -1,31 +1,28 @@
-/** The object beside a multipart upload from which any process goes on: the bytes behind the last part, and what must be known of the parts. */
+/** The object from which any replica resumes an upload: the bytes after the last full part, and the list of the parts. */
 import type { Bucket, SentPart } from './bucket.ts'
 
-/** What a tail holds. */
 export interface TrailingPart {
-  /** Undefined as long as nothing was sent as a part. */
+  /** Undefined until the first part is sent. */
   readonly uploadId: string | undefined
-  /** How large each part is. */
   readonly partBytes: number
-  /** In order; there may be gaps in their numbers. */
+  /** In order; their numbers may have gaps. */
   readonly parts: readonly SentPart[]
-  /** The number behind that of the last part. */
   readonly nextNumber: number
   readonly bytes: Uint8Array
 }
 
-/** What its name says of it, so that a list is enough to choose. No two writers give one name. */
+/** The contents of an object's key, from which a writer chooses. No two writers create the same key. */
 export interface TrailingPartEntry {
   readonly key: string
-  /** The fence of the lease it was written under. */
+  /** The fence of the lease under which it was written. */
   readonly fence: number
-  /** So many bytes lie in the parts. */
+  /** The offset of its first byte. */
   readonly startBytes: number
-  /** So many bytes there are with its own. */
+  /** The offset after its last byte. */
   readonly endBytes: number
 }
 
-/** The name of a tail in that folder, which ends with a slash. */
+/** `folder` ends with a slash. */
 export function toTrailingKey(
   folder: string,
   { fence, startBytes, endBytes }: Omit<TrailingPartEntry, 'key'>,
@@ -33,7 +30,7 @@ export function toTrailingKey(
   return `${folder}${fence}-${startBytes}-${endBytes}`
 }
 
-/** Reads a name; undefined when it is none. */
+/** Undefined for another kind of key. */
 export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   const [, fence, startBytes, endBytes] = /\/(\d+)-(\d+)-(\d+)$/.exec(key) ?? []
   if (fence === undefined) return undefined
@@ -54,9 +51,8 @@ export async function listTrailingParts(
 }
 
 /**
- * The tail to go on from at `offset`, which was written down. Several may reach that far: one of a writer that was fenced out may
- * hold bytes that were never promised behind those that were. Every writer began where the one before had last written down, so the
- * highest fence is right.
+ * Chooses the trailing part from which to resume at the recorded `offset`. Several may reach it, because a fenced-out writer can leave
+ * unacknowledged bytes. Each writer started at the offset that its predecessor recorded last, so the highest fence is correct.
  */
 export function chooseTrailingPart(
   trailingParts: readonly TrailingPartEntry[],
@@ -67,7 +63,7 @@ export function chooseTrailingPart(
     .toSorted((one, other) => other.fence - one.fence || other.endBytes - one.endBytes)[0]
 }
 
-/** A line of JSON, and the bytes. */
+/** One line of JSON, then the bytes. */
 export function encodeTrailingPart({ uploadId, partBytes, parts, nextNumber, bytes }: TrailingPart): Buffer {
   const head = { uploadId, partBytes, nextNumber, parts }
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), bytes])

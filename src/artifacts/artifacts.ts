@@ -1,4 +1,4 @@
-/** What can be done with an artifact besides uploading it. */
+/** Reserves, serves and deletes artifacts. */
 
 import { basename, extname } from 'node:path'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
@@ -24,8 +24,8 @@ import {
 export { moveArtifacts, sumArtifactBytes } from './store.ts'
 
 /**
- * Removes an artifact, be it under way or ready; whoever is still sending its bytes is told, whoever is downloading them gets the rest.
- * @throws ServiceError `not_found` when somebody else was first.
+ * Deletes an artifact in any state. A running upload fails, a running download finishes.
+ * @throws ServiceError `not_found` when another request deleted it first.
  */
 export async function removeUpload(
   deps: AuditDeps & Pick<Dependencies, 'clock' | 'log' | 'artifacts'>,
@@ -38,7 +38,7 @@ export async function removeUpload(
     await deleteJobs(trx, row.blob)
     if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
-    // Not its names: the row is kept for good, and the owner wants them gone.
+    // Without names: the audit log is permanent, and the owner wants them gone.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
     return lease > unixSeconds(deps.clock)
   })
@@ -50,10 +50,7 @@ export async function removeUpload(
   await deleteBytes(deps, row)
 }
 
-/**
- * Removes an artifact by its id, for its owner or whoever may upload it.
- * @throws ServiceError `not_found`, `insufficient_permissions`.
- */
+/** @throws ServiceError `not_found`, `insufficient_permissions`. */
 export async function deleteArtifact(
   deps: Parameters<typeof removeUpload>[0],
   actor: Actor,
@@ -67,7 +64,7 @@ export async function deleteArtifact(
   await removeUpload(deps, actor, row)
 }
 
-/** In whichever place they lie; those that cannot be deleted now are left to the sweeper, for their row is gone. */
+/** Never fails: the row is gone, so the sweeper deletes what remains. */
 export async function deleteBytes(
   { artifacts, log }: Pick<Dependencies, 'log' | 'artifacts'>,
   { id, blob, served_blob, poster_blob }: UploadRow,
@@ -84,7 +81,6 @@ export async function deleteBytes(
 
 type ServingDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
-/** What is served of an artifact. */
 interface Served {
   readonly blob: string | null
   readonly sizeBytes: number | null
@@ -94,9 +90,9 @@ interface Served {
 }
 
 /**
- * The bytes an artifact was made into, or came as. Those that were neither made here nor found good are never shown in the browser's
- * own window, and neither are those that are not what they are meant to be. Security: 2.7. Decision: 9 (Conversion).
- * @throws ServiceError `not_found` until it is ready; `insufficient_permissions`.
+ * Serves the converted or original bytes. They are an attachment unless the server converted them or checked them, and their content
+ * matches their media type.
+ * @throws ServiceError `not_found` until the artifact is ready; `insufficient_permissions`.
  */
 export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
   return open(deps, caller, id, (row) => ({
@@ -108,7 +104,6 @@ export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: stri
   }))
 }
 
-/** What converted bytes are called at the end of their name. */
 const endings: Readonly<Record<string, string>> = {
   'video/mp4': '.mp4',
   'image/jpeg': '.jpg',
@@ -116,14 +111,14 @@ const endings: Readonly<Record<string, string>> = {
   'text/vtt': '.vtt',
 }
 
-/** What the client called it; converted bytes are called what they are by now. */
+/** The client's file name, with the extension of the converted type. */
 function nameOf({ id, filename, conversion_result: result, media_type: mediaType }: ArtifactRow): string {
   const given = filename ?? id
   const ending = endings[mediaType ?? '']
   return result === 'converted' && ending !== undefined ? basename(given, extname(given)) + ending : given
 }
 
-/** The still picture of an artifact. @throws ServiceError `not_found` while there is none; `insufficient_permissions`. */
+/** @throws ServiceError `not_found` while there is no poster; `insufficient_permissions`. */
 export function openPoster(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
   return open(deps, caller, id, (row) => ({
     blob: row.poster_blob,
@@ -149,7 +144,7 @@ async function open(
   if (blob === null || sizeBytes === null || mediaType === null) throw artifactNotFound()
   return new Download({
     sizeBytes,
-    // The bytes under a blob's name never change.
+    // The bytes of a blob never change.
     entityTag: `"${blob}"`,
     mediaType,
     filename,
@@ -158,7 +153,7 @@ async function open(
       try {
         return await deps.artifacts.store.blobs.open(blob, range ?? wholeOf(sizeBytes))
       } catch (error) {
-        // Removed since it was looked up, or else a loss of ours.
+        // The artifact was deleted since; otherwise the bytes were lost.
         if ((await find()) === undefined) throw artifactNotFound()
         throw error
       }
@@ -166,7 +161,7 @@ async function open(
   })
 }
 
-/** Decision: 9 (`POST /v1/artifacts`). @throws ServiceError `invalid_api_key` when the key was revoked meanwhile. */
+/** @throws ServiceError `invalid_api_key` when the key was revoked. */
 export async function reserveArtifact(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'tokens'>,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** Tells, here and on all replicas, that an artifact has changed. */
+/** Publishes changes of artifacts, and stops the writers of uploads, here and on all replicas. */
 import { EventEmitter } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ServiceError } from '../lib/errors.ts'
@@ -6,14 +6,13 @@ import type { Bus } from '../replicas/bus.ts'
 import { artifactNotFound, leaseStolen } from './access.ts'
 
 export interface ArtifactChanges {
-  /** Says that what can be known of the artifact may be another now. */
   publish(id: string): void
-  /** Calls `listener` after every announcement of that artifact, until the function returned is called. */
+  /** Calls `listener` after every change of the artifact, until the returned function is called. */
   subscribe(id: string, listener: () => void): () => void
 }
 
 export function createArtifactChanges(bus: Bus): ArtifactChanges {
-  // Any number of pages may wait for the same artifact.
+  // Any number of pages may watch the same artifact.
   const emitter = new EventEmitter().setMaxListeners(0)
   bus.subscribe('artifact', (id) => emitter.emit(id))
   return {
@@ -28,13 +27,13 @@ export function createArtifactChanges(bus: Bus): ArtifactChanges {
   }
 }
 
-/** Whoever was asked has stopped by then, or hangs. */
+/** The time a writer gets to stop. */
 const STOP_TIMEOUT_MS = 5_000
 
-/** Whoever is asked on another replica says by then that they are stopping, or is gone. */
+/** The time another replica gets to reply that it stops a writer. */
 const REPLY_TIMEOUT_MS = 1_000
 
-/** Why somebody who writes is to stop, and what they are told. */
+/** Why a writer must stop, as sent to replicas, and the error its client receives. */
 const reasons = { 'taken-over': leaseStolen, removed: artifactNotFound } satisfies Record<
   string,
   () => ServiceError
@@ -46,20 +45,19 @@ function isStopReason(reason: string): reason is StopReason {
   return Object.hasOwn(reasons, reason)
 }
 
-/** What somebody who writes has; `stopped` aborts when they are to stop. */
 export interface RegisteredUpload {
   readonly stopped: AbortSignal
-  /** Tells that they have. */
+  /** Call it when the writer has stopped. */
   end(): void
 }
 
 export interface ActiveUploads {
   register(id: string): RegisteredUpload
-  /** Asks whoever writes into that upload here to stop, and waits until they have, or for a while; false when nobody did. */
+  /** Stops the writer in this process and waits for it, with a time limit; false if there is none. */
   stop(id: string, reason: StopReason): Promise<boolean>
   /**
-   * Asks the same of the other replicas, and waits until a writer of theirs has ended, or for a while; not at all where there are no
-   * others, or somebody here is writing into it. True when nobody is: all of them were asked, and none said a word.
+   * Stops the writer on another replica and waits for it, with time limits. Does nothing without other replicas or while this process has
+   * the writer. True if no replica replied, so none has the writer or its replica is gone.
    */
   stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean>
 }
@@ -72,7 +70,7 @@ export function createActiveUploads(bus: Bus): ActiveUploads {
   bus.subscribe('upload-ended', (id) => remoteEnds.emit(id))
   bus.subscribe('stop-upload', (text) => {
     const [reason = '', id = ''] = text.split(' ')
-    // A later version may know more reasons; the bus logs what is thrown here.
+    // A newer version may send other reasons; the bus logs this error.
     if (!isStopReason(reason)) throw new Error('this version does not know that reason to stop an upload')
     const upload = uploads.get(id)
     if (upload === undefined) return
@@ -115,7 +113,6 @@ export function createActiveUploads(bus: Bus): ActiveUploads {
   }
 }
 
-/** Listens for one word about an upload. */
 function hear(words: EventEmitter, id: string) {
   const { promise: heard, resolve } = Promise.withResolvers<void>()
   let isHeard = false

@@ -1,4 +1,4 @@
-/** A tenant's artifacts as they are listed, whatever state they are in: all of them, or one. */
+/** Lists a tenant's artifacts, whatever their state. */
 
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
@@ -35,7 +35,7 @@ export const ArtifactList = z
   })
   .meta({ id: 'ArtifactList' })
 
-/** The tenant's artifacts, newest first. @throws ServiceError `invalid_value` when `after` is none of theirs. */
+/** Newest first. @throws ServiceError `invalid_value` when `after` is not an artifact of the tenant. */
 export function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
@@ -48,7 +48,7 @@ export function listArtifacts(
   })
 }
 
-/** One that would be listed. @throws ServiceError `not_found` for an id that is only reserved, or another tenant's, too. */
+/** @throws ServiceError `not_found`, also for a reserved id and for another tenant's artifact. */
 export async function getListedArtifact(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
@@ -79,7 +79,7 @@ export function renderListed(row: ListedArtifactRow): z.output<typeof ListedArti
 
 export type ListedArtifactRow = Selectable<ArtifactTable>
 
-/** A part of the tenant's uploads, newest first: those after that one. Reserved ids, and what expired by `now`, are left out. */
+/** A page of the tenant's uploads, newest first, without reserved ids and without rows that have expired by `now`. */
 export async function listArtifactPage(
   db: Database,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** What callers may do with artifacts besides uploading them: over REST, and over RPC all that is not bytes. */
+/** The operations on artifacts. Uploading uses the tus endpoint; bytes and pages exist only in the REST API. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
@@ -32,7 +32,6 @@ import { openStatusPage } from './status-page.ts'
 import { uploadExtensions } from './tus.ts'
 
 const tag = 'Artifacts'
-/** Decision: 9 (Who may upload and open). */
 const opener = {
   errors: 'artifact',
   callers: ['parent', 'token'],

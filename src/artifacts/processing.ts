@@ -1,4 +1,4 @@
-/** Does what is left to do once an upload is complete: makes the artifact ready, and tells the host of it. */
+/** Runs what follows a complete upload: the conversion, and the call of the host's handler. */
 import type { Bus } from '../replicas/bus.ts'
 import type { ArtifactService, Dependencies, Processing } from './dependencies.ts'
 import { createActiveUploads, createArtifactChanges } from './events.ts'
@@ -11,10 +11,9 @@ export interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUp
   readonly bus: Bus
 }
 
-/** Security: 2.5. */
 const CONVERSIONS_AT_ONCE = 2
 const DELIVERIES_AT_ONCE = 4
-/** A host that fails would fill the log otherwise. */
+/** Limits the log lines of a host that fails continually. */
 const REPORT_FAILURES_EVERY_MS = 5_000
 
 export function createProcessing(deps: ProcessingDeps): Processing {
@@ -29,7 +28,7 @@ export function createProcessing(deps: ProcessingDeps): Processing {
         'an upload could not be converted; it is tried again',
       ),
   })
-  // Rows of their own and runners of their own: a slow host holds up no conversion.
+  // Separate queues, so that a slow host does not delay conversions.
   const runners = [conversions]
   if (onUploadComplete !== undefined) {
     runners.push(
@@ -62,13 +61,13 @@ export function createProcessing(deps: ProcessingDeps): Processing {
     },
     async close() {
       await Promise.all(runners.map((runner) => runner.close()))
-      // What was given back is somebody else's to go on with.
+      // Other replicas can continue the returned jobs.
       bus.publish('jobs')
     },
   }
 }
 
-/** Says in one line every few seconds at most that the handler failed, and how often since the last one. */
+/** Logs failures of the handler at intervals, with the number of failures that were not logged. */
 function createFailureReporter({
   clock,
   log,

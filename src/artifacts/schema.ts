@@ -1,4 +1,4 @@
-/** The wire shapes of artifacts, and how one is rendered into them. */
+/** The wire schemas of artifacts, and how an artifact is rendered into them. */
 
 import { z } from 'zod'
 import { label } from '../lib/schema-bounds.ts'
@@ -8,7 +8,7 @@ export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as co
 
 export type ArtifactKind = (typeof artifactKinds)[number]
 
-/** An id in the one spelling it is kept in; undefined for anything but a UUID. */
+/** The id in lower case; undefined for text that is not a UUID. */
 export function parseArtifactId(text: string): string | undefined {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text) ? text.toLowerCase() : undefined
 }
@@ -21,7 +21,6 @@ export const ArtifactReference = z.object({
   artifact_id: uuid.meta({ description: 'The artifact, a UUID.' }),
 })
 
-/** Decision: 9 (Beyond polling). */
 export const ArtifactStatusQuery = ArtifactReference.extend({
   prefer: label().optional().meta({
     description: 'With `wait=N` (seconds, 30 at most) the answer is held back until it is another.',
@@ -30,7 +29,6 @@ export const ArtifactStatusQuery = ArtifactReference.extend({
 
 export type ArtifactStatusQuery = z.output<typeof ArtifactStatusQuery>
 
-/** Contract: Artifact status. */
 export const ArtifactStatus = z
   .strictObject({
     artifactId: z.string(),
@@ -53,7 +51,6 @@ export const ArtifactStatus = z
   .meta({ id: 'ArtifactStatus' })
 export type ArtifactStatus = z.output<typeof ArtifactStatus>
 
-/** Decision: 9 (`POST /v1/artifacts`). */
 export const ArtifactReservation = z
   .strictObject({
     kind: ArtifactKind.optional().meta({ description: 'Any kind may be uploaded without it.' }),
@@ -82,7 +79,6 @@ export const ArtifactDeleted = z
   .strictObject({ artifactId: z.string(), deleted: z.literal(true) })
   .meta({ id: 'ArtifactDeleted' })
 
-/** Decision: 9 (`GET /capabilities`). */
 export const Capabilities = z
   .strictObject({
     protocolVersion: z.literal(2),
@@ -99,7 +95,7 @@ export const Capabilities = z
   })
   .meta({ id: 'Capabilities' })
 
-/** A field that says nothing is absent. Contract: Artifact status. */
+/** Omits fields without a value. */
 export function renderStatus(id: string, row: ArtifactView | undefined): ArtifactStatus {
   if (row === undefined) return { artifactId: id, state: 'unknown' }
   return {
@@ -131,10 +127,9 @@ export function renderReservation({ id, uploadToken, viewToken, expiresAt, uploa
   }
 }
 
-/** Longest wait of `Prefer`. Decision: 9. */
+/** The longest `Prefer: wait`. */
 export const MAX_WAIT_SECONDS = 30
 
-/** What whoever asked gets; `expiresAt` is in Unix seconds. */
 export interface Reservation {
   readonly id: string
   readonly uploadToken: string

@@ -1,4 +1,4 @@
-/** Finds out what the waiting page of an artifact has to show. */
+/** Opens the status page of an artifact, with a preview once it is ready. */
 import type { Readable } from 'node:stream'
 import type { DownloadContent } from '../http/download.ts'
 import { IMMUTABLE, type PageFile } from '../http/response.ts'
@@ -11,10 +11,10 @@ import { readStatus } from './status.ts'
 import { statusPageFiles } from './status-page/layout.ts'
 import { type Preview, renderStatusPage } from './status-page/page.ts'
 
-/** Captions are preview so far; all of them can be saved. */
+/** The part of captions that the preview shows. */
 const MAX_TEXT_BYTES = 65_536
 
-/** What a page can show, of what a browser shows at all. Security: 2.7. */
+/** The media types that the page can preview. */
 const previewTypes: Readonly<Record<string, Preview['as']>> = {
   'video/mp4': 'video',
   'video/webm': 'video',
@@ -27,8 +27,8 @@ const previewTypes: Readonly<Record<string, Preview['as']>> = {
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
 /**
- * The waiting page as it is now. `token` is the one in its address, which is in those of the artifact's bytes too.
- * @throws ServiceError `insufficient_permissions` for a token that is for something else.
+ * `token` comes from the page's address; the links to the artifact's bytes repeat it.
+ * @throws ServiceError `insufficient_permissions`
  */
 export async function openStatusPage(
   deps: WatchDeps,
@@ -40,7 +40,7 @@ export async function openStatusPage(
   const status = await readStatus(deps, caller, id)
   if (status.state !== 'ready') return renderStatusPage({ status, query })
   const preview = await findPreview(deps, caller, id)
-  // Removed since its status was read.
+  // The artifact was deleted since its status was read.
   if (preview === undefined) return renderStatusPage({ status: { artifactId: id, state: 'unknown' }, query })
   return renderStatusPage({ status, query, preview })
 }
@@ -76,11 +76,11 @@ async function readBeginning({ sizeBytes, open }: DownloadContent): Promise<stri
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of bytes) text += decoder.decode(chunk as Buffer, { stream: true })
-  // A character that was cut in two is left out.
+  // Drops a character that was cut in two.
   return isCut ? `${text}…` : text + decoder.decode()
 }
 
-/** What the waiting page asks for, by its address. */
+/** The assets of the status page by path. */
 export const statusPageAssets: ReadonlyMap<string, PageFile> = new Map(
   Object.values(statusPageFiles).map(({ name, mediaType, text }) => [
     `/artifacts/${name}`,

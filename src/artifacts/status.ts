@@ -1,4 +1,4 @@
-/** How an artifact is doing: asked for once, awaited, or watched. */
+/** The status of an artifact: read once, awaited with `Prefer: wait`, or watched as a stream. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -20,16 +20,14 @@ type StatusDeps = Pick<Dependencies, 'db' | 'clock'>
 
 type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys' | 'artifacts'>
 
-/** Changes that other processes make are not announced here. */
+/** Finds changes whose notification was lost. */
 const POLL_EVERY_MS = 2_000
 
-/** Progress is told at most four times a second. */
 const PROGRESS_EVERY_MS = 250
 
 /**
- * The status of an artifact; `unknown` for what the caller's tenant never began to upload. It reads one row and waits for nobody.
- * Contract: Artifact status.
- * @throws ServiceError `insufficient_permissions` for a token that is for something else.
+ * Reads one row. The status is `unknown` if the tenant never uploaded the artifact.
+ * @throws ServiceError `insufficient_permissions`
  */
 export async function readStatus(
   { db, clock }: StatusDeps,
@@ -46,7 +44,7 @@ function isVisible({ state, expires_at: expiresAt }: ArtifactView, now: number):
   return state !== 'unknown' && (expiresAt === null || expiresAt > now)
 }
 
-/** The status as soon as it is another than now; after so many milliseconds, or when the caller leaves, whatever it is then. */
+/** Returns the status when it changes, after `waitMs`, or when the caller disconnects. */
 export async function awaitStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,
@@ -62,8 +60,8 @@ export async function awaitStatus(
 }
 
 /**
- * The status, and every other one it becomes, until the signal aborts or the time for streams is over.
- * @throws ServiceError as `readStatus`; `invalid_api_key` once the caller's credential is not good any more.
+ * Yields the status and each change until the signal aborts or the maximum stream duration ends.
+ * @throws ServiceError as `readStatus`; `invalid_api_key` once the credential is no longer valid.
  */
 export async function* watchStatus(
   deps: WatchDeps,
@@ -99,7 +97,7 @@ async function assertStillGood({ keys, clock }: WatchDeps, caller: ArtifactCalle
     throw new ServiceError('invalid_api_key', 'The key or token is not valid any more.')
 }
 
-/** Wakes whoever waits for something to happen, also for what happened just before. */
+/** Wakes a waiting caller; a notification just before the wait also counts. */
 class ChangeSignal {
   private hasChanged = false
   private wake: () => void = () => {}
@@ -109,7 +107,7 @@ class ChangeSignal {
     this.wake()
   }
 
-  /** Resolves at the next changed, after so many milliseconds, or when the signal aborts. */
+  /** Resolves at the next notification, after `ms`, or when the signal aborts. */
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     const awake = new AbortController()
     this.wake = () => awake.abort()
@@ -119,7 +117,6 @@ class ChangeSignal {
   }
 }
 
-/** Decision: 9 (Status; beyond polling). */
 export function answerStatus(
   call: Call<Dependencies, ArtifactCaller, ArtifactStatusQuery>,
 ): EventStream | Promise<ArtifactStatus> {
@@ -128,13 +125,13 @@ export function answerStatus(
   const { artifact_id: id } = input
   if (call.wantsEvents) return new EventStream(encode(watchWithinLimit(call, id)), renderFailureEvent)
   const waitSeconds = readWaitSeconds(input.prefer)
-  // The signal costs something, so it is not asked for without need.
+  // Creating the signal has a cost, so it is created only for a wait.
   if (waitSeconds === undefined) return readStatus(deps, caller, id)
   context.setHeader('Preference-Applied', `wait=${waitSeconds}`)
   return awaitStatus(deps, caller, id, { waitMs: waitSeconds * 1000, signal: call.signal })
 }
 
-/** Watches, as one of the streams the caller may have open at once. @throws ServiceError `rate_limit_exceeded` */
+/** Counts against the open streams of the caller. @throws ServiceError `rate_limit_exceeded` */
 export async function* watchWithinLimit(
   { context, signal }: Pick<Call<Dependencies, ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
@@ -147,7 +144,7 @@ export async function* watchWithinLimit(
   }
 }
 
-/** Decision: 2 (`PARLEY_MAX_STREAMS_…`): a token may be in a page that anybody opens, so its address counts. */
+/** A token may be on a public page, so its streams are limited per address. */
 function streamOwners({ deps, caller, arrival }: CallContext<ArtifactCaller, Dependencies>): SlotOwner[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
@@ -163,7 +160,7 @@ function renderFailureEvent({ message }: ServiceError): Uint8Array {
   return Buffer.from(`event: error\ndata: ${JSON.stringify({ ok: false, error: message })}\n\n`)
 }
 
-/** The seconds of `Prefer: wait=N`; undefined where nothing is preferred that is known here. Protocol: RFC 7240, 4.3. */
+/** The seconds of `Prefer: wait=N` (RFC 7240); undefined without that preference. */
 export function readWaitSeconds(header: string | undefined): number | undefined {
   const [, digits] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(header ?? '') ?? []
   return digits === undefined ? undefined : Math.min(Number(digits), MAX_WAIT_SECONDS)

@@ -1,29 +1,27 @@
-/** The rows of artifacts; their bytes lie where blobs grow, and then in the blob store. */
+/** The SQL of the table `artifacts`, and the states of an artifact. */
 import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable, Tables } from '../db/tables.ts'
 
 /**
- * `unknown` is whatever nobody has begun to upload: an id never seen, one that is only reserved, and one that is gone again.
- * `uploading` until the last byte, `processing` until the bytes are what will be served, then `ready`.
+ * An artifact is `unknown` if its id was never used, is only reserved, or was deleted; `uploading` until the last byte; `processing` until
+ * the bytes to serve exist; then `ready`.
  */
 export const states = ['unknown', 'uploading', 'processing', 'ready'] as const
 
 export type State = (typeof states)[number]
 
-/** For each thing that can happen: in which states it can, and what follows. Whatever is not here is refused. */
+/** The transitions of each event; an event is invalid in a state that it does not list. */
 const transitions = {
-  /** An upload is created. */
   create: { unknown: 'uploading' },
-  /** The whole declared length has been received. */
+  /** The whole declared length was received. */
   complete: { uploading: 'processing' },
-  /** The bytes to be served are made, or will be served as they came. */
+  /** The bytes to serve were made, or the original will be served. */
   convert: { processing: 'ready' },
   /** The upload was not finished in time. */
   expire: { uploading: 'unknown' },
-  /** The bytes are not what was announced, or dangerous. */
+  /** The checksum is wrong, or the content is dangerous. */
   reject: { uploading: 'unknown', processing: 'unknown' },
-  /** Somebody who may do so removes it. */
   remove: { uploading: 'unknown', processing: 'unknown', ready: 'unknown' },
 } as const satisfies Record<string, Partial<Record<State, State>>>
 
@@ -31,18 +29,18 @@ export type StateEvent = keyof typeof transitions
 
 export const stateEvents = Object.keys(transitions) as readonly StateEvent[]
 
-/** The state after that has happened in `state`; undefined where it cannot. */
+/** Undefined if the event is invalid in that state. */
 export function findNextState(state: State, occurrence: StateEvent): State | undefined {
   const next: Partial<Record<State, State>> = transitions[occurrence]
   return next[state]
 }
 
-/** The states in which that can happen: what a statement that makes it happen asks for. */
+/** The states in which the event is valid; a statement that performs it requires one of them. */
 export function listStatesBefore(occurrence: StateEvent): State[] {
   return states.filter((state) => findNextState(state, occurrence) !== undefined)
 }
 
-/** The one state after that has happened, whatever was before. */
+/** The state after the event, which is the same from all states. */
 export function stateAfter(occurrence: StateEvent): State {
   const [before] = listStatesBefore(occurrence)
   return findNextState(before as State, occurrence) as State
@@ -58,12 +56,11 @@ export type UploadRow = ArtifactRow & {
   readonly filename: string
 }
 
-/** Whether it is more than a reserved id. */
+/** False for a reserved id. */
 export function isUpload(row: ArtifactRow): row is UploadRow {
   return row.state !== 'unknown'
 }
 
-/** What a status is made of. */
 const viewColumns = [
   'id',
   'parent_key_id',
@@ -85,7 +82,7 @@ export type ArtifactViewRow = Pick<ArtifactRow, (typeof viewColumns)[number]>
 
 const viewQueries = new WeakMap<Database, CompiledQuery<ArtifactViewRow>>()
 
-/** What a status is made of. The query is compiled once, for this is asked ten thousand times a second. */
+/** Finds the columns of a status. The query is compiled once, because this runs ten thousand times a second. */
 export async function findViewRow(
   db: Database,
   tenantId: string,
@@ -106,7 +103,7 @@ export async function findViewRow(
   return rows[0]
 }
 
-/** A tenant's artifact, or the id it has reserved; what has expired by `now` (Unix seconds) is not found any more. */
+/** Finds an artifact or a reserved id of a tenant; ignores rows that have expired by `now` (Unix seconds). */
 export async function findArtifact(
   db: Database,
   tenantId: string,
@@ -116,7 +113,7 @@ export async function findArtifact(
   return liveArtifacts(db, now).where('id', '=', id).where('parent_key_id', '=', tenantId).executeTakeFirst()
 }
 
-/** A tenant's upload by its address, be it under way or finished. */
+/** Finds a tenant's upload by its address. */
 export async function findUpload(
   db: Database,
   tenantId: string,
@@ -130,7 +127,7 @@ export async function findUpload(
   return row as UploadRow | undefined
 }
 
-/** The row of an upload, of whatever tenant and however old: for the service's own work. */
+/** Finds an upload of any tenant, expired or not, for internal work. */
 export async function findUploadRow(db: Database, { blob }: Upload): Promise<UploadRow | undefined> {
   const row = await db.selectFrom('artifacts').selectAll().where('blob', '=', blob).executeTakeFirst()
   return row as UploadRow | undefined
@@ -140,7 +137,7 @@ export async function insertArtifact(db: Database, row: Insertable<ArtifactTable
   await db.insertInto('artifacts').values(row).execute()
 }
 
-/** Begins the upload of a reserved id; false when it is not reserved by that tenant any more. */
+/** Begins the upload of a reserved id; false if the tenant has not reserved it any longer. */
 export async function beginReserved(
   db: Database,
   tenantId: string,
@@ -157,15 +154,15 @@ export async function beginReserved(
   return result.numUpdatedRows > 0n
 }
 
-/** Makes room for an id of whatever tenant whose time is up, but which was not swept yet. */
+/** Frees an id whose row has expired but was not swept yet. */
 export async function deleteExpired(db: Database, id: string, now: number): Promise<void> {
   await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
 }
 
-/** One upload of an artifact. Its blob names it: the id may be used again after it is gone, and so may the fence. */
+/** An upload, named by its blob: a new upload of the same artifact may have the same fence. */
 export type Upload = Pick<UploadRow, 'blob'>
 
-/** Takes the lease of an upload when nobody has it, under a new fence; answers with the row as it is then. */
+/** Acquires a free lease under a new fence and returns the updated row; undefined if the lease is held. */
 export async function acquireLease(
   db: Database,
   { blob }: Upload,
@@ -180,10 +177,9 @@ export async function acquireLease(
   return row as UploadRow | undefined
 }
 
-/** A lease somebody holds. */
 export type Lease = Pick<UploadRow, 'blob' | 'fence'>
 
-/** Takes the lease of an upload from whoever had it under that fence, which shuts them out; undefined when it is another's by now. */
+/** Acquires a lease that is held under that fence and fences its holder out; undefined if the fence has changed. */
 export async function stealLease(
   db: Database,
   { blob, fence }: Lease,
@@ -204,7 +200,7 @@ function newLeases(db: Database, until: number) {
     .where('state', 'in', listStatesBefore('complete'))
 }
 
-/** Writes what the upload of a lease has found out; false when the lease is another's by now, or the upload is gone. */
+/** Updates the row for the holder of its lease; false if the lease was lost or the upload is gone. */
 export async function updateLeased(
   db: Database,
   lease: Lease,
@@ -213,7 +209,7 @@ export async function updateLeased(
   return isUpdated(leasedUploads(db, lease).set(values))
 }
 
-/** As `updateLeased`, on top of as many received bytes as the upload knows of. */
+/** As `updateLeased`, if `received_bytes` is still what the holder knows. */
 export async function updateReceived(
   db: Database,
   lease: Lease,
@@ -223,7 +219,7 @@ export async function updateReceived(
   return isUpdated(leasedUploads(db, lease).where('received_bytes', '=', beforeBytes).set(values))
 }
 
-/** Ends an upload for the upload of its lease; false when the lease is another's by now, or the upload is gone. */
+/** Completes an upload for the holder of its lease; false if the lease was lost or the upload is gone. */
 export async function completeLeased(
   db: Database,
   lease: Lease,
@@ -232,7 +228,7 @@ export async function completeLeased(
   return isUpdated(leasedUploads(db, lease).set({ ...values, state: stateAfter('complete') }))
 }
 
-/** Makes an artifact ready; false when that cannot happen in its state, or it is gone. */
+/** Makes an artifact ready; false if it is not `processing` any longer. */
 export async function convertArtifact(
   db: Database,
   { blob }: Upload,
@@ -247,7 +243,7 @@ export async function convertArtifact(
   )
 }
 
-/** Writes how much of an artifact is converted, in thousandths; false when it was as much before, or is ready or gone. */
+/** Raises the progress of a conversion; false if it is not higher, or if the artifact is ready or gone. */
 export async function raiseProgress(db: Database, { blob }: Upload, permille: number): Promise<boolean> {
   return isUpdated(
     db
@@ -259,17 +255,19 @@ export async function raiseProgress(db: Database, { blob }: Upload, permille: nu
   )
 }
 
-/** Writes that the host has handled an upload; false when it is gone. */
+/** Records that the host has handled an upload; false if it is gone. */
 export async function acknowledgeUpload(db: Database, { blob }: Upload): Promise<boolean> {
   return isUpdated(db.updateTable('artifacts').set({ acknowledged: 1 }).where('blob', '=', blob))
 }
 
-/** Writes what the host has to say of an upload, as JSON; false when it is gone. */
+/** Stores the host's outcome, which is JSON; false if the upload is gone. */
 export async function updateOutcome(db: Database, { blob }: Upload, outcome: string): Promise<boolean> {
   return isUpdated(db.updateTable('artifacts').set({ outcome }).where('blob', '=', blob))
 }
 
-/** Counts the bytes that were sent no longer, once nobody needs them; false when somebody does, or they are what is served. */
+/**
+ * Stops counting the original against the quota, once it is converted and acknowledged; false if it is still needed or is what is served.
+ */
 export async function releaseOriginal(db: Database, { blob }: Upload): Promise<boolean> {
   return isUpdated(
     db
@@ -284,7 +282,7 @@ export async function releaseOriginal(db: Database, { blob }: Upload): Promise<b
   )
 }
 
-/** Makes an artifact unknown again; false when that cannot happen in its state, or it is gone. */
+/** Deletes the row; false if the event is invalid in its state, or it is gone. */
 export async function removeArtifact(
   db: Database,
   { blob }: Upload,

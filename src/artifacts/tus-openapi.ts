@@ -1,4 +1,4 @@
-/** How the document tells of the upload protocol, which has no operations of its own: its bodies are bytes. */
+/** The OpenAPI description of the tus endpoint, which has no operation records because its bodies are bytes. */
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
 import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi-parts.ts'
@@ -82,7 +82,6 @@ const readOptions: ZodOpenApiOperationObject = {
   },
 }
 
-/** Every path of the protocol. */
 export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObject>> = {
   '/upload': {
     options: readOptions,

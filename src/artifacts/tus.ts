@@ -1,4 +1,4 @@
-/** The upload door: real upload clients come in here. Protocol: tus 1.0.0, core and the extensions of `headers.ts`. */
+/** The tus endpoint: creates, resumes and deletes uploads (tus 1.0.0). */
 
 import type { IncomingMessage } from 'node:http'
 import { askForBody, hasNoBody, mediaTypeOf } from '../http/request.ts'
@@ -35,7 +35,7 @@ export const uploadExtensions = [
 /** "All PATCH requests MUST use Content-Type: application/offset+octet-stream". */
 export const BODY_TYPE = 'application/offset+octet-stream'
 
-/** @throws ServiceError `unsupported_media_type` for a body that is not bytes of an upload. */
+/** @throws ServiceError `unsupported_media_type` */
 function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
   if (mediaTypeOf(request) !== BODY_TYPE)
     throw new ServiceError('unsupported_media_type', `Content-Type: must be ${BODY_TYPE}`)
@@ -44,7 +44,7 @@ function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
     throw new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported here`)
 }
 
-/** Extensions that change what bytes mean must not be passed over. @throws ServiceError `invalid_value` */
+/** Rejects extensions that change the meaning of the body. @throws ServiceError `invalid_value` */
 function assertOffered(headers: Headers): void {
   for (const [name, extension] of notOffered) {
     if (headers[name] !== undefined)
@@ -81,7 +81,7 @@ function readOffset(headers: Headers): number {
   return offset
 }
 
-/** A header that counts bytes; undefined where it was not sent. @throws ServiceError `invalid_value` */
+/** @throws ServiceError `invalid_value` */
 function readCount(
   headers: Headers,
   name: 'Upload-Length' | 'Upload-Offset' | 'Content-Length',
@@ -93,7 +93,7 @@ function readCount(
   return Number(text)
 }
 
-/** How many bytes follow the head; undefined when the client does not say. */
+/** Undefined for a chunked body. */
 function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | undefined {
   if (hasNoBody(request)) return 0
   return request.headers['transfer-encoding'] === undefined
@@ -107,12 +107,12 @@ function expiryHeaders(expiresAt: number | null): string[] {
 }
 
 interface Method {
-  /** What the metrics call it. */
+  /** The label in the metrics. */
   readonly name: string
   readonly answer: (call: UploadCall, segment: string) => Promise<void>
 }
 
-/** What can be done at `/upload`, and what at the address of one upload. There is no GET: bytes are served elsewhere (R1, R3). */
+/** There is no GET: the artifact's own address serves the bytes. */
 const creationMethods: Readonly<Record<string, Method>> = {
   POST: { name: 'uploads.create', answer: answerPost },
 }
@@ -122,7 +122,6 @@ const uploadMethods: Readonly<Record<string, Method>> = {
   DELETE: { name: 'uploads.delete', answer: answerDelete },
 }
 
-/** Decision: 9 (Who may upload). */
 const admission: Admission = {
   callers: ['parent', 'token'],
   errors: 'artifact',
@@ -167,7 +166,7 @@ export function createTusEndpoint(deps: Dependencies): Door {
   }
 }
 
-/** Clients are often given the address with a slash behind it. */
+/** Accepts a trailing slash, which many clients add. */
 function findUploadPath(path: string): { methods: Readonly<Record<string, Method>>; segment: string } {
   const [, segment] = /^\/upload(?:\/([0-9A-Za-z]{0,64}))?$/.exec(path) ?? []
   if (segment) return { methods: uploadMethods, segment }
@@ -175,7 +174,7 @@ function findUploadPath(path: string): { methods: Readonly<Record<string, Method
   throw new ServiceError('not_found', `There is nothing at ${path}.`)
 }
 
-/** "The actual method of the request MUST be ignored" where the header names another. */
+/** "The actual method of the request MUST be ignored" when the header names another one. */
 function methodOf({ request }: UploadCall): string {
   const sent = request.headers['x-http-method-override']
   return typeof sent === 'string' ? sent.toUpperCase() : (request.method as string)
@@ -210,7 +209,6 @@ function answerOptions(call: UploadCall): void {
   call.writePreflight([...headers, 'Tus-Max-Size', String(maxUploadBytes)])
 }
 
-/** Creates an upload, and takes in its first bytes where the request brings them. */
 async function answerPost(call: UploadCall): Promise<void> {
   const { deps, request, context } = call
   const { headers } = request
@@ -235,7 +233,7 @@ async function answerPost(call: UploadCall): Promise<void> {
   call.writeEmpty(201, ['Location', locationOf(row), ...offset, ...expiryHeaders(progress.expiresAt)])
 }
 
-/** What is done with the bytes is done after the request that brings the last of them. */
+/** Links the jobs of the upload to the trace of this request, which may bring the last byte. */
 function linkJobs(
   { tracing }: UploadCall['deps'],
   { arrival }: UploadCall['context'],
@@ -244,7 +242,7 @@ function linkJobs(
   if (arrival.watch.span !== undefined) tracing?.linkUpload(blob, arrival.watch.span)
 }
 
-/** The upload is there by now: whatever happens to its first bytes, the client is told where to go on. */
+/** The upload exists now, so even a failed first append must tell the client its address. */
 async function appendFirst(
   { deps, request, response, signal, context }: UploadCall,
   row: UploadRow,
@@ -262,7 +260,7 @@ async function appendFirst(
   }
 }
 
-/** "The Location header […] MAY be absolute or relative": relative, so that nothing of the request's can be reflected. R8. */
+/** "The Location header […] MAY be absolute or relative". A relative one reflects nothing of the request. */
 function locationOf({ segment }: UploadRow): string {
   return `/upload/${segment}`
 }
@@ -277,7 +275,6 @@ async function answerHead(call: UploadCall, segment: string): Promise<void> {
   call.writeEmpty(200, [...headers, ...expiryHeaders(row.expires_at), 'X-Artifact-Id', row.id])
 }
 
-/** Adds bytes at the offset the request names. */
 async function answerPatch(call: UploadCall, segment: string): Promise<void> {
   const { deps, request, response, signal, context } = call
   const row = await getUpload(deps, context.caller, segment)

@@ -1,4 +1,4 @@
-/** Opens the places in a bucket, and copies into them what lies in a data directory. */
+/** Opens the stores in a bucket, and copies the blobs of a data directory into them. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -13,13 +13,13 @@ import type { Dependencies } from './dependencies.ts'
 import { toEntryName } from './manifest.ts'
 import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './store.ts'
 
-/** A small one takes four calls, most of which is waiting. */
+/** A small blob takes four calls, which mostly wait. */
 const AT_ONCE = 8
 
 
 /**
- * The stores of an installation in the bucket that the settings name; nothing is thrown away there, so servers may be running.
- * @throws StartupError when the bucket cannot be used, or is another installation's.
+ * Opens both stores without deleting anything, so servers may be running.
+ * @throws StartupError when the bucket cannot be used, or belongs to another installation.
  */
 export async function openBucketStores(deps: Dependencies): Promise<Record<StoreName, ResumableStore>> {
   const { config, db, clock, log } = deps
@@ -37,18 +37,16 @@ export async function openBucketStores(deps: Dependencies): Promise<Record<Store
   }
 }
 
-/** What copying came to. */
 export interface CopiedBytes {
   readonly copied: number
   readonly copiedBytes: number
-  /** The names of those that are neither in the directory nor in the bucket. */
+  /** The names of blobs that neither the directory nor the bucket has. */
   readonly lost: readonly string[]
 }
 
 /**
- * Copies all bytes that rows speak of from a data directory into the bucket, and reads back what can be read there. What is in the
- * bucket alone stays as it is. This may be done again.
- * @throws StartupError when the bucket cannot be used, or gives back other bytes.
+ * Copies all blobs that rows name into the bucket and reads them back where S3 allows it. Leaves other objects alone; can be repeated.
+ * @throws StartupError when the bucket cannot be used, or returns other bytes.
  */
 export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promise<CopiedBytes> {
   const stores = await openBucketStores(deps)
@@ -74,7 +72,7 @@ export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promi
   return { copied, copiedBytes, lost }
 }
 
-/** So many at a time; rejects with the first failure, once the others have ended. */
+/** Runs `count` at a time; rejects with the first failure once the others have ended. */
 async function forEachAtOnce<T>(
   count: number,
   items: AsyncIterable<T>,
@@ -114,7 +112,7 @@ interface Growing {
   readonly fence: number
 }
 
-/** The parts of what grows cannot be read back before it is whole. */
+/** S3 cannot read the parts of an active upload back. */
 async function grow(
   { resumable }: ResumableStore,
   { name, sizeBytes, fence }: Growing,
@@ -147,14 +145,14 @@ async function* observe(
   }
 }
 
-/** Behind what was acknowledged of an upload more may lie. */
+/** The file of an upload may contain bytes that were never acknowledged. */
 function readFirst(path: string, sizeBytes: number): AsyncIterable<Uint8Array> {
   return sizeBytes === 0
     ? observe(createReadStream(path), () => {})
     : createReadStream(path, { end: sizeBytes - 1 })
 }
 
-/** Where they lie, and as what; undefined when they are not there in full. An upload whose last byte has come may be whole already. */
+/** Finds the complete file of a blob; undefined if there is none. An upload may have been committed before its row was updated. */
 export async function findBytes(
   dataDir: string,
   blob: ReferencedBlob,

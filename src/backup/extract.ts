@@ -1,4 +1,4 @@
-/** Writes the entries of an archive into a folder, and compares them with what the archive says it pins. */
+/** Writes the entries of an archive into a folder, and compares them with its manifest. */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
@@ -12,15 +12,15 @@ import { makeFolder, syncFolder } from '../storage/folder.ts'
 import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEAL } from './manifest.ts'
 import { damaged, type Entry, readTar } from './tar.ts'
 
-/** More of an entry is not kept in memory. A manifest has 150 bytes for each file. */
+/** The limit of a text entry in memory; a manifest has 150 bytes for each file. */
 const MAX_TEXT_BYTES = 512 * 1024 ** 2
 
-/** Only these are kept in memory, and none of them becomes a file. */
+/** The entries that are kept in memory and not written to disk. */
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
 
 /**
- * Every entry lies in the folder, durably, once this resolves: the database, the secret if there is one, and the bytes.
- * @throws StartupError when the archive is from a newer version, or anything of it is missing or was changed.
+ * Writes the database, the secret and the blobs durably into the folder.
+ * @throws StartupError when the archive is from a newer version, is incomplete or was changed.
  */
 export async function extract(archive: Readable, folder: string): Promise<Manifest> {
   const folders = ['files', 'artifacts', 'artifacts/growing'].map((name) => join(folder, name))
@@ -32,7 +32,7 @@ export async function extract(archive: Readable, folder: string): Promise<Manife
     if (isSealed) throw damaged('it goes on behind its end')
     if ((records.length === 0) !== (entry.name === HEAD)) throw damaged('it does not begin as a backup does')
     if (manifest !== undefined && entry.name !== SEAL) throw damaged('it goes on behind its manifest')
-    if (names.has(entry.name)) throw damaged(`it pins ${entry.name} twice`)
+    if (names.has(entry.name)) throw damaged(`it holds ${entry.name} twice`)
     names.add(entry.name)
     const { text, record } = await take(entry, folder)
     if (entry.name === HEAD) assertKnown(parse(Head, entry.name, text))
@@ -70,7 +70,7 @@ async function take(entry: Entry, folder: string): Promise<{ text: string; recor
   return { text, record: { name, size: sizeBytes, sha256: hash.digest('hex') } }
 }
 
-/** Synced before it is closed; a name that is taken is refused. */
+/** Syncs the file before it is closed; rejects an existing name. */
 async function writeFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
   const target = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
   await pipeline(Readable.from(bytes), target)
@@ -100,6 +100,6 @@ function assertSame(found: readonly EntryRecord[], promised: readonly EntryRecor
       throw damaged(`${one.name} was changed`)
   }
   if (found.length > promised.length)
-    throw damaged(`it pins ${found[promised.length]?.name}, which nobody wrote`)
-  if (!found.some(({ name }) => name === DATABASE)) throw damaged('it pins no database')
+    throw damaged(`it holds ${found[promised.length]?.name}, which nobody wrote`)
+  if (!found.some(({ name }) => name === DATABASE)) throw damaged('it holds no database')
 }

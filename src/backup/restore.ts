@@ -1,4 +1,4 @@
-/** Makes an installation out of an archive: all of it, looked at from end to end, or nothing. */
+/** Restores an installation from an archive: all of it after a complete check, or nothing. */
 import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -14,19 +14,18 @@ import { DATABASE, type Manifest, SECRET } from './manifest.ts'
 import { listReferencedBlobs } from './store.ts'
 import { damaged } from './tar.ts'
 
-/** What a restore came to. */
 export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {
   readonly blobs: number
   readonly bytes: number
-  /** What was put into the bucket; undefined where the bytes lie in the data directory. */
+  /** The blobs copied into the bucket; undefined without one. */
   readonly bucket: CopiedBytes | undefined
 }
 
 type RestoreDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
 /**
- * Fills the data directory, which must be empty. Decision: 2 (`restore`). See docs/adr/0033.
- * @throws StartupError when the directory is in use, or the archive is damaged, from a newer version, or none of ours.
+ * Fills an empty data directory. See docs/adr/0033.
+ * @throws StartupError when the directory is in use, or the archive is damaged, from a newer version, or not from Parley.
  */
 export async function restoreBackup(
   deps: RestoreDeps,
@@ -35,7 +34,7 @@ export async function restoreBackup(
 ): Promise<RestoreReport> {
   const { dataDir } = deps.config
   assertSqlite(deps.config)
-  // Whoever reads from it hears of it, which may be later than it happens.
+  // The reader reports the error, perhaps later.
   archive.on('error', () => {})
   const directory = await claimEmptyDirectory(dataDir)
   try {
@@ -64,18 +63,21 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     throw new StartupError('PARLEY_DATA_DIR is :memory:, where nothing can be restored; name a directory.')
 }
 
-/** A directory may pin a secret before there is a database. @throws StartupError when it is another one than the archive's. */
+/**
+ * A directory may have a secret before it has a database.
+ * @throws StartupError when it differs from the archive's secret.
+ */
 async function assertSameSecret(folder: string, dataDir: string): Promise<void> {
   const [archived, there] = await Promise.all(
     [folder, dataDir].map((one) => readFile(join(one, SECRET), 'utf8').catch(ignoreMissing)),
   )
   if (archived === undefined || there === undefined || archived.trim() === there.trim()) return
   throw new StartupError(
-    `The file ${join(dataDir, SECRET)} pins another secret than the archive; move it away, so that the right one can take its place.`,
+    `The file ${join(dataDir, SECRET)} holds another secret than the archive; move it away, so that the right one can take its place.`,
   )
 }
 
-/** Looks at the rows and at all bytes they speak of; with a bucket these go there once all is well. */
+/** Checks all rows and blobs, then copies the blobs into the bucket if there is one. */
 async function checkAndPlaceBytes(
   deps: RestoreDeps,
   folder: string,
@@ -109,11 +111,11 @@ async function assertComplete(
   const leftOut = new Set([...manifest.lost, ...manifest.unfinished])
   for await (const blob of listReferencedBlobs(db)) {
     if (!leftOut.has(blob.name) && (await findBytes(folder, blob)) === undefined)
-      throw damaged(`a row speaks of the bytes ${blob.name}, which it does not pin in full`)
+      throw damaged(`a row speaks of the bytes ${blob.name}, which it does not hold in full`)
   }
 }
 
-/** The database comes last: until it is there no server starts on the directory, and a restore may begin again. */
+/** Moves the database last: without it no server starts there, and the restore can be repeated. */
 async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name !== DATABASE)
   for (const name of names.sort()) await rename(join(folder, name), join(dataDir, name))

@@ -1,4 +1,4 @@
-/** Where a backup takes bytes from: the data directory, where it can pin on to them, or a bucket, where it cannot. */
+/** The source of a backup's blobs: a data directory, where they can be pinned, or a bucket, where they cannot. */
 import { join } from 'node:path'
 import { ServiceError } from '../lib/errors.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
@@ -10,18 +10,17 @@ import type { ReferencedBlob, StoreName } from './store.ts'
 import type { Entry } from './tar.ts'
 
 /**
- * What became of a blob that was asked for: it is `held` until the end, is handed over as an entry that must be written now, is
- * `missing`, or is `unfinished` and cannot be read before its last byte has come.
+ * The result for one blob: `pinned` until the end, an entry to write now, `missing`, or `unfinished` (an upload that cannot be read yet).
  */
 export type Taken = 'pinned' | 'missing' | 'unfinished' | Entry
 
 export interface ByteSource {
-  /** Whether what it pins stays, whatever is deleted; then it is quick to take, too. */
+  /** Whether blobs can be pinned, which is also fast. */
   readonly isPinning: boolean
   take(blob: ReferencedBlob): Promise<Taken>
-  /** A blob that is held. */
+  /** A pinned blob. */
   open(blob: ReferencedBlob): AsyncIterable<Uint8Array>
-  /** Lets go of everything. */
+  /** Releases all pins. */
   close(): Promise<void>
 }
 
@@ -39,7 +38,7 @@ async function openFolderSource(dataDir: string): Promise<ByteSource> {
   const release = async () => {
     for (const pin of Object.values(pins)) await pin.release()
   }
-  // Of one that was killed.
+  // Those of a killed backup.
   await release()
   return {
     isPinning: true,
@@ -57,7 +56,7 @@ function openBucketSource(stores: Readonly<Record<StoreName, ResumableStore>>): 
       const bytes = await stores[store].blobs.open(name, wholeOf(sizeBytes))
       return { name: toEntryName({ ...blob, uploadFence: undefined }), sizeBytes, bytes }
     } catch (error) {
-      // The bucket is away, which is no answer.
+      // An unreachable bucket does not mean that the blob is missing.
       if (error instanceof ServiceError) throw error
       return uploadFence === undefined ? 'missing' : 'unfinished'
     }

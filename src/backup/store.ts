@@ -1,23 +1,21 @@
-/** Which bytes the rows speak of: what a backup must pin, and what an installation must have that was put back. */
+/** Lists the blobs that rows name: what a backup must contain and a restored installation must have. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
 
-/** Rows read in one statement. */
 const BATCH = 1_000
 
 export type StoreName = 'files' | 'artifacts'
 
-/** Bytes that a row speaks of. */
 export interface ReferencedBlob {
   readonly store: StoreName
   readonly name: string
   readonly sizeBytes: number
-  /** The fence of the upload that it grows in; undefined for a blob that is whole. */
+  /** The fence of its active upload; undefined for a committed blob. */
   readonly uploadFence: number | undefined
 }
 
-/** All of them, in no order; a schema that is too old for a table has none of its. */
+/** Lists them in any order; skips tables that an old schema does not have. */
 export async function* listReferencedBlobs(db: Database): AsyncIterable<ReferencedBlob> {
   const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
   if (tables.has('files')) yield* listOfFiles(db)
@@ -70,7 +68,7 @@ async function* listOfArtifacts(db: Database): AsyncIterable<ReferencedBlob> {
 
 type ArtifactBlobs = Pick<Selectable<ArtifactTable>, (typeof artifactColumns)[number]>
 
-/** As the sweeper of artifacts has it: what was sent is needed until it is converted and the host has seen it. */
+/** Follows the sweeper: the original is needed until it is converted and acknowledged. */
 function* listOfArtifact(row: ArtifactBlobs): Iterable<ReferencedBlob> {
   const { state, blob, received_bytes: receivedBytes, fence } = row
   if (blob === null) return

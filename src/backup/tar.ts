@@ -9,7 +9,6 @@ import { type EntryRecord, isEntryName } from './manifest.ts'
 
 const BLOCK_BYTES = 512
 
-/** A file on its way into an archive. */
 export interface Entry {
   readonly name: string
   readonly sizeBytes: number
@@ -17,9 +16,8 @@ export interface Entry {
 }
 
 /**
- * The bytes of the archive; `onEntry` is told of each entry when all of it has gone out, before the next one is asked for. `modifiedAt`
- * is in Unix seconds.
- * @throws Error for an entry that has fewer or more bytes than it says.
+ * Calls `onEntry` for each written entry before it requests the next one. `modifiedAt` is in Unix seconds.
+ * @throws Error when an entry has more or fewer bytes than announced.
  */
 export async function* renderTar(
   entries: AsyncIterable<Entry>,
@@ -48,12 +46,11 @@ function renderHeader(path: string, size: number, modifiedAt: number): Buffer {
   const mtime = new Date(modifiedAt * 1000)
   const header = new Header({ path, size, mtime, type: 'File', mode: 0o600, uid: 0, gid: 0 })
   const block = Buffer.alloc(BLOCK_BYTES)
-  // Our names always fit. Sizes above 8 GiB are written as GNU tar does it, which every tar reads.
+  // Our names always fit; sizes above 8 GiB use the GNU format, which every tar reads.
   header.encode(block)
   return block
 }
 
-/** An entry that is there already. */
 export function toEntry(name: string, text: string | Buffer): Entry {
   const bytes = Buffer.from(text)
   return {
@@ -66,8 +63,8 @@ export function toEntry(name: string, text: string | Buffer): Entry {
 }
 
 /**
- * The entries in order. All bytes of one are to be read before the next is asked for.
- * @throws StartupError when it is no such archive, ends too early, or pins what none of ours does.
+ * Yields the entries in order; read all bytes of one before requesting the next.
+ * @throws StartupError when it is not an archive of Parley, ends too early, or contains foreign entries.
  */
 export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   const reader = new ByteReader(unpack(source))
@@ -79,7 +76,7 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
       yield { name, sizeBytes, bytes: reader.stream(sizeBytes) }
       await reader.take((BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES)
     }
-    // The end is two empty blocks.
+    // Two empty blocks end an archive.
     const second = await reader.take(BLOCK_BYTES)
     if (second.some((byte) => byte !== 0) || !(await reader.hasZerosOnly()))
       throw damaged('it goes on behind its end')
@@ -90,7 +87,6 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   }
 }
 
-/** The sentence for an archive that is not as it was written. */
 export function damaged(what: string): StartupError {
   return new StartupError(`The archive cannot be used: ${what}. Nothing was restored from it.`)
 }
@@ -98,17 +94,17 @@ export function damaged(what: string): StartupError {
 function checkHeader({ cksumValid, path = '', size = 0, type }: Header): Omit<Entry, 'bytes'> {
   if (!cksumValid) throw damaged('it is no tar archive, or was changed')
   if ((type !== 'File' && type !== 'OldFile') || !isEntryName(path))
-    throw damaged(`it pins ${JSON.stringify(path)}, which no backup of Parley does`)
+    throw damaged(`it holds ${JSON.stringify(path)}, which no backup of Parley does`)
   return { name: path, sizeBytes: size }
 }
 
-/** What packed bytes begin with. */
+/** The first bytes of each compression format. */
 const packings = [
   { magic: Buffer.from([0x1f, 0x8b]), createUnpacker: createGunzip },
   { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), createUnpacker: createZstdDecompress },
 ]
 
-/** Goes by the bytes: a name may have been changed. */
+/** Detects the compression from the bytes, because a file may have been renamed. */
 async function* unpack(source: Readable): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   let head: Buffer = Buffer.alloc(0)
@@ -136,7 +132,7 @@ function isUnpackError(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && /^(Z_|ZSTD_)/.test(String(error.code))
 }
 
-/** Hands out bytes in the amounts that are asked for. */
+/** Reads a stream in pieces of requested sizes. */
 class ByteReader {
   private readonly chunks: AsyncIterator<Buffer>
   private rest: Buffer = Buffer.alloc(0)
@@ -145,14 +141,13 @@ class ByteReader {
     this.chunks = chunks[Symbol.asyncIterator]()
   }
 
-  /** The next so many bytes, for a few at a time. */
+  /** For small sizes. */
   async take(sizeBytes: number): Promise<Buffer> {
     const pieces: Buffer[] = []
     for await (const piece of this.stream(sizeBytes)) pieces.push(piece)
     return Buffer.concat(pieces)
   }
 
-  /** The next so many bytes, as they come. */
   async *stream(sizeBytes: number): AsyncGenerator<Buffer> {
     for (let left = sizeBytes; left > 0; ) {
       if (this.rest.length === 0 && !(await this.fill())) throw damaged('it ends too early')
@@ -163,7 +158,7 @@ class ByteReader {
     }
   }
 
-  /** Whether nothing but zeros follows: programs fill archives up with them. */
+  /** Programs pad archives with zeros. */
   async hasZerosOnly(): Promise<boolean> {
     do if (this.rest.some((byte) => byte !== 0)) return false
     while (await this.fill())

@@ -1,4 +1,4 @@
-/** Makes captions fit for the web: SubRip becomes WebVTT, and WebVTT that is valid stays as it is. Runs in the worker alone. */
+/** Converts SubRip captions to WebVTT and repairs invalid WebVTT. Runs only in the worker process. */
 
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ const MAX_MEBIBYTES = 5
 const MADE: MadeFile = { name: 'captions.vtt', mediaType: 'text/vtt' }
 
 /**
- * Writes the captions into the folder, unless they are served as they are.
+ * Writes the converted captions into the folder, unless the original is valid WebVTT.
  * @throws ConversionRejection `unconvertible`
  */
 export async function convertCaptions(source: string, folder: string): Promise<Outcome> {
@@ -23,10 +23,7 @@ export async function convertCaptions(source: string, folder: string): Promise<O
   return { made: MADE }
 }
 
-/**
- * The captions as WebVTT; undefined when that is what the bytes are.
- * @throws ConversionRejection `unconvertible`
- */
+/** Undefined if the bytes are valid WebVTT in UTF-8. @throws ConversionRejection `unconvertible` */
 export function toWebvtt(bytes: Uint8Array): string | undefined {
   const { text, isUtf8 } = decodeCaptions(bytes)
   if (!isWebvtt(text)) return renderSubrip(text)
@@ -40,17 +37,17 @@ function renderSubrip(text: string): string {
   return renderWebvtt(cues)
 }
 
-/** Captions as text, without a byte order mark. */
+/** Without a byte order mark. */
 export interface CaptionText {
   readonly text: string
   readonly isUtf8: boolean
 }
 
-/** Western languages write a seventh of their letters with accents, a short text more; other alphabets nearly all. */
+/** Western languages write about a seventh of their letters with accents, short texts more; other alphabets nearly all. */
 const MAX_ACCENTED_SHARE = 0.5
 
 /**
- * UTF-8 and UTF-16, with a mark or without; anything else is read as Windows-1252 as long as it looks like a western language.
+ * Decodes UTF-8 and UTF-16, with or without a byte order mark, and otherwise Windows-1252 if the result looks like a western language.
  * @throws ConversionRejection `unconvertible`
  */
 export function decodeCaptions(bytes: Uint8Array): CaptionText {
@@ -61,7 +58,7 @@ export function decodeCaptions(bytes: Uint8Array): CaptionText {
   return { text, isUtf8: isPlain }
 }
 
-/** By its mark, or by the zeros that the first letter of a header or a number has beside it. */
+/** Detects UTF-16 by its byte order mark, or by the zero byte of its first character. */
 function utf16Of([first, second]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   if (first === 0xff && second === 0xfe) return 'utf-16le'
   if (first === 0xfe && second === 0xff) return 'utf-16be'
@@ -87,14 +84,13 @@ function decodeWestern(bytes: Uint8Array): string {
   return text
 }
 
-/** One caption. */
 interface Cue {
   readonly startMs: number
   readonly endMs: number
   readonly id?: string
-  /** Where it is shown, as WebVTT writes it. */
+  /** In WebVTT syntax. */
   readonly settings?: string
-  /** Lines of cue text, as WebVTT writes it: none of them empty. */
+  /** In WebVTT syntax, without empty lines. */
   readonly lines: readonly string[]
 }
 
@@ -102,12 +98,12 @@ const TIME = String.raw`(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})`
 
 const timing = new RegExp(String.raw`^\s*${TIME}\s*-->\s*${TIME}(?:\s+(\S.*))?\s*$`, 's')
 
-/** The times of a cue, and what stands behind them. */
+/** The times of a cue, and the text after them. */
 interface Timing extends Pick<Cue, 'startMs' | 'endMs'> {
   readonly rest: string
 }
 
-/** Reads a line such as `00:00:01,500 --> 00:00:04,000`, as SubRip or WebVTT write it; undefined for any other. */
+/** Parses a line such as `00:00:01,500 --> 00:00:04,000` of SubRip or WebVTT; undefined for any other line. */
 function parseTiming(line: string): Timing | undefined {
   const match = timing.exec(line)
   if (match === null) return undefined
@@ -127,12 +123,11 @@ function toMs([hours = '0', minutes = '', seconds = '', fraction = '']: (string 
   return wholeSeconds * 1000 + Number(fraction.padEnd(3, '0'))
 }
 
-/** The lines of a text, however they end. */
 function toLines(text: string): string[] {
   return text.split(/\r\n|\n|\r/)
 }
 
-/** Writes cues as WebVTT, in the order they are shown; `blocks` are style sheets and regions, which come before them. */
+/** Sorts the cues by start time; `blocks` are style sheets and regions, which precede them. */
 function renderWebvtt(cues: readonly Cue[], blocks: readonly (readonly string[])[] = []): string {
   const inOrder = cues.toSorted((one, other) => one.startMs - other.startMs)
   const parts = [['WEBVTT'], ...blocks, ...inOrder.map(renderCue)]
@@ -150,16 +145,16 @@ function renderTime(ms: number): string {
   return `${pad(ms / 3_600_000, 2)}:${pad((ms / 60_000) % 60, 2)}:${pad((ms / 1000) % 60, 2)}.${pad(ms % 1000, 3)}`
 }
 
-/** What a piece of markup is replaced with; undefined = it is text. */
+/** The replacement of a tag; undefined if it is text. */
 type ToMarkup = (tag: string) => string | undefined
 
 const entity = /^&(#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,30});/i
 
-/** Cue text in which nothing but the markup that `toMarkup` lets pass means more than itself. */
+/** Escapes everything except the markup that `toMarkup` allows. */
 function toCueText(line: string, toMarkup: ToMarkup): string {
   return line.replaceAll(/<[^<>]*>|[<>&]/g, (piece, offset: number) => {
     if (piece === '&') return entity.test(line.slice(offset, offset + 40)) ? piece : '&amp;'
-    // An arrow would begin another cue; any other `>` means itself.
+    // An arrow would start another cue; any other `>` is text.
     const isArrow = line.slice(0, offset + piece.length).endsWith('-->')
     if (piece === '>') return isArrow ? '&gt;' : piece
     return (isArrow ? undefined : toMarkup(piece)) ?? escapeText(piece)
@@ -172,24 +167,20 @@ function escapeText(text: string): string {
   return text.replaceAll(/[<>&]/g, (character) => escapes[character] ?? character)
 }
 
-/** What a WebVTT text holds. */
 interface Webvtt {
   readonly cues: readonly Cue[]
-  /** Its style sheets and regions that do no harm, line by line. */
+  /** The lines of harmless style sheets and regions. */
   readonly blocks: readonly (readonly string[])[]
-  /** Whether a strict player shows all of it, and a careless one takes nothing of it for HTML. */
+  /** Whether a strict player shows all cues, and a careless player finds no HTML in them. */
   readonly isValid: boolean
 }
 
-/** Whether a text, without a byte order mark, says that it is WebVTT. */
+/** Expects text without a byte order mark. */
 function isWebvtt(text: string): boolean {
   return /^WEBVTT(?:[ \t\r\n]|$)/.test(text)
 }
 
-/**
- * Reads a text that says that it is WebVTT.
- * @throws ConversionRejection `unconvertible` naming the line.
- */
+/** @throws ConversionRejection `unconvertible` naming the line. */
 function parseWebvtt(text: string): Webvtt {
   const [header = [], ...rest] = toBlocks(text)
   const astray = header.find(hasArrow)
@@ -209,7 +200,7 @@ function parseWebvtt(text: string): Webvtt {
   return { cues, blocks, isValid }
 }
 
-/** Writes what is left of a WebVTT text once all that is not valid is mended or gone. */
+/** Writes only the valid parts. */
 function normalizeWebvtt({ cues, blocks }: Webvtt): string {
   return renderWebvtt(
     cues.filter((cue) => cue.lines.length > 0),
@@ -219,11 +210,11 @@ function normalizeWebvtt({ cues, blocks }: Webvtt): string {
 
 interface Line {
   readonly text: string
-  /** From 1. */
+  /** Starts at 1. */
   readonly number: number
 }
 
-/** The blocks of lines between empty ones. */
+/** Splits the text at empty lines. */
 function toBlocks(text: string): Line[][] {
   const blocks: Line[][] = [[]]
   for (const [index, line] of toLines(text).entries()) {
@@ -237,7 +228,7 @@ function hasArrow({ text }: Line): boolean {
   return text.includes('-->')
 }
 
-/** Whatever has times in one of its first lines is a cue, even one that is called `NOTE`. */
+/** A block with times in its first two lines is a cue, even if it starts with `NOTE`. */
 function isCue(block: readonly Line[]): boolean {
   return block.slice(0, 2).some(hasArrow) || !/^(?:NOTE|STYLE|REGION)(?:[ \t]|$)/.test(block[0]?.text ?? '')
 }
@@ -246,7 +237,7 @@ function isNote([first]: readonly Line[]): boolean {
   return first?.text.startsWith('NOTE') ?? false
 }
 
-/** Neither reaches out of the file, nor ends early. */
+/** Neither refers to other resources nor ends the style sheet early. */
 function isHarmless(block: readonly Line[]): boolean {
   return !block.some(({ text }) => /url\s*\(|@import|\\|-->|</i.test(text))
 }
@@ -282,14 +273,13 @@ function parseCue(block: readonly Line[]): { cue: Cue; isValid: boolean } {
 const spans = /^<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:\.[^\s.<>&]+)*(?:[ \t][^<>&]*)?>$/
 const moment = new RegExp(`^<${strictTime}>$`)
 
-/** Whatever is no markup of WebVTT becomes text; a `>` by itself is left, since it is valid and common. */
+/** Turns everything but WebVTT markup into text; keeps a lone `>`, which is valid and common. */
 function neutralise(line: string): string {
   return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
 }
 
 /**
- * The cues of a SubRip text. Numbers may be missing, texts may hold empty lines, cues may come in any order; cues without text
- * are left out.
+ * Parses SubRip. Numbers may be missing, texts may contain empty lines, and cues may come in any order; drops cues without text.
  * @throws ConversionRejection `unconvertible` naming the line.
  */
 function parseSubrip(text: string): Cue[] {
@@ -305,7 +295,7 @@ function parseSubrip(text: string): Cue[] {
   return cues.filter((cue) => cue.lines.length > 0)
 }
 
-/** Whether a line with an arrow in it gives times; text may hold arrows too, but not behind a time. */
+/** Text may contain an arrow too, but not after a time. */
 function isTiming(line: string, index: number): boolean {
   if (parseTiming(line) !== undefined) return true
   if (/^\s*-?\d+:[\d\s:.,]*-->/.test(line)) throw unconvertible(`Line ${index + 1}: these are no times.`)
@@ -320,12 +310,12 @@ function toCue(lines: readonly string[], start: number, next: number): Cue {
   const { startMs, endMs } = parseTiming(lines[start] ?? '') ?? { startMs: 0, endMs: 0 }
   if (endMs <= startMs) throw unconvertible(`Line ${start + 1}: the cue does not end after it begins.`)
   const text = lines.slice(start + 1, next)
-  // The line before the times is the next cue's number, if it is one.
+  // The line before the times is the number of the next cue, if it is a number.
   if (next < lines.length && isNumber(text.at(-1) ?? '')) text.pop()
   return { startMs, endMs, lines: text.map(toText).filter((line) => line !== '') }
 }
 
-/** Bold, italics and underlines stay; colours, fonts and the placing of other players go. */
+/** Keeps bold, italic and underlined text; drops colours, fonts and positions of other players. */
 function toText(line: string): string {
   const bare = line
     .replaceAll(/\{\\[^{}]*\}|<\/?font\b[^<>]*>/gi, '')

@@ -1,4 +1,4 @@
-/** Makes uploaded files fit for the web. It knows files only: what they belong to, and when to try again, is for the caller. */
+/** Converts uploaded files into formats that browsers play. It handles only files; the caller knows their artifacts and retries. */
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
@@ -10,45 +10,39 @@ import { createSandbox, type Tool } from './sandbox.ts'
 import { convertVideo, toTool } from './video.ts'
 import { createWorkerTool, runWorker } from './worker-run.ts'
 
-/** A file to convert. */
 export interface ConversionRequest {
   readonly kind: ConversionKind
-  /** The uploaded file; it is only read. */
   readonly source: string
-  /** A folder that is there and that nobody else uses; results are left in it, and nothing else is. */
+  /** An existing folder for this conversion only; the results are left in it. */
   readonly workFolder: string
-  /** Aborted: everything stops and is cleaned up, and the conversion rejects with the signal's reason. */
+  /** Aborting stops all processes, cleans up and rejects with the signal's reason. */
   readonly signal: AbortSignal
-  /** How much is done, 0 to 1, never less than before; only videos have anything to say on the way. */
+  /** Receives a share from 0 to 1 that never falls; only videos report progress. */
   readonly onProgress: (share: number) => void
 }
 
-/** A file that can be served. */
 export interface ConvertedFile {
   readonly path: string
   readonly mediaType: string
 }
 
-/** What is to be served. */
 export interface Converted {
-  /** `original`: the uploaded file is what is served. */
+  /** `original` serves the uploaded file. */
   readonly result: 'converted' | 'original'
   readonly file: ConvertedFile
   readonly poster?: ConvertedFile
-  /** Why the file was left as it is; it must be handed out as an attachment then. Without it an original was found good. */
+  /** Why the original is served unchecked, and so only as an attachment; undefined if it was found good. */
   readonly reason?: string
 }
 
-/** Converts files, within the limits of this service. */
 export interface Converter {
-  /** The programs of this machine, looked for when the converter was made. */
+  /** The programs that were found when the converter was created. */
   readonly programs: Programs
-  /** Whether whatever reads uploaded files does so without network and without the rest of the disk. */
+  /** Whether the processes that read uploads run without network and without access to the rest of the disk. */
   isIsolated(): Promise<boolean>
   /**
-   * Converts one file. Nothing but results is left of it, however it ends.
-   * @throws ConversionRejection when the content is at fault.
-   * @throws ServiceError `storage_full`
+   * Leaves nothing but the results behind.
+   * @throws ConversionRejection when the content is at fault. @throws ServiceError `storage_full`
    */
   convert(request: ConversionRequest): Promise<Converted>
 }
@@ -62,7 +56,7 @@ interface Tools extends Pick<Job, 'programs' | 'sandbox'> {
   readonly worker: Tool
 }
 
-/** A converter with the programs that the search path of the settings leads to. */
+/** Uses the programs on the configured search path. */
 export async function createConverter({ config, clock }: ConverterDeps): Promise<Converter> {
   const { searchPath, ...limits } = config.conversion
   const programs = await findPrograms(searchPath)
@@ -78,7 +72,7 @@ export async function createConverter({ config, clock }: ConverterDeps): Promise
   }
 }
 
-/** Does work that is told to stop when the caller says so or the time is over. */
+/** Aborts the work when the signal aborts or the time is over. */
 async function withinTime<T>(
   clock: Pick<Clock, 'wait'>,
   wallMs: number,
@@ -135,7 +129,7 @@ async function perform(kind: ConversionKind, job: Job, worker: Tool): Promise<Ou
   return runWorker(job, kind, worker)
 }
 
-/** Puts what was made where the caller finds it. */
+/** Moves the results into the work folder. */
 async function keep(outcome: Outcome, { source, folder }: Job, workFolder: string): Promise<Converted> {
   if ('unchanged' in outcome) {
     const { mediaType, ...why } = outcome.unchanged
@@ -151,7 +145,7 @@ async function keep(outcome: Outcome, { source, folder }: Job, workFolder: strin
   return { result: 'converted', file, poster: await move(outcome.poster) }
 }
 
-/** Numbers that never fall. */
+/** Drops numbers that are not higher than the last one. */
 function growing(onProgress: (share: number) => void): (share: number) => void {
   let last = 0
   return (share) => {

@@ -1,37 +1,33 @@
-/** Runs programs that read what strangers uploaded: confined, in a process group of their own, and killed with all of it. */
+/** Runs programs on untrusted files: with limits, without network, and in a process group that is killed as a whole. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { dirname } from 'node:path'
 import type { Programs } from './programs.ts'
 
-/** A program, and what it needs to start at all. */
+/** A program and what it needs to start. */
 export interface Tool {
-  /** An absolute path. */
   readonly program: string
   readonly reads: readonly string[]
-  /** With these args it ends well at once. */
+  /** Arguments with which it exits successfully at once. */
   readonly check: readonly string[]
-  /** Addresses it reserves before it uses any. */
+  /** Address space that it reserves without using it. */
   readonly reservedBytes: number
 }
 
-/** One run of a tool. */
 export interface SandboxedRun {
   readonly args: readonly string[]
   readonly source: string
-  /** The one folder it may write in. */
+  /** The only writable folder. */
   readonly folder: string
-  /** Of each file it writes. */
+  /** The limit of each written file. */
   readonly outputBytes: number
-  /** Aborted: every process of the run is killed. */
+  /** Aborting kills all processes of the run. */
   readonly signal: AbortSignal
-  /** Takes long, and so gives way to everything else that wants the processor. */
+  /** Runs at a lower CPU priority. */
   readonly isLowPriority?: boolean
-  /** Called with each line of its standard output. */
   readonly onLine?: (line: string) => void
 }
 
-/** How a run ended, and the ends of what it printed. */
 export interface SandboxedResult {
   readonly code: number | null
   readonly killedBy: NodeJS.Signals | null
@@ -39,31 +35,27 @@ export interface SandboxedResult {
   readonly stderr: string
 }
 
-/** What every run may take. */
 export interface RunLimits {
   readonly wallMs: number
   readonly memoryBytes: number
 }
 
-/** Runs tools within limits. */
 export interface Sandbox {
   /**
-   * Resolves when the processes of the run are gone, however they ended.
-   * @throws the signal's reason when it aborts, and what the system says when the tool cannot be started.
+   * Resolves when all processes of the run are gone.
+   * @throws the signal's reason when it aborts, or the system's error when the tool cannot be started.
    */
   run(tool: Tool, run: SandboxedRun): Promise<SandboxedResult>
-  /** Whether a tool runs in namespaces of its own here: bubblewrap is there and the machine permits it. */
+  /** Whether the tool runs in its own namespaces: bubblewrap is installed and the system permits it. */
   isIsolated(tool: Tool): Promise<boolean>
 }
 
-/** Long, because a check that fails is not repeated. */
+/** Long, because a failed check is not repeated. */
 const CHECK_MS = 60_000
-/** Enough for anything a check writes. */
 const CHECK_BYTES = 1024 ** 2
-/** A program may keep so many processors busy all the time. */
+/** The processors that one program may keep busy the whole time. */
 const BUSY_THREADS = 4
 
-/** A sandbox for the programs of this machine. */
 export function createSandbox(programs: Programs, { wallMs, memoryBytes }: RunLimits): Sandbox {
   const checks = new Map<string, Promise<boolean>>()
   const cpuSeconds = Math.ceil((wallMs * BUSY_THREADS) / 1000)
@@ -104,7 +96,7 @@ export function createSandbox(programs: Programs, { wallMs, memoryBytes }: RunLi
   }
 }
 
-/** How much is kept of what a run prints. */
+/** The output that is kept of each run. */
 const STDOUT_CHARACTERS = 1024 ** 2
 const STDERR_CHARACTERS = 4_096
 const LINE_CHARACTERS = 4_096
@@ -114,7 +106,7 @@ async function runToEnd(
   { signal, onLine = () => {} }: Pick<SandboxedRun, 'signal' | 'onLine'>,
 ): Promise<SandboxedResult> {
   signal.throwIfAborted()
-  // No shell, nothing of our environment, and a group of its own, so that all of it can be killed at once.
+  // Without a shell and environment, and in its own process group, so that all processes can be killed at once.
   const child = spawn(program, args, {
     cwd: '/',
     env: { LC_ALL: 'C' },
@@ -153,30 +145,27 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // A system without process groups.
+    // On systems without process groups.
     child.kill('SIGKILL')
   }
 }
 
-/** A command and what it is allowed. */
 export interface ConfinedCommand {
-  /** An absolute path. */
   readonly program: string
   readonly args: readonly string[]
-  /** Files and folders it may read, beside the system's own programs. */
+  /** Readable files and folders, in addition to the system's programs. */
   readonly reads: readonly string[]
-  /** The one folder it may write in. */
+  /** The only writable folder. */
   readonly folder: string | undefined
-  /** Of addresses, not of pages: what a process merely reserves counts. */
+  /** Limits the address space, so reserved memory counts too. */
   readonly memoryBytes: number
   readonly cpuSeconds: number
-  /** Of each file it writes. */
+  /** The limit of each written file. */
   readonly outputBytes: number
-  /** Gives way to everything else that wants the processor. */
   readonly isLowPriority: boolean
 }
 
-/** Where programs and their libraries lie; no data does. */
+/** Programs and libraries; none of these folders contains data. */
 const systemFolders = [
   '/usr',
   '/bin',
@@ -200,7 +189,7 @@ export function toConfinedCommand(
 ): string[] {
   return [
     ...before(command.isLowPriority ? programs.nice : undefined, () => ['-n', '10']),
-    // Bubblewrap does both of itself.
+    // Bubblewrap does both itself.
     ...before(isIsolated ? undefined : programs.setpriv, () => [
       '--pdeathsig',
       'KILL',
@@ -223,7 +212,7 @@ function toLimits({ memoryBytes, cpuSeconds, outputBytes }: ConfinedCommand): st
     `--as=${memoryBytes}`,
     `--cpu=${cpuSeconds}`,
     `--fsize=${outputBytes}`,
-    // The memory of a crashed process is not for the disk.
+    // A core dump could fill the disk.
     '--core=0',
     '--',
   ]

@@ -1,4 +1,4 @@
-/** Makes a video fit for every browser: H.264 and AAC in an MP4 with the index in front, and a picture to stand for it. */
+/** Converts a video to H.264 and AAC in an MP4 with the index in front, and extracts a poster. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ServiceError } from '../lib/errors.ts'
@@ -24,16 +24,13 @@ import type { SandboxedResult, SandboxedRun, Tool } from './sandbox.ts'
 export const NO_FFMPEG = 'This server has no ffmpeg, so videos are served as they were uploaded.'
 
 const MIB = 1024 ** 2
-/** More than 50 megapixels take more memory than a conversion has. */
+/** A conversion has no memory for larger frames. */
 const MAX_PIXELS = 50e6
-/** What is lost of a video is no more than this, or its end could not be read. */
+/** If more of a video is missing, its end could not be read. */
 const LOST_SHARE = 0.1
 const LOST_SECONDS = 1
 
-/**
- * Converts a video; without loss where its pictures and sound are fit already.
- * @throws ConversionRejection `unconvertible`
- */
+/** Copies video and audio that browsers can play already. @throws ConversionRejection `unconvertible` */
 export async function convertVideo(job: Job): Promise<Outcome> {
   const { ffmpeg, ffprobe } = job.programs
   if (ffmpeg === undefined || ffprobe === undefined) {
@@ -51,7 +48,7 @@ export async function convertVideo(job: Job): Promise<Outcome> {
   const durationSeconds = media.durationSeconds ?? (await measure(work))
   const stop = new AbortController()
   const poster = makePoster({ ...work, signal: AbortSignal.any([job.signal, stop.signal]) }, durationSeconds)
-  // It may fail while nobody is waiting for it yet.
+  // The poster may fail before it is awaited.
   const posterEnd = poster.catch(() => {})
   try {
     const made = await makeVideo(work, media, durationSeconds)
@@ -68,7 +65,6 @@ interface VideoJob extends Job {
   readonly ffprobe: Tool
 }
 
-/** How to start ffmpeg or ffprobe. */
 export function toTool(program: string): Tool {
   return { program, reads: [], check: ['-version'], reservedBytes: 0 }
 }
@@ -96,7 +92,7 @@ async function probe(job: VideoJob): Promise<Media> {
   return media
 }
 
-/** How long a video is that does not say so itself; reading it to its end costs little. */
+/** The duration of a video whose header does not state it; reading it to its end is cheap. */
 async function measure(job: VideoJob): Promise<number> {
   let seconds = 0
   const onLine = (line: string) => {
@@ -110,7 +106,7 @@ const VIDEO: MadeFile = { name: 'converted.mp4', mediaType: 'video/mp4' }
 
 async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): Promise<MadeFile> {
   const path = join(job.folder, VIDEO.name)
-  // Newer codecs than H.264 need less room for the same; nothing honest grows more than this.
+  // H.264 needs more bytes than newer codecs, but no honest video grows more than this.
   const maxBytes = Math.max(4 * job.sizeBytes, 256 * MIB)
   let writtenSeconds = 0
   const onLine = (line: string) => {
@@ -123,7 +119,7 @@ async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): 
     return run(job, job.ffmpeg, args, { outputBytes: maxBytes + 64 * MIB, isLowPriority, onLine })
   }
   let end = await write(media)
-  // Some files hold pictures that are fit by themselves and cannot be moved as they are.
+  // Some playable streams cannot be copied into an MP4.
   if (end.code !== 0 && media.isVideoFit) end = await write({ ...media, isVideoFit: false })
   if (end.code !== 0) throw toRejection(end, 'The video cannot be converted: it is damaged.')
   if ((await stat(path)).size >= maxBytes) throw unconvertible('The converted video would be too large.')
@@ -131,7 +127,7 @@ async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): 
   return VIDEO
 }
 
-/** ffmpeg is content with what it can read, which of a file that was cut off may be little. */
+/** ffmpeg succeeds with the readable part of a truncated file. */
 function assertWhole(writtenSeconds: number, durationSeconds: number): void {
   if (writtenSeconds >= durationSeconds * (1 - LOST_SHARE) - LOST_SECONDS) return
   const [readable, all] = [writtenSeconds.toFixed(1), durationSeconds.toFixed(1)]
@@ -139,11 +135,11 @@ function assertWhole(writtenSeconds: number, durationSeconds: number): void {
 }
 
 const POSTER: MadeFile = { name: 'poster.jpg', mediaType: 'image/jpeg' }
-/** The first pictures of a video are often black. */
+/** The first frames of a video are often black. */
 const POSTER_SHARE = 0.1
 const LATEST_POSTER_SECONDS = 3
 
-/** A video without a picture to stand for it is still a video, so that nothing fails for want of one. */
+/** Never fails because of the content: a video without a poster is still useful. */
 async function makePoster(job: VideoJob, durationSeconds: number): Promise<{ poster?: MadeFile }> {
   const path = join(job.folder, POSTER.name)
   const atSeconds = Math.min(durationSeconds * POSTER_SHARE, LATEST_POSTER_SECONDS)
@@ -155,16 +151,15 @@ async function makePoster(job: VideoJob, durationSeconds: number): Promise<{ pos
   return end.code === 0 && size > 0 ? { poster: POSTER } : {}
 }
 
-/** What a line of ffmpeg's progress says of the time it has come to. */
 function parseSeconds(line: string): number | undefined {
   const [, microseconds] = /^out_time_us=(\d+)$/.exec(line) ?? []
   return microseconds === undefined ? undefined : Number(microseconds) / 1e6
 }
 
-/** What a wrapper ends with whose program was killed for its time (as it was, or told to end first) or its output. */
+/** Exit codes of a wrapper whose program was killed (137), or exceeded its CPU time (152) or file size (153). */
 const limitCodes: readonly (number | null)[] = [137, 152, 153]
 
-/** What ffmpeg says itself holds paths of ours, so that it is for the log alone. */
+/** ffmpeg's output contains server paths, so it goes only into the log. */
 function toRejection(
   { code, killedBy, stderr }: SandboxedResult,
   reason: string,

@@ -1,4 +1,4 @@
-/** Has a process of its own read a picture, captions or a project: the server's own process never does. */
+/** Reads pictures, captions and projects in a confined worker process, never in the server's own. */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
@@ -20,19 +20,18 @@ const Answer = z.union([
   z.object({ refused: z.object({ verdict: z.enum(['dangerous', 'unconvertible']), reason: z.string() }) }),
 ])
 
-/** JavaScript as it lies here, or as it was built. */
+/** TypeScript in the source tree, JavaScript in a build. */
 const workerPath = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
 )
 const sourceFolder = fileURLToPath(new URL('../', import.meta.url))
 const packageFile = fileURLToPath(new URL('../../package.json', import.meta.url))
 
-/** What a Node reserves and hardly uses: 1.3 GiB, and libvips half of one. */
+/** Node reserves 1.3 GiB that it hardly uses, libvips half a GiB. */
 const RESERVED_BYTES = 2 * 1024 ** 3
-/** No picture or text that is written is larger. */
 const OUTPUT_BYTES = 64 * 1024 ** 2
 
-/** How to start the process; it sees the service's code and packages, and none of its data. */
+/** The process can read the service's code and packages, and none of its data. */
 export function createWorkerTool(): Tool {
   return {
     program: process.execPath,
@@ -42,17 +41,14 @@ export function createWorkerTool(): Tool {
   }
 }
 
-/** The outermost `node_modules` in use, which holds the others. */
+/** The outermost `node_modules` folder, which contains the others. */
 function findPackages(): string {
   const path = createRequire(import.meta.url).resolve('sharp')
   const [above] = path.split(/[\\/]node_modules[\\/]/)
   return `${above}/node_modules`
 }
 
-/**
- * Runs a job in the process.
- * @throws ConversionRejection
- */
+/** @throws ConversionRejection */
 export async function runWorker(job: Job, kind: WorkerTask['kind'], tool: Tool): Promise<Outcome> {
   const { source, folder, signal } = job
   const task: WorkerTask = { kind, source, folder }
@@ -67,7 +63,7 @@ function parseAnswer(end: SandboxedResult): z.infer<typeof Answer> {
   try {
     if (end.code === 0) return Answer.parse(JSON.parse(end.stdout))
   } catch {
-    // A process that was taken over may say anything.
+    // A compromised process may print anything.
   }
   const cause = new Error(`the process ended with ${end.killedBy ?? end.code}: ${end.stderr.trim()}`)
   if (isDiskFull(end.stderr)) throw diskFull(cause)

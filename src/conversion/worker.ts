@@ -1,6 +1,6 @@
 /**
- * The process that reads pictures, captions and projects, started by `worker-run.ts` with one task and gone after it: what breaks
- * or blocks it does so to nobody else. Without a task it looks whether it could work. Security: 2.9.
+ * The worker process, started by `worker-run.ts` for one task, so that a crash or hang affects nothing else. Without a task it checks that
+ * it could run.
  */
 import { ConversionRejection, type WorkerAnswer, type WorkerTask } from './job.ts'
 
@@ -8,7 +8,7 @@ const [, , text] = process.argv
 if (text === undefined) await import('./pictures.ts')
 else {
   const answer = JSON.stringify(await work(JSON.parse(text) as WorkerTask))
-  // What still reads is of no use any more.
+  // Ends pending reads.
   process.stdout.write(answer, () => process.exit(0))
 }
 
@@ -21,7 +21,7 @@ async function work(task: WorkerTask): Promise<WorkerAnswer> {
   }
 }
 
-/** Only the code of the task's own kind is loaded. */
+/** Loads only the code that the task needs. */
 async function perform({ kind, source, folder }: WorkerTask): Promise<WorkerAnswer> {
   if (kind === 'thumbnail') return (await import('./pictures.ts')).convertPicture(source, folder)
   if (kind === 'captions') return (await import('./captions.ts')).convertCaptions(source, folder)

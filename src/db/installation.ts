@@ -1,4 +1,4 @@
-/** The installation: its id, and the secret that its servers share. */
+/** The row of the installation: its id, and the name of the secret that its servers share. */
 
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../lib/clock.ts'
@@ -12,14 +12,14 @@ interface InstallationDeps {
   readonly clock: Clock
 }
 
-/** The installation; undefined while nobody has asked for its id. */
+/** Undefined until the first `getInstallationId`. */
 export async function findInstallation(
   db: Database,
 ): Promise<{ readonly id: string; readonly secret_key_id: string | null } | undefined> {
   return db.selectFrom('installation').select(['id', 'secret_key_id']).executeTakeFirst()
 }
 
-/** Names the key of the secret that is shared, where none is named yet or one of these. */
+/** Sets the key id of the shared secret if it is unset or one of the former ones. */
 export async function updateSecret(
   db: Database,
   keyId: string,
@@ -37,7 +37,7 @@ export async function updateSecret(
     .execute()
 }
 
-/** Gives the installation an id, unless it has one. */
+/** Does nothing if the installation has an id. */
 export async function insertInstallation(db: Database, id: string, now: number): Promise<void> {
   await db
     .insertInto('installation')
@@ -46,7 +46,7 @@ export async function insertInstallation(db: Database, id: string, now: number):
     .execute()
 }
 
-/** Lets one transaction at a time do what is done once in the life of an installation; there is a row of it by then. */
+/** Serializes actions that happen once in an installation. The row must exist. */
 export async function lockInstallation(trx: Database): Promise<void> {
   await trx
     .updateTable('installation')
@@ -54,17 +54,13 @@ export async function lockInstallation(trx: Database): Promise<void> {
     .execute()
 }
 
-/** What tells this installation from others; it is made for whoever asks first. */
+/** Creates the id on first use. */
 export async function getInstallationId({ db, clock }: InstallationDeps): Promise<string> {
   await insertInstallation(db, randomUUID(), unixSeconds(clock))
   return (await findInstallation(db))?.id as string
 }
 
-/**
- * Refuses another secret than the one the servers of this installation share. One of them alone shares it with nobody, and leaves this to
- * the keys it has sealed.
- * @throws StartupError
- */
+/** @throws StartupError when this server's secret differs from the one that the other servers share. */
 export async function assertSharedSecret(
   { db }: Pick<InstallationDeps, 'db'>,
   sealer: Sealer,
@@ -76,10 +72,7 @@ export async function assertSharedSecret(
   )
 }
 
-/**
- * Writes down which secret the servers of this installation share from now on.
- * @throws StartupError when another one was written down since `assertSharedSecret`.
- */
+/** Records the secret that the servers share. @throws StartupError when another server recorded a different one. */
 export async function shareSecret(deps: InstallationDeps, sealer: Sealer): Promise<void> {
   await getInstallationId(deps)
   await updateSecret(deps.db, sealer.keyId, sealer.formerKeyIds)

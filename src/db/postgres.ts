@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL with the settings every one of ours has, and Kysely over them. */
+/** PostgreSQL connections with time-outs, and Kysely on top of them. */
 
 import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
@@ -7,13 +7,12 @@ import type { Logger } from 'pino'
 import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
-/** Whoever gets no connection by then is told that the database is away. */
+/** Callers that get no connection in time receive `DatabaseUnavailable`. */
 const CONNECT_TIMEOUT_MS = 2_000
 const IDLE_CONNECTION_MS = 30_000
-/** Longer than any statement may take there: past it nobody is at the other end. */
+/** Longer than `statement_timeout`: after it the server is not responding. */
 const ANSWER_TIMEOUT_MS = 12_000
 
-/** Security: 2.12. */
 const sessionSettings = {
   statement_timeout: '10s',
   lock_timeout: '5s',
@@ -21,27 +20,26 @@ const sessionSettings = {
   synchronous_commit: 'on',
 }
 
-/** For whoever brings the schema up to date: that may take its time, and so may another server's turn at it. */
+/** Migrations may take long, and may wait for those of another server. */
 const migrationSettings = { lock_timeout: '60s', idle_in_transaction_session_timeout: '15s' }
 
-/** What SQLite gives as numbers arrives as numbers: counts and times (int8), and sums of them (numeric). */
+/** Returned as numbers, as in SQLite: counts and times (int8), and sums of them (numeric). */
 const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.builtins.NUMERIC])
 
 const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   numberTypes.has(oid) ? Number : types.getTypeParser(oid, format as 'text')
 
-/** A PostgreSQL database beside its rows: for whoever is to hear what other processes say there. */
+/** Access to PostgreSQL beyond queries. */
 export interface PostgresAccess {
-  /** A connection outside the pool, not yet made; whoever asks for it hears its errors and ends it. */
+  /** A new connection outside the pool, for notifications. The caller handles its errors and closes it. */
   createClient(): Client
-  /** How the pool is used at the moment. */
   readPool(): PoolUse
 }
 
 export interface PoolUse {
   readonly busy: number
   readonly idle: number
-  /** Statements that wait for a connection. */
+  /** Statements waiting for a connection. */
   readonly waiting: number
 }
 
@@ -49,7 +47,7 @@ export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse
   return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
 }
 
-/** What a connection is made with. @throws Error for a URL that names a certificate that cannot be read. */
+/** @throws Error for a URL with a certificate that cannot be read. */
 export function toClientConfig(
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = sessionSettings,
@@ -58,7 +56,7 @@ export function toClientConfig(
   const given = url.searchParams.get('options')
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   url.searchParams.set('options', [...(given === null ? [] : [given]), ...options].join(' '))
-  // What the library does with these anyway, after a warning; the weaker meaning is had by `uselibpqcompat`.
+  // pg does this anyway after a warning; `uselibpqcompat` selects the weaker meaning.
   const isStrict = /^(prefer|require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
   if (isStrict && !url.searchParams.has('uselibpqcompat')) url.searchParams.set('sslmode', 'verify-full')
   return {
@@ -71,7 +69,7 @@ export function toClientConfig(
   }
 }
 
-/** A pool whose lost connections are told to the log, and made anew when they are needed. Security: 2.12. */
+/** Lost connections are logged and replaced when needed. */
 export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
   const pool = new Pool({
     ...toClientConfig(databaseUrl),
@@ -82,22 +80,22 @@ export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool
   return withListeners(pool, log)
 }
 
-/** One connection for one migration after another, without a bound on what a statement takes. */
+/** One connection without a statement time-out. */
 export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
   return withListeners(new Pool({ ...toClientConfig(databaseUrl, migrationSettings), max: 1 }), log)
 }
 
-/** Without them a connection that is lost would end the process. */
+/** Without listeners, a lost connection would end the process. */
 function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
   pool.on('connect', (client) => client.on('error', () => {}))
-  // The error itself holds the whole connection.
+  // Not the error itself, which contains the connection settings.
   pool.on('error', ({ message }) =>
     log.warn({ reason: message }, 'an idle connection to the database was lost'),
   )
   return pool
 }
 
-/** Kysely over a pool, which is closed with it. */
+/** Closing the Kysely instance closes the pool. */
 export function toPostgresKysely(
   pool: Pool,
   toDialect = (on: PostgresPool): Dialect => new PostgresDialect({ pool: on }),
@@ -105,7 +103,7 @@ export function toPostgresKysely(
   return new Kysely<Tables>({ dialect: toDialect(toKyselyPool(pool)) })
 }
 
-/** Closes it, once. */
+/** Safe to call twice. */
 export async function endPool(pool: Pool): Promise<void> {
   if (!pool.ending) await pool.end()
 }
@@ -123,17 +121,17 @@ function toKyselyPool(pool: Pool): PostgresPool {
   }
 }
 
-/** The character U+0000 is in no row here: who looks for it finds nothing, and who would write it is refused by the server. */
+/** No row contains U+0000, so a search for it must find nothing. The server rejects it in writes. */
 function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
   if (!/^(select|delete)/.test(text)) return [...parameters]
   return parameters.map((value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value))
 }
 
-/** A connection that has failed is not used again: an answer that comes late must not be taken for the next one's. */
+/** Does not reuse a failed connection, because a late response could be taken for the next one's. */
 function toKyselyClient(client: PoolClient, pulse: LivenessProbe): PostgresPoolClient {
   let isBroken = false
   async function query(text: string, parameters: readonly unknown[]) {
-    // There is nothing left to roll back, and why is known already.
+    // Nothing remains to be rolled back, and the caller has the error.
     if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
     const endWatch = pulse.watch(client)
     try {
@@ -148,26 +146,25 @@ function toKyselyClient(client: PoolClient, pulse: LivenessProbe): PostgresPoolC
   return { query, release: () => client.release(isBroken) } as unknown as PostgresPoolClient
 }
 
-/** The code of a `DatabaseUnavailable`, beside those of SQLite and PostgreSQL. */
 export const DATABASE_AWAY = 'DATABASE_AWAY'
 
-/** Nobody answers at the other end, or no connection was free in time. */
+/** The server does not respond, or no connection was free in time. */
 export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseAway'
   readonly code = DATABASE_AWAY
 }
 
-/** The server is about to go, or may not be written to after a change of roles: the connection is of no use any more. */
+/** The server is stopping or became read-only, so the connection is useless. */
 const endingCodes: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03'])
 
-/** Whether the server itself has said so, on a connection that can be used again. */
+/** Whether the server reported the error, so that the connection can be reused. */
 export function isFromServer(error: unknown): boolean {
   return error instanceof DatabaseError && !endingCodes.has(error.code ?? '')
 }
 
 /**
- * An error of a statement or of a connection, as the service and its log may have it. The server's own keep their code; `detail`,
- * which quotes rows, goes. Everything else but a mistake of ours is a database that is away.
+ * Makes an error safe for the log. Server errors keep their code and lose `detail`, which quotes rows. Other errors except our own bugs
+ * become `DatabaseUnavailable`.
  */
 export function toDatabaseError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
@@ -175,25 +172,25 @@ export function toDatabaseError(error: unknown): unknown {
     return error
   }
   if (!(error instanceof Error) || error instanceof TypeError) return error
-  // Many of these hold the connection, settings and all.
+  // Many of these errors contain the connection with its settings.
   const { code } = error as NodeJS.ErrnoException
   const reason =
     code === undefined || error.message.includes(code) ? error.message : `${code} ${error.message}`
   return new DatabaseUnavailable(reason.trim())
 }
 
-/** Only then is it asked: most statements are answered long before. */
+/** Most statements finish long before the probe. */
 const SLOW_AFTER_MS = 2_000
 
 export interface LivenessProbe {
   /**
-   * Watches over a statement: while it goes on for long and no new connection can be made either, its connection is closed, and it fails.
-   * The answer ends the watch.
+   * Closes the connection if the statement takes long and no new connection can be made, so that it fails. The returned function ends
+   * this.
    */
   watch(client: PoolClient): () => void
 }
 
-/** Asks with connections of that kind, one at a time for all statements. */
+/** Makes one probe at a time for all statements. */
 export function createLivenessProbe(config: ClientConfig): LivenessProbe {
   let asking: Promise<boolean> | undefined
 
@@ -208,7 +205,7 @@ export function createLivenessProbe(config: ClientConfig): LivenessProbe {
     watch(client) {
       let isOver = false
       const timer = setTimeout(async () => {
-        // With a statement under way this does not wait for the server.
+        // While a statement runs, this does not wait for the server.
         if (!(await isAlive()) && !isOver) await (client as unknown as Client).end()
       }, SLOW_AFTER_MS).unref()
       return () => {
@@ -232,7 +229,7 @@ async function canConnect(config: ClientConfig): Promise<boolean> {
   }
 }
 
-/** pg parses within the `data` event, where a message that is shorter than it says makes its parser throw. */
+/** Ends the connection on a malformed message. pg parses in the `data` event, where an exception would end the process. */
 class GuardedSocket extends Socket {
   override emit(event: string | symbol, ...args: unknown[]): boolean {
     if (event !== 'data') return super.emit(event, ...args)

@@ -181,7 +181,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
   private async deleteTrailingParts(trailingParts: readonly TrailingPartEntry[]): Promise<void> {
     const { bucket, closing, log } = this.options
     const deleting = trailingParts.map(({ key }) => bucket.delete(key, closing))
-    await Promise.all(deleting).catch((err) => log.warn({ err }, 'a trailing could not be deleted yet'))
+    await Promise.all(deleting).catch((err) => log.warn({ err }, 'a trailing part could not be deleted yet'))
   }
 
   private keyOf(name: string): string {

@@ -1,4 +1,4 @@
-/** Makes an artifact ready: converts its bytes, or finds that they are served as they came. Decision: 9 (Conversion). */
+/** Makes an artifact ready: converts its bytes, or decides to serve the original. */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,18 +15,17 @@ import { type FinishingDeps, makeReady, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
 import { type JobRow, returnJob } from './store.ts'
 
-/** After so many failures of ours, which takes about three hours, an upload is served as it came. */
+/** Failures of the server, which take about three hours, before the original is served. */
 const MAX_FAILURES = 30
 const GAVE_UP = 'It could not be converted here, so it is served as it was uploaded.'
 
 export interface ConversionDeps
   extends FinishingDeps,
     Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
-  /** Where conversions have their folders; a start clears it. */
+  /** The folder for conversions; a start clears it. */
   readonly workFolder: StoreFolder
 }
 
-/** One conversion under way. */
 interface Conversion {
   readonly job: JobRow
   readonly row: UploadRow
@@ -34,7 +33,7 @@ interface Conversion {
   readonly signal: AbortSignal
 }
 
-/** Work that converts one upload; its files are gone afterwards, however it ends. */
+/** Converts one upload and deletes its temporary files, however it ends. */
 export function createConversionWork(deps: ConversionDeps): Work {
   return async (job, signal) => {
     const row = await findUploadRow(deps.db, job)
@@ -53,8 +52,8 @@ export function createConversionWork(deps: ConversionDeps): Work {
 }
 
 /**
- * A folder of this try's own: whoever had the job before may be slow to find out, and clears away what is theirs. What they leave when
- * they were killed goes now.
+ * Creates a folder for this attempt. A former holder of the job may still be running and deletes its own folder; what a killed one left is
+ * deleted here.
  */
 async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): Promise<string> {
   const incoming = join(await root(), INCOMING)
@@ -77,7 +76,7 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
   }
 }
 
-/** The uploaded bytes as a file: where they lie, or a copy. */
+/** The path of the uploaded bytes, or of a copy if the store has no paths. */
 async function findSource(deps: ConversionDeps, { row, folder, signal }: Conversion): Promise<string> {
   const { blobs } = deps.store
   if (blobs.findPath !== undefined) return blobs.findPath(row.blob)
@@ -119,7 +118,7 @@ async function keepResult(deps: ConversionDeps, conversion: Conversion, result: 
   for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
 }
 
-/** Serves what was uploaded; where nobody found it good, as what its first bytes say, and with the reason. */
+/** Serves the original: with its checked type, or with the type of its first bytes and a reason if it was not found good. */
 async function serveOriginal(
   deps: ConversionDeps,
   { job, row }: Conversion,
@@ -143,7 +142,7 @@ async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: Uploa
   return Buffer.concat(await head.toArray())
 }
 
-/** What is dangerous goes, what cannot be converted is tried again and then served as it came. Other failures are thrown on. */
+/** Deletes dangerous content, retries content that cannot be converted and finally serves it unconverted, and rethrows other errors. */
 async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {
   const { job, row } = conversion
   const { db, clock, random, config, log } = deps
@@ -160,13 +159,13 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** Nobody is told more often either. Decision: 9 (Status). */
+/** Status streams report no more often. */
 const WRITE_EVERY_MS = 250
 
 export interface ProgressWriter {
-  /** 0 to 1. What comes too soon after another is left out. */
+  /** A share from 0 to 1. Reports that come too soon are dropped. */
   report(share: number): void
-  /** Resolves when nothing is being written. */
+  /** Resolves when no report is being written. */
   settle(): Promise<void>
 }
 
@@ -180,7 +179,7 @@ export function createProgressWriter(
 
   async function write(share: number): Promise<void> {
     try {
-      // Another try begins anew, but nobody sees it fall.
+      // A second attempt starts at 0, but the progress in the row never falls.
       if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.publish(row.id)
     } catch (error) {
       log.warn({ err: error, artifactId: row.id }, 'progress could not be written down')

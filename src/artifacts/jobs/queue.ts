@@ -1,4 +1,4 @@
-/** Does jobs of one kind, a few at a time, as soon as they are due. Security: 2.8 (lease, attempts, next_at). */
+/** Runs jobs of one kind, a few at a time, as soon as they are due. A job is leased and fenced like an upload. */
 import { unixSeconds } from '../../lib/clock.ts'
 import type { Random } from '../../lib/ids.ts'
 import type { JobResult } from '../../telemetry/metrics.ts'
@@ -13,37 +13,34 @@ import {
   takeJob,
 } from './store.ts'
 
-/** Whoever does not renew it in time has lost the job; until they find out, the fence shuts them out. */
+/** A runner that does not renew in time loses the job; the fence rejects its later writes. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
-/** What other processes leave behind is found after so long. */
+/** Finds jobs of other processes that stopped without a notification. */
 const POLL_EVERY_MS = 60_000
 const RETRY_POLL_MS = 5_000
 
-/** Why a job is to end before its time. */
 export type StopReason = 'closing' | 'removed' | 'lost'
 
 /**
- * Does one job; whatever it resolves to, the row is as it should be: gone, or given back. When the signal aborts (its reason is a
- * `StopReason`), it rejects. A rejection without that is a failure, after which the job is taken again.
+ * Runs one job. If it resolves, it has deleted the job's row or returned it to the queue. If the signal aborts (its reason is a
+ * `StopReason`), it rejects. Any other rejection is a failure, after which the job is retried.
  */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
 
 export interface JobRunner {
-  /** Looks now for jobs that are due; does nothing once closed. */
+  /** Looks for due jobs now; does nothing once closed. */
   wake(): void
-  /** Ends the work for an upload that was removed, in this process; resolves when it has ended. */
+  /** Stops the job of a deleted upload in this process; resolves when it has stopped. */
   stop(blob: string): Promise<void>
-  /** Ends all work and gives the jobs back. */
+  /** Stops all jobs and returns them to the queue. */
   close(): Promise<void>
 }
 
 export interface RunnerOptions {
   readonly kind: JobKind
-  /** The most jobs at a time. */
   readonly atOnce: number
   readonly work: Work
-  /** Called with every failure. */
   onFailure(error: unknown, job: JobRow): void
 }
 
@@ -63,7 +60,7 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunne
   let polling: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
-  /** Begins with what is due; answers when to look again, in milliseconds. */
+  /** Starts due jobs and returns the milliseconds until the next poll. */
   async function poll(): Promise<number> {
     while (running.size < atOnce && !isClosed) {
       const now = unixSeconds(clock)
@@ -153,7 +150,7 @@ async function doJob(
   }
 }
 
-/** Counts and traces one try; the function returned ends that. */
+/** Counts and traces one attempt; call the returned function when it ends. */
 function instrumentJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result: JobResult) => void {
   const end = metrics.jobBegins(job.kind, () => clock.monotonic())
   const attempt = job.failures + job.refusals + 1
@@ -167,7 +164,7 @@ function instrumentJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (r
   }
 }
 
-/** Stops the work as soon as the job is somebody else's, or gone. */
+/** Renews the lease, and stops the job when the lease is lost or the job is gone. */
 function keepRenewing({ db, clock, log }: RunnerDeps, job: TakenJob, stop: AbortController): () => void {
   const renew = async () => {
     if (!(await renewJob(db, job, unixSeconds(clock) + LEASE_SECONDS)))
@@ -184,8 +181,8 @@ const FIRST_SECONDS = 1
 const LONGEST_SECONDS = 600
 
 /**
- * Whole seconds to the next try after so many in vain, 1 at the least: twice as long each time up to 10 minutes, and then something
- * between half of that and all of it, so that what failed together does not come back together.
+ * Whole seconds before the next attempt, at least 1. The delay doubles with each failure up to 10 minutes; half of it is random, so that
+ * jobs which failed together do not retry together.
  */
 export function backOffSeconds(failures: number, random: Random): number {
   const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)

@@ -1,11 +1,10 @@
-/** The waiting page: how an artifact is doing, and what became of it, for somebody who has nothing but the address. */
+/** Renders the status page: the progress of an artifact, and a preview of the result. */
 
 import { type Html, html } from '../../lib/html.ts'
 import type { Page } from '../../operations/operation.ts'
 import type { ArtifactStatus } from '../schema.ts'
 import { renderPage } from './layout.ts'
 
-/** What is there to be looked at. */
 export interface Preview {
   readonly as: 'video' | 'picture' | 'captions' | 'file'
   readonly sizeBytes: number
@@ -16,9 +15,9 @@ export interface Preview {
 
 export interface StatusPageView {
   readonly status: ArtifactStatus
-  /** What the page's own address has behind its path, and what belongs behind every other of that artifact. */
+  /** The query of the page's own address, which every link to the artifact needs. */
   readonly query: string
-  /** Once it is ready. */
+  /** Present once the artifact is ready. */
   readonly preview?: Preview | undefined
 }
 
@@ -31,7 +30,7 @@ const stateLabels = {
 } as const
 const REFRESH_SECONDS = { unknown: 10, uploading: 3, processing: 3, ready: undefined } as const
 
-/** The page as it is now, complete without its script. */
+/** Renders the page completely, so that it also works without JavaScript. */
 export function renderStatusPage(view: StatusPageView): Page {
   const { status } = view
   const { state, kind, name } = status
@@ -50,7 +49,7 @@ export function renderStatusPage(view: StatusPageView): Page {
   })
 }
 
-/** How much of what is going on is done, 0 to 1; undefined where nothing is, or nobody knows. */
+/** The progress from 0 to 1; undefined if there is none or it is unknown. */
 function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactStatus): number | undefined {
   if (state === 'processing') return progress
   if (state !== 'uploading' || size === undefined) return undefined
@@ -89,7 +88,7 @@ function renderMedia({ as, text, hasPoster }: Preview, address: string, query: s
   return html`<video controls playsinline preload="metadata" aria-label="${label}" src="${address}"${poster}></video>`
 }
 
-/** What else there is to know. `outcome` is between the host and its own pages. Contract: Artifact status. */
+/** Leaves `outcome` out, because only the host's own pages can interpret it. */
 function listFacts({ status: { state, kind, conversion, acknowledged }, preview }: StatusPageView): Html[] {
   if (state === 'unknown')
     return [
@@ -120,7 +119,7 @@ function fact(text: string): Html {
 `
 }
 
-/** In the units that people read: 1 kB is 1000 bytes. */
+/** Decimal units: 1 kB is 1000 bytes. */
 function toByteText(bytes: number): string {
   if (bytes === 1) return '1 byte'
   const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
@@ -129,7 +128,7 @@ function toByteText(bytes: number): string {
   return `${(bytes / 1000 ** power).toFixed(digits)} ${units[power]}`
 }
 
-/** A window's title cannot isolate text that runs the other way. */
+/** A window title cannot isolate text of the other direction. */
 function withoutDirections(text: string): string {
   return text.replace(/\p{Bidi_Control}/gu, '')
 }

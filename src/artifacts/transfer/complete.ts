@@ -1,4 +1,4 @@
-/** Ends an upload whose last byte has come: looks at the checksum, moves the bytes to where they stay, and hands them on. */
+/** Completes an upload after its last byte: verifies the checksum, commits the bytes and queues the jobs. */
 import { createHash } from 'node:crypto'
 import { assertTenantLives, lockTenant } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
@@ -17,16 +17,15 @@ export type CompletionDeps = Pick<
 >
 
 /**
- * Makes the upload `processing`, once, for the upload of its lease, and leaves the jobs that are to follow. `digest` is that of its
- * bytes, where it is known. A crash on the way leaves an upload that has all its bytes: a start and the sweeper look for those and call
- * this again.
- * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was removed meanwhile;
- * `locked` when somebody else has the lease by now; `invalid_api_key` when its parent key was revoked.
+ * Makes the upload `processing`, for the holder of its lease. `digest` is the hash of its bytes, if known. After a crash in between, the
+ * next start or sweep finds the upload with all its bytes and calls this again.
+ * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was deleted; `locked` when the
+ * lease was lost; `invalid_api_key` when its parent key was revoked.
  */
 export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
   const { db, clock, artifacts, onUploadComplete } = deps
   const { id, blob, checksum } = row
-  // What is still growing cannot be read back from every store.
+  // Not every store can read uncommitted bytes.
   if (checksum === null || checksum === digest || digest === undefined)
     await artifacts.store.resumable.commit(blob, row.received_bytes)
   if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
@@ -34,7 +33,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   const isComplete = await db.transaction().execute(async (trx) => {
     if (!(await assertOwnerLives(trx, row))) return false
     const now = unixSeconds(clock)
-    // Where there is no host to tell of it, it is acknowledged. Decision: 9 (Host hooks).
+    // Without a handler there is nothing to acknowledge.
     const acknowledged = onUploadComplete === undefined ? 1 : 0
     const done = { finished_at: now, expires_at: null, lease_until: null, acknowledged }
     if (!(await completeLeased(trx, row, done))) return false
@@ -48,7 +47,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   artifacts.processing.wake()
 }
 
-/** False when the upload is gone. Its owner may be another one than when it began, or than a moment ago. */
+/** False if the upload is gone. Its owner may change until the tenant is locked. */
 async function assertOwnerLives(trx: Dependencies['db'], row: UploadRow): Promise<boolean> {
   for (let known: string | undefined; ; ) {
     const owner = (await findUploadRow(trx, row))?.parent_key_id
@@ -80,7 +79,7 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
   )
 }
 
-/** Somebody removed the upload while its bytes were being moved, or has taken it over: then they are what that one completes. */
+/** Another request deleted the upload or took its lease while the bytes were committed. A new lease holder completes it itself. */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
   if ((await findUploadRow(deps.db, row)) !== undefined) throw leaseStolen()
   await deleteBytes(deps, row)

@@ -1,51 +1,49 @@
-/** Takes the bytes of one request into a growing blob as they come, and writes down now and then how many are safe. */
+/** Receives the body of one request into a resumable blob, and records at intervals how many bytes are durable. */
 import type { Hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../lib/errors.ts'
 import { countPassed } from '../../lib/external-memory.ts'
 import type { ResumableBlob } from '../../storage/blobs.ts'
 
-/** After so many bytes, or so long, what has come is made safe in the middle of a request. Security: 2.8. */
+/** How often received bytes are synced and recorded during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
 const SYNC_EVERY_MS = 5_000
-/** While the disk is busy, so many bytes may wait for it in memory. */
+/** Bytes that may wait in memory for a busy disk. */
 const MAX_WAITING_BYTES = 1024 ** 2
 
 export interface ReceivingOptions {
   readonly source: Readable
   readonly blob: ResumableBlob
-  /** Bytes that were there before. */
+  /** Bytes recorded before this request. */
   readonly offset: number
-  /** The most bytes there may be in all. */
+  /** The maximum size of the upload. */
   readonly limit: number
-  /** Why there may be no more. */
+  /** The error of a body that exceeds `limit`. */
   refuse(): ServiceError
-  /** The longest silence. Security: 2.4. */
+  /** The longest pause of the client. */
   readonly idleMs: number
-  /** Fed with every byte. */
   readonly hash: Hash | undefined
-  /** Aborted when the sender leaves or the service does: what has come is kept. */
+  /** Aborts when the client disconnects or the service stops: received bytes are kept. */
   readonly disconnected: AbortSignal
-  /** Aborted when somebody else takes the upload over, or it is removed: what was not written down yet is dropped. */
+  /** Aborts when the lease is stolen or the upload is deleted: unrecorded bytes are dropped. */
   readonly stopped: AbortSignal
-  /** Writes down how many bytes are safe, on top of those that were. @throws when that is not ours to say any more. */
+  /** Records the number of durable bytes. @throws if the lease is lost. */
   commit(beforeBytes: number, afterBytes: number): Promise<void>
 }
 
-/** What came of it. */
 export interface Received {
-  /** So many bytes are safe, in all. */
+  /** Recorded bytes in total. */
   readonly bytes: number
-  /** Why no more came than did; undefined when the request was whole. */
+  /** Why the body is incomplete; undefined if it is complete. */
   readonly failure: unknown
 }
 
-/** Resolves when the request is over, one way or the other, and nothing is being written any more. */
+/** Resolves when the request has ended and no write is running. */
 export function receive(options: ReceivingOptions): Promise<Received> {
   return new Receiving(options).run()
 }
 
-/** What is still done with bytes once something ended it: `all` that came are kept, or those `written`, or no more than the `safe` ones. */
+/** Which bytes to keep after a failure: `all` received ones, those `written`, or only the `safe` (recorded) ones. */
 interface Halt {
   readonly failure: unknown
   readonly keeps: 'all' | 'written' | 'safe'
@@ -83,11 +81,11 @@ class Receiving {
     return { bytes: this.safeBytes, failure: this.halt?.failure }
   }
 
-  /** Listens to everything that can happen; the function returned ends that. */
+  /** Adds all listeners; the returned function removes them. */
   private attach(): () => void {
     const { source, idleMs, disconnected, stopped } = this.options
     const idle = setTimeout(() => {
-      // A busy disk is not the sender's silence.
+      // A busy disk is not a pause of the client.
       if (this.waitingBytes > 0) idle.refresh()
       else this.end(idleTimeout(), 'all')
     }, idleMs)
@@ -111,7 +109,7 @@ class Receiving {
     if (source.destroyed) onClose()
     if (disconnected.aborted) onDisconnect()
     if (stopped.aborted) onStopped()
-    // A listener for errors stays: one may still come.
+    // Keeps the error listener, because an error may still be emitted.
     return () => {
       clearTimeout(idle)
       clearInterval(syncing)
@@ -125,7 +123,7 @@ class Receiving {
     const { limit, refuse, source } = this.options
     if (this.halt !== undefined) return
     this.arrivedBytes += chunk.length
-    // Whoever sends more than was announced is wrong about the rest as well.
+    // A client that sends more than it announced is wrong about the other bytes too.
     if (this.arrivedBytes > limit) {
       this.end(refuse(), 'safe')
       return
@@ -136,7 +134,7 @@ class Receiving {
     this.wake()
   }
 
-  /** The first end counts. */
+  /** The first end decides. */
   private end(failure: unknown, keeps: Halt['keeps']): void {
     this.halt ??= { failure, keeps }
     this.wake()
@@ -165,10 +163,7 @@ class Receiving {
     if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncInBackground()
   }
 
-  /**
-   * Makes safe what is written while more comes in. The last byte waits for the end of the request: until then there may be one too
-   * many.
-   */
+  /** Syncs while more bytes arrive. The last byte is synced only after the request ends, because the body may be too long. */
   private syncInBackground(): void {
     if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return
     this.syncing = this.sync()

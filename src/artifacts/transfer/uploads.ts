@@ -1,4 +1,4 @@
-/** Begins uploads, and finds those that were begun. */
+/** Creates uploads, and finds them by their address. */
 import { mapConstraintError } from '../../db/open.ts'
 import { assertTenantLives } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
@@ -16,22 +16,21 @@ import {
   type UploadRow,
 } from '../store.ts'
 
-/** Nobody guesses it: 190 bits. */
+/** 190 bits, so that an address cannot be guessed. */
 const SEGMENT_LENGTH = 32
 
 export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'quota' | 'artifacts'>
 
-/** What a client asks for. */
 export interface NewUpload {
   readonly metadata: UploadMetadata
-  /** The metadata as they were sent. */
+  /** The unparsed `Upload-Metadata`. */
   readonly header: string | undefined
-  /** Undefined while the client does not know. */
+  /** Undefined for a deferred length. */
   readonly sizeBytes: number | undefined
 }
 
 /**
- * Begins the upload of an artifact; of several for one id exactly one comes about. Decision: 9.
+ * Creates an upload; of several requests for one id only one succeeds.
  * @throws ServiceError `insufficient_permissions`, `invalid_value`, `conflict` for an id that is taken, `too_large`, `storage_full`,
  * `invalid_api_key`.
  */
@@ -55,7 +54,7 @@ export async function createUpload(
   }
 }
 
-/** @throws ServiceError `too_large` for an upload that may not be so long. */
+/** @throws ServiceError `too_large` */
 export function assertLength({ config }: Pick<Dependencies, 'config'>, sizeBytes: number): void {
   const { maxUploadBytes } = config.limits
   if (sizeBytes > maxUploadBytes)
@@ -66,7 +65,7 @@ export function tooLarge(message: string): ServiceError {
   return new ServiceError('too_large', message)
 }
 
-/** An id that the client left to us: the one its token is for, unless the upload belongs to that. */
+/** The id of an upload without `artifactId`: the token's, unless the upload belongs to the token's artifact. */
 function idFor({ random }: UploadDeps, caller: ArtifactCaller, { relatedTo }: UploadMetadata): string {
   const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
   return isOfToken ? caller.artifactId : newUuid(random)
@@ -111,7 +110,7 @@ async function insertUpload(
   return getUpload(deps, caller, values.segment)
 }
 
-/** What was reserved is not turned into something else. */
+/** An upload must match what its id was reserved for. */
 function assertAsReserved(
   { kind, relatedTo }: UploadMetadata,
   reserved: { readonly kind: string | null; readonly related_to: string | null } | undefined,
@@ -123,10 +122,7 @@ function assertAsReserved(
     throw refused('relatedTo', 'the id was reserved for another one')
 }
 
-/**
- * The upload at an address, for whoever may upload it. Security: 2.8 (authorise on the id resolved from the URL).
- * @throws ServiceError `not_found`, `insufficient_permissions`.
- */
+/** @throws ServiceError `not_found`, `insufficient_permissions`. */
 export async function getUpload(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,

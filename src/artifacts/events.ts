@@ -1,5 +1,5 @@
 /** Publishes changes of artifacts, and stops the writers of uploads, here and on all replicas. */
-import { EventEmitter } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ServiceError } from '../lib/errors.ts'
 import type { Bus } from '../replicas/bus.ts'
@@ -47,7 +47,6 @@ function isStopReason(reason: string): reason is StopReason {
 
 export interface RegisteredUpload {
   readonly stopped: AbortSignal
-  /** Call it when the writer has stopped. */
   end(): void
 }
 
@@ -65,7 +64,7 @@ export interface ActiveUploads {
 export function createActiveUploads(bus: Bus): ActiveUploads {
   const uploads = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
   const [remoteStops, remoteEnds] = [new EventEmitter(), new EventEmitter()]
-  for (const heard of [remoteStops, remoteEnds]) heard.setMaxListeners(0)
+  for (const emitter of [remoteStops, remoteEnds]) emitter.setMaxListeners(0)
   bus.subscribe('upload-stopping', (id) => remoteStops.emit(id))
   bus.subscribe('upload-ended', (id) => remoteEnds.emit(id))
   bus.subscribe('stop-upload', (text) => {
@@ -96,37 +95,27 @@ export function createActiveUploads(bus: Bus): ActiveUploads {
       const upload = uploads.get(id)
       if (upload === undefined) return false
       upload.stop.abort(reasons[reason]())
-      await withTimeLimit(upload.ended)
+      await isWithin(STOP_TIMEOUT_MS, upload.ended)
       return true
     },
     async stopOnOtherReplicas(id, reason) {
       if (!bus.reachesOthers || uploads.has(id)) return false
-      const [ended, stopping] = [hear(remoteEnds, id), hear(remoteStops, id)]
+      const listening = new AbortController()
+      const hear = (from: EventEmitter) => once(from, id, { signal: listening.signal }).catch(() => {})
+      const [ended, stopping] = [hear(remoteEnds), hear(remoteStops)]
       bus.publish('stop-upload', `${reason} ${id}`)
-      await withTimeLimit(Promise.race([ended.heard, stopping.heard]), REPLY_TIMEOUT_MS)
-      const isSilent = !ended.isHeard() && !stopping.isHeard()
-      if (!isSilent) await withTimeLimit(ended.heard)
-      ended.leave()
-      stopping.leave()
-      return isSilent
+      const hasReplied = await isWithin(REPLY_TIMEOUT_MS, Promise.race([ended, stopping]))
+      if (hasReplied) await isWithin(STOP_TIMEOUT_MS, ended)
+      listening.abort()
+      return !hasReplied
     },
   }
 }
 
-function hear(words: EventEmitter, id: string) {
-  const { promise: heard, resolve } = Promise.withResolvers<void>()
-  let isHeard = false
-  const listener = () => {
-    isHeard = true
-    resolve()
-  }
-  words.once(id, listener)
-  return { heard, isHeard: () => isHeard, leave: () => void words.off(id, listener) }
-}
-
-async function withTimeLimit(ended: Promise<void>, ms = STOP_TIMEOUT_MS): Promise<void> {
-  const enough = new AbortController()
-  const overdue = wait(ms, undefined, { signal: enough.signal }).catch(() => {})
-  await Promise.race([ended, overdue])
-  enough.abort()
+async function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const timer = new AbortController()
+  const overdue = wait(ms, false, { signal: timer.signal }).catch(() => false)
+  const isDone = await Promise.race([promise.then(() => true), overdue])
+  timer.abort()
+  return isDone
 }

@@ -35,7 +35,6 @@ export const ArtifactList = z
   })
   .meta({ id: 'ArtifactList' })
 
-/** Newest first. @throws ServiceError `invalid_value` when `after` is not an artifact of the tenant. */
 export function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,

@@ -20,7 +20,6 @@ export interface UploadMetadata {
 }
 
 export const MAX_METADATA_BYTES = 8_192
-/** In code points. */
 export const MAX_NAME_LENGTH = 512
 const HEADER = 'Upload-Metadata'
 
@@ -133,12 +132,10 @@ export interface CompletedUpload {
   /** The media type that the client sent; unchecked. */
   readonly filetype?: string
   readonly name?: string
-  /** The id of the artifact it belongs to. */
   readonly relatedTo?: string
   readonly sizeBytes: number
   /** In hexadecimal; present if the client sent a checksum, which then matched. */
   readonly sha256?: string
-  /** Every key of `Upload-Metadata`, decoded. */
   readonly metadata: Readonly<Record<string, string>>
   /** Unix seconds at which the last byte was recorded. */
   readonly completedAt: number

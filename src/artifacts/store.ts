@@ -29,7 +29,6 @@ export type StateEvent = keyof typeof transitions
 
 export const stateEvents = Object.keys(transitions) as readonly StateEvent[]
 
-/** Undefined if the event is invalid in that state. */
 export function findNextState(state: State, occurrence: StateEvent): State | undefined {
   const next: Partial<Record<State, State>> = transitions[occurrence]
   return next[state]
@@ -56,7 +55,6 @@ export type UploadRow = ArtifactRow & {
   readonly filename: string
 }
 
-/** False for a reserved id. */
 export function isUpload(row: ArtifactRow): row is UploadRow {
   return row.state !== 'unknown'
 }
@@ -144,14 +142,14 @@ export async function beginReserved(
   id: string,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  const result = await db
-    .updateTable('artifacts')
-    .set({ ...values, state: stateAfter('create') })
-    .where('id', '=', id)
-    .where('parent_key_id', '=', tenantId)
-    .where('state', 'in', listStatesBefore('create'))
-    .executeTakeFirst()
-  return result.numUpdatedRows > 0n
+  return isUpdated(
+    db
+      .updateTable('artifacts')
+      .set({ ...values, state: stateAfter('create') })
+      .where('id', '=', id)
+      .where('parent_key_id', '=', tenantId)
+      .where('state', 'in', listStatesBefore('create')),
+  )
 }
 
 /** Frees an id whose row has expired but was not swept yet. */
@@ -206,7 +204,7 @@ export async function updateLeased(
   lease: Lease,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(leasedUploads(db, lease).set(values))
+  return isUpdated(updateActiveUpload(db, lease, values))
 }
 
 /** As `updateLeased`, if `received_bytes` is still what the holder knows. */
@@ -216,7 +214,7 @@ export async function updateReceived(
   beforeBytes: number,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(leasedUploads(db, lease).where('received_bytes', '=', beforeBytes).set(values))
+  return isUpdated(updateActiveUpload(db, lease, values).where('received_bytes', '=', beforeBytes))
 }
 
 /** Completes an upload for the holder of its lease; false if the lease was lost or the upload is gone. */
@@ -225,44 +223,41 @@ export async function completeLeased(
   lease: Lease,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(leasedUploads(db, lease).set({ ...values, state: stateAfter('complete') }))
+  return isUpdated(updateActiveUpload(db, lease, { ...values, state: stateAfter('complete') }))
 }
 
 /** Makes an artifact ready; false if it is not `processing` any longer. */
 export async function convertArtifact(
   db: Database,
-  { blob }: Upload,
+  upload: Upload,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
   return isUpdated(
-    db
-      .updateTable('artifacts')
-      .set({ ...values, state: stateAfter('convert') })
-      .where('blob', '=', blob)
-      .where('state', 'in', listStatesBefore('convert')),
+    updateUpload(db, upload, { ...values, state: stateAfter('convert') }).where(
+      'state',
+      'in',
+      listStatesBefore('convert'),
+    ),
   )
 }
 
 /** Raises the progress of a conversion; false if it is not higher, or if the artifact is ready or gone. */
-export async function raiseProgress(db: Database, { blob }: Upload, permille: number): Promise<boolean> {
+export async function raiseProgress(db: Database, upload: Upload, permille: number): Promise<boolean> {
   return isUpdated(
-    db
-      .updateTable('artifacts')
-      .set({ progress_permille: permille })
-      .where('blob', '=', blob)
+    updateUpload(db, upload, { progress_permille: permille })
       .where('state', 'in', listStatesBefore('convert'))
       .where('progress_permille', '<', permille),
   )
 }
 
 /** Records that the host has handled an upload; false if it is gone. */
-export async function acknowledgeUpload(db: Database, { blob }: Upload): Promise<boolean> {
-  return isUpdated(db.updateTable('artifacts').set({ acknowledged: 1 }).where('blob', '=', blob))
+export async function acknowledgeUpload(db: Database, upload: Upload): Promise<boolean> {
+  return isUpdated(updateUpload(db, upload, { acknowledged: 1 }))
 }
 
 /** Stores the host's outcome, which is JSON; false if the upload is gone. */
-export async function updateOutcome(db: Database, { blob }: Upload, outcome: string): Promise<boolean> {
-  return isUpdated(db.updateTable('artifacts').set({ outcome }).where('blob', '=', blob))
+export async function updateOutcome(db: Database, upload: Upload, outcome: string): Promise<boolean> {
+  return isUpdated(updateUpload(db, upload, { outcome }))
 }
 
 /**
@@ -329,11 +324,13 @@ export function isUnexpired(now: number) {
     where.or([where('expires_at', 'is', null), where('expires_at', '>', now)])
 }
 
-function leasedUploads(db: Database, { blob, fence }: Lease) {
-  return db
-    .updateTable('artifacts')
-    .where('blob', '=', blob)
-    .where('fence', '=', fence)
+function updateUpload(db: Database, { blob }: Upload, values: Updateable<ArtifactTable>) {
+  return db.updateTable('artifacts').set(values).where('blob', '=', blob)
+}
+
+function updateActiveUpload(db: Database, lease: Lease, values: Updateable<ArtifactTable>) {
+  return updateUpload(db, lease, values)
+    .where('fence', '=', lease.fence)
     .where('state', 'in', listStatesBefore('complete'))
 }
 

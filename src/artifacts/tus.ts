@@ -107,7 +107,6 @@ function expiryHeaders(expiresAt: number | null): string[] {
 }
 
 interface Method {
-  /** The label in the metrics. */
   readonly name: string
   readonly answer: (call: UploadCall, segment: string) => Promise<void>
 }

@@ -47,7 +47,6 @@ interface Job {
   readonly source: ByteSource
   readonly config: Config
   readonly head: Head
-  /** The entries written so far. */
   readonly records: EntryRecord[]
 }
 

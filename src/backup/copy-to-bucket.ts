@@ -16,7 +16,6 @@ import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './stor
 /** A small blob takes four calls, which mostly wait. */
 const AT_ONCE = 8
 
-
 /**
  * Opens both stores without deleting anything, so servers may be running.
  * @throws StartupError when the bucket cannot be used, or belongs to another installation.

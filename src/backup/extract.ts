@@ -1,15 +1,15 @@
 /** Writes the entries of an archive into a folder, and compares them with its manifest. */
 import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import type { Readable } from 'node:stream'
 import type { z } from 'zod'
+import { syncFolder } from '../db/data-directory.ts'
 import { migrations } from '../db/migrate.ts'
 import { StartupError } from '../lib/errors.ts'
 import { passing } from '../lib/external-memory.ts'
-import { makeFolder, syncFolder } from '../storage/folder.ts'
+import { makeFolder } from '../storage/folder.ts'
 import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEAL } from './manifest.ts'
+import { writeDurably } from './output.ts'
 import { damaged, type Entry, readTar } from './tar.ts'
 
 /** The limit of a text entry in memory; a manifest has 150 bytes for each file. */
@@ -65,15 +65,9 @@ async function take(entry: Entry, folder: string): Promise<{ text: string; recor
     }
   }
   if (isText) for await (const _chunk of observe());
-  else await writeFile(join(folder, name), observe())
+  else await writeDurably(join(folder, name), observe())
   const text = Buffer.concat(kept).toString()
   return { text, record: { name, size: sizeBytes, sha256: hash.digest('hex') } }
-}
-
-/** Syncs the file before it is closed; rejects an existing name. */
-async function writeFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-  const target = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
-  await pipeline(Readable.from(bytes), target)
 }
 
 function parse<T extends z.ZodType>(shape: T, name: string, text: string): z.infer<T> {

@@ -18,9 +18,7 @@ export const SEAL = 'manifest.sha256'
 export const Head = z.object({
   format: z.int(),
   parley_version: z.string(),
-  /** The newest migration of the database. */
   schema: z.string(),
-  /** Unix seconds. */
   created_at: z.int(),
 })
 export type Head = z.infer<typeof Head>
@@ -34,7 +32,6 @@ export const Manifest = Head.extend({
   /** Whether the secret is an entry, came from the environment, or was never created. */
   secret: z.enum(['included', 'environment', 'none']),
   rows: z.record(z.string(), Count),
-  /** In archive order. */
   entries: z.array(EntryRecord),
   /** Blobs that rows name but that were lost before the backup. */
   lost: z.array(z.string()),
@@ -48,7 +45,6 @@ export function toEntryName({ store, name, uploadFence }: ReferencedBlob): strin
   return `${store}${uploadFence === undefined ? '' : '/growing'}/${name}`
 }
 
-/** Only these names are ever written to disk. */
 export function isEntryName(name: string): boolean {
   if ([HEAD, DATABASE, SECRET, MANIFEST, SEAL].includes(name)) return true
   const [, blob] = /^(?:files|artifacts|artifacts\/growing)\/([^/]+)$/.exec(name) ?? []

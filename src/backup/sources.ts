@@ -18,9 +18,7 @@ export interface ByteSource {
   /** Whether blobs can be pinned, which is also fast. */
   readonly isPinning: boolean
   take(blob: ReferencedBlob): Promise<Taken>
-  /** A pinned blob. */
   open(blob: ReferencedBlob): AsyncIterable<Uint8Array>
-  /** Releases all pins. */
   close(): Promise<void>
 }
 
@@ -38,7 +36,6 @@ async function openFolderSource(dataDir: string): Promise<ByteSource> {
   const release = async () => {
     for (const pin of Object.values(pins)) await pin.release()
   }
-  // Those of a killed backup.
   await release()
   return {
     isPinning: true,

@@ -141,7 +141,6 @@ class ByteReader {
     this.chunks = chunks[Symbol.asyncIterator]()
   }
 
-  /** For small sizes. */
   async take(sizeBytes: number): Promise<Buffer> {
     const pieces: Buffer[] = []
     for await (const piece of this.stream(sizeBytes)) pieces.push(piece)

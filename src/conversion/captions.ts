@@ -88,7 +88,6 @@ interface Cue {
   readonly startMs: number
   readonly endMs: number
   readonly id?: string
-  /** In WebVTT syntax. */
   readonly settings?: string
   /** In WebVTT syntax, without empty lines. */
   readonly lines: readonly string[]
@@ -98,7 +97,6 @@ const TIME = String.raw`(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})`
 
 const timing = new RegExp(String.raw`^\s*${TIME}\s*-->\s*${TIME}(?:\s+(\S.*))?\s*$`, 's')
 
-/** The times of a cue, and the text after them. */
 interface Timing extends Pick<Cue, 'startMs' | 'endMs'> {
   readonly rest: string
 }
@@ -175,7 +173,6 @@ interface Webvtt {
   readonly isValid: boolean
 }
 
-/** Expects text without a byte order mark. */
 function isWebvtt(text: string): boolean {
   return /^WEBVTT(?:[ \t\r\n]|$)/.test(text)
 }
@@ -200,7 +197,6 @@ function parseWebvtt(text: string): Webvtt {
   return { cues, blocks, isValid }
 }
 
-/** Writes only the valid parts. */
 function normalizeWebvtt({ cues, blocks }: Webvtt): string {
   return renderWebvtt(
     cues.filter((cue) => cue.lines.length > 0),
@@ -210,11 +206,9 @@ function normalizeWebvtt({ cues, blocks }: Webvtt): string {
 
 interface Line {
   readonly text: string
-  /** Starts at 1. */
   readonly number: number
 }
 
-/** Splits the text at empty lines. */
 function toBlocks(text: string): Line[][] {
   const blocks: Line[][] = [[]]
   for (const [index, line] of toLines(text).entries()) {

@@ -36,7 +36,6 @@ export interface Converted {
 }
 
 export interface Converter {
-  /** The programs that were found when the converter was created. */
   readonly programs: Programs
   /** Whether the processes that read uploads run without network and without access to the rest of the disk. */
   isIsolated(): Promise<boolean>
@@ -56,7 +55,6 @@ interface Tools extends Pick<Job, 'programs' | 'sandbox'> {
   readonly worker: Tool
 }
 
-/** Uses the programs on the configured search path. */
 export async function createConverter({ config, clock }: ConverterDeps): Promise<Converter> {
   const { searchPath, ...limits } = config.conversion
   const programs = await findPrograms(searchPath)
@@ -129,7 +127,6 @@ async function perform(kind: ConversionKind, job: Job, worker: Tool): Promise<Ou
   return runWorker(job, kind, worker)
 }
 
-/** Moves the results into the work folder. */
 async function keep(outcome: Outcome, { source, folder }: Job, workFolder: string): Promise<Converted> {
   if ('unchanged' in outcome) {
     const { mediaType, ...why } = outcome.unchanged
@@ -145,7 +142,6 @@ async function keep(outcome: Outcome, { source, folder }: Job, workFolder: strin
   return { result: 'converted', file, poster: await move(outcome.poster) }
 }
 
-/** Drops numbers that are not higher than the last one. */
 function growing(onProgress: (share: number) => void): (share: number) => void {
   let last = 0
   return (share) => {

@@ -6,14 +6,11 @@ export interface Source {
   readonly demuxer: Demuxer
 }
 
-/** The largest single allocation. */
 const MAX_ALLOCATION_BYTES = 512 * 1024 ** 2
-/** The longest side of a converted video. */
 const MAX_SIDE_PIXELS = 1_920
 const POSTER_SIDE_PIXELS = 1_280
 
 const threads = ['-threads', '2']
-/** Keeps only the first video and audio stream, without metadata such as time and place. */
 const firstVideo = ['-map', '0:V:0']
 const nothingElse = ['-sn', '-dn', '-map_metadata', '-1', '-map_chapters', '-1']
 
@@ -72,7 +69,6 @@ function toChannels(channels = 2): string {
   return String(Math.min(Math.max(channels, 1), 2))
 }
 
-/** Extracts one frame as a JPEG. */
 export function toPosterArguments(source: Source, atSeconds: number, path: string): string[] {
   return [
     '-nostdin',

@@ -15,7 +15,6 @@ export interface Job {
   readonly folder: string
   /** Aborts when the result is no longer needed or the time is over. */
   readonly signal: AbortSignal
-  /** Receives a share from 0 to 1 that never falls. */
   readonly onProgress: (share: number) => void
 }
 

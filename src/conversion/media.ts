@@ -88,12 +88,10 @@ const demuxers: Readonly<Record<string, Demuxer>> = {
 
 const pictures = ['image/jpeg', 'image/png', 'image/apng', 'image/webp']
 
-/** Undefined for unsupported types. */
 export async function sniffVideo(path: string): Promise<Demuxer | undefined> {
   return demuxers[await sniff(await readHead(path))]
 }
 
-/** JPEG, PNG or WebP. */
 export async function isPicture(path: string): Promise<boolean> {
   return pictures.includes(await sniff(await readHead(path)))
 }

@@ -42,7 +42,6 @@ export async function convertPicture(source: string, folder: string): Promise<Ou
   return { made }
 }
 
-/** Reads no pixels. */
 async function readHeader(source: string): Promise<Metadata> {
   try {
     return await sharp(source, { limitInputPixels: false }).metadata()

@@ -17,11 +17,8 @@ export interface Tool {
 export interface SandboxedRun {
   readonly args: readonly string[]
   readonly source: string
-  /** The only writable folder. */
   readonly folder: string
-  /** The limit of each written file. */
   readonly outputBytes: number
-  /** Aborting kills all processes of the run. */
   readonly signal: AbortSignal
   /** Runs at a lower CPU priority. */
   readonly isLowPriority?: boolean
@@ -155,12 +152,10 @@ export interface ConfinedCommand {
   readonly args: readonly string[]
   /** Readable files and folders, in addition to the system's programs. */
   readonly reads: readonly string[]
-  /** The only writable folder. */
   readonly folder: string | undefined
   /** Limits the address space, so reserved memory counts too. */
   readonly memoryBytes: number
   readonly cpuSeconds: number
-  /** The limit of each written file. */
   readonly outputBytes: number
   readonly isLowPriority: boolean
 }

@@ -21,7 +21,6 @@ async function work(task: WorkerTask): Promise<WorkerAnswer> {
   }
 }
 
-/** Loads only the code that the task needs. */
 async function perform({ kind, source, folder }: WorkerTask): Promise<WorkerAnswer> {
   if (kind === 'thumbnail') return (await import('./pictures.ts')).convertPicture(source, folder)
   if (kind === 'captions') return (await import('./captions.ts')).convertCaptions(source, folder)

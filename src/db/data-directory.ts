@@ -168,7 +168,7 @@ export async function createFileOnce(path: string, text: string, draft: string):
   } finally {
     await unlink(draft).catch(() => {})
   }
-  await syncDirectory(dirname(path))
+  await syncFolder(dirname(path))
   return (await readFile(path, 'utf8')).trim()
 }
 
@@ -185,9 +185,10 @@ async function writeDurably(path: string, text: string): Promise<void> {
   await file.sync()
 }
 
-async function syncDirectory(path: string): Promise<void> {
-  await using directory = await open(path, constants.O_RDONLY)
-  await directory.sync()
+/** Makes new names in the folder survive a power failure. */
+export async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path)
+  await folder.sync()
 }
 
 /** Creates an empty private file unless it exists. */

@@ -16,10 +16,8 @@ export type Role = 'server' | 'command'
 export interface OpenOptions {
   /** The data directory, or `:memory:`. Contains the database unless `databaseUrl` is set. */
   readonly dataDir: string
-  /** Undefined for SQLite. */
   readonly databaseUrl?: string | undefined
   readonly role: Role
-  /** Logs lost connections. */
   readonly log?: Pick<Logger, 'warn'>
 }
 
@@ -27,7 +25,6 @@ export interface OpenedDatabase {
   readonly db: Kysely<Tables>
   /** Whether no other server can use the database, so that leases in it are void at start. */
   readonly isOnlyServer: boolean
-  /** Undefined for SQLite. */
   readonly postgres: PostgresAccess | undefined
   /** Flushes and closes the database and releases its lock; safe to call twice. */
   close(): Promise<void>

@@ -56,7 +56,6 @@ async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
 export interface InspectedPostgres {
   readonly db: Kysely<Tables>
   readonly pool: Pool
-  /** For example 15.4. */
   readonly version: string
   readonly isEncrypted: boolean
   readonly pending: readonly string[]

@@ -39,7 +39,6 @@ export interface PostgresAccess {
 export interface PoolUse {
   readonly busy: number
   readonly idle: number
-  /** Statements waiting for a connection. */
   readonly waiting: number
 }
 
@@ -103,7 +102,6 @@ export function toPostgresKysely(
   return new Kysely<Tables>({ dialect: toDialect(toKyselyPool(pool)) })
 }
 
-/** Safe to call twice. */
 export async function endPool(pool: Pool): Promise<void> {
   if (!pool.ending) await pool.end()
 }

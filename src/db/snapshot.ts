@@ -16,7 +16,6 @@ const PAGES_PER_STEP = 4_096
 export interface SnapshotSource {
   /** Between `pin` and `release`, the rows as they were at the pin. */
   readonly db: Kysely<Tables>
-  /** The newest migration it has had. */
   readonly schema: string
   /** Starts a read transaction. Writers continue, and the log grows until `release`. */
   pin(): void
@@ -63,7 +62,6 @@ export async function openSnapshotSource(dataDir: string): Promise<SnapshotSourc
 /** A copy without other users. */
 export interface CheckedCopy {
   readonly db: Kysely<Tables>
-  /** The newest migration it has had. */
   readonly schema: string
   close(): void
 }

@@ -6,11 +6,9 @@ export interface ParentKeyTable {
   /** The 12 base62 characters inside the key. */
   id: string
   name: string
-  /** Prefix and last four characters of the newest secret. */
   hint: string
   created_at: number
   rotated_at: number | null
-  /** Never cleared. */
   revoked_at: number | null
   /** Up to a minute late; null if the key was never used. */
   last_used_at: number | null
@@ -28,7 +26,6 @@ export interface UserTable {
   /** The name from the proxy, for display. */
   name: string
   username: string | null
-  /** JSON: a list of names. */
   groups: string
   /** The tenant the user works in; null while both are being created. */
   active_key_id: string | null
@@ -39,19 +36,15 @@ export interface UserTable {
 
 /** A secret that is valid once until it expires. */
 export interface SecretTable {
-  /** SHA-256 of its text. */
   digest: string
   expires_at: number
 }
 
 /** A valid credential; a rotated key has two rows while both secrets are valid. */
 export interface CredentialTable {
-  /** SHA-256 of the whole key text. */
   digest: string
   kind: 'parent' | 'agent'
-  /** The tenant. */
   parent_key_id: string
-  /** Null for a parent key. */
   agent_id: string | null
   /** The secret stops working at this second; null while it is the current one. */
   valid_until: number | null
@@ -61,13 +54,10 @@ export interface CredentialTable {
 export interface AgentTable {
   id: string
   parent_key_id: string
-  /** The number of writes; 1 at creation. */
   version: number
   name: string
-  /** The definition as it was posted, byte for byte. */
   source: string
   format: 'yaml' | 'markdown'
-  /** The agent key's 12 public characters. */
   key_id: string
   /** The agent key, sealed with the installation's secret, because lists return it. */
   key_sealed: string
@@ -87,7 +77,6 @@ export interface AgentVersionTable {
   name: string
   source: string
   format: 'yaml' | 'markdown'
-  /** When this definition was written. */
   created_at: number
 }
 
@@ -98,31 +87,24 @@ export interface UsageCallTable {
   /** The request id of the response; not unique, because clients may send their own. */
   request_id: string
   parent_key_id: string
-  /** Empty for a call without an agent. */
   agent_id: string
-  /** The provider's own id. */
   model: string
   provider: string
   /** `ok`, `left` (the client disconnected), or the reason of the failure. */
   status: string
   prompt_tokens: number
   completion_tokens: number
-  /** The provider did not report the usage. */
   is_estimated: number
   is_streamed: number
   latency_ms: number
-  /** Null for a call without a stream. */
   first_byte_ms: number | null
-  /** When the call began. */
   created_at: number
 }
 
 /** The totals of the calls that began on one day (UTC); never deleted. */
 export interface UsageDayTable {
   parent_key_id: string
-  /** YYYY-MM-DD. */
   day: string
-  /** Empty for calls without an agent. */
   agent_id: string
   model: string
   provider: string
@@ -130,7 +112,6 @@ export interface UsageDayTable {
   errors: number
   prompt_tokens: number
   completion_tokens: number
-  /** The number of requests with estimated tokens. */
   estimated: number
   /** JSON: calls by bucket of `src/usage/histogram.ts`. */
   latency_histogram: string
@@ -141,7 +122,6 @@ export interface UsageDayTable {
 interface BudgetKey {
   owner_kind: 'parent' | 'agent'
   owner_id: string
-  /** In UTC. */
   period: 'day' | 'month'
 }
 
@@ -150,16 +130,13 @@ export interface BudgetTable extends BudgetKey {
 }
 
 export interface BudgetCounterTable extends BudgetKey {
-  /** The first day of the period, YYYY-MM-DD. */
   starts_on: string
   used: number
-  /** The sum of the open reservations. */
   reserved: number
 }
 
 /** Tokens reserved for a running call; one row for each budget of the call. */
 export interface BudgetReservationTable extends BudgetKey {
-  /** The call's id. */
   id: string
   starts_on: string
   tokens: number
@@ -170,20 +147,15 @@ export interface BudgetReservationTable extends BudgetKey {
 /** An uploaded file; the blob store has its bytes. */
 export interface FileTable {
   id: string
-  /** The tenant. */
   parent_key_id: string
-  /** The blob's name in the store: a UUID. */
   blob: string
   size_bytes: number
-  /** As sent, without directories. */
   filename: string
   purpose: string
-  /** Detected from the bytes. */
   media_type: string
   /** Unique microseconds since the epoch, which order files by creation. */
   position: number
   created_at: number
-  /** Null for a file that does not expire. */
   expires_at: number | null
 }
 
@@ -191,17 +163,13 @@ export interface FileTable {
 export interface ArtifactTable {
   /** A lower-case UUID from the client or the server, unique over all tenants. */
   id: string
-  /** The tenant. */
   parent_key_id: string
   /** The random last part of the upload's address; null for a reserved id. */
   segment: string | null
-  /** `unknown` is a reserved id. */
   state: 'unknown' | 'uploading' | 'processing' | 'ready'
-  /** Null for a reserved id without a kind. */
   kind: 'video' | 'project' | 'captions' | 'thumbnail' | null
   /** The id of the artifact it belongs to, which may not exist. */
   related_to: string | null
-  /** The display name. */
   name: string | null
   /** As sent by the client; null for a reserved id. */
   filename: string | null
@@ -209,7 +177,6 @@ export interface ArtifactTable {
   filetype: string | null
   /** SHA-256 of the whole upload in hexadecimal, as announced by the client. */
   checksum: string | null
-  /** `Upload-Metadata` as it was sent. */
   metadata: string | null
   /** The declared length; null while it is unknown. */
   size_bytes: number | null
@@ -230,21 +197,14 @@ export interface ArtifactTable {
   media_type: string | null
   /** The detected type of the served bytes; null until `ready`. */
   sniffed_type: string | null
-  /** A JPEG; null without a poster. */
   poster_blob: string | null
   poster_bytes: number | null
-  /** The progress of the conversion, 0 to 1000. */
   progress_permille: Generated<number>
-  /** Null until `ready`. */
   conversion_result: 'converted' | 'original' | null
-  /** Why the original is served; null without a reason. */
   conversion_reason: string | null
-  /** Whether the host has handled the upload. */
   acknowledged: Generated<number>
-  /** JSON recorded by the host; null until then. */
   outcome: string | null
   created_at: number
-  /** When the last byte was recorded; null until then. */
   finished_at: number | null
   /** When an unfinished upload or a reserved id expires; null for a complete upload. */
   expires_at: number | null
@@ -260,11 +220,9 @@ export interface JobTable {
   fence: Generated<number>
   /** Whether a runner holds the lease, which expires at `next_at`. */
   is_taken: Generated<number>
-  /** How often the content was rejected. */
   refusals: Generated<number>
   /** How often it failed for another reason, such as the end of the process. */
   failures: Generated<number>
-  /** When the job is due. */
   next_at: number
 }
 
@@ -280,12 +238,10 @@ export interface AuditEventTable {
   action: string
   target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'user'
   target_id: string
-  /** The parent key that the target is or belongs to; null without one. */
   tenant: string | null
   /** The request id of the response; null for a command. */
   request_id: string | null
   client_address: string | null
-  /** JSON: what changed; never a secret. */
   details: string
 }
 
@@ -293,7 +249,6 @@ export interface AuditEventTable {
 export interface InstallationTable {
   /** Always 1, because there is at most one row. */
   only: number
-  /** A UUID. */
   id: string
   created_at: number
   /** The id of the key derived from the shared secret; null with a single server. */

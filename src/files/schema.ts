@@ -8,7 +8,6 @@ const fileId = reference().meta({ description: 'The file, `file-` and 27 charact
 const unixTime = z.int().meta({ description: 'Unix seconds.' })
 const order = z.enum(['asc', 'desc'])
 
-/** In code points. */
 const MAX_NAME = 200
 
 /** Text for one line: well-formed, without control characters, of limited length. */
@@ -23,7 +22,6 @@ function name(what: string) {
 /** A received file; the operation commits its blob. */
 export interface UploadedFile {
   readonly blob: StagedBlob
-  /** Without directories; never empty. */
   readonly filename: string
 }
 

@@ -44,7 +44,6 @@ export async function listFileRows(
   return query.execute()
 }
 
-/** False if the tenant has no such file. */
 export async function deleteFileRow(db: Database, tenantId: string, id: string): Promise<boolean> {
   const result = await db
     .deleteFrom('files')

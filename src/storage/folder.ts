@@ -1,12 +1,11 @@
 /** Folders and files of a local store: private to this user, and changed durably. */
-import { mkdir, mkdtemp, open, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { mkdir, mkdtemp, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { cannotUse } from '../db/data-directory.ts'
+import { cannotUse, syncFolder } from '../db/data-directory.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type BlobEntry, isBlobName } from './blobs.ts'
 
-/** The subfolder of staged blobs. */
 export const INCOMING = 'incoming'
 export const CHECK_SPACE_EVERY_BYTES = 64 * 1024 ** 2
 
@@ -14,7 +13,6 @@ export interface StoreFolder {
   /** The path; creates a temporary folder on first use. */
   root(): Promise<string>
   readonly readSpace: ReadSpace
-  /** Deletes a temporary folder. */
   close(): Promise<void>
 }
 
@@ -85,11 +83,6 @@ export async function makeFolder(path: string): Promise<void> {
 export async function moveDurably(path: string, root: string, name: string): Promise<void> {
   await rename(path, join(root, name))
   await syncFolder(root)
-}
-
-export async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path)
-  await folder.sync()
 }
 
 export async function* listBlobs(folder: string): AsyncIterable<BlobEntry> {

@@ -14,9 +14,7 @@ import {
   isFull,
   listBlobs,
   moveDurably,
-  openFolder,
   openStoreFolder,
-  type ReadSpace,
   rethrow,
   type StoreFolder,
 } from './folder.ts'
@@ -24,18 +22,6 @@ import { LocalResumableBlobs } from './local-resumable.ts'
 
 /** Large enough for fast reads, small enough for a thousand readers at once. */
 const READ_BYTES = 256 * 1024
-
-export async function openBlobsIn(dataDir: string, name: string, abandonedBeforeMs?: number): Promise<Blobs> {
-  return new LocalBlobs(await openStoreFolder(dataDir, name, abandonedBeforeMs))
-}
-
-/**
- * Opens the store in a folder, which is created if it is missing.
- * @throws StartupError when the folder cannot be used.
- */
-export async function openLocalBlobs(root: string, readSpace?: ReadSpace): Promise<Blobs> {
-  return new LocalBlobs(await openFolder(root, readSpace))
-}
 
 /** Opens a store with resumable blobs; `isSynced` turns fsync of active uploads on. */
 export async function openResumableStore(

@@ -116,7 +116,6 @@ async function readMark(folder: string): Promise<string | undefined> {
   return text?.trim()
 }
 
-/** Returns the mark that the folder has afterwards. */
 async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Promise<string> {
   await makeFolder(folder)
   const path = join(folder, MARK)

@@ -6,7 +6,7 @@ import { getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { type Blobs, isBlobName, type ResumableStore } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
-import { openBlobsIn, openResumableStore } from './local.ts'
+import { openResumableStore } from './local.ts'
 
 /** Longer than any request or conversion takes. */
 const ABANDONED_AFTER_MS = 2 * 86_400_000
@@ -22,22 +22,11 @@ export async function openBlobs(
   name: string,
   deps: StoreDeps,
 ): Promise<Blobs> {
-  if (s3 === undefined) return openBlobsIn(dataDir, name, abandonedBefore(deps))
+  if (s3 === undefined) return (await openResumableStore(dataDir, name, true, abandonedBefore(deps))).blobs
+  await assertNothingLeft(dataDir, name, s3)
   // Imported only when a bucket is configured.
   const { openS3Blobs } = await import('./s3.ts')
-  const installationId = await getInstallationId(deps)
-  const blobs = await openS3Blobs(s3, { name, installationId, ...deps })
-  await assertNothingLeftBehind(blobs, dataDir, name, s3)
-  return blobs
-}
-
-async function assertNothingLeftBehind(blobs: Blobs, ...place: Parameters<typeof assertNothingLeft>) {
-  try {
-    await assertNothingLeft(...place)
-  } catch (error) {
-    await blobs.close()
-    throw error
-  }
+  return openS3Blobs(s3, { name, installationId: await getInstallationId(deps), ...deps })
 }
 
 /** As `openBlobs`, with resumable blobs. */
@@ -47,12 +36,10 @@ export async function openUploadStore(
   deps: StoreDeps,
 ): Promise<ResumableStore> {
   if (s3 === undefined) return openResumableStore(dataDir, name, uploads.isSynced, abandonedBefore(deps))
+  await assertNothingLeft(dataDir, name, s3)
   const { openS3ResumableStore } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
-  const maxBytes = limits.maxUploadBytes
-  const store = await openS3ResumableStore(s3, { name, installationId, maxBytes, ...deps })
-  await assertNothingLeftBehind(store.blobs, dataDir, name, s3)
-  return store
+  return openS3ResumableStore(s3, { name, installationId, maxBytes: limits.maxUploadBytes, ...deps })
 }
 
 /** Files older than this were left behind by a stopped process; undefined if all of them were, because there is no other server. */

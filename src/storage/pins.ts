@@ -33,7 +33,6 @@ export class PinnedBlobs {
     return false
   }
 
-  /** The first `sizeBytes` of a pinned blob. */
   open(name: string, sizeBytes: number): AsyncIterable<Uint8Array> {
     if (sizeBytes === 0) return none()
     return createReadStream(this.pathOf(name), { end: sizeBytes - 1, highWaterMark: 256 * 1024 })

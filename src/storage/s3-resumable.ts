@@ -18,7 +18,6 @@ import {
 } from './s3/trailing-part.ts'
 import { choosePartBytes, completeOrFind, MAX_PARTS } from './s3/upload.ts'
 
-/** Follows the store's prefix in the names of trailing parts. */
 const RESUMABLE_FOLDER = 'growing/'
 /** Part numbers that each lease skips: two more than a fenced-out writer can have used. */
 const NUMBERS_PER_LEASE = 2
@@ -26,9 +25,7 @@ const NUMBERS_PER_LEASE = 2
 export interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
   readonly bucket: Bucket
   readonly prefix: string
-  /** The maximum size of an upload. */
   readonly maxBytes: number
-  /** Aborted when the store closes. */
   readonly closing: AbortSignal
   /** Whether this process is staging that multipart upload for another blob. */
   isArriving(upload: UnfinishedUpload): boolean

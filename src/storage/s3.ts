@@ -37,7 +37,6 @@ export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
   /** The store's name, which follows the prefix of the bucket. */
   readonly name: string
   readonly installationId: string
-  /** For tests; defaults to the standard time-outs. */
   readonly timings?: BucketTimings
 }
 

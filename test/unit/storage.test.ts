@@ -8,8 +8,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { ByteRange } from '../../src/http/ranges.ts'
 import { ServiceError, StartupError } from '../../src/lib/errors.ts'
 import type { Blobs } from '../../src/storage/blobs.ts'
-import type { Space } from '../../src/storage/folder.ts'
-import { openBlobsIn, openLocalBlobs } from '../../src/storage/local.ts'
+import { openFolder, type ReadSpace, type Space } from '../../src/storage/folder.ts'
+import { openResumableStore, toResumableStore } from '../../src/storage/local.ts'
 import { startApp } from '../support/app.ts'
 import { listStored, upload } from '../support/files.ts'
 import { makeFolder } from '../support/process.ts'
@@ -122,7 +122,7 @@ describe('a store', () => {
     const folder = await makeFolder()
     vi.stubEnv('TMPDIR', folder)
     onTestFinished(() => void vi.unstubAllEnvs())
-    const blobs = await openBlobsIn(':memory:', 'files')
+    const blobs = (await openResumableStore(':memory:', 'files', true)).blobs
     expect(await readdir(folder)).toEqual([])
     const blob = await blobs.stage(chunksOf('for now'))
     await blob.commit()
@@ -187,9 +187,10 @@ describe('a disk', () => {
     await mkdir(join(folder, 'small'))
     const script = `
       import { readdir } from 'node:fs/promises'
-      import { openLocalBlobs } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/local.ts'))}
+      import { openFolder } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/folder.ts'))}
+      import { toResumableStore } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/local.ts'))}
       const plenty = { freeBytes: 1e12, totalBytes: 1e12 }
-      const blobs = await openLocalBlobs('small/files', async () => plenty)
+      const blobs = toResumableStore(await openFolder('small/files', async () => plenty), true).blobs
       async function* tooMuch() {
         for (let chunks = 0; chunks < 64; chunks++) yield Buffer.alloc(65536)
       }
@@ -208,3 +209,7 @@ describe('a disk', () => {
 test('a full store is an error of the table', () => {
   expect(new ServiceError('storage_full', 'Full.').status).toBe(507)
 })
+
+async function openLocalBlobs(root: string, readSpace?: ReadSpace): Promise<Blobs> {
+  return toResumableStore(await openFolder(root, readSpace), true).blobs
+}

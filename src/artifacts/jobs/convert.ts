@@ -33,7 +33,6 @@ interface Conversion {
   readonly signal: AbortSignal
 }
 
-/** Converts one upload and deletes its temporary files, however it ends. */
 export function createConversionWork(deps: ConversionDeps): Work {
   return async (job, signal) => {
     const row = await findUploadRow(deps.db, job)
@@ -76,7 +75,6 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
   }
 }
 
-/** The path of the uploaded bytes, or of a copy if the store has no paths. */
 async function findSource(deps: ConversionDeps, { row, folder, signal }: Conversion): Promise<string> {
   const { blobs } = deps.store
   if (blobs.findPath !== undefined) return blobs.findPath(row.blob)
@@ -165,7 +163,6 @@ const WRITE_EVERY_MS = 250
 export interface ProgressWriter {
   /** A share from 0 to 1. Reports that come too soon are dropped. */
   report(share: number): void
-  /** Resolves when no report is being written. */
   settle(): Promise<void>
 }
 

@@ -164,7 +164,6 @@ function instrumentJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (r
   }
 }
 
-/** Renews the lease, and stops the job when the lease is lost or the job is gone. */
 function keepRenewing({ db, clock, log }: RunnerDeps, job: TakenJob, stop: AbortController): () => void {
   const renew = async () => {
     if (!(await renewJob(db, job, unixSeconds(clock) + LEASE_SECONDS)))

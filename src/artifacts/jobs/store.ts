@@ -1,7 +1,7 @@
 /** The SQL of the table `jobs`: the work that complete uploads still need. */
-import type { Selectable } from 'kysely'
+import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Database } from '../../db/database.ts'
-import type { JobTable } from '../../db/tables.ts'
+import type { JobTable, Tables } from '../../db/tables.ts'
 
 export type JobRow = Selectable<JobTable>
 export type JobKind = JobRow['kind']
@@ -9,7 +9,6 @@ export type JobKind = JobRow['kind']
 /** A job with the fence of its lease. */
 export type TakenJob = Pick<JobRow, 'kind' | 'blob' | 'fence'>
 
-/** Runs in the transaction that completes the upload. */
 export async function insertJob(trx: Database, kind: JobKind, blob: string, now: number): Promise<void> {
   await trx.insertInto('jobs').values({ kind, blob, next_at: now }).execute()
 }
@@ -52,13 +51,7 @@ export async function findNextDue(
 
 /** Extends a lease; false if the lease was lost or the job is gone. */
 export async function renewJob(db: Database, job: TakenJob, until: number): Promise<boolean> {
-  const result = await db
-    .updateTable('jobs')
-    .set({ next_at: until })
-    .where('kind', '=', job.kind)
-    .where('blob', '=', job.blob)
-    .where('fence', '=', job.fence)
-    .executeTakeFirst()
+  const result = await db.updateTable('jobs').set({ next_at: until }).where(isTaken(job)).executeTakeFirst()
   return result.numUpdatedRows > 0n
 }
 
@@ -71,20 +64,13 @@ export async function returnJob(
   await db
     .updateTable('jobs')
     .set({ ...values, is_taken: 0 })
-    .where('kind', '=', job.kind)
-    .where('blob', '=', job.blob)
-    .where('fence', '=', job.fence)
+    .where(isTaken(job))
     .execute()
 }
 
 /** Ends a job; false if the lease was lost or the job is gone. Runs in the transaction that records its result. */
 export async function deleteJob(trx: Database, job: TakenJob): Promise<boolean> {
-  const result = await trx
-    .deleteFrom('jobs')
-    .where('kind', '=', job.kind)
-    .where('blob', '=', job.blob)
-    .where('fence', '=', job.fence)
-    .executeTakeFirst()
+  const result = await trx.deleteFrom('jobs').where(isTaken(job)).executeTakeFirst()
   return result.numDeletedRows > 0n
 }
 
@@ -119,6 +105,10 @@ export async function countJobs(db: Database, kind: JobKind): Promise<number> {
     .where('kind', '=', kind)
     .executeTakeFirstOrThrow()
   return Number(row.count)
+}
+
+function isTaken({ kind, blob, fence }: TakenJob) {
+  return (where: ExpressionBuilder<Tables, 'jobs'>) => where.and({ kind, blob, fence })
 }
 
 function waiting(db: Database, kind: JobKind, running: string[]) {

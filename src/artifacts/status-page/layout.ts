@@ -8,7 +8,6 @@ import { Page } from '../../operations/operation.ts'
 /** The parts of the page; its script replaces them with those of a newer page. */
 export interface Pieces {
   readonly state: string
-  /** Whether the page keeps following the status. */
   readonly isFollowed: boolean
   /** Seconds until a browser without JavaScript reloads the page. */
   readonly refreshSeconds: number | undefined
@@ -83,7 +82,6 @@ ${refreshSeconds === undefined ? undefined : refresh}
 }
 
 export interface StatusPageFile {
-  /** Below `/artifacts/`. */
   readonly name: string
   readonly mediaType: string
   readonly text: string

@@ -9,7 +9,6 @@ export interface Preview {
   readonly as: 'video' | 'picture' | 'captions' | 'file'
   readonly sizeBytes: number
   readonly hasPoster: boolean
-  /** The beginning of captions. */
   readonly text?: string
 }
 
@@ -17,7 +16,6 @@ export interface StatusPageView {
   readonly status: ArtifactStatus
   /** The query of the page's own address, which every link to the artifact needs. */
   readonly query: string
-  /** Present once the artifact is ready. */
   readonly preview?: Preview | undefined
 }
 

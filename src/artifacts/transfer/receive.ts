@@ -14,11 +14,8 @@ const MAX_WAITING_BYTES = 1024 ** 2
 export interface ReceivingOptions {
   readonly source: Readable
   readonly blob: ResumableBlob
-  /** Bytes recorded before this request. */
   readonly offset: number
-  /** The maximum size of the upload. */
   readonly limit: number
-  /** The error of a body that exceeds `limit`. */
   refuse(): ServiceError
   /** The longest pause of the client. */
   readonly idleMs: number
@@ -32,7 +29,6 @@ export interface ReceivingOptions {
 }
 
 export interface Received {
-  /** Recorded bytes in total. */
   readonly bytes: number
   /** Why the body is incomplete; undefined if it is complete. */
   readonly failure: unknown
@@ -134,7 +130,6 @@ class Receiving {
     this.wake()
   }
 
-  /** The first end decides. */
   private end(failure: unknown, keeps: Halt['keeps']): void {
     this.halt ??= { failure, keeps }
     this.wake()

@@ -23,9 +23,7 @@ export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'
 
 export interface NewUpload {
   readonly metadata: UploadMetadata
-  /** The unparsed `Upload-Metadata`. */
   readonly header: string | undefined
-  /** Undefined for a deferred length. */
   readonly sizeBytes: number | undefined
 }
 

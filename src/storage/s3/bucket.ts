@@ -14,7 +14,6 @@ const NAMES_PER_PAGE = 1_000
 export interface FoundObject {
   /** Unread; destroy it if you do not need it. */
   readonly body: IncomingMessage
-  /** The size of the body. */
   readonly sizeBytes: number
   /** The `Content-Range` header; undefined for a whole object. */
   readonly contentRange: string | undefined
@@ -150,7 +149,6 @@ export class Bucket {
     await this.call(signal, (options) => this.s3.completeMultipartUpload(input, options))
   }
 
-  /** Does nothing if the upload does not exist. */
   async abortUpload({ key, uploadId }: UploadAddress, signal: AbortSignal): Promise<void> {
     const input = { ...this.at(key), UploadId: uploadId }
     try {

@@ -28,7 +28,6 @@ export class Part {
     return Buffer.from(this.memory, 0, this.sizeBytes)
   }
 
-  /** Copies as much of the chunk as fits and returns the rest. */
   take(chunk: Uint8Array): Uint8Array {
     const taken = chunk.subarray(0, this.capacityBytes - this.sizeBytes)
     this.makeRoom(this.sizeBytes + taken.length)

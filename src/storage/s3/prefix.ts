@@ -10,10 +10,8 @@ import { S3Failure, toS3Failure } from './failure.ts'
 
 const MAX_NAMES_CHECKED = 1_000
 
-/** The objects of one store. */
 export interface Place {
   readonly bucket: Bucket
-  /** Ends with a slash. */
   readonly prefix: string
 }
 
@@ -40,7 +38,6 @@ export async function isOwnPlace(
   throw otherInstallation(prefix, mark, installationId)
 }
 
-/** Undefined without a mark. */
 export async function readMark({ bucket, prefix }: Place, signal: AbortSignal): Promise<string | undefined> {
   const mark = await bucket.find(prefix + MARK, undefined, signal)
   return mark && (await text(mark.body)).trim()

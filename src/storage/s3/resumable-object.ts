@@ -22,7 +22,6 @@ export interface ResumableObjectOptions {
   /** Trailing parts that are no longer needed. */
   readonly obsolete: readonly string[]
   readonly spare: SpareParts
-  /** Aborted when the store closes. */
   readonly closing: AbortSignal
 }
 

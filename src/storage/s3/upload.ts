@@ -23,7 +23,6 @@ export interface UploadOptions {
   /** 0 if unknown. */
   readonly expectedBytes: number
   readonly spare: SpareParts
-  /** Aborted when the store closes. */
   readonly closing: AbortSignal
 }
 
@@ -54,7 +53,6 @@ export class Upload {
     this.signal = AbortSignal.any([closing, this.stopping.signal])
   }
 
-  /** Undefined before the first part. */
   get uploadId(): string | undefined {
     return this.address?.uploadId
   }

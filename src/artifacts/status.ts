@@ -71,8 +71,8 @@ export async function* watchStatus(
 ): AsyncGenerator<ArtifactStatus, void, void> {
   const { clock, artifacts, config } = deps
   const endsAtMs = clock.monotonic() + config.timings.streamMaxMs
-  const changed = new ChangeSignal()
-  const stopListening = artifacts.changes.subscribe(id, () => changed.notify())
+  let changed = new AbortController()
+  const stopListening = artifacts.changes.subscribe(id, () => changed.abort())
   let last = { text: '', state: '', atMs: 0 }
   try {
     while (!signal.aborted && clock.monotonic() < endsAtMs) {
@@ -83,7 +83,11 @@ export async function* watchStatus(
       if (text !== last.text && pauseMs <= 0) {
         last = { text, state: status.state, atMs: clock.monotonic() }
         yield status
-      } else await changed.wait(text === last.text ? POLL_EVERY_MS : pauseMs, signal)
+      } else {
+        const pause = AbortSignal.any([signal, changed.signal])
+        await wait(text === last.text ? POLL_EVERY_MS : pauseMs, undefined, { signal: pause }).catch(() => {})
+        changed = new AbortController()
+      }
     }
   } finally {
     stopListening()
@@ -95,26 +99,6 @@ async function assertStillGood({ keys, clock }: WatchDeps, caller: ArtifactCalle
   const hasExpired = caller.kind === 'token' && caller.expiresAt <= unixSeconds(clock)
   if (hasExpired || !(await keys.isLive(caller.tenantId)))
     throw new ServiceError('invalid_api_key', 'The key or token is not valid any more.')
-}
-
-/** Wakes a waiting caller; a notification just before the wait also counts. */
-class ChangeSignal {
-  private hasChanged = false
-  private wake: () => void = () => {}
-
-  notify(): void {
-    this.hasChanged = true
-    this.wake()
-  }
-
-  /** Resolves at the next notification, after `ms`, or when the signal aborts. */
-  async wait(ms: number, signal: AbortSignal): Promise<void> {
-    const awake = new AbortController()
-    this.wake = () => awake.abort()
-    if (this.hasChanged) awake.abort()
-    await wait(ms, undefined, { signal: AbortSignal.any([signal, awake.signal]) }).catch(() => {})
-    this.hasChanged = false
-  }
 }
 
 export function answerStatus(

@@ -97,7 +97,7 @@ async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: strin
   const { name, sizeBytes, uploadFence } = blob
   const hash = createHash('sha256')
   const bytes = observe(readFirst(path, sizeBytes), (chunk) => hash.update(chunk))
-  if (uploadFence !== undefined) return grow(store, { name, sizeBytes, fence: uploadFence }, bytes)
+  if (uploadFence !== undefined) return copyActiveUpload(store, blob, uploadFence, bytes)
   const staged = await store.blobs.stage(bytes, sizeBytes, name)
   await staged.commit()
   const readBack = createHash('sha256')
@@ -105,16 +105,11 @@ async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: strin
   if (readBack.digest('hex') !== hash.digest('hex')) throw notTheSame(name)
 }
 
-interface Growing {
-  readonly name: string
-  readonly sizeBytes: number
-  readonly fence: number
-}
-
 /** S3 cannot read the parts of an active upload back. */
-async function grow(
+async function copyActiveUpload(
   { resumable }: ResumableStore,
-  { name, sizeBytes, fence }: Growing,
+  { name, sizeBytes }: ReferencedBlob,
+  fence: number,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<void> {
   const blob = await resumable.extend(name, 0, fence)

@@ -23,18 +23,15 @@ export async function* listReferencedBlobs(db: Database): AsyncIterable<Referenc
 }
 
 async function* listOfFiles(db: Database): AsyncIterable<ReferencedBlob> {
-  for (let after = ''; ; ) {
-    const rows = await db
+  const readPage = (after: string) =>
+    db
       .selectFrom('files')
       .select(['id', 'blob', 'size_bytes'])
       .where('id', '>', after)
       .orderBy('id')
       .limit(BATCH)
       .execute()
-    for (const { blob, size_bytes } of rows) yield toWhole('files', blob, size_bytes)
-    if (rows.length < BATCH) return
-    after = rows.at(-1)?.id ?? ''
-  }
+  for await (const { blob, size_bytes } of readAll(readPage)) yield toWhole('files', blob, size_bytes)
 }
 
 const artifactColumns = [
@@ -51,8 +48,8 @@ const artifactColumns = [
 ] as const
 
 async function* listOfArtifacts(db: Database): AsyncIterable<ReferencedBlob> {
-  for (let after = ''; ; ) {
-    const rows = await db
+  const readPage = (after: string) =>
+    db
       .selectFrom('artifacts')
       .select(artifactColumns)
       .where('id', '>', after)
@@ -60,9 +57,16 @@ async function* listOfArtifacts(db: Database): AsyncIterable<ReferencedBlob> {
       .orderBy('id')
       .limit(BATCH)
       .execute()
-    for (const row of rows) yield* listOfArtifact(row)
-    if (rows.length < BATCH) return
-    after = rows.at(-1)?.id ?? ''
+  for await (const row of readAll(readPage)) yield* listOfArtifact(row)
+}
+
+async function* readAll<R extends { id: string }>(
+  readPage: (after: string) => Promise<R[]>,
+): AsyncIterable<R> {
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const rows = await readPage(after)
+    yield* rows
+    after = rows.length < BATCH ? undefined : rows.at(-1)?.id
   }
 }
 

@@ -110,11 +110,11 @@ async function convert(
       sizeBytes: size,
       folder,
       signal,
-      onProgress: growing(onProgress),
+      onProgress: increasing(onProgress),
     }
     const outcome = await perform(kind, job, tools.worker)
     signal.throwIfAborted()
-    return await keep(outcome, job, workFolder)
+    return await moveResults(outcome, job, workFolder)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -127,7 +127,7 @@ async function perform(kind: ConversionKind, job: Job, worker: Tool): Promise<Ou
   return runWorker(job, kind, worker)
 }
 
-async function keep(outcome: Outcome, { source, folder }: Job, workFolder: string): Promise<Converted> {
+async function moveResults(outcome: Outcome, { source, folder }: Job, workFolder: string): Promise<Converted> {
   if ('unchanged' in outcome) {
     const { mediaType, ...why } = outcome.unchanged
     return { result: 'original', file: { path: source, mediaType }, ...why }
@@ -142,7 +142,7 @@ async function keep(outcome: Outcome, { source, folder }: Job, workFolder: strin
   return { result: 'converted', file, poster: await move(outcome.poster) }
 }
 
-function growing(onProgress: (share: number) => void): (share: number) => void {
+function increasing(onProgress: (share: number) => void): (share: number) => void {
   let last = 0
   return (share) => {
     if (share <= last) return

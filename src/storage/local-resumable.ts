@@ -56,8 +56,8 @@ export class LocalResumableBlobs implements ResumableBlobs {
   }
 
   async findSize(name: string): Promise<number | undefined> {
-    const growing = await stat(await this.pathOf(name)).catch(ignoreMissing)
-    const found = growing ?? (await stat(await this.keptPathOf(name)).catch(ignoreMissing))
+    const active = await stat(await this.pathOf(name)).catch(ignoreMissing)
+    const found = active ?? (await stat(await this.committedPathOf(name)).catch(ignoreMissing))
     return found?.size
   }
 
@@ -85,7 +85,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
     return join(await this.resumableFolder(), name)
   }
 
-  private async keptPathOf(name: string): Promise<string> {
+  private async committedPathOf(name: string): Promise<string> {
     return join(await this.folder.root(), name)
   }
 

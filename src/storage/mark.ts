@@ -11,6 +11,7 @@ import { isBlobName } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ignoreMissing, isFull, makeFolder } from './folder.ts'
 import { RESUMABLE_FOLDER } from './local-resumable.ts'
+import { inBatches } from './sweeper.ts'
 
 /** The file or object that holds the id. */
 export const MARK = 'installation'
@@ -19,7 +20,6 @@ export const MARK = 'installation'
 export const storeNames = ['files', 'artifacts'] as const
 export type StoreName = (typeof storeNames)[number]
 
-const BATCH = 200
 const MAX_NAMES_CHECKED = 1_000
 
 /** For each store, a function that finds which of some blob names any row names. */
@@ -130,17 +130,12 @@ async function isPlausiblyOwn(
   findNamed: (blobs: readonly string[]) => Promise<ReadonlySet<string>>,
 ): Promise<boolean> {
   let seen = 0
-  let batch: string[] = []
-  const isAnyNamed = async () => batch.length > 0 && (await findNamed(batch)).size > 0
-  for await (const blob of listNames(folder)) {
-    batch.push(blob)
-    seen += 1
-    if (batch.length < BATCH) continue
-    if (await isAnyNamed()) return true
-    batch = []
+  for await (const batch of inBatches(listNames(folder))) {
+    if ((await findNamed(batch)).size > 0) return true
+    seen += batch.length
     if (seen >= MAX_NAMES_CHECKED) return false
   }
-  return seen === 0 || isAnyNamed()
+  return seen === 0
 }
 
 async function* listNames(folder: string): AsyncIterable<string> {

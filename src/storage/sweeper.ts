@@ -162,7 +162,8 @@ async function removeOrphans(place: BlobPlace, names: readonly string[]): Promis
   for (const name of await filterOrphans(place, names)) await place.remove(name)
 }
 
-async function* inBatches<T>(items: AsyncIterable<T>): AsyncIterable<T[]> {
+/** Groups items into arrays of at most `BATCH`. */
+export async function* inBatches<T>(items: AsyncIterable<T>): AsyncIterable<T[]> {
   let batch: T[] = []
   for await (const item of items) {
     batch.push(item)

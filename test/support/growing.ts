@@ -5,7 +5,7 @@ import type { S3Server } from './s3-server.ts'
 import { MIB, read } from './s3-store.ts'
 
 /** What a row says of one. */
-export class GrowingRow {
+export class ResumableRow {
   readonly name = randomUUID()
   receivedBytes = 0
   fence = 0
@@ -44,11 +44,11 @@ export class GrowingRow {
 /** Who has the lease, or had it. */
 export class Writer {
   readonly blob: ResumableBlob
-  private readonly row: GrowingRow
+  private readonly row: ResumableRow
   private readonly fence: number
   private writtenBytes: number
 
-  constructor(row: GrowingRow, blob: ResumableBlob) {
+  constructor(row: ResumableRow, blob: ResumableBlob) {
     this.row = row
     this.blob = blob
     this.fence = row.fence
@@ -82,8 +82,8 @@ export class Writer {
   }
 }
 
-/** What lies in the bucket of uploads under way: the names of tails, and how many multipart uploads there are. */
-export function listGrowing(server: S3Server): { tails: string[]; uploads: number } {
-  const tails = [...server.objects.keys()].filter((key) => key.includes('/growing/'))
-  return { tails, uploads: server.uploads.size }
+/** What lies in the bucket of uploads under way: the names of trailingParts, and how many multipart uploads there are. */
+export function listResumable(server: S3Server): { trailingParts: string[]; uploads: number } {
+  const trailingParts = [...server.objects.keys()].filter((key) => key.includes('/growing/'))
+  return { trailingParts, uploads: server.uploads.size }
 }

@@ -38,7 +38,7 @@ export async function openStore(server: S3Server, options: StoreOptions = {}): P
 }
 
 /** The store `artifacts` of an installation with what grows beside it; closed with the test. */
-export async function openGrowing(server: S3Server, options: StoreOptions = {}): Promise<ResumableStore> {
+export async function openResumable(server: S3Server, options: StoreOptions = {}): Promise<ResumableStore> {
   const [config, rest] = toArguments(server, 'artifacts', options)
   const store = await openS3ResumableStore(config, { ...rest, maxBytes: options.maxBytes ?? 5 * 1024 * MIB })
   onTestFinished(() => store.blobs.close())

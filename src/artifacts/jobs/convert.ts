@@ -40,7 +40,7 @@ export function createConversionWork(deps: ConversionDeps): Work {
     const folder = await makeWorkFolder(deps.workFolder, job)
     const conversion = { job, row, folder, signal }
     try {
-      await keepResult(deps, conversion, await convert(deps, conversion))
+      await commitResult(deps, conversion, await convert(deps, conversion))
     } catch (error) {
       if (signal.aborted) throw error
       await handleFailure(deps, conversion, error)
@@ -85,18 +85,18 @@ async function findSource(deps: ConversionDeps, { row, folder, signal }: Convers
   return path
 }
 
-async function keepResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
+async function commitResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
   const { file, poster } = result
   if (result.result === 'original') return serveOriginal(deps, conversion, result)
   const { job, row, signal } = conversion
   const { blobs } = deps.store
-  await using unkept = new AsyncDisposableStack()
+  await using uncommitted = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
     const { size } = await stat(path)
     // The store reports a read error; this listener covers an abort before it reads, which would otherwise end the process.
     const bytes = createReadStream(path, { signal }).on('error', () => {})
     const staged = await blobs.stage(bytes, size)
-    return unkept.adopt(staged, () => staged.abort())
+    return uncommitted.adopt(staged, () => staged.abort())
   }
   const made = await stage(file)
   const still = poster && (await stage(poster))

@@ -42,7 +42,7 @@ export function receive(options: ReceivingOptions): Promise<Received> {
 /** Which bytes to keep after a failure: `all` received ones, those `written`, or only the `safe` (recorded) ones. */
 interface Halt {
   readonly failure: unknown
-  readonly keeps: 'all' | 'written' | 'safe'
+  readonly retained: 'all' | 'written' | 'safe'
 }
 
 class Receiving {
@@ -73,7 +73,7 @@ class Receiving {
     }
     detach()
     await this.syncing
-    if (this.halt?.keeps !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
+    if (this.halt?.retained !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
     return { bytes: this.safeBytes, failure: this.halt?.failure }
   }
 
@@ -130,8 +130,8 @@ class Receiving {
     this.wake()
   }
 
-  private end(failure: unknown, keeps: Halt['keeps']): void {
-    this.halt ??= { failure, keeps }
+  private end(failure: unknown, retained: Halt['retained']): void {
+    this.halt ??= { failure, retained }
     this.wake()
   }
 
@@ -141,7 +141,7 @@ class Receiving {
         this.wake = resolve
       })
     }
-    return this.waitingBytes > 0 && (this.halt === undefined || this.halt.keeps === 'all')
+    return this.waitingBytes > 0 && (this.halt === undefined || this.halt.retained === 'all')
   }
 
   private async write(): Promise<void> {
@@ -172,7 +172,7 @@ class Receiving {
     const [before, after] = [this.safeBytes, this.writtenBytes]
     if (after === before) return
     await this.options.blob.sync(async () => {
-      if (this.halt?.keeps === 'safe') throw this.halt.failure
+      if (this.halt?.retained === 'safe') throw this.halt.failure
       await this.options.commit(before, after)
       this.safeBytes = after
     })

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
-import { GrowingRow, listGrowing } from '../../support/growing.ts'
+import { ResumableRow, listResumable } from '../../support/growing.ts'
 import { type Fault, S3Server } from '../../support/s3-server.ts'
-import { MIB, openGrowing, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
+import { MIB, openResumable, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
 
 // Many megabytes go to a server in this very process.
 vi.setConfig({ testTimeout: 60_000 })
@@ -24,8 +24,8 @@ const calls = [
 
 async function startWorld(options: StoreOptions = {}) {
   const server = await S3Server.start()
-  const store = await openGrowing(server, options)
-  return { server, store, row: new GrowingRow(store) }
+  const store = await openResumable(server, options)
+  return { server, store, row: new ResumableRow(store) }
 }
 
 test.each([
@@ -42,7 +42,7 @@ test.each([
   expect((await row.finish()).equals(bytes)).toBe(true)
   // Those that were begun without anybody learning of it go with the sweeper.
   await row.store.resumable.delete(row.name)
-  expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+  expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
 })
 
 test('silence does no harm either', async () => {
@@ -128,10 +128,10 @@ describe('what is thrown away', () => {
       await row.add(randomBytes(size))
       await row.lease()
     }
-    const other = new GrowingRow(row.store)
+    const other = new ResumableRow(row.store)
     await other.add(randomBytes(9 * MIB))
     await row.store.resumable.delete(row.name)
-    expect(listGrowing(server)).toMatchObject({ tails: [expect.stringContaining(other.name)], uploads: 1 })
+    expect(listResumable(server)).toMatchObject({ trailingParts: [expect.stringContaining(other.name)], uploads: 1 })
   })
 
   test('is left to the sweeper where the bucket does not answer, or cannot list', async () => {
@@ -141,13 +141,13 @@ describe('what is thrown away', () => {
     await row.add(randomBytes(9 * MIB))
     server.fail('ListMultipartUploads', { status: 501, code: 'NotImplemented' })
     await row.store.resumable.delete(row.name)
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 1 })
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 1 })
     const names: string[] = []
     for await (const { name } of row.store.resumable.list()) names.push(name)
     expect(names).toEqual([])
     expect(lines).toHaveLength(2)
     server.heal()
     for await (const { name } of row.store.resumable.list()) await row.store.resumable.delete(name)
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 })

@@ -1,6 +1,7 @@
 /** Reserves, serves and deletes artifacts. */
 
 import { basename, extname } from 'node:path'
+import type { z } from 'zod'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -10,7 +11,7 @@ import { wholeOf } from '../storage/blobs.ts'
 import { type ArtifactCaller, artifactNotFound, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteJobs } from './jobs/store.ts'
-import type { ArtifactReservation, Reservation } from './schema.ts'
+import type { ArtifactReservation, ArtifactReserved } from './schema.ts'
 import {
   type ArtifactRow,
   findArtifact,
@@ -166,7 +167,7 @@ export async function reserveArtifact(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'tokens'>,
   tenantId: string,
   { kind, related_to, expires_in }: ArtifactReservation,
-): Promise<Reservation> {
+): Promise<z.output<typeof ArtifactReserved>> {
   const { config, db, clock, random, tokens } = deps
   const now = unixSeconds(clock)
   const [artifactId, expiresAt] = [newUuid(random), now + expires_in]
@@ -177,10 +178,10 @@ export async function reserveArtifact(
     await insertArtifact(trx, { ...row, ...times, kind: kind ?? null, related_to: related_to ?? null })
   })
   return {
-    id: artifactId,
-    uploadToken: tokens.mint({ artifactId, use: 'upload', tenantId, expiresAt }),
-    viewToken: tokens.mint({ artifactId, use: 'view', tenantId, expiresAt }),
-    expiresAt,
-    uploadUrl: `${config.server.publicUrl ?? ''}/upload`,
+    artifact_id: artifactId,
+    upload_token: tokens.mint({ artifactId, use: 'upload', tenantId, expiresAt }),
+    view_token: tokens.mint({ artifactId, use: 'view', tenantId, expiresAt }),
+    expires_at: expiresAt,
+    upload_url: `${config.server.publicUrl ?? ''}/upload`,
   }
 }

@@ -45,7 +45,7 @@ function isStopReason(reason: string): reason is StopReason {
   return Object.hasOwn(reasons, reason)
 }
 
-export interface RegisteredUpload {
+interface RegisteredUpload {
   readonly stopped: AbortSignal
   end(): void
 }

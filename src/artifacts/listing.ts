@@ -1,16 +1,14 @@
 /** Lists a tenant's artifacts, whatever their state. */
 
-import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import type { Database } from '../db/database.ts'
-import type { ArtifactTable } from '../db/tables.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { type Page, type PageQuery, readPage } from '../lib/page.ts'
 import { reference } from '../lib/schema-bounds.ts'
 import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ArtifactStatus, renderStatus } from './schema.ts'
-import { findArtifact, isUnexpired, isUpload } from './store.ts'
+import { type ArtifactRow, findArtifact, isUnexpired, isUpload } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' }),
@@ -39,7 +37,7 @@ export function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   query: PageQuery,
-): Promise<Page<ListedArtifactRow>> {
+): Promise<Page<ArtifactRow>> {
   const now = unixSeconds(clock)
   return readPage(query, {
     find: (id) => findArtifact(db, tenantId, id, now),
@@ -52,20 +50,17 @@ export async function getListedArtifact(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   id: string,
-): Promise<ListedArtifactRow> {
+): Promise<ArtifactRow> {
   const row = await findArtifact(db, tenantId, id, unixSeconds(clock))
   if (row === undefined || !isUpload(row)) throw artifactNotFound()
   return row
 }
 
-export function renderArtifactList({
-  rows,
-  hasMore,
-}: Page<ListedArtifactRow>): z.output<typeof ArtifactList> {
+export function renderArtifactList({ rows, hasMore }: Page<ArtifactRow>): z.output<typeof ArtifactList> {
   return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
 }
 
-export function renderListed(row: ListedArtifactRow): z.output<typeof ListedArtifact> {
+export function renderListed(row: ArtifactRow): z.output<typeof ListedArtifact> {
   return {
     ...renderStatus(row.id, row),
     filename: row.filename ?? '',
@@ -76,16 +71,14 @@ export function renderListed(row: ListedArtifactRow): z.output<typeof ListedArti
   }
 }
 
-export type ListedArtifactRow = Selectable<ArtifactTable>
-
 /** A page of the tenant's uploads, newest first, without reserved ids and without rows that have expired by `now`. */
-export async function listArtifactPage(
+async function listArtifactPage(
   db: Database,
   tenantId: string,
   now: number,
   limit: number,
-  after: Pick<ListedArtifactRow, 'id' | 'created_at'> | undefined,
-): Promise<ListedArtifactRow[]> {
+  after: Pick<ArtifactRow, 'id' | 'created_at'> | undefined,
+): Promise<ArtifactRow[]> {
   let query = db
     .selectFrom('artifacts')
     .selectAll()

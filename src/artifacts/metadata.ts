@@ -66,7 +66,7 @@ function parsePairs(header: string): Map<string, string> {
 }
 
 /** Decodes every key of a valid header, including unknown ones. */
-export function decodeMetadata(header: string): Record<string, string> {
+function decodeMetadata(header: string): Record<string, string> {
   const texts = [...parsePairs(header)].map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])
   return Object.fromEntries(texts)
 }

@@ -24,7 +24,6 @@ import {
   artifactKinds,
   Capabilities,
   MAX_WAIT_SECONDS,
-  renderReservation,
 } from './schema.ts'
 import { answerStatus, watchWithinLimit } from './status.ts'
 import { renderStatusPageFailure } from './status-page/layout.ts'
@@ -58,8 +57,7 @@ export const artifactsOperations = {
     wire: { errors: 'openai', callers: ['parent'], status: 201 },
     input: ArtifactReservation,
     output: ArtifactReserved,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderReservation(await reserveArtifact(deps, caller.tenantId, input)),
+    run: ({ context: { deps, caller }, input }) => reserveArtifact(deps, caller.tenantId, input),
   }),
 
   list: define({

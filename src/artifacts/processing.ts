@@ -7,7 +7,7 @@ import { createDeliveryWork } from './jobs/deliver.ts'
 import { createRunner, type RunnerOptions } from './jobs/queue.ts'
 import { countJobs } from './jobs/store.ts'
 
-export interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUploadComplete' | 'tracing'> {
+interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUploadComplete' | 'tracing'> {
   readonly bus: Bus
 }
 
@@ -16,7 +16,7 @@ const DELIVERIES_AT_ONCE = 4
 /** Limits the log lines of a host that fails continually. */
 const REPORT_FAILURES_EVERY_MS = 5_000
 
-export function createProcessing(deps: ProcessingDeps): Processing {
+function createProcessing(deps: ProcessingDeps): Processing {
   const { db, log, bus, onUploadComplete } = deps
   const conversions = createRunner(deps, {
     kind: 'convert',

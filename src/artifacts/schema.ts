@@ -96,7 +96,7 @@ export const Capabilities = z
   .meta({ id: 'Capabilities' })
 
 /** Omits fields without a value. */
-export function renderStatus(id: string, row: ArtifactView | undefined): ArtifactStatus {
+export function renderStatus(id: string, row: ArtifactViewRow | undefined): ArtifactStatus {
   if (row === undefined) return { artifactId: id, state: 'unknown' }
   return {
     artifactId: id,
@@ -113,29 +113,9 @@ export function renderStatus(id: string, row: ArtifactView | undefined): Artifac
   }
 }
 
-function renderConversion({ conversion_result: result, conversion_reason: reason }: ArtifactView) {
+function renderConversion({ conversion_result: result, conversion_reason: reason }: ArtifactViewRow) {
   return { result: result ?? 'original', ...(reason === null ? {} : { reason }) }
-}
-
-export function renderReservation({ id, uploadToken, viewToken, expiresAt, uploadUrl }: Reservation) {
-  return {
-    artifact_id: id,
-    upload_token: uploadToken,
-    view_token: viewToken,
-    expires_at: expiresAt,
-    upload_url: uploadUrl,
-  }
 }
 
 /** The longest `Prefer: wait`. */
 export const MAX_WAIT_SECONDS = 30
-
-export interface Reservation {
-  readonly id: string
-  readonly uploadToken: string
-  readonly viewToken: string
-  readonly expiresAt: number
-  readonly uploadUrl: string
-}
-
-export type ArtifactView = ArtifactViewRow

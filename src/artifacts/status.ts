@@ -7,14 +7,8 @@ import { type Call, type CallContext, EventStream } from '../operations/operatio
 import type { SlotOwner } from '../replicas/stream-limiter.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import {
-  type ArtifactStatus,
-  type ArtifactStatusQuery,
-  type ArtifactView,
-  MAX_WAIT_SECONDS,
-  renderStatus,
-} from './schema.ts'
-import { findViewRow } from './store.ts'
+import { type ArtifactStatus, type ArtifactStatusQuery, MAX_WAIT_SECONDS, renderStatus } from './schema.ts'
+import { type ArtifactViewRow, findViewRow } from './store.ts'
 
 type StatusDeps = Pick<Dependencies, 'db' | 'clock'>
 
@@ -40,12 +34,12 @@ export async function readStatus(
   return renderStatus(id, row !== undefined && isVisible(row, unixSeconds(clock)) ? row : undefined)
 }
 
-function isVisible({ state, expires_at: expiresAt }: ArtifactView, now: number): boolean {
+function isVisible({ state, expires_at: expiresAt }: ArtifactViewRow, now: number): boolean {
   return state !== 'unknown' && (expiresAt === null || expiresAt > now)
 }
 
 /** Returns the status when it changes, after `waitMs`, or when the caller disconnects. */
-export async function awaitStatus(
+async function awaitStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,
   id: string,
@@ -63,7 +57,7 @@ export async function awaitStatus(
  * Yields the status and each change until the signal aborts or the maximum stream duration ends.
  * @throws ServiceError as `readStatus`; `invalid_api_key` once the credential is no longer valid.
  */
-export async function* watchStatus(
+async function* watchStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,
   id: string,
@@ -145,7 +139,7 @@ function renderFailureEvent({ message }: ServiceError): Uint8Array {
 }
 
 /** The seconds of `Prefer: wait=N` (RFC 7240); undefined without that preference. */
-export function readWaitSeconds(header: string | undefined): number | undefined {
+function readWaitSeconds(header: string | undefined): number | undefined {
   const [, digits] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(header ?? '') ?? []
   return digits === undefined ? undefined : Math.min(Number(digits), MAX_WAIT_SECONDS)
 }

@@ -175,7 +175,7 @@ export async function acquireLease(
   return row as UploadRow | undefined
 }
 
-export type Lease = Pick<UploadRow, 'blob' | 'fence'>
+type Lease = Pick<UploadRow, 'blob' | 'fence'>
 
 /** Acquires a lease that is held under that fence and fences its holder out; undefined if the fence has changed. */
 export async function stealLease(

@@ -30,7 +30,7 @@ import { type ByteSource, openByteSource } from './sources.ts'
 import { type Entry, renderTar, toEntry } from './tar.ts'
 
 /** The subfolder of the data directory for the copy of the database. */
-export const BACKUP_FOLDER = '.backup'
+const BACKUP_FOLDER = '.backup'
 
 /** The migration that gave a database an id. */
 const FIRST_WITH_INSTALLATION = '0009_create_installation'

@@ -10,12 +10,12 @@ import { makeFolder } from '../storage/folder.ts'
  * The subfolder in which a restore is prepared; a folder elsewhere could not be renamed onto a mounted volume. It exists until the restore
  * is complete.
  */
-export const RESTORE_FOLDER = '.restore'
+const RESTORE_FOLDER = '.restore'
 
 /** The entries that a killed restore may have moved into place. */
 const movedBefore = ['files', 'artifacts']
 
-export interface ClaimedDirectory {
+interface ClaimedDirectory {
   /** The folder in which to prepare the data. */
   readonly folder: string
   /** Empties the directory, unless the database is in place. */

@@ -29,7 +29,7 @@ interface Tally {
 const options = { decodeStrings: false, autoClose: false, lazyEntries: true }
 
 /** @throws ConversionRejection `dangerous` for bombs, links and names that lead out of the folder; else `unconvertible`. */
-export async function assertArchive(path: string): Promise<void> {
+async function assertArchive(path: string): Promise<void> {
   try {
     const zip = await openPromise(path, options)
     await assertEntries(zip, { archiveBytes: zip.fileSize, inflatedBytes: 0, entries: 0 }, 1)
@@ -116,14 +116,14 @@ const MAX_SEGMENT_BYTES = 255
 const MAX_SEGMENTS = 64
 
 /** The member's name with and without the Unicode extra field; backslashes stay. */
-export function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer): [string, string] {
+function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer): [string, string] {
   const decode = (fields: Entry['extraFields']) =>
     getFileNameLowLevel(generalPurposeBitFlag, raw, fields, true)
   return [decode(extraFields), decode([])]
 }
 
 /** @throws ConversionRejection `dangerous` for a name that leads out of the folder on any system. */
-export function assertName(name: string): void {
+function assertName(name: string): void {
   const segments = name.replace(/\/$/, '').split('/')
   const isAbsolute = /^[/\\]|^[a-z]:/i.test(name)
   if (isAbsolute || name.split(/[/\\]/).includes('..'))
@@ -138,7 +138,7 @@ function isSegment(segment: string): boolean {
 }
 
 /** Normalizes a name like a case-insensitive file system. */
-export function toComparable(name: string): string {
+function toComparable(name: string): string {
   return name.replace(/\/$/, '').normalize('NFC').toLowerCase()
 }
 
@@ -161,7 +161,7 @@ export async function checkProject(source: string): Promise<Outcome> {
 }
 
 /** @throws ConversionRejection `unconvertible` unless it is an object or array in UTF-8 of limited depth. */
-export function assertJson(bytes: Buffer): void {
+function assertJson(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw unconvertible('The project is neither a ZIP archive nor JSON in UTF-8.')
   if (depthOf(bytes) > MAX_JSON_DEPTH)
     throw unconvertible(`The project's JSON is nested deeper than ${MAX_JSON_DEPTH}.`)

@@ -38,7 +38,7 @@ function renderSubrip(text: string): string {
 }
 
 /** Without a byte order mark. */
-export interface CaptionText {
+interface CaptionText {
   readonly text: string
   readonly isUtf8: boolean
 }
@@ -50,7 +50,7 @@ const MAX_ACCENTED_SHARE = 0.5
  * Decodes UTF-8 and UTF-16, with or without a byte order mark, and otherwise Windows-1252 if the result looks like a western language.
  * @throws ConversionRejection `unconvertible`
  */
-export function decodeCaptions(bytes: Uint8Array): CaptionText {
+function decodeCaptions(bytes: Uint8Array): CaptionText {
   const encoding = utf16Of(bytes)
   const isPlain = encoding === undefined && isUtf8(bytes)
   const text = isPlain ? new TextDecoder().decode(bytes) : decodeOther(bytes, encoding)

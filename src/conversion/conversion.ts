@@ -127,7 +127,11 @@ async function perform(kind: ConversionKind, job: Job, worker: Tool): Promise<Ou
   return runWorker(job, kind, worker)
 }
 
-async function moveResults(outcome: Outcome, { source, folder }: Job, workFolder: string): Promise<Converted> {
+async function moveResults(
+  outcome: Outcome,
+  { source, folder }: Job,
+  workFolder: string,
+): Promise<Converted> {
   if ('unchanged' in outcome) {
     const { mediaType, ...why } = outcome.unchanged
     return { result: 'original', file: { path: source, mediaType }, ...why }

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 
 const names = ['ffmpeg', 'ffprobe', 'bwrap', 'prlimit', 'setpriv', 'nice'] as const
 
-export type ProgramName = (typeof names)[number]
+type ProgramName = (typeof names)[number]
 
 export type Programs = Readonly<Partial<Record<ProgramName, string>>>
 

@@ -32,7 +32,7 @@ export interface SandboxedResult {
   readonly stderr: string
 }
 
-export interface RunLimits {
+interface RunLimits {
   readonly wallMs: number
   readonly memoryBytes: number
 }
@@ -147,7 +147,7 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-export interface ConfinedCommand {
+interface ConfinedCommand {
   readonly program: string
   readonly args: readonly string[]
   /** Readable files and folders, in addition to the system's programs. */
@@ -177,11 +177,7 @@ const systemFolders = [
  * The command line that runs a command within its limits, as far as this machine has the programs for it. With `isIsolated`
  * it runs in namespaces of its own as well, which not every machine permits: without network, and without the rest of the disk.
  */
-export function toConfinedCommand(
-  programs: Programs,
-  command: ConfinedCommand,
-  isIsolated: boolean,
-): string[] {
+function toConfinedCommand(programs: Programs, command: ConfinedCommand, isIsolated: boolean): string[] {
   return [
     ...before(command.isLowPriority ? programs.nice : undefined, () => ['-n', '10']),
     // Bubblewrap does both itself.

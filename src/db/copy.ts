@@ -146,7 +146,7 @@ function different(
 /** Rows read and written at once; a row of `agents` may have 256 KiB. */
 const BATCH = 500
 
-export interface TableShape {
+interface TableShape {
   readonly name: string
   readonly columns: readonly string[]
   /** The primary key columns in order. */
@@ -154,7 +154,7 @@ export interface TableShape {
 }
 
 /** @throws StartupError when a table or column exists in only one database. */
-export async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Promise<TableShape[]> {
+async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Promise<TableShape[]> {
   const { rows: schemas } = await sql<{ name: string }>`select current_schema() as name`.execute(postgres)
   const there = (await postgres.introspection.getTables()).filter(({ schema }) => schema === schemas[0]?.name)
   const shapes: TableShape[] = []
@@ -178,10 +178,7 @@ async function readKey(sqlite: Kysely<Tables>, table: string): Promise<string[]>
 
 export type Row = Readonly<Record<string, unknown>>
 
-export async function* readInOrder(
-  db: Kysely<Tables>,
-  { name, columns, key }: TableShape,
-): AsyncGenerator<Row[]> {
+async function* readInOrder(db: Kysely<Tables>, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
   const [all, keys] = [columns, key].map((names) => sql.join(names.map((one) => sql.ref(one))))
   for (let last: Row | undefined; ; ) {
     const values = key.map((one) => last?.[one])

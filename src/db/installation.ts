@@ -20,11 +20,7 @@ export async function findInstallation(
 }
 
 /** Sets the key id of the shared secret if it is unset or one of the former ones. */
-export async function updateSecret(
-  db: Database,
-  keyId: string,
-  formerKeyIds: readonly string[],
-): Promise<void> {
+async function updateSecret(db: Database, keyId: string, formerKeyIds: readonly string[]): Promise<void> {
   await db
     .updateTable('installation')
     .set({ secret_key_id: keyId })

@@ -53,7 +53,7 @@ async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
   return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-export interface InspectedPostgres {
+interface InspectedPostgres {
   readonly db: Kysely<Tables>
   readonly pool: Pool
   readonly version: string

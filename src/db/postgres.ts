@@ -36,7 +36,7 @@ export interface PostgresAccess {
   readPool(): PoolUse
 }
 
-export interface PoolUse {
+interface PoolUse {
   readonly busy: number
   readonly idle: number
   readonly waiting: number
@@ -156,7 +156,7 @@ export class DatabaseUnavailable extends Error {
 const endingCodes: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03'])
 
 /** Whether the server reported the error, so that the connection can be reused. */
-export function isFromServer(error: unknown): boolean {
+function isFromServer(error: unknown): boolean {
   return error instanceof DatabaseError && !endingCodes.has(error.code ?? '')
 }
 
@@ -180,7 +180,7 @@ export function toDatabaseError(error: unknown): unknown {
 /** Most statements finish long before the probe. */
 const SLOW_AFTER_MS = 2_000
 
-export interface LivenessProbe {
+interface LivenessProbe {
   /**
    * Closes the connection if the statement takes long and no new connection can be made, so that it fails. The returned function ends
    * this.
@@ -189,7 +189,7 @@ export interface LivenessProbe {
 }
 
 /** Makes one probe at a time for all statements. */
-export function createLivenessProbe(config: ClientConfig): LivenessProbe {
+function createLivenessProbe(config: ClientConfig): LivenessProbe {
   let asking: Promise<boolean> | undefined
 
   function isAlive(): Promise<boolean> {

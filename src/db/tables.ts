@@ -129,7 +129,7 @@ export interface BudgetTable extends BudgetKey {
   token_limit: number
 }
 
-export interface BudgetCounterTable extends BudgetKey {
+interface BudgetCounterTable extends BudgetKey {
   starts_on: string
   used: number
   reserved: number
@@ -246,7 +246,7 @@ export interface AuditEventTable {
 }
 
 /** Identifies the installation, wherever its database is moved. */
-export interface InstallationTable {
+interface InstallationTable {
   /** Always 1, because there is at most one row. */
   only: number
   id: string
@@ -256,19 +256,19 @@ export interface InstallationTable {
 }
 
 /** Requests counted against one limit in a minute. This table and the next two are used only with PostgreSQL. */
-export interface RateWindowTable {
+interface RateWindowTable {
   key: string
   count: number
   ends_at_ms: number
 }
 
-export interface StreamSlotTable {
+interface StreamSlotTable {
   key: string
   /** JSON: the number of streams of each replica, by its id. */
   open: string
 }
 
-export interface ReplicaTable {
+interface ReplicaTable {
   id: string
   seen_at_ms: number
 }

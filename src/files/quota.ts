@@ -8,7 +8,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { sumFileBytes } from './store.ts'
 
 /** Adds up the unexpired bytes of a tenant in another module's table. */
-export type SumStoredBytes = (db: Database, tenantId: string, now: number) => Promise<number>
+type SumStoredBytes = (db: Database, tenantId: string, now: number) => Promise<number>
 
 interface QuotaOptions {
   readonly config: Config

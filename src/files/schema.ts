@@ -20,7 +20,7 @@ function name(what: string) {
 }
 
 /** A received file; the operation commits its blob. */
-export interface UploadedFile {
+interface UploadedFile {
   readonly blob: StagedBlob
   readonly filename: string
 }

@@ -111,7 +111,7 @@ export interface Space {
 
 export type ReadSpace = (folder: string) => Promise<Space>
 
-export async function readSpaceOf(folder: string): Promise<Space> {
+async function readSpaceOf(folder: string): Promise<Space> {
   const { bavail, blocks, bsize } = await statfs(folder)
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }

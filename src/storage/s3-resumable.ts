@@ -22,7 +22,7 @@ const RESUMABLE_FOLDER = 'growing/'
 /** Part numbers that each lease skips: two more than a fenced-out writer can have used. */
 const NUMBERS_PER_LEASE = 2
 
-export interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
+interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
   readonly bucket: Bucket
   readonly prefix: string
   readonly maxBytes: number

@@ -21,7 +21,7 @@ export interface Sweeper {
   run(): Promise<void>
 }
 
-export interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
+interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
   /** The store's name for the log. */
   readonly what: string
   readonly places: readonly BlobPlace[]

@@ -160,17 +160,12 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
 /** Status streams report no more often. */
 const WRITE_EVERY_MS = 250
 
-export interface ProgressWriter {
-  /** A share from 0 to 1. Reports that come too soon are dropped. */
-  report(share: number): void
-  settle(): Promise<void>
-}
-
-export function createProgressWriter(
+/** Writes shares from 0 to 1 into the row; drops those that come too soon. */
+function createProgressWriter(
   { db, clock, log }: Pick<Dependencies, 'db' | 'clock' | 'log'>,
   changes: ArtifactChanges,
   row: UploadRow,
-): ProgressWriter {
+) {
   let nextAtMs = clock.monotonic()
   let writing: Promise<void> | undefined
 
@@ -185,7 +180,7 @@ export function createProgressWriter(
   }
 
   return {
-    report(share) {
+    report(share: number) {
       if (writing !== undefined || clock.monotonic() < nextAtMs) return
       nextAtMs = clock.monotonic() + WRITE_EVERY_MS
       writing = write(share)

@@ -11,7 +11,7 @@ import type { Work } from './queue.ts'
 /** A handler that needs longer must use a queue of its own. */
 const HANDLER_MS = 600_000
 
-export interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
+interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
   readonly onUploadComplete: OnUploadComplete
 }
 

@@ -28,7 +28,7 @@ export type StopReason = 'closing' | 'removed' | 'lost'
  */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
 
-export interface JobRunner {
+interface JobRunner {
   /** Looks for due jobs now; does nothing once closed. */
   wake(): void
   /** Stops the job of a deleted upload in this process; resolves when it has stopped. */

@@ -81,7 +81,7 @@ ${refreshSeconds === undefined ? undefined : refresh}
   return new Page(text)
 }
 
-export interface StatusPageFile {
+interface StatusPageFile {
   readonly name: string
   readonly mediaType: string
   readonly text: string

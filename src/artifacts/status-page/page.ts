@@ -12,7 +12,7 @@ export interface Preview {
   readonly text?: string
 }
 
-export interface StatusPageView {
+interface StatusPageView {
   readonly status: ArtifactStatus
   /** The query of the page's own address, which every link to the artifact needs. */
   readonly query: string

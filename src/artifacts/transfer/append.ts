@@ -18,7 +18,7 @@ import { completeUpload } from './complete.ts'
 import { receive } from './receive.ts'
 import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
 
-export type AppendDeps = UploadDeps & Pick<Dependencies, 'log' | 'onUploadComplete' | 'metrics'>
+type AppendDeps = UploadDeps & Pick<Dependencies, 'log' | 'onUploadComplete' | 'metrics'>
 
 /** What a client announces about the bytes it sends. */
 export interface Part {
@@ -170,7 +170,7 @@ const RETRY_RELEASE_EVERY_MS = 1_000
 type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
 
 /** A lease that is renewed until it is released. */
-export interface UploadLease {
+interface UploadLease {
   /** The upload when the lease was acquired, with the fence of the lease. */
   readonly row: UploadRow
   /** Aborts when another request wants the upload. */

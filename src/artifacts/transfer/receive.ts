@@ -11,7 +11,7 @@ const SYNC_EVERY_MS = 5_000
 /** Bytes that may wait in memory for a busy disk. */
 const MAX_WAITING_BYTES = 1024 ** 2
 
-export interface ReceivingOptions {
+interface ReceivingOptions {
   readonly source: Readable
   readonly blob: ResumableBlob
   readonly offset: number

@@ -21,7 +21,7 @@ const SEGMENT_LENGTH = 32
 
 export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'quota' | 'artifacts'>
 
-export interface NewUpload {
+interface NewUpload {
   readonly metadata: UploadMetadata
   readonly header: string | undefined
   readonly sizeBytes: number | undefined

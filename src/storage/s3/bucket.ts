@@ -19,7 +19,7 @@ export interface FoundObject {
   readonly contentRange: string | undefined
 }
 
-export interface ListedObject {
+interface ListedObject {
   readonly key: string
   /** Unix milliseconds: when it was put or, for a multipart upload, when that began. */
   readonly begunAtMs: number

@@ -8,7 +8,7 @@ import type { Part, SpareParts } from './part.ts'
 import { encodeTrailingPart, type TrailingPart, toTrailingKey } from './trailing-part.ts'
 import { MAX_PARTS, tooLong } from './upload.ts'
 
-export interface ResumableObjectOptions {
+interface ResumableObjectOptions {
   readonly bucket: Bucket
   /** The key of the final object. */
   readonly key: string

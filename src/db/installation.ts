@@ -19,29 +19,6 @@ export async function findInstallation(
   return db.selectFrom('installation').select(['id', 'secret_key_id']).executeTakeFirst()
 }
 
-/** Sets the key id of the shared secret if it is unset or one of the former ones. */
-async function updateSecret(db: Database, keyId: string, formerKeyIds: readonly string[]): Promise<void> {
-  await db
-    .updateTable('installation')
-    .set({ secret_key_id: keyId })
-    .where((where) =>
-      where.or([
-        where('secret_key_id', 'is', null),
-        ...formerKeyIds.map((former) => where('secret_key_id', '=', former)),
-      ]),
-    )
-    .execute()
-}
-
-/** Does nothing if the installation has an id. */
-export async function insertInstallation(db: Database, id: string, now: number): Promise<void> {
-  await db
-    .insertInto('installation')
-    .values({ only: 1, id, created_at: now })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
-}
-
 /** Serializes actions that happen once in an installation. The row must exist. */
 export async function lockInstallation(trx: Database): Promise<void> {
   await trx
@@ -52,7 +29,11 @@ export async function lockInstallation(trx: Database): Promise<void> {
 
 /** Creates the id on first use. */
 export async function getInstallationId({ db, clock }: InstallationDeps): Promise<string> {
-  await insertInstallation(db, randomUUID(), unixSeconds(clock))
+  await db
+    .insertInto('installation')
+    .values({ only: 1, id: randomUUID(), created_at: unixSeconds(clock) })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
   return (await findInstallation(db))?.id as string
 }
 
@@ -71,6 +52,15 @@ export async function assertSharedSecret(
 /** Records the secret that the servers share. @throws StartupError when another server recorded a different one. */
 export async function shareSecret(deps: InstallationDeps, sealer: Sealer): Promise<void> {
   await getInstallationId(deps)
-  await updateSecret(deps.db, sealer.keyId, sealer.formerKeyIds)
+  await deps.db
+    .updateTable('installation')
+    .set({ secret_key_id: sealer.keyId })
+    .where((where) =>
+      where.or([
+        where('secret_key_id', 'is', null),
+        ...sealer.formerKeyIds.map((former) => where('secret_key_id', '=', former)),
+      ]),
+    )
+    .execute()
   await assertSharedSecret(deps, sealer)
 }

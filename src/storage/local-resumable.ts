@@ -57,7 +57,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
 
   async findSize(name: string): Promise<number | undefined> {
     const active = await stat(await this.pathOf(name)).catch(ignoreMissing)
-    const found = active ?? (await stat(await this.committedPathOf(name)).catch(ignoreMissing))
+    const found = active ?? (await stat(join(await this.folder.root(), name)).catch(ignoreMissing))
     return found?.size
   }
 
@@ -83,10 +83,6 @@ export class LocalResumableBlobs implements ResumableBlobs {
 
   private async pathOf(name: string): Promise<string> {
     return join(await this.resumableFolder(), name)
-  }
-
-  private async committedPathOf(name: string): Promise<string> {
-    return join(await this.folder.root(), name)
   }
 
   private resumableFolder(): Promise<string> {

@@ -34,7 +34,7 @@ export type Verdict = 'dangerous' | 'unconvertible'
 
 /** The content is at fault. Callers may see the message; the cause is for the log. */
 export class ConversionRejection extends Error {
-  override readonly name = 'ConversionRefusal'
+  override readonly name = 'ConversionRejection'
   readonly verdict: Verdict
 
   constructor(verdict: Verdict, reason: string, cause?: unknown) {

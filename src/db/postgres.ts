@@ -148,7 +148,7 @@ export const DATABASE_AWAY = 'DATABASE_AWAY'
 
 /** The server does not respond, or no connection was free in time. */
 export class DatabaseUnavailable extends Error {
-  override readonly name = 'DatabaseAway'
+  override readonly name = 'DatabaseUnavailable'
   readonly code = DATABASE_AWAY
 }
 

@@ -1,5 +1,4 @@
 /** Reserves, serves and deletes artifacts. */
-
 import { basename, extname } from 'node:path'
 import type { z } from 'zod'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'

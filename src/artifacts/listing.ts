@@ -1,5 +1,4 @@
 /** Lists a tenant's artifacts, whatever their state. */
-
 import { z } from 'zod'
 import type { Database } from '../db/database.ts'
 import { unixSeconds } from '../lib/clock.ts'

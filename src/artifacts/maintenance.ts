@@ -14,7 +14,6 @@ import { type ArtifactRow, listStatesBefore, stateAfter, type UploadRow } from '
 import { acquireUploadLease } from './transfer/append.ts'
 import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 
-/** Rows read in one statement. */
 const BATCH = 200
 
 /**

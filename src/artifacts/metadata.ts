@@ -125,7 +125,6 @@ export interface CompletedUpload {
   /** The same in every delivery of this upload, so that a handler can ignore repeated events. */
   readonly eventId: string
   readonly artifactId: string
-  /** The public part of the parent key. */
   readonly tenantId: string
   readonly kind: ArtifactKind
   readonly filename: string

@@ -1,5 +1,4 @@
 /** The wire schemas of artifacts, and how an artifact is rendered into them. */
-
 import { z } from 'zod'
 import { label } from '../lib/schema-bounds.ts'
 import type { ArtifactViewRow } from './store.ts'
@@ -117,5 +116,4 @@ function renderConversion({ conversion_result: result, conversion_reason: reason
   return { result: result ?? 'original', ...(reason === null ? {} : { reason }) }
 }
 
-/** The longest `Prefer: wait`. */
 export const MAX_WAIT_SECONDS = 30

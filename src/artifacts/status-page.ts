@@ -11,10 +11,8 @@ import { readStatus } from './status.ts'
 import { statusPageFiles } from './status-page/layout.ts'
 import { type Preview, renderStatusPage } from './status-page/page.ts'
 
-/** The part of captions that the preview shows. */
 const MAX_TEXT_BYTES = 65_536
 
-/** The media types that the page can preview. */
 const previewTypes: Readonly<Record<string, Preview['as']>> = {
   'video/mp4': 'video',
   'video/webm': 'video',
@@ -80,7 +78,6 @@ async function readBeginning({ sizeBytes, open }: DownloadContent): Promise<stri
   return isCut ? `${text}…` : text + decoder.decode()
 }
 
-/** The assets of the status page by path. */
 export const statusPageAssets: ReadonlyMap<string, PageFile> = new Map(
   Object.values(statusPageFiles).map(({ name, mediaType, text }) => [
     `/artifacts/${name}`,

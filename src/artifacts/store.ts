@@ -14,11 +14,9 @@ export type State = (typeof states)[number]
 /** The transitions of each event; an event is invalid in a state that it does not list. */
 const transitions = {
   create: { unknown: 'uploading' },
-  /** The whole declared length was received. */
   complete: { uploading: 'processing' },
   /** The bytes to serve were made, or the original will be served. */
   convert: { processing: 'ready' },
-  /** The upload was not finished in time. */
   expire: { uploading: 'unknown' },
   /** The checksum is wrong, or the content is dangerous. */
   reject: { uploading: 'unknown', processing: 'unknown' },
@@ -47,7 +45,6 @@ export function stateAfter(occurrence: StateEvent): State {
 
 export type ArtifactRow = Selectable<ArtifactTable>
 
-/** A row whose upload has begun. */
 export type UploadRow = ArtifactRow & {
   readonly segment: string
   readonly blob: string
@@ -111,7 +108,6 @@ export async function findArtifact(
   return liveArtifacts(db, now).where('id', '=', id).where('parent_key_id', '=', tenantId).executeTakeFirst()
 }
 
-/** Finds a tenant's upload by its address. */
 export async function findUpload(
   db: Database,
   tenantId: string,

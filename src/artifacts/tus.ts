@@ -1,5 +1,4 @@
 /** The tus endpoint: creates, resumes and deletes uploads (tus 1.0.0). */
-
 import type { IncomingMessage } from 'node:http'
 import { askForBody, hasNoBody, mediaTypeOf } from '../http/request.ts'
 import { type AuditDeps, actorOf } from '../identity/audit.ts'

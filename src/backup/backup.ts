@@ -1,5 +1,4 @@
 /** Writes a whole installation into one archive while the server runs. */
-
 import { createReadStream } from 'node:fs'
 import { readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -16,7 +16,6 @@ const RESTORE_FOLDER = '.restore'
 const movedBefore = ['files', 'artifacts']
 
 interface ClaimedDirectory {
-  /** The folder in which to prepare the data. */
   readonly folder: string
   /** Empties the directory, unless the database is in place. */
   giveUp(): Promise<void>

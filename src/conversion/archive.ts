@@ -1,5 +1,4 @@
 /** Checks ZIP archives and JSON projects for content that would harm whoever unpacks them. Inflates every byte and stores none. */
-
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
@@ -10,7 +9,6 @@ import { hasArchiveSignature, isArchive } from './media.ts'
 
 const MIB = 1024 ** 2
 const MAX_ENTRIES = 10_000
-/** Including archives inside archives. */
 const MAX_INFLATED_BYTES = 8 * 1024 * MIB
 /** A bomb inflates a hundredfold and more, but so does a small blank image, which is harmless below `HARMLESS_BYTES`. */
 const MAX_RATIO = 100

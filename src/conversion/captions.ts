@@ -1,5 +1,4 @@
 /** Converts SubRip captions to WebVTT and repairs invalid WebVTT. Runs only in the worker process. */
-
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -37,7 +36,6 @@ function renderSubrip(text: string): string {
   return renderWebvtt(cues)
 }
 
-/** Without a byte order mark. */
 interface CaptionText {
   readonly text: string
   readonly isUtf8: boolean

@@ -1,5 +1,4 @@
 /** The input and output of a conversion, and its rejections. */
-
 import { ServiceError } from '../lib/errors.ts'
 import type { Programs } from './programs.ts'
 import type { Sandbox } from './sandbox.ts'
@@ -64,7 +63,6 @@ export function unconvertible(reason: string, cause?: unknown): ConversionReject
 export interface WorkerTask {
   readonly kind: 'thumbnail' | 'captions' | 'project'
   readonly source: string
-  /** The only folder it may write to. */
   readonly folder: string
 }
 

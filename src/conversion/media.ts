@@ -1,5 +1,4 @@
 /** Detects the type of uploaded files, and parses the output of ffprobe. */
-
 import { open } from 'node:fs/promises'
 import { z } from 'zod'
 import { HEAD_BYTES, sniff } from '../storage/blobs.ts'

@@ -1,5 +1,4 @@
 /** Re-encodes a picture upright and without metadata. Runs only in the worker process. */
-
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import sharp, { type Metadata } from 'sharp'

@@ -93,7 +93,6 @@ export function createSandbox(programs: Programs, { wallMs, memoryBytes }: RunLi
   }
 }
 
-/** The output that is kept of each run. */
 const STDOUT_CHARACTERS = 1024 ** 2
 const STDERR_CHARACTERS = 4_096
 const LINE_CHARACTERS = 4_096

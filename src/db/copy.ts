@@ -7,7 +7,6 @@ import type { Tables } from './tables.ts'
 /** PostgreSQL's error code for text it cannot store, such as U+0000. */
 const UNTRANSLATABLE = '22P05'
 
-/** Called a few times a second. */
 export type OnCopied = (step: 'copied' | 'compared', table: string, rows: number) => void
 
 /**
@@ -149,7 +148,6 @@ const BATCH = 500
 interface TableShape {
   readonly name: string
   readonly columns: readonly string[]
-  /** The primary key columns in order. */
   readonly key: readonly string[]
 }
 

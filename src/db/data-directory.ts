@@ -50,7 +50,6 @@ function noDatabase(dataDir: string, foreign: string, instead: string): StartupE
   )
 }
 
-/** In bytes; undefined without a database. */
 async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
   try {
     return (await stat(join(dataDir, databaseName))).size

@@ -4,7 +4,6 @@ import type { Logger } from 'pino'
 import type { PostgresAccess } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
-/** A connection or an open transaction. */
 export type Database = Kysely<Tables>
 
 /**

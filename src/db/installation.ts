@@ -1,5 +1,4 @@
 /** The row of the installation: its id, and the name of the secret that its servers share. */
-
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../lib/clock.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -27,7 +26,6 @@ export async function lockInstallation(trx: Database): Promise<void> {
     .execute()
 }
 
-/** Creates the id on first use. */
 export async function getInstallationId({ db, clock }: InstallationDeps): Promise<string> {
   await db
     .insertInto('installation')

@@ -1,5 +1,4 @@
 /** Locks a data directory for one server. */
-
 import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { StartupError } from '../lib/errors.ts'

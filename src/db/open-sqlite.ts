@@ -1,5 +1,4 @@
 /** Opens the SQLite database of a data directory. */
-
 import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'

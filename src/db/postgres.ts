@@ -1,5 +1,4 @@
 /** PostgreSQL connections with time-outs, and Kysely on top of them. */
-
 import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'

@@ -1,5 +1,4 @@
 /** Copies a consistent snapshot of a SQLite database while a server writes to it. */
-
 import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { type Kysely, sql } from 'kysely'
@@ -59,7 +58,6 @@ export async function openSnapshotSource(dataDir: string): Promise<SnapshotSourc
   }
 }
 
-/** A copy without other users. */
 export interface CheckedCopy {
   readonly db: Kysely<Tables>
   readonly schema: string

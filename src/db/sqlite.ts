@@ -1,5 +1,4 @@
 /** SQLite connections with durability settings, and Kysely on top of them. */
-
 import { statSync } from 'node:fs'
 import Sqlite, { type Database as SqliteDatabase, type Statement } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'

@@ -18,12 +18,10 @@ export interface ParentKeyTable {
   is_automatic: Generated<number>
 }
 
-/** A user that a proxy has signed in. */
 export interface UserTable {
   id: string
   /** The identity, in lower case and NFC. */
   email: string
-  /** The name from the proxy, for display. */
   name: string
   username: string | null
   groups: string
@@ -171,14 +169,12 @@ export interface ArtifactTable {
   /** The id of the artifact it belongs to, which may not exist. */
   related_to: string | null
   name: string | null
-  /** As sent by the client; null for a reserved id. */
   filename: string | null
   /** The media type sent by the client, which cannot be trusted. */
   filetype: string | null
   /** SHA-256 of the whole upload in hexadecimal, as announced by the client. */
   checksum: string | null
   metadata: string | null
-  /** The declared length; null while it is unknown. */
   size_bytes: number | null
   /** Durable bytes, from which a client may resume. */
   received_bytes: Generated<number>

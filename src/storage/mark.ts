@@ -13,7 +13,6 @@ import { ignoreMissing, isFull, makeFolder } from './folder.ts'
 import { RESUMABLE_FOLDER } from './local-resumable.ts'
 import { inBatches } from './sweeper.ts'
 
-/** The file or object that holds the id. */
 export const MARK = 'installation'
 
 /** The stores: folders in a data directory, or prefixes in a bucket. */

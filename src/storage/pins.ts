@@ -5,10 +5,8 @@ import { join } from 'node:path'
 import { ignoreMissing, makeFolder } from './folder.ts'
 import { RESUMABLE_FOLDER } from './local-resumable.ts'
 
-/** The subfolder of the hard links. */
 const PINS_FOLDER = 'held'
 
-/** The hard links to the files of one store. */
 export class PinnedBlobs {
   private readonly root: string
   private making: Promise<void> | undefined

@@ -30,7 +30,6 @@ const CHECK_TIMEOUT_MS = 5_000
 const LAST_ABORTS_MS = 2_000
 /** The age at which unfinished multipart uploads of unknown origin are aborted. */
 const ABANDONED_AFTER_MS = 3_600_000
-/** Aborted uploads in one run. */
 const MAX_ABORTED = 1_000
 
 export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {

@@ -5,7 +5,6 @@ import type { Dependencies } from './dependencies.ts'
 
 /** Rows and names handled in one statement. */
 const BATCH = 200
-/** Deletions of each kind in one run. */
 const MAX_PER_RUN = 1_000
 /** A run that finds more orphans than both of these deletes none of them. */
 const MAX_ORPHANS = 100

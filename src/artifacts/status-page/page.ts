@@ -1,5 +1,4 @@
 /** Renders the status page: the progress of an artifact, and a preview of the result. */
-
 import { type Html, html } from '../../lib/html.ts'
 import type { Page } from '../../operations/operation.ts'
 import type { ArtifactStatus } from '../schema.ts'

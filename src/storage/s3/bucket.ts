@@ -119,7 +119,6 @@ export class Bucket {
     } while (from !== undefined)
   }
 
-  /** Starts a multipart upload and returns its id. */
   async beginUpload(key: string, signal: AbortSignal): Promise<string> {
     const { UploadId } = await this.call(signal, (options) =>
       this.s3.createMultipartUpload(this.at(key), options),

@@ -1,11 +1,9 @@
 /** Creates the S3 client with time-outs, retries and nothing but the configured settings. */
-
 import type { S3Config } from '../../config/config.ts'
 import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../lib/net.ts'
 import { Bucket } from './bucket.ts'
 import { S3Failure } from './failure.ts'
 
-/** The time-outs of one attempt. */
 export interface BucketTimings {
   readonly connectMs: number
   /** The longest silence in either direction; a reader that pauses longer starts a new call. */

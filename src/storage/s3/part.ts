@@ -58,7 +58,6 @@ export class SpareParts {
     return part
   }
 
-  /** Call it when no request reads the part's bytes. */
   give(part: Part): void {
     if (!part.hasGrown) return
     part.clear()

@@ -10,9 +10,7 @@ import { MAX_PARTS, tooLong } from './upload.ts'
 
 interface ResumableObjectOptions {
   readonly bucket: Bucket
-  /** The key of the final object. */
   readonly key: string
-  /** The prefix of the trailing parts. */
   readonly folder: string
   readonly fence: number
   /** The state to continue from. No other writer uses its `nextNumber`. */

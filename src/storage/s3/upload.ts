@@ -7,7 +7,6 @@ const MIB = 1024 ** 2
 const PART_BYTES = 8 * MIB
 /** Also the number of parts in memory: while they are being sent, `write` waits. */
 const MAX_IN_FLIGHT = 2
-/** The limit of S3. */
 export const MAX_PARTS = 10_000
 /** After this time the sweeper cleans up instead, because a client waits for the response. */
 const ABORT_TIMEOUT_MS = 5_000

@@ -31,9 +31,9 @@ export class LocalResumableBlobs implements ResumableBlobs {
 
   async extend(name: string, offset: number): Promise<ResumableBlob | undefined> {
     const path = await this.pathOf(name)
-    const opening =
-      offset === 0 ? open(path, 'w', 0o600).catch(rethrow) : open(path, 'r+').catch(ignoreMissing)
-    const file = await opening
+    const file = await (offset === 0
+      ? open(path, 'w', 0o600).catch(rethrow)
+      : open(path, 'r+').catch(ignoreMissing))
     if (file === undefined) return undefined
     try {
       const { size } = await file.stat()

@@ -26,7 +26,11 @@ export async function storeCopy(isJson: boolean): Promise<void> {
   await assertDatabaseExists(config.dataDir)
   const { db, close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
   try {
-    await findUnmarkedFolders({ dataDir: config.dataDir, databaseUrl: undefined, s3: undefined }, db, namedBlobs)
+    await findUnmarkedFolders(
+      { dataDir: config.dataDir, databaseUrl: undefined, s3: undefined },
+      db,
+      namedBlobs,
+    )
     // First the bytes: a row that somebody may read has them.
     const bucket = config.s3 && (await copyBytes(config, db))
     const tables = await copyToPostgres(db, databaseUrl, createTeller())

@@ -1,10 +1,10 @@
 /** The checks of `parley doctor` that compare this machine's clock with others, and look at the Redis that replicas share. */
 
 import { sql } from 'kysely'
+import { namedBlobs } from '../../artifacts/maintenance.ts'
 import type { Config } from '../../config/config.ts'
 import { findInstallation } from '../../db/installation.ts'
 import { openDatabase } from '../../db/open.ts'
-import { namedBlobs } from '../../artifacts/maintenance.ts'
 import { inspectPostgres } from '../../db/open-postgres.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
-import { ResumableRow, listResumable } from '../../support/growing.ts'
+import { listResumable, ResumableRow } from '../../support/growing.ts'
 import { type Fault, S3Server } from '../../support/s3-server.ts'
 import { MIB, openResumable, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
 
@@ -131,7 +131,10 @@ describe('what is thrown away', () => {
     const other = new ResumableRow(row.store)
     await other.add(randomBytes(9 * MIB))
     await row.store.resumable.delete(row.name)
-    expect(listResumable(server)).toMatchObject({ trailingParts: [expect.stringContaining(other.name)], uploads: 1 })
+    expect(listResumable(server)).toMatchObject({
+      trailingParts: [expect.stringContaining(other.name)],
+      uploads: 1,
+    })
   })
 
   test('is left to the sweeper where the bucket does not answer, or cannot list', async () => {

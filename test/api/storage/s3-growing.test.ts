@@ -1,7 +1,7 @@
 /** Blobs that grow in a bucket: what each next writer goes on from, and what those before it can do to that. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { ResumableRow, listResumable } from '../../support/growing.ts'
+import { listResumable, ResumableRow } from '../../support/growing.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { listNames, MIB, openResumable } from '../../support/s3-store.ts'
 

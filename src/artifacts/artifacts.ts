@@ -1,18 +1,16 @@
-/** What can be done with an artifact besides uploading it. */
+/** Reserves, serves and deletes artifacts. */
 import { randomUUID } from 'node:crypto'
 import { basename, extname } from 'node:path'
-import type { Database } from '../db/database.ts'
-import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
+import type { z } from 'zod'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { Download } from '../operations/operation.ts'
 import { wholeOf } from '../storage/blobs.ts'
-import { type ArtifactCaller, artifactNotFound, assertFor, assertUse } from './access.ts'
+import { type ArtifactCaller, artifactNotFound, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteJobs } from './jobs/store.ts'
-import type { ArtifactDesk } from './processing.ts'
-import type { ArtifactReservation, Reservation } from './schema.ts'
+import type { ArtifactReservation, ArtifactReserved } from './schema.ts'
 import {
   type ArtifactRow,
   findArtifact,
@@ -21,15 +19,16 @@ import {
   isUpload,
   removeArtifact,
   type UploadRow,
-  updateArtifactOwners,
 } from './store.ts'
 
+export { moveArtifacts, sumArtifactBytes } from './store.ts'
+
 /**
- * Removes an artifact, be it under way or ready; whoever is still sending its bytes is told, whoever is downloading them gets the rest.
- * @throws ServiceError `not_found` when somebody else was first.
+ * Deletes an artifact in any state. A running upload fails, a running download finishes.
+ * @throws ServiceError `not_found` when another request deleted it first.
  */
 export async function removeUpload(
-  deps: AuditDeps & Pick<Dependencies, 'clock' | 'log'> & { readonly artifacts: ArtifactDesk },
+  deps: AuditDeps & Pick<Dependencies, 'clock' | 'log' | 'artifacts'>,
   actor: Actor,
   row: UploadRow,
 ): Promise<void> {
@@ -39,53 +38,49 @@ export async function removeUpload(
     await deleteJobs(trx, row.blob)
     if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
-    // Not its names: the row is kept for good, and the owner wants them gone.
+    // Without names: the audit log is permanent, and the owner wants them gone.
     await recordAudit({ ...deps, db: trx }, actor, { ...event, tenantId, details: { kind, bytes } })
     return lease > unixSeconds(deps.clock)
   })
-  const { underWay, processing, changes } = deps.artifacts
-  changes.announce(id)
-  const wasHere = await underWay.stop(id, 'removed')
-  if (isLeased && !wasHere) await underWay.stopElsewhere(id, 'removed')
+  const { activeUploads, processing, changes } = deps.artifacts
+  changes.publish(id)
+  const wasHere = await activeUploads.stop(id, 'removed')
+  if (isLeased && !wasHere) await activeUploads.stopOnOtherReplicas(id, 'removed')
   await processing.stop(row.blob)
   await deleteBytes(deps, row)
 }
 
-/**
- * Removes an artifact by its id, for its owner or whoever may upload it.
- * @throws ServiceError `not_found`, `insufficient_permissions`.
- */
+/** @throws ServiceError `not_found`, `insufficient_permissions`. */
 export async function deleteArtifact(
   deps: Parameters<typeof removeUpload>[0],
   actor: Actor,
   caller: ArtifactCaller,
   id: string,
 ): Promise<void> {
-  assertUse(caller, 'upload')
+  assertTokenUse(caller, 'upload')
   const row = await findArtifact(deps.db, caller.tenantId, id, unixSeconds(deps.clock))
-  assertFor(caller, id, row)
+  assertAccess(caller, id, row)
   if (row === undefined || !isUpload(row)) throw artifactNotFound()
   await removeUpload(deps, actor, row)
 }
 
-/** In whichever place they lie; those that cannot be deleted now are left to the sweeper, for their row is gone. */
+/** Never fails: the row is gone, so the sweeper deletes what remains. */
 export async function deleteBytes(
-  { artifacts, log }: Pick<Dependencies, 'log'> & { readonly artifacts: ArtifactDesk },
+  { artifacts, log }: Pick<Dependencies, 'log' | 'artifacts'>,
   { id, blob, served_blob, poster_blob }: UploadRow,
 ): Promise<void> {
-  const { blobs, growing } = artifacts.store
+  const { blobs, resumable } = artifacts.store
   const names = [...new Set([blob, served_blob, poster_blob])].filter((name) => name !== null)
   try {
-    await growing.delete(blob)
+    await resumable.delete(blob)
     for (const name of names) await blobs.delete(name)
   } catch (err) {
     log.warn({ err, artifactId: id }, 'the bytes of an artifact could not be deleted yet')
   }
 }
 
-type ServingDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactDesk }
+type ServingDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
-/** What is served of an artifact. */
 interface Served {
   readonly blob: string | null
   readonly sizeBytes: number | null
@@ -95,9 +90,9 @@ interface Served {
 }
 
 /**
- * The bytes an artifact was made into, or came as. Those that were neither made here nor found good are never shown in the browser's
- * own window, and neither are those that are not what they are meant to be. Security: 2.7. Decision: 9 (Conversion).
- * @throws ServiceError `not_found` until it is ready; `insufficient_permissions`.
+ * Serves the converted or original bytes. They are an attachment unless the server converted them or checked them, and their content
+ * matches their media type.
+ * @throws ServiceError `not_found` until the artifact is ready; `insufficient_permissions`.
  */
 export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
   return open(deps, caller, id, (row) => ({
@@ -109,7 +104,6 @@ export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: stri
   }))
 }
 
-/** What converted bytes are called at the end of their name. */
 const endings: Readonly<Record<string, string>> = {
   'video/mp4': '.mp4',
   'image/jpeg': '.jpg',
@@ -117,14 +111,14 @@ const endings: Readonly<Record<string, string>> = {
   'text/vtt': '.vtt',
 }
 
-/** What the client called it; converted bytes are called what they are by now. */
+/** The client's file name, with the extension of the converted type. */
 function nameOf({ id, filename, conversion_result: result, media_type: mediaType }: ArtifactRow): string {
   const given = filename ?? id
   const ending = endings[mediaType ?? '']
   return result === 'converted' && ending !== undefined ? basename(given, extname(given)) + ending : given
 }
 
-/** The still picture of an artifact. @throws ServiceError `not_found` while there is none; `insufficient_permissions`. */
+/** @throws ServiceError `not_found` while there is no poster; `insufficient_permissions`. */
 export function openPoster(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
   return open(deps, caller, id, (row) => ({
     blob: row.poster_blob,
@@ -141,16 +135,16 @@ async function open(
   id: string,
   choose: (row: ArtifactRow) => Served,
 ): Promise<Download> {
-  assertUse(caller, 'view')
+  assertTokenUse(caller, 'view')
   const find = () => findArtifact(deps.db, caller.tenantId, id, unixSeconds(deps.clock))
   const row = await find()
-  assertFor(caller, id, row)
+  assertAccess(caller, id, row)
   if (row === undefined) throw artifactNotFound()
   const { blob, sizeBytes, mediaType, filename, isAttachment } = choose(row)
   if (blob === null || sizeBytes === null || mediaType === null) throw artifactNotFound()
   return new Download({
     sizeBytes,
-    // The bytes under a blob's name never change.
+    // The bytes of a blob never change.
     entityTag: `"${blob}"`,
     mediaType,
     filename,
@@ -159,7 +153,7 @@ async function open(
       try {
         return await deps.artifacts.store.blobs.open(blob, range ?? wholeOf(sizeBytes))
       } catch (error) {
-        // Removed since it was looked up, or else a loss of ours.
+        // The artifact was deleted since; otherwise the bytes were lost.
         if ((await find()) === undefined) throw artifactNotFound()
         throw error
       }
@@ -167,12 +161,12 @@ async function open(
   })
 }
 
-/** Decision: 9 (`POST /v1/artifacts`). @throws ServiceError `invalid_api_key` when the key was revoked meanwhile. */
+/** @throws ServiceError `invalid_api_key` when the key was revoked. */
 export async function reserveArtifact(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock'> & { readonly tokens: ArtifactTokens },
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'tokens'>,
   tenantId: string,
   { kind, related_to, expires_in }: ArtifactReservation,
-): Promise<Reservation> {
+): Promise<z.output<typeof ArtifactReserved>> {
   const { config, db, clock, tokens } = deps
   const now = unixSeconds(clock)
   const [artifactId, expiresAt] = [randomUUID(), now + expires_in]
@@ -183,18 +177,10 @@ export async function reserveArtifact(
     await insertArtifact(trx, { ...row, ...times, kind: kind ?? null, related_to: related_to ?? null })
   })
   return {
-    id: artifactId,
-    uploadToken: tokens.mint({ artifactId, use: 'upload', tenantId, expiresAt }),
-    viewToken: tokens.mint({ artifactId, use: 'view', tenantId, expiresAt }),
-    expiresAt,
-    uploadUrl: `${config.server.publicUrl ?? ''}/upload`,
+    artifact_id: artifactId,
+    upload_token: tokens.mint({ artifactId, use: 'upload', tenantId, expiresAt }),
+    view_token: tokens.mint({ artifactId, use: 'view', tenantId, expiresAt }),
+    expires_at: expiresAt,
+    upload_url: `${config.server.publicUrl ?? ''}/upload`,
   }
-}
-
-/**
- * Hands a tenant's artifacts to another one, uploads under way and reserved ids included; answers how many. Tokens of theirs end
- * with the key they were made with. Runs in the caller's transaction. Decision: 10.
- */
-export function moveArtifacts(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
-  return updateArtifactOwners(trx, fromTenantId, toTenantId)
 }

@@ -1,15 +1,18 @@
-/** What this module needs of the rest of the service. */
+/** What the artifacts module needs from lower layers, and the service that its own files share. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Converter } from '../conversion/conversion.ts'
 import type { Database } from '../db/database.ts'
+import type { StorageQuota } from '../files/quota.ts'
+import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
-import type { Sealer } from '../lib/sealer.ts'
 import type { Replicas } from '../replicas/replicas.ts'
+import type { ResumableStore } from '../storage/blobs.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
+import type { ActiveUploads, ArtifactChanges } from './events.ts'
 import type { OnUploadComplete } from './metadata.ts'
 
 export interface Dependencies {
@@ -21,9 +24,32 @@ export interface Dependencies {
   readonly log: Logger
   readonly metrics: Metrics
   readonly tracing: Tracing | undefined
-  readonly sealer: Sealer
   readonly keys: KeyDirectory
+  readonly tokens: ArtifactTokens
+  readonly quota: StorageQuota
   readonly shared: Replicas
   readonly converter: Converter
   readonly onUploadComplete: OnUploadComplete | undefined
+  readonly artifacts: ArtifactService
+}
+
+/** What this process keeps for artifacts; made by `createArtifactService`. */
+export interface ArtifactService {
+  readonly store: ResumableStore
+  readonly changes: ArtifactChanges
+  readonly activeUploads: ActiveUploads
+  readonly processing: Processing
+  /** Stops running jobs and closes the stores. */
+  close(): Promise<void>
+}
+
+/** Runs the jobs of complete uploads. Jobs are rows, so any replica can continue them after a crash. */
+export interface Processing {
+  start(): Promise<void>
+  /** Looks for new jobs, here and on all replicas. */
+  wake(): void
+  /** Stops the jobs of a deleted upload; resolves when none of them runs. */
+  stop(blob: string): Promise<void>
+  /** Stops running jobs and returns them to the queue. */
+  close(): Promise<void>
 }

@@ -1,41 +1,40 @@
-/** Tells, here and on all replicas, that an artifact has changed. */
-import { EventEmitter } from 'node:events'
+/** Publishes changes of artifacts, and stops the writers of uploads, here and on all replicas. */
+import { EventEmitter, once } from 'node:events'
 import type { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 import type { Bus } from '../replicas/bus.ts'
-import { artifactNotFound, takenOver } from './access.ts'
+import { artifactNotFound, leaseStolen } from './access.ts'
 
 export interface ArtifactChanges {
-  /** Says that what can be known of the artifact may be another now. */
-  announce(id: string): void
-  /** Calls `listener` after every announcement of that artifact, until the function returned is called. */
-  listen(id: string, listener: () => void): () => void
+  publish(id: string): void
+  /** Calls `listener` after every change of the artifact, until the returned function is called. */
+  subscribe(id: string, listener: () => void): () => void
 }
 
 export function createArtifactChanges(bus: Bus): ArtifactChanges {
-  // Any number of pages may wait for the same artifact.
+  // Any number of pages may watch the same artifact.
   const emitter = new EventEmitter().setMaxListeners(0)
   bus.subscribe('artifact', (id) => emitter.emit(id))
   return {
-    announce(id) {
+    publish(id) {
       emitter.emit(id)
       bus.publish('artifact', id)
     },
-    listen(id, listener) {
+    subscribe(id, listener) {
       emitter.on(id, listener)
       return () => void emitter.off(id, listener)
     },
   }
 }
 
-/** Whoever was asked has stopped by then, or hangs. */
-const STOPPED_WITHIN_MS = 5_000
+/** The time a writer gets to stop. */
+const STOP_TIMEOUT_MS = 5_000
 
-/** Whoever is asked on another replica says by then that they are stopping, or is gone. */
-const HEARD_WITHIN_MS = 1_000
+/** The time another replica gets to reply that it stops a writer. */
+const REPLY_TIMEOUT_MS = 1_000
 
-/** Why somebody who writes is to stop, and what they are told. */
-const reasons = { 'taken-over': takenOver, removed: artifactNotFound } satisfies Record<
+/** Why a writer must stop, as sent to replicas, and the error its client receives. */
+const reasons = { 'taken-over': leaseStolen, removed: artifactNotFound } satisfies Record<
   string,
   () => ServiceError
 >
@@ -46,83 +45,77 @@ function isStopReason(reason: string): reason is StopReason {
   return Object.hasOwn(reasons, reason)
 }
 
-/** What somebody who writes has; `stopped` aborts when they are to stop. */
-export interface Hold {
+interface RegisteredUpload {
   readonly stopped: AbortSignal
-  /** Tells that they have. */
   end(): void
 }
 
-export interface UploadsUnderWay {
-  hold(id: string): Hold
-  /** Asks whoever writes into that upload here to stop, and waits until they have, or for a while; false when nobody did. */
+export interface ActiveUploads {
+  register(id: string): RegisteredUpload
+  /** Stops the writer in this process and waits for it, with a time limit; false if there is none. */
   stop(id: string, reason: StopReason): Promise<boolean>
   /**
-   * Asks the same of the other replicas, and waits until a writer of theirs has ended, or for a while; not at all where there are no
-   * others, or somebody here is writing into it. True when nobody is: all of them were asked, and none said a word.
+   * Stops the writer on another replica and waits for it, with time limits. Does nothing without other replicas or while this process has
+   * the writer. True if no replica replied, so none has the writer or its replica is gone.
    */
-  stopElsewhere(id: string, reason: StopReason): Promise<boolean>
+  stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean>
 }
 
-export function createUploadsUnderWay(bus: Bus): UploadsUnderWay {
-  const holders = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
-  const [stopsElsewhere, endsElsewhere] = [new EventEmitter(), new EventEmitter()]
-  for (const heard of [stopsElsewhere, endsElsewhere]) heard.setMaxListeners(0)
-  bus.subscribe('upload-stopping', (id) => stopsElsewhere.emit(id))
-  bus.subscribe('upload-ended', (id) => endsElsewhere.emit(id))
+export function createActiveUploads(bus: Bus): ActiveUploads {
+  const uploads = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
+  const [remoteStops, remoteEnds] = [new EventEmitter(), new EventEmitter()]
+  for (const emitter of [remoteStops, remoteEnds]) emitter.setMaxListeners(0)
+  bus.subscribe('upload-stopping', (id) => remoteStops.emit(id))
+  bus.subscribe('upload-ended', (id) => remoteEnds.emit(id))
   bus.subscribe('stop-upload', (text) => {
     const [reason = '', id = ''] = text.split(' ')
-    // A later version may know more reasons; the bus logs what is thrown here.
+    // A newer version may send other reasons; the bus logs this error.
     if (!isStopReason(reason)) throw new Error('this version does not know that reason to stop an upload')
-    const holder = holders.get(id)
-    if (holder === undefined) return
+    const upload = uploads.get(id)
+    if (upload === undefined) return
     bus.publish('upload-stopping', id)
-    holder.stop.abort(reasons[reason]())
+    upload.stop.abort(reasons[reason]())
   })
   return {
-    hold(id) {
+    register(id) {
       const stop = new AbortController()
       const { promise: ended, resolve } = Promise.withResolvers<void>()
-      const holder = { stop, ended }
-      holders.set(id, holder)
+      const upload = { stop, ended }
+      uploads.set(id, upload)
       return {
         stopped: stop.signal,
         end() {
-          if (holders.get(id) === holder) holders.delete(id)
+          if (uploads.get(id) === upload) uploads.delete(id)
           resolve()
           bus.publish('upload-ended', id)
         },
       }
     },
     async stop(id, reason) {
-      const holder = holders.get(id)
-      if (holder === undefined) return false
-      holder.stop.abort(reasons[reason]())
-      await within(STOPPED_WITHIN_MS, holder.ended, () => {})
+      const upload = uploads.get(id)
+      if (upload === undefined) return false
+      upload.stop.abort(reasons[reason]())
+      await isWithin(STOP_TIMEOUT_MS, upload.ended)
       return true
     },
-    async stopElsewhere(id, reason) {
-      if (!bus.reachesOthers || holders.has(id)) return false
-      const [ended, stopping] = [hear(endsElsewhere, id), hear(stopsElsewhere, id)]
+    async stopOnOtherReplicas(id, reason) {
+      if (!bus.reachesOthers || uploads.has(id)) return false
+      const listening = new AbortController()
+      const hear = (from: EventEmitter) => once(from, id, { signal: listening.signal }).catch(() => {})
+      const [ended, stopping] = [hear(remoteEnds), hear(remoteStops)]
       bus.publish('stop-upload', `${reason} ${id}`)
-      await within(HEARD_WITHIN_MS, Promise.race([ended.heard, stopping.heard]), () => {})
-      const isSilent = !ended.isHeard() && !stopping.isHeard()
-      if (!isSilent) await within(STOPPED_WITHIN_MS, ended.heard, () => {})
-      ended.leave()
-      stopping.leave()
-      return isSilent
+      const hasReplied = await isWithin(REPLY_TIMEOUT_MS, Promise.race([ended, stopping]))
+      if (hasReplied) await isWithin(STOP_TIMEOUT_MS, ended)
+      listening.abort()
+      return !hasReplied
     },
   }
 }
 
-/** Listens for one word about an upload. */
-function hear(words: EventEmitter, id: string) {
-  const { promise: heard, resolve } = Promise.withResolvers<void>()
-  let isHeard = false
-  const listener = () => {
-    isHeard = true
-    resolve()
-  }
-  words.once(id, listener)
-  return { heard, isHeard: () => isHeard, leave: () => void words.off(id, listener) }
+async function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  return within(
+    ms,
+    promise.then(() => true),
+    () => false,
+  )
 }

@@ -1,16 +1,13 @@
-/** A tenant's artifacts as they are listed, whatever state they are in: all of them, or one. */
-
-import type { Selectable } from 'kysely'
+/** Lists a tenant's artifacts, whatever their state. */
 import { z } from 'zod'
 import type { Database } from '../db/database.ts'
-import type { ArtifactTable } from '../db/tables.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { type Page, type PageQuery, readPage } from '../lib/page.ts'
 import { reference } from '../lib/schema-bounds.ts'
 import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ArtifactStatus, renderStatus } from './schema.ts'
-import { findArtifact, isUpload } from './store.ts'
+import { type ArtifactRow, findArtifact, isUnexpired, isUpload } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'At most so many.' }),
@@ -35,12 +32,11 @@ export const ArtifactList = z
   })
   .meta({ id: 'ArtifactList' })
 
-/** The tenant's artifacts, newest first. @throws ServiceError `invalid_value` when `after` is none of theirs. */
 export function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   query: PageQuery,
-): Promise<Page<ListedArtifactRow>> {
+): Promise<Page<ArtifactRow>> {
   const now = unixSeconds(clock)
   return readPage(query, {
     find: (id) => findArtifact(db, tenantId, id, now),
@@ -48,25 +44,22 @@ export function listArtifacts(
   })
 }
 
-/** One that would be listed. @throws ServiceError `not_found` for an id that is only reserved, or another tenant's, too. */
+/** @throws ServiceError `not_found`, also for a reserved id and for another tenant's artifact. */
 export async function getListedArtifact(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   id: string,
-): Promise<ListedArtifactRow> {
+): Promise<ArtifactRow> {
   const row = await findArtifact(db, tenantId, id, unixSeconds(clock))
   if (row === undefined || !isUpload(row)) throw artifactNotFound()
   return row
 }
 
-export function renderArtifactList({
-  rows,
-  hasMore,
-}: Page<ListedArtifactRow>): z.output<typeof ArtifactList> {
+export function renderArtifactList({ rows, hasMore }: Page<ArtifactRow>): z.output<typeof ArtifactList> {
   return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
 }
 
-export function renderListed(row: ListedArtifactRow): z.output<typeof ListedArtifact> {
+export function renderListed(row: ArtifactRow): z.output<typeof ListedArtifact> {
   return {
     ...renderStatus(row.id, row),
     filename: row.filename ?? '',
@@ -77,22 +70,20 @@ export function renderListed(row: ListedArtifactRow): z.output<typeof ListedArti
   }
 }
 
-export type ListedArtifactRow = Selectable<ArtifactTable>
-
-/** A part of the tenant's uploads, newest first: those after that one. Reserved ids, and what expired by `now`, are left out. */
-export async function listArtifactPage(
+/** A page of the tenant's uploads, newest first, without reserved ids and without rows that have expired by `now`. */
+async function listArtifactPage(
   db: Database,
   tenantId: string,
   now: number,
   limit: number,
-  after: Pick<ListedArtifactRow, 'id' | 'created_at'> | undefined,
-): Promise<ListedArtifactRow[]> {
+  after: Pick<ArtifactRow, 'id' | 'created_at'> | undefined,
+): Promise<ArtifactRow[]> {
   let query = db
     .selectFrom('artifacts')
     .selectAll()
     .where('parent_key_id', '=', tenantId)
     .where('state', '!=', 'unknown')
-    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+    .where(isUnexpired(now))
     .limit(limit)
   if (after !== undefined) {
     query = query.where((row) =>

@@ -1,127 +1,200 @@
-/** Puts uploads in order that a process left behind, however it ended. Security: 2.8. */
-
+/** Recovers uploads that a stopped process left behind, and deletes expired uploads and orphaned bytes, for all tenants. */
+import type { ExpressionBuilder } from 'kysely'
 import type { Database } from '../db/database.ts'
+import type { Tables } from '../db/tables.ts'
+import { listFileBlobs } from '../files/files.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import type { GrowingStore } from '../storage/blobs.ts'
-import {
-  type BlobPlace,
-  createSweeper,
-  deleteInBatches,
-  deleteOrphans,
-  type Sweeper,
-} from '../storage/sweeper.ts'
+import type { ResumableStore } from '../storage/blobs.ts'
+import type { NamedBlobs } from '../storage/mark.ts'
+import { type BlobPlace, createSweeper, type Sweeper } from '../storage/sweeper.ts'
 import type { Dependencies } from './dependencies.ts'
 import { clearTakenJobs, countWaitingJobs } from './jobs/store.ts'
-import {
-  clearLeases,
-  countUploading,
-  deleteExpiredArtifacts,
-  listCompletable,
-  listGrowingBlobs,
-  listOwnedBlobs,
-  listUploading,
-  lowerReceived,
-} from './maintenance/store.ts'
-import { leaseUpload } from './transfer/append.ts'
+import { type ArtifactRow, listStatesBefore, stateAfter, type UploadRow } from './store.ts'
+import { acquireUploadLease } from './transfer/append.ts'
 import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 
-/** Rows looked at in one statement. */
 const BATCH = 200
 
 /**
- * To be called before the first request, by the only server there is: leases of the process before are void, those of jobs too, and no
- * upload claims more bytes than are there. In a bucket those are not looked for one by one: whoever goes on with an upload finds out.
+ * Voids the leases and jobs of the previous process and lowers offsets to the bytes that are stored. The only server of an installation
+ * calls it before its first request. A bucket keeps every acknowledged byte, so a writer checks there only when it continues.
  */
 export async function recoverUploads(deps: CompletionDeps): Promise<void> {
-  await clearLeases(deps.db)
-  await clearTakenJobs(deps.db, unixSeconds(deps.clock))
-  if (!deps.artifacts.store.growing.survivesCrashes) await trustTheLess(deps)
+  const { db, clock, artifacts } = deps
+  await db.updateTable('artifacts').set({ lease_until: null }).where('lease_until', 'is not', null).execute()
+  await clearTakenJobs(db, unixSeconds(clock))
+  if (!artifacts.store.resumable.survivesCrashes) await truncateToStoredSize(deps)
 }
 
-/** "On start trust min(DB offset, file size)": what was written behind the offset goes when the upload goes on. */
-async function trustTheLess({ db, log, artifacts }: CompletionDeps): Promise<void> {
+/** Without fsync, or with a disk restored from a copy, a row can name more bytes than are stored. */
+async function truncateToStoredSize({ db, log, artifacts }: CompletionDeps): Promise<void> {
   for (let after = ''; ; ) {
-    const rows = await listUploading(db, after, BATCH)
-    for (const row of rows) {
-      const sizeBytes = (await artifacts.store.growing.findSize(row.blob)) ?? 0
+    const rows = await activeUploads(db).where('id', '>', after).orderBy('id').limit(BATCH).execute()
+    for (const row of rows as UploadRow[]) {
+      const sizeBytes = (await artifacts.store.resumable.findSize(row.blob)) ?? 0
       if (sizeBytes >= row.received_bytes) continue
       log.warn({ artifactId: row.id, sizeBytes, receivedBytes: row.received_bytes }, 'bytes were lost')
-      await lowerReceived(db, row, sizeBytes)
+      await db
+        .updateTable('artifacts')
+        .set({ received_bytes: sizeBytes })
+        .where('blob', '=', row.blob)
+        .where('state', 'in', listStatesBefore('complete'))
+        .execute()
     }
     if (rows.length < BATCH) return
     after = rows.at(-1)?.id ?? ''
   }
 }
 
-/** Ends uploads that have all their bytes and that nobody is ending at the moment. */
-export async function completeLeftOver(deps: CompletionDeps): Promise<void> {
-  for (const row of await listCompletable(deps.db, BATCH)) await completeOne(deps, row)
+/** Completes uploads that have all their bytes and that no writer holds a lease on. */
+export async function completeInterruptedUploads(deps: CompletionDeps): Promise<void> {
+  const rows = await activeUploads(deps.db)
+    .whereRef('received_bytes', '=', 'size_bytes')
+    .limit(BATCH)
+    .execute()
+  for (const row of rows as UploadRow[]) await completeOne(deps, row)
 }
 
-/** One that cannot be completed does not keep the others from it. */
-async function completeOne(deps: CompletionDeps, upload: { id: string; blob: string }): Promise<void> {
+/** Never fails, so that one broken upload does not block the others. */
+async function completeOne(deps: CompletionDeps, upload: UploadRow): Promise<void> {
   try {
-    const lease = await leaseUpload(deps, upload)
+    const lease = await acquireUploadLease(deps, upload)
     try {
       await completeUpload(deps, lease.row)
     } finally {
       await lease.release()
     }
   } catch (error) {
-    // Somebody is at it, the checksum is wrong, or its owner is gone.
+    // A ServiceError is expected: another writer holds the lease, the checksum is wrong, or the tenant was revoked.
     if (!(error instanceof ServiceError))
       deps.log.warn({ err: error, artifactId: upload.id }, 'an upload could not be completed')
   }
 }
 
-/** Where the bytes of artifacts are stored, and which of them belong to one. */
-export function listArtifactPlaces(db: Database, { blobs, growing }: GrowingStore): BlobPlace[] {
+/** The places that store bytes of artifacts, each with a filter for the bytes that a row still needs. */
+export function listArtifactPlaces(db: Database, { blobs, resumable }: ResumableStore): BlobPlace[] {
   return [
     {
       list: () => blobs.list(),
       listOwned: (names) => listOwnedBlobs(db, names),
       remove: (name) => blobs.delete(name),
     },
-    // A complete upload has no resumable bytes: a late call of a writer that lost its lease may have left some.
+    // A late write of a fenced-out writer may have left resumable bytes of a complete upload.
     {
-      list: () => growing.list(),
-      listOwned: (names) => listGrowingBlobs(db, names),
-      remove: (name) => growing.delete(name),
+      list: () => resumable.list(),
+      listOwned: async (names) => {
+        const rows = await activeUploads(db).where('blob', 'in', names).execute()
+        return new Set(rows.map(({ blob }) => String(blob)))
+      },
+      remove: (name) => resumable.delete(name),
     },
   ]
 }
 
-/** A sweeper over all artifacts. It also ends uploads that have all their bytes, but could not be completed at the time. */
+/** Also completes uploads whose completion failed earlier. */
 export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
   const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
-  const places = listArtifactPlaces(db, store)
-
-  async function deleteExpired(limit: number): Promise<number> {
-    const rows = await deleteExpiredArtifacts(db, unixSeconds(clock), limit)
-    for (const { id, blob } of rows) {
-      if (blob !== null) await store.growing.delete(blob)
-      changes.announce(id)
-    }
-    metrics.uploadFailed('expired', rows.filter(({ blob }) => blob !== null).length)
-    return rows.length
-  }
-
-  return createSweeper(clock, {
-    async sweepExpired() {
-      await deleteInBatches(deleteExpired)
-      await completeLeftOver(deps)
+  return createSweeper({
+    clock,
+    log,
+    what: 'artifacts',
+    places: listArtifactPlaces(db, store),
+    blobs: store.blobs,
+    async deleteExpired(limit) {
+      const rows = await deleteExpiredArtifacts(db, unixSeconds(clock), limit)
+      for (const { id, blob } of rows) {
+        if (blob !== null) await store.resumable.delete(blob)
+        changes.publish(id)
+      }
+      metrics.uploadFailed('expired', rows.filter(({ blob }) => blob !== null).length)
+      return rows.length
     },
-    async sweepOrphans(keptBeforeMs) {
-      await deleteOrphans(places, { what: 'artifacts', keptBeforeMs, log })
-      await store.blobs.discardAbandoned()
-    },
+    afterExpired: () => completeInterruptedUploads(deps),
   })
 }
 
-/** Uploads that are not complete, and jobs that nobody has taken, by kind. */
+/** Counts incomplete uploads, and waiting jobs by kind. */
 export async function countArtifactWork({ db }: Pick<Dependencies, 'db'>) {
-  const [openUploads, waitingJobs] = await Promise.all([countUploading(db), countWaitingJobs(db)])
-  return { openUploads, waitingJobs }
+  const counting = db
+    .selectFrom('artifacts')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('state', 'in', listStatesBefore('complete'))
+    .executeTakeFirstOrThrow()
+  const [{ count }, waitingJobs] = await Promise.all([counting, countWaitingJobs(db)])
+  return { openUploads: Number(count), waitingJobs }
+}
+
+function activeUploads(db: Database) {
+  return db.selectFrom('artifacts').selectAll().where('state', 'in', listStatesBefore('complete'))
+}
+
+/** Deletes the oldest expired uploads and reserved ids that no writer holds a lease on. Complete uploads never expire. */
+async function deleteExpiredArtifacts(
+  db: Database,
+  now: number,
+  limit: number,
+): Promise<Pick<ArtifactRow, 'id' | 'blob'>[]> {
+  const rows = await db
+    .selectFrom('artifacts')
+    .select('id')
+    .where(isExpired(now))
+    .orderBy('expires_at')
+    .limit(limit)
+    .execute()
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  return (
+    db
+      .deleteFrom('artifacts')
+      .where('id', 'in', ids)
+      // Checked again: a client may have continued an upload since.
+      .where(isExpired(now))
+      .returning(['id', 'blob'])
+      .execute()
+  )
+}
+
+function isExpired(now: number) {
+  const states = [...listStatesBefore('create'), ...listStatesBefore('expire')]
+  return (where: ExpressionBuilder<Tables, 'artifacts'>) =>
+    where.and([
+      where('expires_at', '<=', now),
+      where('state', 'in', states),
+      where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]),
+    ])
+}
+
+/** Finds the blobs that artifacts serve or still need; an original is needed under the inverse condition of `releaseOriginal`. */
+async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
+  const originals = await db
+    .selectFrom('artifacts')
+    .select('blob')
+    .where('blob', 'in', blobs)
+    .where((where) => where.or([where('state', '<>', stateAfter('convert')), where('acknowledged', '=', 0)]))
+    .execute()
+  const served = await listBlobsIn(db, ['served_blob', 'poster_blob'], blobs)
+  return new Set([...served, ...originals.map(({ blob }) => String(blob))])
+}
+
+/** Finds which blob names a row of each store names, needed or not. */
+export const namedBlobs: NamedBlobs = {
+  files: listFileBlobs,
+  artifacts: (db, names) => listBlobsIn(db, ['blob', 'served_blob', 'poster_blob'], names),
+}
+
+type BlobColumn = 'blob' | 'served_blob' | 'poster_blob'
+
+async function listBlobsIn(
+  db: Database,
+  columns: readonly BlobColumn[],
+  blobs: readonly string[],
+): Promise<Set<string>> {
+  const names = new Set<string>()
+  for (const column of columns) {
+    const rows = await db.selectFrom('artifacts').select(column).where(column, 'in', blobs).execute()
+    for (const row of rows) names.add(String(row[column]))
+  }
+  return names
 }

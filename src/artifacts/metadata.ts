@@ -1,31 +1,29 @@
-/** Reads what a client says of its upload in `Upload-Metadata`. Protocol: tus 1.0.0, Upload-Metadata. */
+/** Parses `Upload-Metadata` (tus 1.0.0), and builds the event that the host's handler receives. */
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../lib/errors.ts'
 import { type ArtifactKind, artifactKinds, parseArtifactId } from './schema.ts'
 import type { UploadRow } from './store.ts'
 
-/** What is said; a key that is absent was not sent, or held nothing where that means nothing. */
+/** The parsed keys; undefined if absent, or empty where empty has no meaning. */
 export interface UploadMetadata {
   readonly artifactId: string | undefined
   readonly filename: string
-  /** Never believed. */
+  /** As the client sent it, so it cannot be trusted. */
   readonly filetype: string | undefined
-  /** `video` where nothing else says what it is. Decision: 9. */
+  /** Undefined means `video`, unless the reserved id has a kind. */
   readonly kind: ArtifactKind | undefined
   readonly relatedTo: string | undefined
   readonly name: string | undefined
-  /** SHA-256 of the whole, in lower-case hexadecimal. */
+  /** SHA-256 of the whole upload, in lower-case hexadecimal. */
   readonly checksum: string | undefined
 }
 
-/** Security: 2.5. */
 export const MAX_METADATA_BYTES = 8_192
-/** In code points. */
 export const MAX_NAME_LENGTH = 512
 const HEADER = 'Upload-Metadata'
 
-/** @throws ServiceError `invalid_value` naming the key at fault. */
+/** @throws ServiceError `invalid_value` naming the invalid key. */
 export function parseMetadata(header: string | undefined): UploadMetadata {
   const values = parsePairs(header ?? '')
   const texts = new Map(known.map((key) => [key, decodeText(key, values.get(key))]))
@@ -48,8 +46,8 @@ const known = ['artifactId', 'filename', 'filetype', 'kind', 'relatedTo', 'name'
 type Key = (typeof known)[number]
 
 /**
- * The values by key, as they are encoded. "The key and value MUST be separated by a space. The key MUST NOT contain spaces and
- * commas and MUST NOT be empty. […] the value MUST be Base64 encoded. All keys MUST be unique. The value MAY be empty."
+ * The encoded values by key. "The key and value MUST be separated by a space. The key MUST NOT contain spaces and commas and MUST NOT be
+ * empty. […] the value MUST be Base64 encoded. All keys MUST be unique. The value MAY be empty."
  */
 function parsePairs(header: string): Map<string, string> {
   const values = new Map<string, string>()
@@ -67,8 +65,8 @@ function parsePairs(header: string): Map<string, string> {
   return values
 }
 
-/** Every key of a header that was taken, known here or not, with its value as text. */
-export function decodeMetadata(header: string): Record<string, string> {
+/** Decodes every key of a valid header, including unknown ones. */
+function decodeMetadata(header: string): Record<string, string> {
   const texts = [...parsePairs(header)].map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])
   return Object.fromEntries(texts)
 }
@@ -94,7 +92,6 @@ function parseFilename(text: string | undefined): string {
   return parseLine(text, 'filename')
 }
 
-/** Text that can be shown in one line. Security: 2.5. */
 function parseLine(text: string, key: Key): string {
   if (/\p{Cc}/u.test(text)) throw refused(key, 'holds control characters')
   if ([...text].length > MAX_NAME_LENGTH) throw refused(key, `is longer than ${MAX_NAME_LENGTH} characters`)
@@ -119,45 +116,41 @@ function parseChecksum(text: string): string {
   return hex.toLowerCase()
 }
 
-/** What is wrong with a key of the metadata. */
 export function refused(key: string, problem: string): ServiceError {
   return new ServiceError('invalid_value', `${key}: ${problem}`, { param: key })
 }
 
-/** A complete upload; what is optional is absent where nobody said it. */
+/** A complete upload, as the host's handler receives it. */
 export interface CompletedUpload {
-  /** One for each upload, and the same in every delivery: who has seen it has seen the event. */
+  /** The same in every delivery of this upload, so that a handler can ignore repeated events. */
   readonly eventId: string
   readonly artifactId: string
-  /** The public part of the parent key it belongs to. */
   readonly tenantId: string
   readonly kind: ArtifactKind
   readonly filename: string
-  /** The media type as the client sent it; nobody has checked it. */
+  /** The media type that the client sent; unchecked. */
   readonly filetype?: string
   readonly name?: string
-  /** The artifact it belongs to. */
   readonly relatedTo?: string
   readonly sizeBytes: number
-  /** In hexadecimal; only where the client announced it, and then the bytes were compared with it. */
+  /** In hexadecimal; present if the client sent a checksum, which then matched. */
   readonly sha256?: string
-  /** Every key of `Upload-Metadata`, decoded. */
   readonly metadata: Readonly<Record<string, string>>
-  /** When the last byte was recorded, in Unix seconds. */
+  /** Unix seconds at which the last byte was recorded. */
   readonly completedAt: number
 }
 
-/** What a host may do while it handles an upload; all of it ends with the delivery. */
+/** What a handler may use until its delivery ends. */
 export interface UploadHooks {
   /**
-   * Keeps a JSON value with the artifact, in the place of the one before. It is kept even if the handler fails afterwards, and once the
-   * promise resolves it survives a crash.
-   * @throws ServiceError `invalid_value` at once, for what is no JSON, more than 64 KiB of it, or deeper than 64.
+   * Stores a JSON value with the artifact and replaces the previous one. Once it resolves, the value survives a crash and a failing
+   * handler.
+   * @throws ServiceError `invalid_value` at once, for a value that is not JSON, exceeds 64 KiB or is nested deeper than 64.
    */
   recordOutcome(value: unknown): Promise<void>
-  /** The bytes as they were uploaded, as a stream; they are kept until the handler has returned. */
+  /** Reads the uploaded bytes; they are kept until the handler returns. */
   open(): Promise<Readable>
-  /** Aborts when nobody waits for the handler any more: its time is over, the artifact was removed, or the service stops. */
+  /** Aborts when the handler times out, the artifact is deleted or the service stops. */
   readonly signal: AbortSignal
 }
 
@@ -178,5 +171,5 @@ export function toCompletedUpload(row: UploadRow): CompletedUpload {
   })
 }
 
-/** Told of each complete upload, again and again until it returns, or its promise resolves; at least once. Decision: 9. */
+/** Called for each complete upload, at least once, until a call returns or its promise resolves. */
 export type OnUploadComplete = (artifact: CompletedUpload, hooks: UploadHooks) => unknown

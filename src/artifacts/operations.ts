@@ -1,6 +1,5 @@
-/** What callers may do with artifacts besides uploading them: over REST, and over RPC all that is not bytes. */
+/** The operations on artifacts. Uploading uses the tus endpoint; bytes and pages exist only in the REST API. */
 import { z } from 'zod'
-import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
 import { deleteArtifact, openArtifact, openPoster, reserveArtifact } from './artifacts.ts'
@@ -14,7 +13,7 @@ import {
   renderArtifactList,
   renderListed,
 } from './listing.ts'
-import type { ArtifactDesk } from './processing.ts'
+import { MAX_METADATA_BYTES, MAX_NAME_LENGTH } from './metadata.ts'
 import {
   ArtifactDeleted,
   ArtifactReference,
@@ -22,16 +21,16 @@ import {
   ArtifactReserved,
   ArtifactStatus,
   ArtifactStatusQuery,
+  artifactKinds,
   Capabilities,
-  renderReservation,
+  MAX_WAIT_SECONDS,
 } from './schema.ts'
-import { answerStatus, watchInSlot } from './status.ts'
-import { renderWatchFailure } from './status-page/layout.ts'
-import { openWatchPage } from './status-page.ts'
-import { describeCapabilities } from './tus/protocol.ts'
+import { answerStatus, watchWithinLimit } from './status.ts'
+import { renderStatusPageFailure } from './status-page/layout.ts'
+import { openStatusPage } from './status-page.ts'
+import { uploadExtensions } from './tus.ts'
 
 const tag = 'Artifacts'
-/** Decision: 9 (Who may upload and open). */
 const opener = { callers: ['parent', 'token'], isUncounted: true } as const
 const byId = { path: ArtifactReference } as const
 const bytesFailures = {
@@ -39,9 +38,7 @@ const bytesFailures = {
   416: 'The range lies behind the last byte.',
 }
 
-const define = operationsOf<
-  Dependencies & { readonly artifacts: ArtifactDesk; readonly tokens: ArtifactTokens }
->()
+const define = operationsOf<Dependencies>()
 
 export const artifactsOperations = {
   reserve: define({
@@ -52,8 +49,7 @@ export const artifactsOperations = {
     docs: { tag, summary: 'Reserve an id, with tokens to upload and to open it' },
     input: ArtifactReservation,
     output: ArtifactReserved,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderReservation(await reserveArtifact(deps, caller.tenantId, input)),
+    run: ({ context: { deps, caller }, input }) => reserveArtifact(deps, caller.tenantId, input),
   }),
 
   list: define({
@@ -103,7 +99,7 @@ export const artifactsOperations = {
     auth: opener,
     input: ArtifactReference,
     output: z.custom<AsyncIterable<ArtifactStatus>>(),
-    run: (call) => watchInSlot(call, call.input.artifact_id),
+    run: (call) => watchWithinLimit(call, call.input.artifact_id),
   }),
 
   page: define({
@@ -112,7 +108,7 @@ export const artifactsOperations = {
     rpc: false,
     auth: opener,
     request: byId,
-    response: { page: renderWatchFailure },
+    response: { page: renderStatusPageFailure },
     docs: {
       tag,
       summary: 'Watch an artifact become ready, in a browser',
@@ -121,7 +117,7 @@ export const artifactsOperations = {
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller, metadata }, input }) =>
-      openWatchPage(deps, caller, input.artifact_id, metadata.token),
+      openStatusPage(deps, caller, input.artifact_id, metadata.token),
   }),
 
   content: define({
@@ -175,6 +171,18 @@ export const artifactsOperations = {
     docs: { tag, summary: 'Read what uploads may be like' },
     input: z.object({}),
     output: Capabilities,
-    run: ({ context: { deps } }) => describeCapabilities(deps),
+    run: ({ context: { deps } }) => ({
+      protocolVersion: 2 as const,
+      protocolRevision: '2.3' as const,
+      kinds: [...artifactKinds],
+      extensions: [...uploadExtensions],
+      limits: {
+        maxUploadBytes: deps.config.limits.maxUploadBytes,
+        maxMetadataBytes: MAX_METADATA_BYTES,
+        maxNameLength: MAX_NAME_LENGTH,
+        maxWaitSeconds: MAX_WAIT_SECONDS,
+      },
+      checksum: ['sha256'],
+    }),
   }),
 }

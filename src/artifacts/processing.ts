@@ -1,41 +1,22 @@
-/** Does what is left to do once an upload is complete: makes the artifact ready, and tells the host of it. */
+/** Runs what follows a complete upload: the conversion, and the call of the host's handler. */
 import type { Bus } from '../replicas/bus.ts'
-import type { GrowingStore } from '../storage/blobs.ts'
-import type { Dependencies } from './dependencies.ts'
-import {
-  type ArtifactChanges,
-  createArtifactChanges,
-  createUploadsUnderWay,
-  type UploadsUnderWay,
-} from './events.ts'
+import type { ArtifactService, Dependencies, Processing } from './dependencies.ts'
+import { createActiveUploads, createArtifactChanges } from './events.ts'
 import { type ConversionDeps, createConversionWork } from './jobs/convert.ts'
 import { createDeliveryWork } from './jobs/deliver.ts'
 import { createRunner, type RunnerOptions } from './jobs/queue.ts'
 import { countJobs } from './jobs/store.ts'
 
-export interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUploadComplete' | 'tracing'> {
+interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUploadComplete' | 'tracing'> {
   readonly bus: Bus
 }
 
-/** Security: 2.5. */
 const CONVERSIONS_AT_ONCE = 2
 const DELIVERIES_AT_ONCE = 4
-/** A host that fails would fill the log otherwise. */
-const TELL_FAILURES_EVERY_MS = 5_000
+/** Limits the log lines of a host that fails continually. */
+const REPORT_FAILURES_EVERY_MS = 5_000
 
-/** The jobs of complete uploads, in this process. They are rows, so that a start goes on with them, and any replica. */
-export interface Processing {
-  /** Begins with what is waiting. */
-  start(): Promise<void>
-  /** Looks for new jobs, here and on all replicas. */
-  wake(): void
-  /** Ends the jobs of an upload that was removed; resolves when nothing is done for it any more. */
-  stop(blob: string): Promise<void>
-  /** Ends what is under way, and gives it back to be done later. */
-  close(): Promise<void>
-}
-
-export function createProcessing(deps: ProcessingDeps): Processing {
+function createProcessing(deps: ProcessingDeps): Processing {
   const { db, log, bus, onUploadComplete } = deps
   const conversions = createRunner(deps, {
     kind: 'convert',
@@ -47,7 +28,7 @@ export function createProcessing(deps: ProcessingDeps): Processing {
         'an upload could not be converted; it is tried again',
       ),
   })
-  // Rows of their own and runners of their own: a slow host holds up no conversion.
+  // Separate queues, so that a slow host does not delay conversions.
   const runners = [conversions]
   if (onUploadComplete !== undefined) {
     runners.push(
@@ -55,7 +36,7 @@ export function createProcessing(deps: ProcessingDeps): Processing {
         kind: 'hook',
         atOnce: DELIVERIES_AT_ONCE,
         work: createDeliveryWork({ ...deps, onUploadComplete }),
-        onFailure: createFailureTeller(deps),
+        onFailure: createFailureReporter(deps),
       }),
     )
   }
@@ -80,49 +61,39 @@ export function createProcessing(deps: ProcessingDeps): Processing {
     },
     async close() {
       await Promise.all(runners.map((runner) => runner.close()))
-      // What was given back is somebody else's to go on with.
+      // Other replicas can continue the returned jobs.
       bus.publish('jobs')
     },
   }
 }
 
-/** Says in one line every few seconds at most that the handler failed, and how often since the last one. */
-function createFailureTeller({
+/** Logs failures of the handler at intervals, with the number of failures that were not logged. */
+function createFailureReporter({
   clock,
   log,
 }: Pick<Dependencies, 'clock' | 'log'>): RunnerOptions['onFailure'] {
-  let toldAtMs = Number.NEGATIVE_INFINITY
-  let untold = 0
+  let reportedAtMs = Number.NEGATIVE_INFINITY
+  let unreported = 0
   return (error, { blob: eventId, failures }) => {
-    if (clock.monotonic() < toldAtMs + TELL_FAILURES_EVERY_MS) {
-      untold += 1
+    if (clock.monotonic() < reportedAtMs + REPORT_FAILURES_EVERY_MS) {
+      unreported += 1
       return
     }
-    const what = { err: error, eventId, failures: failures + 1, untold }
+    const what = { err: error, eventId, failures: failures + 1, unreported }
     log.warn(what, 'onUploadComplete failed; it is called again')
-    toldAtMs = clock.monotonic()
-    untold = 0
+    reportedAtMs = clock.monotonic()
+    unreported = 0
   }
 }
 
-export interface ArtifactDesk {
-  /** Where their bytes lie. */
-  readonly store: GrowingStore
-  readonly changes: ArtifactChanges
-  readonly underWay: UploadsUnderWay
-  readonly processing: Processing
-  /** Ends what is under way, and gives back what the stores hold. */
-  close(): Promise<void>
-}
-
-export function createArtifactDesk(deps: Omit<ProcessingDeps, 'changes'>): ArtifactDesk {
+export function createArtifactService(deps: Omit<ProcessingDeps, 'changes'>): ArtifactService {
   const { store, workFolder, bus } = deps
   const changes = createArtifactChanges(bus)
   const processing = createProcessing({ ...deps, changes })
   return {
     store,
     changes,
-    underWay: createUploadsUnderWay(bus),
+    activeUploads: createActiveUploads(bus),
     processing,
     async close() {
       await processing.close()

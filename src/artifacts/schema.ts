@@ -1,5 +1,4 @@
-/** The wire shapes of artifacts, and how one is rendered into them. */
-
+/** The wire schemas of artifacts, and how an artifact is rendered into them. */
 import { z } from 'zod'
 import { label } from '../lib/schema-bounds.ts'
 import type { ArtifactViewRow } from './store.ts'
@@ -8,7 +7,7 @@ export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as co
 
 export type ArtifactKind = (typeof artifactKinds)[number]
 
-/** An id in the one spelling it is kept in; undefined for anything but a UUID. */
+/** The id in lower case; undefined for text that is not a UUID. */
 export function parseArtifactId(text: string): string | undefined {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text) ? text.toLowerCase() : undefined
 }
@@ -21,7 +20,6 @@ export const ArtifactReference = z.object({
   artifact_id: uuid.meta({ description: 'The artifact, a UUID.' }),
 })
 
-/** Decision: 9 (Beyond polling). */
 export const ArtifactStatusQuery = ArtifactReference.extend({
   prefer: label().optional().meta({
     description: 'With `wait=N` (seconds, 30 at most) the answer is held back until it is another.',
@@ -30,7 +28,6 @@ export const ArtifactStatusQuery = ArtifactReference.extend({
 
 export type ArtifactStatusQuery = z.output<typeof ArtifactStatusQuery>
 
-/** Contract: Artifact status. */
 export const ArtifactStatus = z
   .strictObject({
     artifactId: z.string(),
@@ -53,7 +50,6 @@ export const ArtifactStatus = z
   .meta({ id: 'ArtifactStatus' })
 export type ArtifactStatus = z.output<typeof ArtifactStatus>
 
-/** Decision: 9 (`POST /v1/artifacts`). */
 export const ArtifactReservation = z
   .strictObject({
     kind: ArtifactKind.optional().meta({ description: 'Any kind may be uploaded without it.' }),
@@ -82,7 +78,6 @@ export const ArtifactDeleted = z
   .strictObject({ artifactId: z.string(), deleted: z.literal(true) })
   .meta({ id: 'ArtifactDeleted' })
 
-/** Decision: 9 (`GET /capabilities`). */
 export const Capabilities = z
   .strictObject({
     protocolVersion: z.literal(2),
@@ -98,10 +93,9 @@ export const Capabilities = z
     checksum: z.array(z.string()).meta({ description: 'The algorithms of the metadata key `checksum`.' }),
   })
   .meta({ id: 'Capabilities' })
-export type Capabilities = z.output<typeof Capabilities>
 
-/** A field that says nothing is absent. Contract: Artifact status. */
-export function renderStatus(id: string, row: ArtifactView | undefined): ArtifactStatus {
+/** Omits fields without a value. */
+export function renderStatus(id: string, row: ArtifactViewRow | undefined): ArtifactStatus {
   if (row === undefined) return { artifactId: id, state: 'unknown' }
   return {
     artifactId: id,
@@ -118,30 +112,8 @@ export function renderStatus(id: string, row: ArtifactView | undefined): Artifac
   }
 }
 
-function renderConversion({ conversion_result: result, conversion_reason: reason }: ArtifactView) {
+function renderConversion({ conversion_result: result, conversion_reason: reason }: ArtifactViewRow) {
   return { result: result ?? 'original', ...(reason === null ? {} : { reason }) }
 }
 
-export function renderReservation({ id, uploadToken, viewToken, expiresAt, uploadUrl }: Reservation) {
-  return {
-    artifact_id: id,
-    upload_token: uploadToken,
-    view_token: viewToken,
-    expires_at: expiresAt,
-    upload_url: uploadUrl,
-  }
-}
-
-/** Longest wait of `Prefer`. Decision: 9. */
 export const MAX_WAIT_SECONDS = 30
-
-/** What whoever asked gets; `expiresAt` is in Unix seconds. */
-export interface Reservation {
-  readonly id: string
-  readonly uploadToken: string
-  readonly viewToken: string
-  readonly expiresAt: number
-  readonly uploadUrl: string
-}
-
-export type ArtifactView = ArtifactViewRow

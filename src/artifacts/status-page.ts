@@ -1,4 +1,4 @@
-/** Finds out what the waiting page of an artifact has to show. */
+/** Opens the status page of an artifact, with a preview once it is ready. */
 import type { Readable } from 'node:stream'
 import type { DownloadContent } from '../http/download.ts'
 import { IMMUTABLE, type PageFile } from '../http/response.ts'
@@ -7,16 +7,13 @@ import type { Page } from '../operations/operation.ts'
 import type { ArtifactCaller } from './access.ts'
 import { openArtifact, openPoster } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { ArtifactDesk } from './processing.ts'
 import { readStatus } from './status.ts'
-import { watchFiles } from './status-page/files.ts'
-import { renderWatchPage, type Shown } from './status-page/page.ts'
+import { statusPageFiles } from './status-page/layout.ts'
+import { type Preview, renderStatusPage } from './status-page/page.ts'
 
-/** Captions are shown so far; all of them can be saved. */
 const MAX_TEXT_BYTES = 65_536
 
-/** What a page can show, of what a browser shows at all. Security: 2.7. */
-const showable: Readonly<Record<string, Shown['as']>> = {
+const previewTypes: Readonly<Record<string, Preview['as']>> = {
   'video/mp4': 'video',
   'video/webm': 'video',
   'image/png': 'picture',
@@ -25,13 +22,13 @@ const showable: Readonly<Record<string, Shown['as']>> = {
   'text/vtt': 'captions',
 }
 
-type WatchDeps = Pick<Dependencies, 'db' | 'clock'> & { readonly artifacts: ArtifactDesk }
+type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
 /**
- * The waiting page as it is now. `token` is the one in its address, which is in those of the artifact's bytes too.
- * @throws ServiceError `insufficient_permissions` for a token that is for something else.
+ * `token` comes from the page's address; the links to the artifact's bytes repeat it.
+ * @throws ServiceError `insufficient_permissions`
  */
-export async function openWatchPage(
+export async function openStatusPage(
   deps: WatchDeps,
   caller: ArtifactCaller,
   id: string,
@@ -39,25 +36,29 @@ export async function openWatchPage(
 ): Promise<Page> {
   const query = token === undefined ? '' : `?token=${encodeURIComponent(token)}`
   const status = await readStatus(deps, caller, id)
-  if (status.state !== 'ready') return renderWatchPage({ status, query })
-  const shown = await findShown(deps, caller, id)
-  // Removed since its status was read.
-  if (shown === undefined) return renderWatchPage({ status: { artifactId: id, state: 'unknown' }, query })
-  return renderWatchPage({ status, query, shown })
+  if (status.state !== 'ready') return renderStatusPage({ status, query })
+  const preview = await findPreview(deps, caller, id)
+  // The artifact was deleted since its status was read.
+  if (preview === undefined) return renderStatusPage({ status: { artifactId: id, state: 'unknown' }, query })
+  return renderStatusPage({ status, query, preview })
 }
 
-async function findShown(deps: WatchDeps, caller: ArtifactCaller, id: string): Promise<Shown | undefined> {
-  const opened = await orNothing(openArtifact(deps, caller, id))
+async function findPreview(
+  deps: WatchDeps,
+  caller: ArtifactCaller,
+  id: string,
+): Promise<Preview | undefined> {
+  const opened = await unlessNotFound(openArtifact(deps, caller, id))
   if (opened === undefined) return undefined
   const { content } = opened
   const { sizeBytes, mediaType } = content
-  const as = content.isAttachment ? 'file' : (showable[mediaType] ?? 'file')
-  const hasPoster = as === 'video' && (await orNothing(openPoster(deps, caller, id))) !== undefined
-  const text = as === 'captions' ? await orNothing(readBeginning(content)) : undefined
+  const as = content.isAttachment ? 'file' : (previewTypes[mediaType] ?? 'file')
+  const hasPoster = as === 'video' && (await unlessNotFound(openPoster(deps, caller, id))) !== undefined
+  const text = as === 'captions' ? await unlessNotFound(readBeginning(content)) : undefined
   return { as, sizeBytes, hasPoster, ...(text === undefined ? {} : { text }) }
 }
 
-async function orNothing<T>(promise: Promise<T>): Promise<T | undefined> {
+async function unlessNotFound<T>(promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise
   } catch (error) {
@@ -73,13 +74,12 @@ async function readBeginning({ sizeBytes, open }: DownloadContent): Promise<stri
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of bytes) text += decoder.decode(chunk as Buffer, { stream: true })
-  // A character that was cut in two is left out.
+  // Drops a character that was cut in two.
   return isCut ? `${text}…` : text + decoder.decode()
 }
 
-/** What the waiting page asks for, by its address. */
-export const watchPages: ReadonlyMap<string, PageFile> = new Map(
-  Object.values(watchFiles).map(({ name, mediaType, text }) => [
+export const statusPageAssets: ReadonlyMap<string, PageFile> = new Map(
+  Object.values(statusPageFiles).map(({ name, mediaType, text }) => [
     `/artifacts/${name}`,
     {
       body: { text },

@@ -1,54 +1,45 @@
-/** How an artifact is doing: asked for once, awaited, or watched. */
+/** The status of an artifact: read once, awaited with `Prefer: wait`, or watched as a stream. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type Call, type CallContext, EventStream } from '../operations/operation.ts'
 import { addressGroup } from '../operations/rate-limit.ts'
 import type { StreamQuota } from '../replicas/stream-limiter.ts'
-import { type ArtifactCaller, assertFor, assertUse } from './access.ts'
+import { type ArtifactCaller, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { ArtifactDesk } from './processing.ts'
-import {
-  type ArtifactStatus,
-  type ArtifactStatusQuery,
-  type ArtifactView,
-  MAX_WAIT_SECONDS,
-  renderStatus,
-} from './schema.ts'
-import { findViewRow } from './store.ts'
+import { type ArtifactStatus, type ArtifactStatusQuery, MAX_WAIT_SECONDS, renderStatus } from './schema.ts'
+import { type ArtifactViewRow, findViewRow } from './store.ts'
 
 type StatusDeps = Pick<Dependencies, 'db' | 'clock'>
 
-type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys'> & { readonly artifacts: ArtifactDesk }
+type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys' | 'artifacts'>
 
-/** Changes that other processes make are not announced here. */
-const LOOK_EVERY_MS = 2_000
+/** Finds changes whose notification was lost. */
+const POLL_EVERY_MS = 2_000
 
-/** Progress is told at most four times a second. */
 const PROGRESS_EVERY_MS = 250
 
 /**
- * The status of an artifact; `unknown` for what the caller's tenant never began to upload. It reads one row and waits for nobody.
- * Contract: Artifact status.
- * @throws ServiceError `insufficient_permissions` for a token that is for something else.
+ * Reads one row. The status is `unknown` if the tenant never uploaded the artifact.
+ * @throws ServiceError `insufficient_permissions`
  */
 export async function readStatus(
   { db, clock }: StatusDeps,
   caller: ArtifactCaller,
   id: string,
 ): Promise<ArtifactStatus> {
-  assertUse(caller, 'view')
+  assertTokenUse(caller, 'view')
   const row = await findViewRow(db, caller.tenantId, id)
-  assertFor(caller, id, row)
-  return renderStatus(id, row !== undefined && isThere(row, unixSeconds(clock)) ? row : undefined)
+  assertAccess(caller, id, row)
+  return renderStatus(id, row !== undefined && isVisible(row, unixSeconds(clock)) ? row : undefined)
 }
 
-function isThere({ state, expires_at: expiresAt }: ArtifactView, now: number): boolean {
+function isVisible({ state, expires_at: expiresAt }: ArtifactViewRow, now: number): boolean {
   return state !== 'unknown' && (expiresAt === null || expiresAt > now)
 }
 
-/** The status as soon as it is another than now; after so many milliseconds, or when the caller leaves, whatever it is then. */
-export async function awaitStatus(
+/** Returns the status when it changes, after `waitMs`, or when the caller disconnects. */
+async function awaitStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,
   id: string,
@@ -63,10 +54,10 @@ export async function awaitStatus(
 }
 
 /**
- * The status, and every other one it becomes, until the signal aborts or the time for streams is over.
- * @throws ServiceError as `readStatus`; `invalid_api_key` once the caller's credential is not good any more.
+ * Yields the status and each change until the signal aborts or the maximum stream duration ends.
+ * @throws ServiceError as `readStatus`; `invalid_api_key` once the credential is no longer valid.
  */
-export async function* watchStatus(
+async function* watchStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,
   id: string,
@@ -74,8 +65,8 @@ export async function* watchStatus(
 ): AsyncGenerator<ArtifactStatus, void, void> {
   const { clock, artifacts, config } = deps
   const endsAtMs = clock.monotonic() + config.timings.streamMaxMs
-  const news = new News()
-  const stopListening = artifacts.changes.listen(id, () => news.arrive())
+  let changed = new AbortController()
+  const stopListening = artifacts.changes.subscribe(id, () => changed.abort())
   let last = { text: '', state: '', atMs: 0 }
   try {
     while (!signal.aborted && clock.monotonic() < endsAtMs) {
@@ -86,7 +77,11 @@ export async function* watchStatus(
       if (text !== last.text && pauseMs <= 0) {
         last = { text, state: status.state, atMs: clock.monotonic() }
         yield status
-      } else await news.wait(text === last.text ? LOOK_EVERY_MS : pauseMs, signal)
+      } else {
+        const pause = AbortSignal.any([signal, changed.signal])
+        await wait(text === last.text ? POLL_EVERY_MS : pauseMs, undefined, { signal: pause }).catch(() => {})
+        changed = new AbortController()
+      }
     }
   } finally {
     stopListening()
@@ -100,58 +95,35 @@ async function assertStillGood({ keys, clock }: WatchDeps, caller: ArtifactCalle
     throw new ServiceError('invalid_api_key', 'The key or token is not valid any more.')
 }
 
-/** Wakes whoever waits for something to happen, also for what happened just before. */
-class News {
-  private hasArrived = false
-  private wake: () => void = () => {}
-
-  arrive(): void {
-    this.hasArrived = true
-    this.wake()
-  }
-
-  /** Resolves at the next news, after so many milliseconds, or when the signal aborts. */
-  async wait(ms: number, signal: AbortSignal): Promise<void> {
-    const awake = new AbortController()
-    this.wake = () => awake.abort()
-    if (this.hasArrived) awake.abort()
-    await wait(ms, undefined, { signal: AbortSignal.any([signal, awake.signal]) }).catch(() => {})
-    this.hasArrived = false
-  }
-}
-
-type SlotDeps = Dependencies & { readonly artifacts: ArtifactDesk }
-
-/** Decision: 9 (Status; beyond polling). */
 export function answerStatus(
-  call: Call<SlotDeps, ArtifactCaller, ArtifactStatusQuery>,
+  call: Call<Dependencies, ArtifactCaller, ArtifactStatusQuery>,
 ): EventStream | Promise<ArtifactStatus> {
   const { context, input } = call
   const { deps, caller } = context
   const { artifact_id: id } = input
-  if (call.wantsEvents) return new EventStream(encode(watchInSlot(call, id)), tellFailure)
+  if (call.wantsEvents) return new EventStream(encode(watchWithinLimit(call, id)), renderFailureEvent)
   const waitSeconds = readWaitSeconds(input.prefer)
-  // The signal costs something, so it is not asked for without need.
+  // Creating the signal has a cost, so it is created only for a wait.
   if (waitSeconds === undefined) return readStatus(deps, caller, id)
   context.setHeader('Preference-Applied', `wait=${waitSeconds}`)
   return awaitStatus(deps, caller, id, { waitMs: waitSeconds * 1000, signal: call.signal })
 }
 
-/** Watches, as one of the streams the caller may have open at once. @throws ServiceError `rate_limit_exceeded` */
-export async function* watchInSlot(
-  { context, signal }: Pick<Call<SlotDeps, ArtifactCaller, unknown>, 'context' | 'signal'>,
+/** Counts against the open streams of the caller. @throws ServiceError `rate_limit_exceeded` */
+export async function* watchWithinLimit(
+  { context, signal }: Pick<Call<Dependencies, ArtifactCaller, unknown>, 'context' | 'signal'>,
   id: string,
 ): AsyncGenerator<ArtifactStatus, void, void> {
-  const giveBack = await context.deps.shared.streams.acquire(streamQuotas(context))
+  const release = await context.deps.shared.streams.acquire(streamQuotas(context))
   try {
     yield* watchStatus(context.deps, context.caller, id, signal)
   } finally {
-    giveBack()
+    release()
   }
 }
 
-/** Decision: 2 (`PARLEY_MAX_STREAMS_…`): a token may be in a page that anybody opens, so its address counts. */
-function streamQuotas({ deps, caller, metadata }: CallContext<ArtifactCaller, SlotDeps>): StreamQuota[] {
+/** A token may be on a public page, so its streams are limited per address. */
+function streamQuotas({ deps, caller, metadata }: CallContext<ArtifactCaller, Dependencies>): StreamQuota[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') return [{ key: `watch:${caller.tenantId}`, limit: streams.parent }]
   const key = `watch:${caller.artifactId}:${addressGroup(metadata.clientAddress)}`
@@ -162,12 +134,12 @@ async function* encode(statuses: AsyncIterable<ArtifactStatus>): AsyncGenerator<
   for await (const status of statuses) yield Buffer.from(`data: ${JSON.stringify(status)}\n\n`)
 }
 
-function tellFailure({ message }: ServiceError): Uint8Array {
+function renderFailureEvent({ message }: ServiceError): Uint8Array {
   return Buffer.from(`event: error\ndata: ${JSON.stringify({ ok: false, error: message })}\n\n`)
 }
 
-/** The seconds of `Prefer: wait=N`; undefined where nothing is preferred that is known here. Protocol: RFC 7240, 4.3. */
-export function readWaitSeconds(header: string | undefined): number | undefined {
+/** The seconds of `Prefer: wait=N` (RFC 7240); undefined without that preference. */
+function readWaitSeconds(header: string | undefined): number | undefined {
   const [, digits] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec(header ?? '') ?? []
   return digits === undefined ? undefined : Math.min(Number(digits), MAX_WAIT_SECONDS)
 }

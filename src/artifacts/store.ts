@@ -1,56 +1,50 @@
-/** The rows of artifacts; their bytes lie where blobs grow, and then in the blob store. */
-import type { CompiledQuery, Insertable, Selectable, Updateable } from 'kysely'
+/** The SQL of the table `artifacts`, and the states of an artifact. */
+import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { ArtifactTable } from '../db/tables.ts'
+import type { ArtifactTable, Tables } from '../db/tables.ts'
 
 /**
- * `unknown` is whatever nobody has begun to upload: an id never seen, one that is only reserved, and one that is gone again.
- * `uploading` until the last byte, `processing` until the bytes are what will be served, then `ready`.
+ * An artifact is `unknown` if its id was never used, is only reserved, or was deleted; `uploading` until the last byte; `processing` until
+ * the bytes to serve exist; then `ready`.
  */
 export const states = ['unknown', 'uploading', 'processing', 'ready'] as const
 
 export type State = (typeof states)[number]
 
-/** For each thing that can happen: in which states it can, and what follows. Whatever is not here is refused. */
+/** The transitions of each event; an event is invalid in a state that it does not list. */
 const transitions = {
-  /** An upload is created. */
   create: { unknown: 'uploading' },
-  /** The whole declared length has been received. */
   complete: { uploading: 'processing' },
-  /** The bytes to be served are made, or will be served as they came. */
+  /** The bytes to serve were made, or the original will be served. */
   convert: { processing: 'ready' },
-  /** The upload was not finished in time. */
   expire: { uploading: 'unknown' },
-  /** The bytes are not what was announced, or dangerous. */
+  /** The checksum is wrong, or the content is dangerous. */
   reject: { uploading: 'unknown', processing: 'unknown' },
-  /** Somebody who may do so removes it. */
   remove: { uploading: 'unknown', processing: 'unknown', ready: 'unknown' },
 } as const satisfies Record<string, Partial<Record<State, State>>>
 
-export type Occurrence = keyof typeof transitions
+export type StateEvent = keyof typeof transitions
 
-export const occurrences = Object.keys(transitions) as readonly Occurrence[]
+export const stateEvents = Object.keys(transitions) as readonly StateEvent[]
 
-/** The state after that has happened in `state`; undefined where it cannot. */
-export function findNextState(state: State, occurrence: Occurrence): State | undefined {
+export function findNextState(state: State, occurrence: StateEvent): State | undefined {
   const next: Partial<Record<State, State>> = transitions[occurrence]
   return next[state]
 }
 
-/** The states in which that can happen: what a statement that makes it happen asks for. */
-export function listStatesBefore(occurrence: Occurrence): State[] {
+/** The states in which the event is valid; a statement that performs it requires one of them. */
+export function listStatesBefore(occurrence: StateEvent): State[] {
   return states.filter((state) => findNextState(state, occurrence) !== undefined)
 }
 
-/** The one state after that has happened, whatever was before. */
-export function stateAfter(occurrence: Occurrence): State {
+/** The state after the event, which is the same from all states. */
+export function stateAfter(occurrence: StateEvent): State {
   const [before] = listStatesBefore(occurrence)
   return findNextState(before as State, occurrence) as State
 }
 
 export type ArtifactRow = Selectable<ArtifactTable>
 
-/** A row whose upload has begun. */
 export type UploadRow = ArtifactRow & {
   readonly segment: string
   readonly blob: string
@@ -58,12 +52,10 @@ export type UploadRow = ArtifactRow & {
   readonly filename: string
 }
 
-/** Whether it is more than a reserved id. */
 export function isUpload(row: ArtifactRow): row is UploadRow {
   return row.state !== 'unknown'
 }
 
-/** What a status is made of. */
 const viewColumns = [
   'id',
   'parent_key_id',
@@ -85,7 +77,7 @@ export type ArtifactViewRow = Pick<ArtifactRow, (typeof viewColumns)[number]>
 
 const viewQueries = new WeakMap<Database, CompiledQuery<ArtifactViewRow>>()
 
-/** What a status is made of. The query is compiled once, for this is asked ten thousand times a second. */
+/** Finds the columns of a status. The query is compiled once, because this runs ten thousand times a second. */
 export async function findViewRow(
   db: Database,
   tenantId: string,
@@ -94,14 +86,19 @@ export async function findViewRow(
   let query = viewQueries.get(db)
   if (query === undefined) {
     const anyone = ''
-    query = viewRows(db).where('id', '=', anyone).where('parent_key_id', '=', anyone).compile()
+    query = db
+      .selectFrom('artifacts')
+      .select(viewColumns)
+      .where('id', '=', anyone)
+      .where('parent_key_id', '=', anyone)
+      .compile()
     viewQueries.set(db, query)
   }
   const { rows } = await db.executeQuery<ArtifactViewRow>({ ...query, parameters: [id, tenantId] })
   return rows[0]
 }
 
-/** A tenant's artifact, or the id it has reserved; what has expired by `now` (Unix seconds) is not found any more. */
+/** Finds an artifact or a reserved id of a tenant; ignores rows that have expired by `now` (Unix seconds). */
 export async function findArtifact(
   db: Database,
   tenantId: string,
@@ -111,7 +108,6 @@ export async function findArtifact(
   return liveArtifacts(db, now).where('id', '=', id).where('parent_key_id', '=', tenantId).executeTakeFirst()
 }
 
-/** A tenant's upload by its address, be it under way or finished. */
 export async function findUpload(
   db: Database,
   tenantId: string,
@@ -125,7 +121,7 @@ export async function findUpload(
   return row as UploadRow | undefined
 }
 
-/** The row of an upload, of whatever tenant and however old: for the service's own work. */
+/** Finds an upload of any tenant, expired or not, for internal work. */
 export async function findUploadRow(db: Database, { blob }: Upload): Promise<UploadRow | undefined> {
   const row = await db.selectFrom('artifacts').selectAll().where('blob', '=', blob).executeTakeFirst()
   return row as UploadRow | undefined
@@ -135,32 +131,32 @@ export async function insertArtifact(db: Database, row: Insertable<ArtifactTable
   await db.insertInto('artifacts').values(row).execute()
 }
 
-/** Begins the upload of a reserved id; false when it is not reserved by that tenant any more. */
+/** Begins the upload of a reserved id; false if the tenant has not reserved it any longer. */
 export async function beginReserved(
   db: Database,
   tenantId: string,
   id: string,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  const result = await db
-    .updateTable('artifacts')
-    .set({ ...values, state: stateAfter('create') })
-    .where('id', '=', id)
-    .where('parent_key_id', '=', tenantId)
-    .where('state', 'in', listStatesBefore('create'))
-    .executeTakeFirst()
-  return result.numUpdatedRows > 0n
+  return isUpdated(
+    db
+      .updateTable('artifacts')
+      .set({ ...values, state: stateAfter('create') })
+      .where('id', '=', id)
+      .where('parent_key_id', '=', tenantId)
+      .where('state', 'in', listStatesBefore('create')),
+  )
 }
 
-/** Makes room for an id of whatever tenant whose time is up, but which was not swept yet. */
+/** Frees an id whose row has expired but was not swept yet. */
 export async function deleteExpired(db: Database, id: string, now: number): Promise<void> {
   await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
 }
 
-/** One upload of an artifact. Its blob names it: the id may be used again after it is gone, and so may the fence. */
+/** An upload, named by its blob: a new upload of the same artifact may have the same fence. */
 export type Upload = Pick<UploadRow, 'blob'>
 
-/** Takes the lease of an upload when nobody has it, under a new fence; answers with the row as it is then. */
+/** Acquires a free lease under a new fence and returns the updated row; undefined if the lease is held. */
 export async function acquireLease(
   db: Database,
   { blob }: Upload,
@@ -175,11 +171,10 @@ export async function acquireLease(
   return row as UploadRow | undefined
 }
 
-/** A lease somebody holds. */
-export type Lease = Pick<UploadRow, 'blob' | 'fence'>
+type Lease = Pick<UploadRow, 'blob' | 'fence'>
 
-/** Takes the lease of an upload from whoever had it under that fence, which shuts them out; undefined when it is another's by now. */
-export async function breakLease(
+/** Acquires a lease that is held under that fence and fences its holder out; undefined if the fence has changed. */
+export async function stealLease(
   db: Database,
   { blob, fence }: Lease,
   until: number,
@@ -199,72 +194,71 @@ function newLeases(db: Database, until: number) {
     .where('state', 'in', listStatesBefore('complete'))
 }
 
-/** Writes what the holder of a lease has found out; false when the lease is another's by now, or the upload is gone. */
+/** Updates the row for the holder of its lease; false if the lease was lost or the upload is gone. */
 export async function updateLeased(
   db: Database,
   lease: Lease,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(leasedUploads(db, lease).set(values))
+  return isUpdated(updateActiveUpload(db, lease, values))
 }
 
-/** As `updateLeased`, on top of as many received bytes as the holder knows of. */
+/** As `updateLeased`, if `received_bytes` is still what the holder knows. */
 export async function updateReceived(
   db: Database,
   lease: Lease,
   beforeBytes: number,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(leasedUploads(db, lease).where('received_bytes', '=', beforeBytes).set(values))
+  return isUpdated(updateActiveUpload(db, lease, values).where('received_bytes', '=', beforeBytes))
 }
 
-/** Ends an upload for the holder of its lease; false when the lease is another's by now, or the upload is gone. */
+/** Completes an upload for the holder of its lease; false if the lease was lost or the upload is gone. */
 export async function completeLeased(
   db: Database,
   lease: Lease,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(leasedUploads(db, lease).set({ ...values, state: stateAfter('complete') }))
+  return isUpdated(updateActiveUpload(db, lease, { ...values, state: stateAfter('complete') }))
 }
 
-/** Makes an artifact ready; false when that cannot happen in its state, or it is gone. */
+/** Makes an artifact ready; false if it is not `processing` any longer. */
 export async function convertArtifact(
   db: Database,
-  { blob }: Upload,
+  upload: Upload,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
   return isUpdated(
-    db
-      .updateTable('artifacts')
-      .set({ ...values, state: stateAfter('convert') })
-      .where('blob', '=', blob)
-      .where('state', 'in', listStatesBefore('convert')),
+    updateUpload(db, upload, { ...values, state: stateAfter('convert') }).where(
+      'state',
+      'in',
+      listStatesBefore('convert'),
+    ),
   )
 }
 
-/** Writes how much of an artifact is converted, in thousandths; false when it was as much before, or is ready or gone. */
-export async function raiseProgress(db: Database, { blob }: Upload, permille: number): Promise<boolean> {
+/** Raises the progress of a conversion; false if it is not higher, or if the artifact is ready or gone. */
+export async function raiseProgress(db: Database, upload: Upload, permille: number): Promise<boolean> {
   return isUpdated(
-    db
-      .updateTable('artifacts')
-      .set({ progress_permille: permille })
-      .where('blob', '=', blob)
+    updateUpload(db, upload, { progress_permille: permille })
       .where('state', 'in', listStatesBefore('convert'))
       .where('progress_permille', '<', permille),
   )
 }
 
-/** Writes that the host has handled an upload; false when it is gone. */
-export async function acknowledgeUpload(db: Database, { blob }: Upload): Promise<boolean> {
-  return isUpdated(db.updateTable('artifacts').set({ acknowledged: 1 }).where('blob', '=', blob))
+/** Records that the host has handled an upload; false if it is gone. */
+export async function acknowledgeUpload(db: Database, upload: Upload): Promise<boolean> {
+  return isUpdated(updateUpload(db, upload, { acknowledged: 1 }))
 }
 
-/** Writes what the host has to say of an upload, as JSON; false when it is gone. */
-export async function updateOutcome(db: Database, { blob }: Upload, outcome: string): Promise<boolean> {
-  return isUpdated(db.updateTable('artifacts').set({ outcome }).where('blob', '=', blob))
+/** Stores the host's outcome, which is JSON; false if the upload is gone. */
+export async function updateOutcome(db: Database, upload: Upload, outcome: string): Promise<boolean> {
+  return isUpdated(updateUpload(db, upload, { outcome }))
 }
 
-/** Counts the bytes that were sent no longer, once nobody needs them; false when somebody does, or they are what is served. */
+/**
+ * Stops counting the original against the quota, once it is converted and acknowledged; false if it is still needed or is what is served.
+ */
 export async function releaseOriginal(db: Database, { blob }: Upload): Promise<boolean> {
   return isUpdated(
     db
@@ -279,7 +273,7 @@ export async function releaseOriginal(db: Database, { blob }: Upload): Promise<b
   )
 }
 
-/** Makes an artifact unknown again; false when that cannot happen in its state, or it is gone. */
+/** Deletes the row; false if the event is invalid in its state, or it is gone. */
 export async function removeArtifact(
   db: Database,
   { blob }: Upload,
@@ -293,12 +287,11 @@ export async function removeArtifact(
   return result.numDeletedRows > 0n
 }
 
-/** Hands all artifacts of a tenant to another; answers how many they were. */
-export async function updateArtifactOwners(
-  db: Database,
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<number> {
+/**
+ * Hands a tenant's artifacts to another tenant and returns their number, active uploads and reserved ids included. Tokens end with
+ * the key that minted them. Runs in the caller's transaction.
+ */
+export async function moveArtifacts(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
     .updateTable('artifacts')
     .set({ parent_key_id: toTenantId })
@@ -307,22 +300,33 @@ export async function updateArtifactOwners(
   return Number(result.numUpdatedRows)
 }
 
-function viewRows(db: Database) {
-  return db.selectFrom('artifacts').select(viewColumns)
+/** The bytes of a tenant's artifacts that count against its quota; rows that have expired by `now` do not. */
+export async function sumArtifactBytes(db: Database, tenantId: string, now: number): Promise<number> {
+  const { bytes } = await db
+    .selectFrom('artifacts')
+    .select(({ fn }) => fn.sum<number>('kept_bytes').as('bytes'))
+    .where('parent_key_id', '=', tenantId)
+    .where(isUnexpired(now))
+    .executeTakeFirstOrThrow()
+  return Number(bytes ?? 0)
 }
 
 function liveArtifacts(db: Database, now: number) {
-  return db
-    .selectFrom('artifacts')
-    .selectAll()
-    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+  return db.selectFrom('artifacts').selectAll().where(isUnexpired(now))
 }
 
-function leasedUploads(db: Database, { blob, fence }: Lease) {
-  return db
-    .updateTable('artifacts')
-    .where('blob', '=', blob)
-    .where('fence', '=', fence)
+export function isUnexpired(now: number) {
+  return (where: ExpressionBuilder<Tables, 'artifacts'>) =>
+    where.or([where('expires_at', 'is', null), where('expires_at', '>', now)])
+}
+
+function updateUpload(db: Database, { blob }: Upload, values: Updateable<ArtifactTable>) {
+  return db.updateTable('artifacts').set(values).where('blob', '=', blob)
+}
+
+function updateActiveUpload(db: Database, lease: Lease, values: Updateable<ArtifactTable>) {
+  return updateUpload(db, lease, values)
+    .where('fence', '=', lease.fence)
     .where('state', 'in', listStatesBefore('complete'))
 }
 

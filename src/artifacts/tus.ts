@@ -1,35 +1,39 @@
-/** The tus endpoint: resumable uploads in tus 1.0.0, the core protocol and the extensions of `tus/protocol.ts`. */
-
+/** The tus endpoint: creates, resumes and deletes uploads (tus 1.0.0). */
 import type { IncomingMessage } from 'node:http'
 import { askForBody, assertShortTarget, hasNoBody, mediaTypeOf } from '../http/request.ts'
-import { actorOf } from '../identity/audit.ts'
+import { type AuditDeps, actorOf } from '../identity/audit.ts'
 import { ServiceError } from '../lib/errors.ts'
+import type { Dependencies as RestDependencies } from '../operations/dependencies.ts'
 import { type AuthPolicy, withRequestLog } from '../operations/operation.ts'
 import type { Endpoint, HttpCall, Route } from '../operations/pipeline.ts'
 import type { ArtifactCaller } from './access.ts'
 import { removeUpload } from './artifacts.ts'
+import type { Dependencies as ArtifactDependencies } from './dependencies.ts'
 import { parseMetadata } from './metadata.ts'
+import type { UploadRow } from './store.ts'
 import { appendBytes, type Progress } from './transfer/append.ts'
-import { createUpload, getUpload, type UploadRow } from './transfer/uploads.ts'
-import type { Dependencies } from './tus/dependencies.ts'
-import { BODY_TYPE, EXTENSIONS, PROTOCOL_VERSION } from './tus/protocol.ts'
+import { createUpload, getUpload } from './transfer/uploads.ts'
 
 type Headers = IncomingMessage['headers']
 
-/**
- * "If the version specified by the Client is not supported by the Server, it MUST respond with the 412 Precondition Failed status and
- * MUST include the Tus-Version header into the response. In addition, the Server MUST NOT process the request."
- * @throws ServiceError `precondition_failed`
- */
-export function assertVersion(headers: Headers): void {
-  const sent = headers['tus-resumable']
-  if (sent === PROTOCOL_VERSION) return
-  const message = sent === undefined ? 'is missing' : 'names another version of the protocol'
-  throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; this is ${PROTOCOL_VERSION}.`)
-}
+type Dependencies = ArtifactDependencies & RestDependencies & AuditDeps
 
-/** @throws ServiceError `unsupported_media_type` for a body that is not bytes of an upload. */
-export function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
+export const PROTOCOL_VERSION = '1.0.0'
+
+/** The tus extensions on offer; `checksum` and `concatenation` are not. */
+export const uploadExtensions = [
+  'creation',
+  'creation-with-upload',
+  'creation-defer-length',
+  'termination',
+  'expiration',
+] as const
+
+/** "All PATCH requests MUST use Content-Type: application/offset+octet-stream". */
+export const BODY_TYPE = 'application/offset+octet-stream'
+
+/** @throws ServiceError `unsupported_media_type` */
+function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
   if (mediaTypeOf(request) !== BODY_TYPE)
     throw new ServiceError('unsupported_media_type', `Content-Type: must be ${BODY_TYPE}`)
   const { 'content-encoding': encoding = 'identity' } = request.headers
@@ -37,8 +41,8 @@ export function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void 
     throw new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported here`)
 }
 
-/** Extensions that change what bytes mean must not be passed over. @throws ServiceError `invalid_value` */
-export function assertOffered(headers: Headers): void {
+/** Rejects extensions that change the meaning of the body. @throws ServiceError `invalid_value` */
+function assertOffered(headers: Headers): void {
   for (const [name, extension] of notOffered) {
     if (headers[name] !== undefined)
       throw new ServiceError('invalid_value', `${name}: the extension ${extension} is not offered here`)
@@ -54,7 +58,7 @@ const notOffered = [
  * "The request MUST include one of the following headers: a) Upload-Length […] b) Upload-Defer-Length: 1". Undefined for the latter.
  * @throws ServiceError `invalid_value`
  */
-export function readNewLength(headers: Headers): number | undefined {
+function readNewLength(headers: Headers): number | undefined {
   const deferred = headers['upload-defer-length']
   const length = readCount(headers, 'Upload-Length')
   if (deferred !== undefined && deferred !== '1')
@@ -68,14 +72,14 @@ export function readNewLength(headers: Headers): number | undefined {
 }
 
 /** "The Upload-Offset request and response header indicates a byte offset […] The value MUST be a non-negative integer." */
-export function readOffset(headers: Headers): number {
+function readOffset(headers: Headers): number {
   const offset = readCount(headers, 'Upload-Offset')
   if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset: is required')
   return offset
 }
 
-/** A header that counts bytes; undefined where it was not sent. @throws ServiceError `invalid_value` */
-export function readCount(
+/** @throws ServiceError `invalid_value` */
+function readCount(
   headers: Headers,
   name: 'Upload-Length' | 'Upload-Offset' | 'Content-Length',
 ): number | undefined {
@@ -86,8 +90,8 @@ export function readCount(
   return Number(text)
 }
 
-/** How many bytes follow the head; undefined when the client does not say. */
-export function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | undefined {
+/** Undefined for a chunked body. */
+function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | undefined {
   if (hasNoBody(request)) return 0
   return request.headers['transfer-encoding'] === undefined
     ? readCount(request.headers, 'Content-Length')
@@ -95,7 +99,7 @@ export function readBodyLength(request: Pick<IncomingMessage, 'headers'>): numbe
 }
 
 /** "This header MUST be included in every PATCH response if the upload is going to expire." `expiresAt`: Unix seconds. */
-export function expiryHeaders(expiresAt: number | null): string[] {
+function expiryHeaders(expiresAt: number | null): string[] {
   return expiresAt === null ? [] : ['Upload-Expires', new Date(expiresAt * 1000).toUTCString()]
 }
 
@@ -109,10 +113,10 @@ function createRoute(
   answer: (call: UploadCall, segment: string) => Promise<void>,
 ): UploadRoute {
   const run = (call: UploadCall) => answer(call, call.params.segment ?? '')
-  return { name, pattern, auth, check: assertVersionOrTell, run }
+  return { name, pattern, auth, check: assertVersion, run }
 }
 
-/** What can be done at `/upload`, and at the address of one upload. There is no GET: artifacts are served elsewhere. */
+/** There is no GET: the artifact's own address serves the bytes. */
 const creationRoutes: Readonly<Record<string, UploadRoute>> = {
   POST: createRoute('uploads.create', '/upload', answerPost),
 }
@@ -140,7 +144,7 @@ export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {
   },
 }
 
-/** Clients are often given the address with a slash behind it. */
+/** Accepts a trailing slash, which many clients add. */
 function findUploadPath(path: string): {
   routes: Readonly<Record<string, UploadRoute>>
   segment: string
@@ -151,19 +155,23 @@ function findUploadPath(path: string): {
   throw new ServiceError('not_found', `There is nothing at ${path}.`)
 }
 
-/** "The actual method of the request MUST be ignored" where the header names another. */
+/** "The actual method of the request MUST be ignored" when the header names another one. */
 function methodOf({ request }: UploadCall): string {
   const sent = request.headers['x-http-method-override']
   return typeof sent === 'string' ? sent.toUpperCase() : (request.method as string)
 }
 
-function assertVersionOrTell({ request, context }: UploadCall): void {
-  try {
-    assertVersion(request.headers)
-  } catch (failure) {
-    context.setHeader('Tus-Version', PROTOCOL_VERSION)
-    throw failure
-  }
+/**
+ * "If the version specified by the Client is not supported by the Server, it MUST respond with the 412 Precondition Failed status and
+ * MUST include the Tus-Version header into the response. In addition, the Server MUST NOT process the request."
+ * @throws ServiceError `precondition_failed`
+ */
+function assertVersion({ request, context }: UploadCall): void {
+  const sent = request.headers['tus-resumable']
+  if (sent === PROTOCOL_VERSION) return
+  context.setHeader('Tus-Version', PROTOCOL_VERSION)
+  const message = sent === undefined ? 'is missing' : 'names another version of the protocol'
+  throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; this is ${PROTOCOL_VERSION}.`)
 }
 
 function refuseMethod(name: string, routes: Readonly<Record<string, UploadRoute>>): ServiceError {
@@ -173,17 +181,16 @@ function refuseMethod(name: string, routes: Readonly<Record<string, UploadRoute>
   })
 }
 
-export type UploadCall = HttpCall<ArtifactCaller, Dependencies>
+type UploadCall = HttpCall<ArtifactCaller, Dependencies>
 
 /** "A successful response […] MUST contain the Tus-Version header. It MAY include the Tus-Extension and Tus-Max-Size headers." */
-export function answerOptions(call: UploadCall): void {
+function answerOptions(call: UploadCall): void {
   const { maxUploadBytes } = call.deps.config.limits
-  const headers = ['Tus-Version', PROTOCOL_VERSION, 'Tus-Extension', EXTENSIONS]
+  const headers = ['Tus-Version', PROTOCOL_VERSION, 'Tus-Extension', uploadExtensions.join(',')]
   call.writePreflight([...headers, 'Tus-Max-Size', String(maxUploadBytes)])
 }
 
-/** Creates an upload, and takes in its first bytes where the request brings them. */
-export async function answerPost(call: UploadCall): Promise<void> {
+async function answerPost(call: UploadCall): Promise<void> {
   const { deps, request, context } = call
   const { headers } = request
   const bodyBytes = readBodyLength(request)
@@ -207,7 +214,7 @@ export async function answerPost(call: UploadCall): Promise<void> {
   call.writeEmpty(201, ['Location', locationOf(row), ...offset, ...expiryHeaders(progress.expiresAt)])
 }
 
-/** What is done with the bytes is done after the request that brings the last of them. */
+/** Links the jobs of the upload to the trace of this request, which may bring the last byte. */
 function linkJobs(
   { tracing }: UploadCall['deps'],
   { metadata }: UploadCall['context'],
@@ -216,7 +223,7 @@ function linkJobs(
   if (metadata.instrumentation.span !== undefined) tracing?.linkUpload(blob, metadata.instrumentation.span)
 }
 
-/** The upload is there by now: whatever happens to its first bytes, the client is told where to go on. */
+/** The upload exists now, so even a failed first append must tell the client its address. */
 async function appendFirst(
   { deps, request, response, signal, context }: UploadCall,
   row: UploadRow,
@@ -234,13 +241,13 @@ async function appendFirst(
   }
 }
 
-/** "The Location header […] MAY be absolute or relative": relative, so that nothing of the request's can be reflected. R8. */
+/** "The Location header […] MAY be absolute or relative". A relative one reflects nothing of the request. */
 function locationOf({ segment }: UploadRow): string {
   return `/upload/${segment}`
 }
 
 /** "The Server MUST always include the Upload-Offset header in the response for a HEAD request". */
-export async function answerHead(call: UploadCall, segment: string): Promise<void> {
+async function answerHead(call: UploadCall, segment: string): Promise<void> {
   const row = await getUpload(call.deps, call.context.caller, segment)
   const length =
     row.size_bytes === null ? ['Upload-Defer-Length', '1'] : ['Upload-Length', String(row.size_bytes)]
@@ -249,8 +256,7 @@ export async function answerHead(call: UploadCall, segment: string): Promise<voi
   call.writeEmpty(200, [...headers, ...expiryHeaders(row.expires_at), 'X-Artifact-Id', row.id])
 }
 
-/** Adds bytes at the offset the request names. */
-export async function answerPatch(call: UploadCall, segment: string): Promise<void> {
+async function answerPatch(call: UploadCall, segment: string): Promise<void> {
   const { deps, request, response, signal, context } = call
   const row = await getUpload(deps, context.caller, segment)
   assertBodyType(request)
@@ -268,7 +274,7 @@ export async function answerPatch(call: UploadCall, segment: string): Promise<vo
 }
 
 /** "When receiving a DELETE request for an existing upload the Server SHOULD free associated resources". */
-export async function answerDelete(call: UploadCall, segment: string): Promise<void> {
+async function answerDelete(call: UploadCall, segment: string): Promise<void> {
   const { deps, context } = call
   await removeUpload(
     withRequestLog(context),
@@ -281,5 +287,3 @@ export async function answerDelete(call: UploadCall, segment: string): Promise<v
 function textOf(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(',') : header
 }
-
-export { uploadPaths } from './tus/openapi.ts'

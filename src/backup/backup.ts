@@ -1,12 +1,11 @@
-/** Writes a whole installation into one archive, while a server is at work on it. */
-
+/** Writes a whole installation into one archive while the server runs. */
 import { createReadStream } from 'node:fs'
 import { readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config/config.ts'
 import { acquireLock, isLockTaken } from '../db/lock.ts'
-import { countRows, examineCopy, openSnapshotSource, type SnapshotSource } from '../db/snapshot.ts'
+import { countRows, openCheckedCopy, openSnapshotSource, type SnapshotSource } from '../db/snapshot.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, makeFolder } from '../storage/folder.ts'
@@ -27,34 +26,32 @@ import {
 } from './manifest.ts'
 import type { Output } from './output.ts'
 import { type ByteSource, openByteSource } from './sources.ts'
-import { type Entry, renderTar, toEntry } from './tar-writer.ts'
+import { type Entry, renderTar, toEntry } from './tar.ts'
 
-/** The folder, inside the data directory, of the copy of the database while it is written into the archive. */
-export const BACKUP_FOLDER = '.backup'
+/** The subfolder of the data directory for the copy of the database. */
+const BACKUP_FOLDER = '.backup'
 
 /** The migration that gave a database an id. */
 const FIRST_WITH_INSTALLATION = '0009_create_installation'
 
-/** What a backup came to. */
 export type BackupReport = Omit<Manifest, 'entries' | 'format'> & {
   readonly blobs: number
   readonly bytes: number
 }
 
-type BackupDeps = Pick<Dependencies, 'clock' | 'log'> & { readonly config: Config }
+type BackupDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
 interface Job {
   readonly database: SnapshotSource
   readonly source: ByteSource
   readonly config: Config
   readonly head: Head
-  /** What the archive holds so far. */
   readonly records: EntryRecord[]
 }
 
 /**
- * Writes the archive, beside a server or without one. Decision: 2 (`backup`). See docs/adr/0033.
- * @throws StartupError when there is nothing to back up here, another backup is under way, or the rows are damaged.
+ * Works with or without a running server. See docs/adr/0033.
+ * @throws StartupError when there is nothing to back up, another backup is running, or the database is damaged.
  */
 export async function createBackup(
   deps: BackupDeps,
@@ -65,7 +62,7 @@ export async function createBackup(
   assertSqlite(config)
   const database = await openSnapshotSource(config.dataDir)
   try {
-    // Of files that belong to another database none would be in the archive.
+    // The archive would contain no files if they belonged to another database.
     if (database.schema >= FIRST_WITH_INSTALLATION) await checkMarks(config, database.db)
     const lock = await lockFolder(config.dataDir)
     try {
@@ -99,7 +96,7 @@ function toHead(schema: string, createdAt: number): Head {
   return { format: FORMAT, parley_version: packageJson.version, schema, created_at: createdAt }
 }
 
-/** One at a time, so that whatever lies there is of one that was killed. */
+/** Allows one backup at a time, so that it can delete the files of a killed one. */
 async function lockFolder(dataDir: string) {
   const folder = join(dataDir, BACKUP_FOLDER)
   await makeFolder(folder)
@@ -138,7 +135,7 @@ async function writeArchive(
   return { ...report, blobs: blobs.length, bytes: blobs.reduce((sum, { size }) => sum + size, 0) }
 }
 
-/** What is written first is what others may delete; the rows come when all their bytes are safe. */
+/** Blobs that cannot be pinned are written first, because the server may delete them; the database follows when all blobs are safe. */
 async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void): AsyncGenerator<Entry> {
   const { database, source, config, head, records } = job
   yield toEntry(HEAD, renderJson(head))
@@ -150,7 +147,7 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
   yield { name: DATABASE, sizeBytes: (await stat(path)).size, bytes: createReadStream(path) }
   const { secret, isInEnvironment } = await readSecret(config)
   if (secret !== undefined) yield toEntry(SECRET, secret)
-  for (const blob of collected.held)
+  for (const blob of collected.pinned)
     yield { name: toEntryName(blob), sizeBytes: blob.sizeBytes, bytes: source.open(blob) }
   const manifest = {
     ...head,
@@ -172,9 +169,9 @@ function toLeftOut({ lost, unfinished }: Collected): Pick<Manifest, 'lost' | 'un
   return { lost: [...lost], unfinished: [...unfinished] }
 }
 
-/** Of a copy that is sound: nobody is helped by one that is not. */
+/** Fails if the copy is damaged, because such a backup is useless. */
 async function countRowsOf(path: string): Promise<Record<string, number>> {
-  const { db, close } = await examineCopy(path)
+  const { db, close } = await openCheckedCopy(path)
   try {
     return await countRows(db)
   } finally {

@@ -1,28 +1,27 @@
-/** Brings together rows of one moment and all bytes they speak of, while a server goes on adding and deleting. */
+/** Collects a snapshot of the rows and all blobs that they name, while the server adds and deletes both. */
 import type { SnapshotSource } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
 import { toEntryName } from './manifest.ts'
 import type { ByteSource, Taken } from './sources.ts'
-import { listNeeded, type NeededBlob } from './store.ts'
-import type { Entry } from './tar-writer.ts'
+import { listReferencedBlobs, type ReferencedBlob } from './store.ts'
+import type { Entry } from './tar.ts'
 
-/** With so many files that live for less than a round, somebody has to wait. */
+/** After this many rounds files come and go too fast, and writers must wait. */
 const ROUNDS_BESIDE_WRITERS = 5
-const MOST_ROUNDS = 10
+const MAX_ROUNDS = 10
 
-/** What the bytes come to, beside those that are there. */
 export interface Collected {
-  /** Held until the end, still to be written. */
-  readonly held: readonly NeededBlob[]
-  /** Rows speak of them, but they are nowhere. */
+  /** Pinned until the end, to be written later. */
+  readonly pinned: readonly ReferencedBlob[]
+  /** Named by rows, but stored nowhere. */
   readonly lost: readonly string[]
-  /** Uploads in a bucket that cannot be read before their end. */
+  /** Active uploads in a bucket, which cannot be read yet. */
   readonly unfinished: readonly string[]
 }
 
 /**
- * Takes the bytes, yielding those that must be written at once. When it returns, the database is pinned at a moment at which no row
- * speaks of bytes that were not taken. See docs/adr/0033.
+ * Yields the blobs that must be written at once. When it returns, the database is pinned at a moment at which every blob named by a row
+ * was taken. See docs/adr/0033.
  * @throws StartupError when files come and go faster than a bucket can be read.
  */
 export async function* collect(
@@ -31,19 +30,19 @@ export async function* collect(
 ): AsyncGenerator<Entry, Collected> {
   const taken = new Set<string>()
   let missingBefore = new Set<string>()
-  for (let round = 1; round <= MOST_ROUNDS; round++) {
-    // Most of it, so that little is left to do while the rows stand still.
+  for (let round = 1; round <= MAX_ROUNDS; round++) {
+    // Takes most blobs first, so that the rows are pinned only briefly.
     yield* takeAll(database, source, taken)
     const last = new Round()
-    if (round > ROUNDS_BESIDE_WRITERS && source.isHolding)
+    if (round > ROUNDS_BESIDE_WRITERS && source.isPinning)
       await database.pinAlone(() => drain(takeAll(database, source, taken, last)))
     else {
       database.pin()
       yield* takeAll(database, source, taken, last)
     }
-    // Bytes are there before their row, and longer: one that was missing before a row was seen again is lost.
+    // A blob is stored before its row is written and deleted after it, so one that is missing in two rounds is lost.
     const isAllThere = last.missing.every((name) => missingBefore.has(name))
-    if (isAllThere) return { held: last.held, lost: last.missing, unfinished: last.unfinished }
+    if (isAllThere) return { pinned: last.pinned, lost: last.missing, unfinished: last.unfinished }
     database.release()
     missingBefore = new Set(last.missing)
   }
@@ -52,9 +51,9 @@ export async function* collect(
   )
 }
 
-/** What was found while the rows stood still. */
+/** The blobs found while the rows were pinned. */
 class Round {
-  readonly held: NeededBlob[] = []
+  readonly pinned: ReferencedBlob[] = []
   readonly missing: string[] = []
   readonly unfinished: string[] = []
 }
@@ -65,26 +64,30 @@ async function* takeAll(
   taken: Set<string>,
   round = new Round(),
 ): AsyncGenerator<Entry, void> {
-  for await (const blob of listNeeded(db)) {
+  for await (const blob of listReferencedBlobs(db)) {
     const result = await takeOne(source, taken, blob)
     if (result === 'missing') round.missing.push(blob.name)
     else if (result === 'unfinished') round.unfinished.push(blob.name)
-    else if (result === 'held') round.held.push(blob)
+    else if (result === 'pinned') round.pinned.push(blob)
     else if (result !== 'written') yield result
   }
 }
 
-async function takeOne(source: ByteSource, taken: Set<string>, blob: NeededBlob): Promise<Taken | 'written'> {
-  const name = toEntryName({ ...blob, growingUnder: undefined })
-  // What grows may have grown since it was taken hold of.
-  const isEnough = !source.isHolding || blob.growingUnder === undefined
-  if (taken.has(name) && isEnough) return source.isHolding ? 'held' : 'written'
+async function takeOne(
+  source: ByteSource,
+  taken: Set<string>,
+  blob: ReferencedBlob,
+): Promise<Taken | 'written'> {
+  const name = toEntryName({ ...blob, uploadFence: undefined })
+  // An active upload may have more bytes since it was pinned.
+  const isEnough = !source.isPinning || blob.uploadFence === undefined
+  if (taken.has(name) && isEnough) return source.isPinning ? 'pinned' : 'written'
   const result = await source.take(blob)
-  if (result === 'held' || typeof result === 'object') taken.add(name)
+  if (result === 'pinned' || typeof result === 'object') taken.add(name)
   return result
 }
 
-/** A source that holds yields nothing. */
+/** A source that pins yields nothing. */
 async function drain(entries: AsyncIterable<Entry>): Promise<void> {
   for await (const { name } of entries) throw new Error(`${name} is not held`)
 }

@@ -1,62 +1,61 @@
-/** Opens the places in a bucket, and copies into them what lies in a data directory. */
+/** Opens the stores in a bucket, and copies the blobs of a data directory into them. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import type { Config, S3Config } from '../config/config.ts'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { S3Config } from '../config/config.ts'
 import { getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { countingExternalBytes } from '../lib/external-memory.ts'
-import { type GrowingStore, wholeOf } from '../storage/blobs.ts'
+import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
+import { ignoreMissing } from '../storage/folder.ts'
 import type { Dependencies } from './dependencies.ts'
-import { findBytes } from './on-disk.ts'
-import { listNeeded, type NeededBlob, type StoreName } from './store.ts'
+import { toEntryName } from './manifest.ts'
+import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './store.ts'
 
-/** A small one takes four calls, most of which is waiting. */
+/** A small blob takes four calls, which mostly wait. */
 const AT_ONCE = 8
 
-type BucketDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly config: Config }
-
 /**
- * The stores of an installation in the bucket that the settings name; nothing is thrown away there, so servers may be running.
- * @throws StartupError when the bucket cannot be used, or is another installation's.
+ * Opens both stores without deleting anything, so servers may be running.
+ * @throws StartupError when the bucket cannot be used, or belongs to another installation.
  */
-export async function openBucketStores(deps: BucketDeps): Promise<Record<StoreName, GrowingStore>> {
+export async function openBucketStores(deps: Dependencies): Promise<Record<StoreName, ResumableStore>> {
   const { config, db, clock, log } = deps
-  const { openS3GrowingStore } = await import('../storage/s3.ts')
+  const { openS3ResumableStore } = await import('../storage/s3.ts')
   const installationId = await getInstallationId({ db, clock })
   const { maxFileBytes, maxUploadBytes } = config.limits
   const options = { installationId, clock, log, maxBytes: Math.max(maxFileBytes, maxUploadBytes) }
   const s3 = config.s3 as S3Config
-  const files = await openS3GrowingStore(s3, { ...options, name: 'files' })
+  const files = await openS3ResumableStore(s3, { ...options, name: 'files' })
   try {
-    return { files, artifacts: await openS3GrowingStore(s3, { ...options, name: 'artifacts' }) }
+    return { files, artifacts: await openS3ResumableStore(s3, { ...options, name: 'artifacts' }) }
   } catch (error) {
     await files.blobs.close()
     throw error
   }
 }
 
-/** What copying came to. */
 export interface CopiedBytes {
   readonly copied: number
   readonly copiedBytes: number
-  /** The names of those that are neither in the directory nor in the bucket. */
+  /** The names of blobs that neither the directory nor the bucket has. */
   readonly lost: readonly string[]
 }
 
 /**
- * Copies all bytes that rows speak of from a data directory into the bucket, and reads back what can be read there. What is in the
- * bucket alone stays as it is. This may be done again.
- * @throws StartupError when the bucket cannot be used, or gives back other bytes.
+ * Copies all blobs that rows name into the bucket and reads them back where S3 allows it. Leaves other objects alone; can be repeated.
+ * @throws StartupError when the bucket cannot be used, or returns other bytes.
  */
-export async function copyIntoBucket(deps: BucketDeps, dataDir: string): Promise<CopiedBytes> {
+export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promise<CopiedBytes> {
   const stores = await openBucketStores(deps)
   const lost: string[] = []
   let [copied, copiedBytes] = [0, 0]
-  async function copyOne(blob: NeededBlob): Promise<void> {
+  async function copyOne(blob: ReferencedBlob): Promise<void> {
     const store = stores[blob.store]
     const found = await findBytes(dataDir, blob)
     if (found === undefined) {
-      const sizeBytes = await store.growing.findSize(blob.name)
+      const sizeBytes = await store.resumable.findSize(blob.name)
       if (sizeBytes === undefined || sizeBytes < blob.sizeBytes) lost.push(blob.name)
       return
     }
@@ -65,14 +64,14 @@ export async function copyIntoBucket(deps: BucketDeps, dataDir: string): Promise
     copiedBytes += blob.sizeBytes
   }
   try {
-    await forEachAtOnce(AT_ONCE, listNeeded(deps.db), copyOne)
+    await forEachAtOnce(AT_ONCE, listReferencedBlobs(deps.db), copyOne)
   } finally {
     await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))
   }
   return { copied, copiedBytes, lost }
 }
 
-/** So many at a time; rejects with the first failure, once the others have ended. */
+/** Runs `count` at a time; rejects with the first failure once the others have ended. */
 async function forEachAtOnce<T>(
   count: number,
   items: AsyncIterable<T>,
@@ -94,32 +93,27 @@ async function forEachAtOnce<T>(
   if (failed?.status === 'rejected') throw failed.reason
 }
 
-async function copyBlob(store: GrowingStore, blob: NeededBlob, path: string): Promise<void> {
-  const { name, sizeBytes, growingUnder } = blob
+async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: string): Promise<void> {
+  const { name, sizeBytes, uploadFence } = blob
   const hash = createHash('sha256')
   const bytes = observe(readFirst(path, sizeBytes), (chunk) => hash.update(chunk))
-  if (growingUnder !== undefined) return grow(store, { name, sizeBytes, fence: growingUnder }, bytes)
+  if (uploadFence !== undefined) return copyActiveUpload(store, blob, uploadFence, bytes)
   const staged = await store.blobs.stage(bytes, sizeBytes, name)
-  await staged.keep()
+  await staged.commit()
   const readBack = createHash('sha256')
   for await (const chunk of countingExternalBytes(await store.blobs.open(name, wholeOf(sizeBytes))))
     readBack.update(chunk)
   if (readBack.digest('hex') !== hash.digest('hex')) throw notTheSame(name)
 }
 
-interface Growing {
-  readonly name: string
-  readonly sizeBytes: number
-  readonly fence: number
-}
-
-/** The parts of what grows cannot be read back before it is whole. */
-async function grow(
-  { growing }: GrowingStore,
-  { name, sizeBytes, fence }: Growing,
+/** S3 cannot read the parts of an active upload back. */
+async function copyActiveUpload(
+  { resumable }: ResumableStore,
+  { name, sizeBytes }: ReferencedBlob,
+  fence: number,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  const blob = await growing.extend(name, 0, fence)
+  const blob = await resumable.extend(name, 0, fence)
   if (blob === undefined) throw notTheSame(name)
   try {
     for await (const chunk of bytes) await blob.append([chunk])
@@ -127,7 +121,7 @@ async function grow(
   } finally {
     await blob.close()
   }
-  if ((await growing.findSize(name)) !== sizeBytes) throw notTheSame(name)
+  if ((await resumable.findSize(name)) !== sizeBytes) throw notTheSame(name)
 }
 
 function notTheSame(name: string): StartupError {
@@ -146,9 +140,25 @@ async function* observe(
   }
 }
 
-/** Behind what was acknowledged of an upload more may lie. */
+/** The file of an upload may contain bytes that were never acknowledged. */
 function readFirst(path: string, sizeBytes: number): AsyncIterable<Uint8Array> {
   return sizeBytes === 0
     ? observe(createReadStream(path), () => {})
     : createReadStream(path, { end: sizeBytes - 1 })
+}
+
+/** Finds the complete file of a blob; undefined if there is none. An upload may have been committed before its row was updated. */
+export async function findBytes(
+  dataDir: string,
+  blob: ReferencedBlob,
+): Promise<{ readonly path: string; readonly blob: ReferencedBlob } | undefined> {
+  for (const one of [blob, { ...blob, uploadFence: undefined }]) {
+    const path = join(dataDir, toEntryName(one))
+    const found = await stat(path).catch(ignoreMissing)
+    if (found === undefined) continue
+    const isInFull =
+      one.uploadFence === undefined ? found.size === blob.sizeBytes : found.size >= blob.sizeBytes
+    return isInFull ? { path, blob: one } : undefined
+  }
+  return undefined
 }

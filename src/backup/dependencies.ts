@@ -1,9 +1,11 @@
-/** What this module needs of the rest of the service. */
+/** What the backup module needs from lower layers. */
 import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
 
 export interface Dependencies {
+  readonly config: Config
   readonly db: Database
   readonly clock: Clock
   readonly log: Logger

@@ -1,4 +1,4 @@
-/** Makes sure that a restore finds an empty data directory, and leaves one when it fails. */
+/** Claims an empty data directory for a restore, and empties it again if the restore fails. */
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { databaseName, listForeign, makeDataDirectory } from '../db/data-directory.ts'
@@ -7,26 +7,24 @@ import { StartupError } from '../lib/errors.ts'
 import { makeFolder } from '../storage/folder.ts'
 
 /**
- * The folder, inside the data directory, in which a restore is prepared: one beside the directory could not be moved onto a mounted
- * volume. As long as it is there, a restore has not come to its end.
+ * The subfolder in which a restore is prepared; a folder elsewhere could not be renamed onto a mounted volume. It exists until the restore
+ * is complete.
  */
-export const RESTORE_FOLDER = '.restore'
+const RESTORE_FOLDER = '.restore'
 
-/** What a restore that was killed may have moved into place already. */
+/** The entries that a killed restore may have moved into place. */
 const movedBefore = ['files', 'artifacts']
 
-/** A directory that was empty, and that nobody else uses. */
-export interface ClaimedDirectory {
-  /** Where to prepare what is moved into the directory. */
+interface ClaimedDirectory {
   readonly folder: string
-  /** Makes it as it was, unless the database is in place. */
+  /** Empties the directory, unless the database is in place. */
   giveUp(): Promise<void>
   release(): void
 }
 
 /**
- * Makes the directory if it is not there, and in it the folder to restore into. What a restore that was killed has left goes.
- * @throws StartupError when it holds anything else, or somebody uses it. Security: 2.12.
+ * Creates the directory and the folder to restore into, and deletes the remains of a killed restore.
+ * @throws StartupError when it contains anything else, or is in use.
  */
 export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirectory> {
   const wasThere = await isThere(dataDir)
@@ -35,7 +33,7 @@ export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirec
   const lock = takeLock(dataDir)
   try {
     await clearKilled(dataDir)
-    // Until the lock was ours a server may have begun here.
+    // A server may have started here before the lock was acquired.
     await assertEmpty(dataDir)
     const folder = join(dataDir, RESTORE_FOLDER)
     await makeFolder(folder)
@@ -70,7 +68,7 @@ function takeLock(dataDir: string): DirectoryLock {
   }
 }
 
-/** It had begun with an empty directory, and what comes last is the database. */
+/** The restore started with an empty directory and moves the database last. */
 function isKilledRestore(names: readonly string[]): boolean {
   return names.includes(RESTORE_FOLDER) && !names.includes(databaseName)
 }
@@ -81,7 +79,7 @@ function isLeftByKilled(name: string): boolean {
 
 async function clearKilled(dataDir: string): Promise<void> {
   if (!isKilledRestore(await readdir(dataDir))) return
-  // The mark goes last: until then the rest is known for what it is.
+  // The folder goes last, because it identifies the rest as remains.
   for (const name of [...movedBefore, RESTORE_FOLDER])
     await rm(join(dataDir, name), { recursive: true, force: true })
 }

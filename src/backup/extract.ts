@@ -1,27 +1,26 @@
-/** Writes the entries of an archive into a folder, and compares them with what the archive says it holds. */
+/** Writes the entries of an archive into a folder, and compares them with its manifest. */
 import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import type { Readable } from 'node:stream'
 import type { z } from 'zod'
+import { syncFolder } from '../db/data-directory.ts'
 import { migrations } from '../db/migrate.ts'
 import { StartupError } from '../lib/errors.ts'
 import { countingExternalBytes } from '../lib/external-memory.ts'
-import { makeFolder, syncFolder } from '../storage/folder.ts'
+import { makeFolder } from '../storage/folder.ts'
 import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEAL } from './manifest.ts'
-import { damaged, readTar } from './tar-reader.ts'
-import type { Entry } from './tar-writer.ts'
+import { writeDurably } from './output.ts'
+import { damaged, type Entry, readTar } from './tar.ts'
 
-/** More of an entry is not kept in memory. A manifest has 150 bytes for each file. */
-const MOST_TEXT_BYTES = 512 * 1024 ** 2
+/** The limit of a text entry in memory; a manifest has 150 bytes for each file. */
+const MAX_TEXT_BYTES = 512 * 1024 ** 2
 
-/** Only these are kept in memory, and none of them becomes a file. */
+/** The entries that are kept in memory and not written to disk. */
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
 
 /**
- * Every entry lies in the folder, durably, once this resolves: the database, the secret if there is one, and the bytes.
- * @throws StartupError when the archive is from a newer version, or anything of it is missing or was changed.
+ * Writes the database, the secret and the blobs durably into the folder.
+ * @throws StartupError when the archive is from a newer version, is incomplete or was changed.
  */
 export async function extract(archive: Readable, folder: string): Promise<Manifest> {
   const folders = ['files', 'artifacts', 'artifacts/growing'].map((name) => join(folder, name))
@@ -56,7 +55,7 @@ async function take(entry: Entry, folder: string): Promise<{ text: string; recor
   const { name, sizeBytes } = entry
   const hash = createHash('sha256')
   const isText = texts.includes(name)
-  if (isText && sizeBytes > MOST_TEXT_BYTES) throw damaged(`${name} is too large`)
+  if (isText && sizeBytes > MAX_TEXT_BYTES) throw damaged(`${name} is too large`)
   const kept: Uint8Array[] = []
   async function* observe(): AsyncIterable<Uint8Array> {
     for await (const chunk of countingExternalBytes(entry.bytes)) {
@@ -66,15 +65,9 @@ async function take(entry: Entry, folder: string): Promise<{ text: string; recor
     }
   }
   if (isText) for await (const _chunk of observe());
-  else await writeFile(join(folder, name), observe())
+  else await writeDurably(join(folder, name), observe())
   const text = Buffer.concat(kept).toString()
   return { text, record: { name, size: sizeBytes, sha256: hash.digest('hex') } }
-}
-
-/** Synced before it is closed; a name that is taken is refused. */
-async function writeFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-  const target = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
-  await pipeline(Readable.from(bytes), target)
 }
 
 function parse<T extends z.ZodType>(shape: T, name: string, text: string): z.infer<T> {

@@ -1,19 +1,19 @@
-/** Where an archive goes: into a file that appears when it is whole, or to whoever reads standard output. */
+/** Writes an archive to a file or to standard output. */
 import { createWriteStream } from 'node:fs'
 import { rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip, createZstdCompress } from 'node:zlib'
+import { syncFolder } from '../db/data-directory.ts'
 import { StartupError } from '../lib/errors.ts'
-import { ignoreMissing, syncFolder } from '../storage/folder.ts'
+import { ignoreMissing } from '../storage/folder.ts'
 
 export interface Output {
-  /** Takes all bytes; once it resolves they survive a power failure, as far as that is in its hands. */
+  /** Writes all bytes; a file then survives a power failure. */
   write(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): Promise<void>
 }
 
-/** Hands the bytes on to a stream, and leaves it open. */
 export function toStream(stream: Writable): Output {
   return {
     write: (bytes, signal) => pipeline(Readable.from(bytes), stream, { end: false, ...toOptions(signal) }),
@@ -21,7 +21,7 @@ export function toStream(stream: Writable): Output {
 }
 
 /**
- * Writes a file that only this user can read, packed as its name says (`.gz`, `.zst`). Until it is whole it is called `<name>.part`.
+ * Writes a private file, compressed according to its name (`.gz`, `.zst`). Until it is complete it is called `<name>.part`.
  * @throws StartupError when the name is taken.
  */
 export function toFile(name: string): Output {
@@ -31,7 +31,6 @@ export function toFile(name: string): Output {
     async write(bytes, signal) {
       if ((await stat(path).catch(ignoreMissing)) !== undefined)
         throw new StartupError(`The file ${name} is there already; choose another name.`)
-      // Of one that was killed.
       await rm(part, { force: true })
       try {
         await writeDurably(part, bytes, { packer: findPacker(path), signal })
@@ -52,16 +51,18 @@ function findPacker(path: string): Packer | undefined {
   return /\.(zst|tzst)$/.test(path) ? createZstdCompress() : undefined
 }
 
-/** Synced before it is closed. */
-async function writeDurably(
+/** Writes a new private file, compressed by `packer`, and syncs it; rejects an existing name. */
+export async function writeDurably(
   path: string,
   bytes: AsyncIterable<Uint8Array>,
-  { packer, signal }: { readonly packer: Packer | undefined; readonly signal: AbortSignal | undefined },
+  {
+    packer,
+    signal,
+  }: { readonly packer?: Packer | undefined; readonly signal?: AbortSignal | undefined } = {},
 ): Promise<void> {
   const target = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
-  const options = toOptions(signal)
-  if (packer === undefined) await pipeline(Readable.from(bytes), target, options)
-  else await pipeline(Readable.from(bytes), packer, target, options)
+  const streams = packer === undefined ? [target] : [packer, target]
+  await pipeline([Readable.from(bytes), ...streams], toOptions(signal))
 }
 
 function toOptions(signal: AbortSignal | undefined) {

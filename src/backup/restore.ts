@@ -1,33 +1,32 @@
-/** Makes an installation out of an archive: all of it, looked at from end to end, or nothing. */
+/** Restores an installation from an archive: all of it after a complete check, or nothing. */
 import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Config } from '../config/config.ts'
-import { countRows, type ExaminedCopy, examineCopy } from '../db/snapshot.ts'
+import { syncFolder } from '../db/data-directory.ts'
+import { type CheckedCopy, countRows, openCheckedCopy } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
-import { ignoreMissing, syncFolder } from '../storage/folder.ts'
-import { type CopiedBytes, copyIntoBucket } from './copy-to-bucket.ts'
+import { ignoreMissing } from '../storage/folder.ts'
+import { type CopiedBytes, copyIntoBucket, findBytes } from './copy-to-bucket.ts'
 import type { Dependencies } from './dependencies.ts'
 import { claimEmptyDirectory } from './empty-directory.ts'
 import { extract } from './extract.ts'
 import { DATABASE, type Manifest, SECRET } from './manifest.ts'
-import { findBytes } from './on-disk.ts'
-import { listNeeded } from './store.ts'
-import { damaged } from './tar-reader.ts'
+import { listReferencedBlobs } from './store.ts'
+import { damaged } from './tar.ts'
 
-/** What a restore came to. */
 export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {
   readonly blobs: number
   readonly bytes: number
-  /** What was put into the bucket; undefined where the bytes lie in the data directory. */
+  /** The blobs copied into the bucket; undefined without one. */
   readonly bucket: CopiedBytes | undefined
 }
 
-type RestoreDeps = Pick<Dependencies, 'clock' | 'log'> & { readonly config: Config }
+type RestoreDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
 /**
- * Fills the data directory, which must be empty. Decision: 2 (`restore`). See docs/adr/0033.
- * @throws StartupError when the directory is in use, or the archive is damaged, from a newer version, or none of ours.
+ * Fills an empty data directory. See docs/adr/0033.
+ * @throws StartupError when the directory is in use, or the archive is damaged, from a newer version, or not from Parley.
  */
 export async function restoreBackup(
   deps: RestoreDeps,
@@ -36,7 +35,7 @@ export async function restoreBackup(
 ): Promise<RestoreReport> {
   const { dataDir } = deps.config
   assertSqlite(deps.config)
-  // Whoever reads from it hears of it, which may be later than it happens.
+  // The reader reports the error, perhaps later.
   archive.on('error', () => {})
   const directory = await claimEmptyDirectory(dataDir)
   try {
@@ -65,7 +64,10 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     throw new StartupError('PARLEY_DATA_DIR is :memory:, where nothing can be restored; name a directory.')
 }
 
-/** A directory may hold a secret before there is a database. @throws StartupError when it is another one than the archive's. */
+/**
+ * A directory may have a secret before it has a database.
+ * @throws StartupError when it differs from the archive's secret.
+ */
 async function assertSameSecret(folder: string, dataDir: string): Promise<void> {
   const [archived, there] = await Promise.all(
     [folder, dataDir].map((one) => readFile(join(one, SECRET), 'utf8').catch(ignoreMissing)),
@@ -76,13 +78,13 @@ async function assertSameSecret(folder: string, dataDir: string): Promise<void> 
   )
 }
 
-/** Looks at the rows and at all bytes they speak of; with a bucket these go there once all is well. */
+/** Checks all rows and blobs, then copies the blobs into the bucket if there is one. */
 async function checkAndPlaceBytes(
   deps: RestoreDeps,
   folder: string,
   manifest: Manifest,
 ): Promise<CopiedBytes | undefined> {
-  const copy = await examineCopy(join(folder, DATABASE))
+  const copy = await openCheckedCopy(join(folder, DATABASE))
   try {
     await assertComplete(copy, folder, manifest)
     if (deps.config.s3 === undefined) return undefined
@@ -97,7 +99,7 @@ async function checkAndPlaceBytes(
 }
 
 async function assertComplete(
-  { db, schema }: ExaminedCopy,
+  { db, schema }: CheckedCopy,
   folder: string,
   manifest: Manifest,
 ): Promise<void> {
@@ -108,13 +110,13 @@ async function assertComplete(
       throw damaged(`the table ${table} has ${rows[table]} rows, not ${manifest.rows[table]}`)
   }
   const leftOut = new Set([...manifest.lost, ...manifest.unfinished])
-  for await (const blob of listNeeded(db)) {
+  for await (const blob of listReferencedBlobs(db)) {
     if (!leftOut.has(blob.name) && (await findBytes(folder, blob)) === undefined)
       throw damaged(`a row speaks of the bytes ${blob.name}, which it does not hold in full`)
   }
 }
 
-/** The database comes last: until it is there no server starts on the directory, and a restore may begin again. */
+/** Moves the database last: without it no server starts there, and the restore can be repeated. */
 async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name !== DATABASE)
   for (const name of names.sort()) await rename(join(folder, name), join(dataDir, name))

@@ -1,69 +1,65 @@
-/** Where a backup takes bytes from: the data directory, where it can hold on to them, or a bucket, where it cannot. */
+/** The source of a backup's blobs: a data directory, where they can be pinned, or a bucket, where they cannot. */
 import { join } from 'node:path'
-import type { Config } from '../config/config.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { type GrowingStore, wholeOf } from '../storage/blobs.ts'
-import { Hold } from '../storage/pins.ts'
+import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
+import { PinnedBlobs } from '../storage/pins.ts'
 import { openBucketStores } from './copy-to-bucket.ts'
 import type { Dependencies } from './dependencies.ts'
 import { toEntryName } from './manifest.ts'
-import type { NeededBlob, StoreName } from './store.ts'
-import type { Entry } from './tar-writer.ts'
+import type { ReferencedBlob, StoreName } from './store.ts'
+import type { Entry } from './tar.ts'
 
 /**
- * What became of a blob that was asked for: it is `held` until the end, is handed over as an entry that must be written now, is
- * `missing`, or is `unfinished` and cannot be read before its last byte has come.
+ * The result for one blob: `pinned` until the end, an entry to write now, `missing`, or `unfinished` (an upload that cannot be read yet).
  */
-export type Taken = 'held' | 'missing' | 'unfinished' | Entry
+export type Taken = 'pinned' | 'missing' | 'unfinished' | Entry
 
 export interface ByteSource {
-  /** Whether what it holds stays, whatever is deleted; then it is quick to take, too. */
-  readonly isHolding: boolean
-  take(blob: NeededBlob): Promise<Taken>
-  /** A blob that is held. */
-  open(blob: NeededBlob): AsyncIterable<Uint8Array>
-  /** Lets go of everything. */
+  /** Whether blobs can be pinned, which is also fast. */
+  readonly isPinning: boolean
+  take(blob: ReferencedBlob): Promise<Taken>
+  open(blob: ReferencedBlob): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }
 
-type SourceDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly config: Config }
-
 /** @throws StartupError when the bucket cannot be used. */
-export async function openByteSource(deps: SourceDeps): Promise<ByteSource> {
+export async function openByteSource(deps: Dependencies): Promise<ByteSource> {
   const { s3, dataDir } = deps.config
   return s3 === undefined ? openFolderSource(dataDir) : openBucketSource(await openBucketStores(deps))
 }
 
 async function openFolderSource(dataDir: string): Promise<ByteSource> {
-  const holds = { files: new Hold(join(dataDir, 'files')), artifacts: new Hold(join(dataDir, 'artifacts')) }
-  const release = async () => {
-    for (const hold of Object.values(holds)) await hold.release()
+  const pins = {
+    files: new PinnedBlobs(join(dataDir, 'files')),
+    artifacts: new PinnedBlobs(join(dataDir, 'artifacts')),
   }
-  // Of one that was killed.
+  const release = async () => {
+    for (const pin of Object.values(pins)) await pin.release()
+  }
   await release()
   return {
-    isHolding: true,
+    isPinning: true,
     take: async ({ store, name, sizeBytes }) =>
-      (await holds[store].take(name, sizeBytes)) ? 'held' : 'missing',
-    open: ({ store, name, sizeBytes }) => holds[store].open(name, sizeBytes),
+      (await pins[store].take(name, sizeBytes)) ? 'pinned' : 'missing',
+    open: ({ store, name, sizeBytes }) => pins[store].open(name, sizeBytes),
     close: release,
   }
 }
 
-function openBucketSource(stores: Readonly<Record<StoreName, GrowingStore>>): ByteSource {
-  async function take(blob: NeededBlob): Promise<Taken> {
-    const { store, name, sizeBytes, growingUnder } = blob
+function openBucketSource(stores: Readonly<Record<StoreName, ResumableStore>>): ByteSource {
+  async function take(blob: ReferencedBlob): Promise<Taken> {
+    const { store, name, sizeBytes, uploadFence } = blob
     try {
       const bytes = await stores[store].blobs.open(name, wholeOf(sizeBytes))
-      return { name: toEntryName({ ...blob, growingUnder: undefined }), sizeBytes, bytes }
+      return { name: toEntryName({ ...blob, uploadFence: undefined }), sizeBytes, bytes }
     } catch (error) {
-      // The bucket is away, which is no answer.
+      // An unreachable bucket does not mean that the blob is missing.
       if (error instanceof ServiceError) throw error
-      return growingUnder === undefined ? 'missing' : 'unfinished'
+      return uploadFence === undefined ? 'missing' : 'unfinished'
     }
   }
   return {
-    isHolding: false,
+    isPinning: false,
     take,
     open: ({ name }) => {
       throw new Error(`${name} is not held`)

@@ -1,42 +1,37 @@
-/** Which bytes the rows speak of: what a backup must hold, and what an installation must have that was put back. */
+/** Lists the blobs that rows name: what a backup must contain and a restored installation must have. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable } from '../db/tables.ts'
 
-/** Rows read in one statement. */
 const BATCH = 1_000
 
 export type StoreName = 'files' | 'artifacts'
 
-/** Bytes that a row speaks of. */
-export interface NeededBlob {
+export interface ReferencedBlob {
   readonly store: StoreName
   readonly name: string
   readonly sizeBytes: number
-  /** The fence of the upload that it grows in; undefined for a blob that is whole. */
-  readonly growingUnder: number | undefined
+  /** The fence of its active upload; undefined for a committed blob. */
+  readonly uploadFence: number | undefined
 }
 
-/** All of them, in no order; a schema that is too old for a table has none of its. */
-export async function* listNeeded(db: Database): AsyncIterable<NeededBlob> {
+/** Lists them in any order; skips tables that an old schema does not have. */
+export async function* listReferencedBlobs(db: Database): AsyncIterable<ReferencedBlob> {
   const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
   if (tables.has('files')) yield* listOfFiles(db)
   if (tables.has('artifacts')) yield* listOfArtifacts(db)
 }
 
-async function* listOfFiles(db: Database): AsyncIterable<NeededBlob> {
-  for (let after = ''; ; ) {
-    const rows = await db
+async function* listOfFiles(db: Database): AsyncIterable<ReferencedBlob> {
+  const readPage = (after: string) =>
+    db
       .selectFrom('files')
       .select(['id', 'blob', 'size_bytes'])
       .where('id', '>', after)
       .orderBy('id')
       .limit(BATCH)
       .execute()
-    for (const { blob, size_bytes } of rows) yield toWhole('files', blob, size_bytes)
-    if (rows.length < BATCH) return
-    after = rows.at(-1)?.id ?? ''
-  }
+  for await (const { blob, size_bytes } of readAll(readPage)) yield toWhole('files', blob, size_bytes)
 }
 
 const artifactColumns = [
@@ -52,9 +47,9 @@ const artifactColumns = [
   'acknowledged',
 ] as const
 
-async function* listOfArtifacts(db: Database): AsyncIterable<NeededBlob> {
-  for (let after = ''; ; ) {
-    const rows = await db
+async function* listOfArtifacts(db: Database): AsyncIterable<ReferencedBlob> {
+  const readPage = (after: string) =>
+    db
       .selectFrom('artifacts')
       .select(artifactColumns)
       .where('id', '>', after)
@@ -62,21 +57,28 @@ async function* listOfArtifacts(db: Database): AsyncIterable<NeededBlob> {
       .orderBy('id')
       .limit(BATCH)
       .execute()
-    for (const row of rows) yield* listOfArtifact(row)
-    if (rows.length < BATCH) return
-    after = rows.at(-1)?.id ?? ''
+  for await (const row of readAll(readPage)) yield* listOfArtifact(row)
+}
+
+async function* readAll<R extends { id: string }>(
+  readPage: (after: string) => Promise<R[]>,
+): AsyncIterable<R> {
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const rows = await readPage(after)
+    yield* rows
+    after = rows.length < BATCH ? undefined : rows.at(-1)?.id
   }
 }
 
 type ArtifactBlobs = Pick<Selectable<ArtifactTable>, (typeof artifactColumns)[number]>
 
-/** As the sweeper of artifacts has it: what was sent is needed until it is converted and the host has seen it. */
-function* listOfArtifact(row: ArtifactBlobs): Iterable<NeededBlob> {
+/** Follows the sweeper: the original is needed until it is converted and acknowledged. */
+function* listOfArtifact(row: ArtifactBlobs): Iterable<ReferencedBlob> {
   const { state, blob, received_bytes: receivedBytes, fence } = row
   if (blob === null) return
   if (state === 'uploading') {
     if (receivedBytes > 0)
-      yield { store: 'artifacts', name: blob, sizeBytes: receivedBytes, growingUnder: fence }
+      yield { store: 'artifacts', name: blob, sizeBytes: receivedBytes, uploadFence: fence }
     return
   }
   if (state !== 'ready' || row.acknowledged === 0 || row.served_blob === blob)
@@ -86,6 +88,6 @@ function* listOfArtifact(row: ArtifactBlobs): Iterable<NeededBlob> {
   if (row.poster_blob !== null) yield toWhole('artifacts', row.poster_blob, row.poster_bytes ?? 0)
 }
 
-function toWhole(store: StoreName, name: string, sizeBytes: number): NeededBlob {
-  return { store, name, sizeBytes, growingUnder: undefined }
+function toWhole(store: StoreName, name: string, sizeBytes: number): ReferencedBlob {
+  return { store, name, sizeBytes, uploadFence: undefined }
 }

@@ -1,25 +1,23 @@
-/** Looks through a ZIP archive for what would hurt whoever unpacks it; every byte is inflated, and none is kept. */
-
+/** Checks ZIP archives and JSON projects for content that would harm whoever unpacks them. Inflates every byte and stores none. */
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
 import { depthOf } from '../lib/formats/json.ts'
-import { ConversionRefusal, dangerous, type Outcome, unconvertible } from './job.ts'
+import { ConversionRejection, dangerous, type Outcome, unconvertible } from './job.ts'
 import { hasArchiveSignature, isArchive } from './media.ts'
 
 const MIB = 1024 ** 2
 const MAX_ENTRIES = 10_000
-/** Of everything inside, archives in archives included. */
 const MAX_INFLATED_BYTES = 8 * 1024 * MIB
-/** A bomb inflates a hundred times and more, and so does a little blank paper: as little as that does no harm. */
+/** A bomb inflates a hundredfold and more, but so does a small blank image, which is harmless below `HARMLESS_BYTES`. */
 const MAX_RATIO = 100
 const HARMLESS_BYTES = 64 * MIB
-/** An archive in an archive in an archive is still looked into. */
+/** Nested archives are checked down to this depth. */
 const MAX_DEPTH = 3
 const MAX_INNER_BYTES = 64 * MIB
 
-/** What the whole archive has come to so far. */
+/** Totals over the archive and all archives inside it. */
 interface Tally {
   readonly archiveBytes: number
   inflatedBytes: number
@@ -28,14 +26,14 @@ interface Tally {
 
 const options = { decodeStrings: false, autoClose: false, lazyEntries: true }
 
-/** @throws ConversionRefusal `dangerous` for bombs, links, and names that lead out of the folder; else `unconvertible`. */
-export async function assertArchive(path: string): Promise<void> {
+/** @throws ConversionRejection `dangerous` for bombs, links and names that lead out of the folder; else `unconvertible`. */
+async function assertArchive(path: string): Promise<void> {
   try {
     const zip = await openPromise(path, options)
     await assertEntries(zip, { archiveBytes: zip.fileSize, inflatedBytes: 0, entries: 0 }, 1)
     zip.close()
   } catch (error) {
-    if (error instanceof ConversionRefusal) throw error
+    if (error instanceof ConversionRejection) throw error
     throw unconvertible('The archive is damaged.', error)
   }
 }
@@ -56,7 +54,7 @@ async function assertEntries(zip: ZipFile, tally: Tally, depth: number): Promise
   }
 }
 
-/** A member is named twice, in the directory and before its bytes; some programs go by the one, some by the other. */
+/** ZIP stores each name twice, in the directory and before the bytes, and programs disagree which one to use. */
 async function readName(zip: ZipFile, entry: Entry): Promise<string> {
   const { fileName } = await zip.readLocalFileHeaderPromise(entry)
   const names = [entry.fileNameRaw, fileName].flatMap((raw) => decodeNames(entry, raw))
@@ -66,7 +64,7 @@ async function readName(zip: ZipFile, entry: Entry): Promise<string> {
 }
 
 const KIND_BITS = 0o170000
-/** None, a file, a folder. */
+/** Unspecified, a file, a directory. */
 const plainKinds = [0, 0o100000, 0o040000]
 const STORED = 0
 const DEFLATED = 8
@@ -80,7 +78,7 @@ function assertKind(entry: Entry): void {
     throw unconvertible('The archive is compressed in a way that is not read; ZIP with Deflate is.')
 }
 
-/** Counts and checks the bytes of a member; if they are an archive again, answers with them. */
+/** Counts and checks the bytes of a member; returns them if they are an archive. */
 async function inflate(zip: ZipFile, entry: Entry, tally: Tally): Promise<Buffer | undefined> {
   let checksum = 0
   let isFirst = true
@@ -110,20 +108,20 @@ function count(tally: Tally, bytes: number): void {
     throw dangerous('The archive is a bomb: it inflates to very much more than it is.')
 }
 
-/** Of one folder or file, in bytes: what file systems take. */
+/** The limit of common file systems for one path segment. */
 const MAX_SEGMENT_BYTES = 255
 
 const MAX_SEGMENTS = 64
 
-/** A member's name as it is written in the archive, with and without the field that corrects it; a backslash stays one. */
-export function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer): [string, string] {
+/** The member's name with and without the Unicode extra field; backslashes stay. */
+function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer): [string, string] {
   const decode = (fields: Entry['extraFields']) =>
     getFileNameLowLevel(generalPurposeBitFlag, raw, fields, true)
   return [decode(extraFields), decode([])]
 }
 
-/** @throws ConversionRefusal `dangerous` for a name that leads out of the folder it is unpacked into, wherever that is done. */
-export function assertName(name: string): void {
+/** @throws ConversionRejection `dangerous` for a name that leads out of the folder on any system. */
+function assertName(name: string): void {
   const segments = name.replace(/\/$/, '').split('/')
   const isAbsolute = /^[/\\]|^[a-z]:/i.test(name)
   if (isAbsolute || name.split(/[/\\]/).includes('..'))
@@ -137,20 +135,17 @@ function isSegment(segment: string): boolean {
   return isPlain && Buffer.byteLength(segment) <= MAX_SEGMENT_BYTES
 }
 
-/** A name as the least discerning file system sees it. */
-export function toComparable(name: string): string {
+/** Normalizes a name like a case-insensitive file system. */
+function toComparable(name: string): string {
   return name.replace(/\/$/, '').normalize('NFC').toLowerCase()
 }
 
 const MAX_JSON_MEBIBYTES = 64
 
-/** As of any JSON that is sent to the service. Security: 2.5. */
+/** The same limit as for JSON requests. */
 const MAX_JSON_DEPTH = 64
 
-/**
- * Checks a project.
- * @throws ConversionRefusal `dangerous` for archives that are bombs or whose names lead out of their folder.
- */
+/** @throws ConversionRejection `dangerous` for bombs and for names that lead out of the folder; else `unconvertible`. */
 export async function checkProject(source: string): Promise<Outcome> {
   if (await isArchive(source)) {
     await assertArchive(source)
@@ -163,8 +158,8 @@ export async function checkProject(source: string): Promise<Outcome> {
   return { unchanged: { mediaType: 'application/json' } }
 }
 
-/** @throws ConversionRefusal `unconvertible` for anything but an object or array in UTF-8 of moderate depth. */
-export function assertJson(bytes: Buffer): void {
+/** @throws ConversionRejection `unconvertible` unless it is an object or array in UTF-8 of limited depth. */
+function assertJson(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw unconvertible('The project is neither a ZIP archive nor JSON in UTF-8.')
   if (depthOf(bytes) > MAX_JSON_DEPTH)
     throw unconvertible(`The project's JSON is nested deeper than ${MAX_JSON_DEPTH}.`)

@@ -1,9 +1,7 @@
-/** Makes captions fit for the web: SubRip becomes WebVTT, and WebVTT that is valid stays as it is. Runs in the worker alone. */
-
+/** Converts SubRip captions to WebVTT and repairs invalid WebVTT. Runs only in the worker process. */
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isWebvtt, mendWebvtt, parseSubrip, parseWebvtt, renderWebvtt } from './captions/formats.ts'
 import { type MadeFile, type Outcome, unconvertible } from './job.ts'
 
 const MAX_MEBIBYTES = 5
@@ -11,8 +9,8 @@ const MAX_MEBIBYTES = 5
 const MADE: MadeFile = { name: 'captions.vtt', mediaType: 'text/vtt' }
 
 /**
- * Writes the captions into the folder, unless they are served as they are.
- * @throws ConversionRefusal `unconvertible`
+ * Writes the converted captions into the folder, unless the original is valid WebVTT.
+ * @throws ConversionRejection `unconvertible`
  */
 export async function convertCaptions(source: string, folder: string): Promise<Outcome> {
   const { size } = await stat(source)
@@ -24,15 +22,12 @@ export async function convertCaptions(source: string, folder: string): Promise<O
   return { made: MADE }
 }
 
-/**
- * The captions as WebVTT; undefined when that is what the bytes are.
- * @throws ConversionRefusal `unconvertible`
- */
+/** Undefined if the bytes are valid WebVTT in UTF-8. @throws ConversionRejection `unconvertible` */
 export function toWebvtt(bytes: Uint8Array): string | undefined {
   const { text, isUtf8 } = decodeCaptions(bytes)
   if (!isWebvtt(text)) return renderSubrip(text)
   const webvtt = parseWebvtt(text)
-  return webvtt.isValid && isUtf8 ? undefined : mendWebvtt(webvtt)
+  return webvtt.isValid && isUtf8 ? undefined : normalizeWebvtt(webvtt)
 }
 
 function renderSubrip(text: string): string {
@@ -41,20 +36,19 @@ function renderSubrip(text: string): string {
   return renderWebvtt(cues)
 }
 
-/** Captions as text, without a byte order mark. */
-export interface CaptionText {
+interface CaptionText {
   readonly text: string
   readonly isUtf8: boolean
 }
 
-/** Western languages write a seventh of their letters with accents, a short text more; other alphabets nearly all. */
+/** Western languages write about a seventh of their letters with accents, short texts more; other alphabets nearly all. */
 const MAX_ACCENTED_SHARE = 0.5
 
 /**
- * UTF-8 and UTF-16, with a mark or without; anything else is read as Windows-1252 as long as it looks like a western language.
- * @throws ConversionRefusal `unconvertible`
+ * Decodes UTF-8 and UTF-16, with or without a byte order mark, and otherwise Windows-1252 if the result looks like a western language.
+ * @throws ConversionRejection `unconvertible`
  */
-export function decodeCaptions(bytes: Uint8Array): CaptionText {
+function decodeCaptions(bytes: Uint8Array): CaptionText {
   const encoding = utf16Of(bytes)
   const isPlain = encoding === undefined && isUtf8(bytes)
   const text = isPlain ? new TextDecoder().decode(bytes) : decodeOther(bytes, encoding)
@@ -62,7 +56,7 @@ export function decodeCaptions(bytes: Uint8Array): CaptionText {
   return { text, isUtf8: isPlain }
 }
 
-/** By its mark, or by the zeros that the first letter of a header or a number has beside it. */
+/** Detects UTF-16 by its byte order mark, or by the zero byte of its first character. */
 function utf16Of([first, second]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   if (first === 0xff && second === 0xfe) return 'utf-16le'
   if (first === 0xfe && second === 0xff) return 'utf-16be'
@@ -86,4 +80,237 @@ function decodeWestern(bytes: Uint8Array): string {
   if (accented > letters * MAX_ACCENTED_SHARE)
     throw unconvertible('The encoding of the file is not known; save it as UTF-8.')
   return text
+}
+
+interface Cue {
+  readonly startMs: number
+  readonly endMs: number
+  readonly id?: string
+  readonly settings?: string
+  /** In WebVTT syntax, without empty lines. */
+  readonly lines: readonly string[]
+}
+
+const TIME = String.raw`(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})`
+
+const timing = new RegExp(String.raw`^\s*${TIME}\s*-->\s*${TIME}(?:\s+(\S.*))?\s*$`, 's')
+
+interface Timing extends Pick<Cue, 'startMs' | 'endMs'> {
+  readonly rest: string
+}
+
+/** Parses a line such as `00:00:01,500 --> 00:00:04,000` of SubRip or WebVTT; undefined for any other line. */
+function parseTiming(line: string): Timing | undefined {
+  const match = timing.exec(line)
+  if (match === null) return undefined
+  const [, ...parts] = match
+  const startMs = toMs(parts.slice(0, 4))
+  const endMs = toMs(parts.slice(4, 8))
+  return startMs === undefined || endMs === undefined
+    ? undefined
+    : { startMs, endMs, rest: parts[8]?.trimEnd() ?? '' }
+}
+
+function toMs([hours = '0', minutes = '', seconds = '', fraction = '']: (string | undefined)[]):
+  | number
+  | undefined {
+  if (Number(minutes) > 59 || Number(seconds) > 59) return undefined
+  const wholeSeconds = (Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)
+  return wholeSeconds * 1000 + Number(fraction.padEnd(3, '0'))
+}
+
+function toLines(text: string): string[] {
+  return text.split(/\r\n|\n|\r/)
+}
+
+/** Sorts the cues by start time; `blocks` are style sheets and regions, which precede them. */
+function renderWebvtt(cues: readonly Cue[], blocks: readonly (readonly string[])[] = []): string {
+  const inOrder = cues.toSorted((one, other) => one.startMs - other.startMs)
+  const parts = [['WEBVTT'], ...blocks, ...inOrder.map(renderCue)]
+  return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`
+}
+
+function renderCue({ startMs, endMs, id, settings, lines }: Cue): string[] {
+  const place = settings === undefined || settings === '' ? '' : ` ${settings}`
+  const times = `${renderTime(startMs)} --> ${renderTime(endMs)}${place}`
+  return [...(id === undefined ? [] : [id]), times, ...lines]
+}
+
+function renderTime(ms: number): string {
+  const pad = (value: number, digits: number) => String(Math.floor(value)).padStart(digits, '0')
+  return `${pad(ms / 3_600_000, 2)}:${pad((ms / 60_000) % 60, 2)}:${pad((ms / 1000) % 60, 2)}.${pad(ms % 1000, 3)}`
+}
+
+/** The replacement of a tag; undefined if it is text. */
+type ToMarkup = (tag: string) => string | undefined
+
+const entity = /^&(#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,30});/i
+
+/** Escapes everything except the markup that `toMarkup` allows. */
+function toCueText(line: string, toMarkup: ToMarkup): string {
+  return line.replaceAll(/<[^<>]*>|[<>&]/g, (piece, offset: number) => {
+    if (piece === '&') return entity.test(line.slice(offset, offset + 40)) ? piece : '&amp;'
+    // An arrow would start another cue; any other `>` is text.
+    const isArrow = line.slice(0, offset + piece.length).endsWith('-->')
+    if (piece === '>') return isArrow ? '&gt;' : piece
+    return (isArrow ? undefined : toMarkup(piece)) ?? escapeText(piece)
+  })
+}
+
+const escapes: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;' }
+
+function escapeText(text: string): string {
+  return text.replaceAll(/[<>&]/g, (character) => escapes[character] ?? character)
+}
+
+interface Webvtt {
+  readonly cues: readonly Cue[]
+  /** The lines of harmless style sheets and regions. */
+  readonly blocks: readonly (readonly string[])[]
+  /** Whether a strict player shows all cues, and a careless player finds no HTML in them. */
+  readonly isValid: boolean
+}
+
+function isWebvtt(text: string): boolean {
+  return /^WEBVTT(?:[ \t\r\n]|$)/.test(text)
+}
+
+/** @throws ConversionRejection `unconvertible` naming the line. */
+function parseWebvtt(text: string): Webvtt {
+  const [header = [], ...rest] = toBlocks(text)
+  const astray = header.find(hasArrow)
+  if (astray) throw unconvertible(`Line ${astray.number}: an empty line is missing before the first cue.`)
+  const cues: Cue[] = []
+  const blocks: (readonly string[])[] = []
+  let isValid = true
+  for (const block of rest) {
+    if (isCue(block)) {
+      const read = parseCue(block)
+      isValid &&= read.isValid && read.cue.startMs >= (cues.at(-1)?.startMs ?? 0)
+      cues.push(read.cue)
+    } else if (isNote(block)) isValid &&= !block.some(hasArrow)
+    else if (cues.length === 0 && isHarmless(block)) blocks.push(block.map((line) => line.text))
+    else isValid = false
+  }
+  return { cues, blocks, isValid }
+}
+
+function normalizeWebvtt({ cues, blocks }: Webvtt): string {
+  return renderWebvtt(
+    cues.filter((cue) => cue.lines.length > 0),
+    blocks,
+  )
+}
+
+interface Line {
+  readonly text: string
+  readonly number: number
+}
+
+function toBlocks(text: string): Line[][] {
+  const blocks: Line[][] = [[]]
+  for (const [index, line] of toLines(text).entries()) {
+    if (line !== '') blocks.at(-1)?.push({ text: line, number: index + 1 })
+    else if (blocks.at(-1)?.length !== 0) blocks.push([])
+  }
+  return blocks.filter((block) => block.length > 0)
+}
+
+function hasArrow({ text }: Line): boolean {
+  return text.includes('-->')
+}
+
+/** A block with times in its first two lines is a cue, even if it starts with `NOTE`. */
+function isCue(block: readonly Line[]): boolean {
+  return block.slice(0, 2).some(hasArrow) || !/^(?:NOTE|STYLE|REGION)(?:[ \t]|$)/.test(block[0]?.text ?? '')
+}
+
+function isNote([first]: readonly Line[]): boolean {
+  return first?.text.startsWith('NOTE') ?? false
+}
+
+/** Neither refers to other resources nor ends the style sheet early. */
+function isHarmless(block: readonly Line[]): boolean {
+  return !block.some(({ text }) => /url\s*\(|@import|\\|-->|</i.test(text))
+}
+
+const strictTime = String.raw`(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}`
+const strictTiming = new RegExp(String.raw`^${strictTime}[ \t]+-->[ \t]+${strictTime}(?:[ \t]|$)`)
+const setting = /^(?:vertical|line|position|size|align|region):[\w.,%+-]+$/
+
+function parseCue(block: readonly Line[]): { cue: Cue; isValid: boolean } {
+  const [first, second] = block
+  const place = first !== undefined && hasArrow(first) ? 0 : 1
+  const line = place === 0 ? first : second
+  const timing = parseTiming(line?.text ?? '')
+  if (timing === undefined || line === undefined)
+    throw unconvertible(`Line ${(line ?? first)?.number ?? 1}: a cue begins with its times.`)
+  const { startMs, endMs, rest } = timing
+  if (endMs <= startMs) throw unconvertible(`Line ${line.number}: the cue does not end after it begins.`)
+  const given = rest.split(/[ \t]+/).filter((word) => word !== '')
+  const settings = given.filter((word) => setting.test(word))
+  const texts = block.slice(place + 1).map((one) => one.text)
+  const lines = texts.map(neutralise).filter((one) => one.trim() !== '')
+  const id = place === 0 ? undefined : first?.text
+  const isNameValid = id === undefined || !/[<>&]/.test(id)
+  const isValid =
+    isNameValid &&
+    strictTiming.test(line.text) &&
+    settings.length === given.length &&
+    texts.every((one, index) => one === lines[index])
+  const name = id === undefined || !isNameValid ? {} : { id }
+  return { cue: { startMs, endMs, ...name, settings: settings.join(' '), lines }, isValid }
+}
+
+const spans = /^<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:\.[^\s.<>&]+)*(?:[ \t][^<>&]*)?>$/
+const moment = new RegExp(`^<${strictTime}>$`)
+
+/** Turns everything but WebVTT markup into text; keeps a lone `>`, which is valid and common. */
+function neutralise(line: string): string {
+  return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
+}
+
+/**
+ * Parses SubRip. Numbers may be missing, texts may contain empty lines, and cues may come in any order; drops cues without text.
+ * @throws ConversionRejection `unconvertible` naming the line.
+ */
+function parseSubrip(text: string): Cue[] {
+  const lines = toLines(text)
+  const starts = lines.flatMap((line, index) =>
+    line.includes('-->') && isTiming(line, index) ? [index] : [],
+  )
+  const first = starts[0]
+  if (first === undefined) throw unconvertible('The file is neither SubRip nor WebVTT: it holds no cue.')
+  const before = lines.slice(0, first).findIndex((line) => line.trim() !== '' && !isNumber(line))
+  if (before !== -1) throw unconvertible(`Line ${before + 1}: this is neither SubRip nor WebVTT.`)
+  const cues = starts.map((start, index) => toCue(lines, start, starts[index + 1] ?? lines.length))
+  return cues.filter((cue) => cue.lines.length > 0)
+}
+
+/** Text may contain an arrow too, but not after a time. */
+function isTiming(line: string, index: number): boolean {
+  if (parseTiming(line) !== undefined) return true
+  if (/^\s*-?\d+:[\d\s:.,]*-->/.test(line)) throw unconvertible(`Line ${index + 1}: these are no times.`)
+  return false
+}
+
+function isNumber(line: string): boolean {
+  return /^\s*\d+\s*$/.test(line)
+}
+
+function toCue(lines: readonly string[], start: number, next: number): Cue {
+  const { startMs, endMs } = parseTiming(lines[start] ?? '') ?? { startMs: 0, endMs: 0 }
+  if (endMs <= startMs) throw unconvertible(`Line ${start + 1}: the cue does not end after it begins.`)
+  const text = lines.slice(start + 1, next)
+  // The line before the times is the number of the next cue, if it is a number.
+  if (next < lines.length && isNumber(text.at(-1) ?? '')) text.pop()
+  return { startMs, endMs, lines: text.map(toText).filter((line) => line !== '') }
+}
+
+/** Keeps bold, italic and underlined text; drops colours, fonts and positions of other players. */
+function toText(line: string): string {
+  const bare = line
+    .replaceAll(/\{\\[^{}]*\}|<\/?font\b[^<>]*>/gi, '')
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ')
+  return toCueText(bare, (tag) => /^<\/?[biu]>$/i.exec(tag)?.[0].toLowerCase()).trim()
 }

@@ -1,4 +1,4 @@
-/** Makes uploaded files fit for the web. It knows files only: what they belong to, and when to try again, is for the caller. */
+/** Converts uploaded files into formats that browsers play. It handles only files; the caller knows their artifacts and retries. */
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
@@ -6,49 +6,42 @@ import type { Clock } from '../lib/clock.ts'
 import { type ConversionKind, type Job, type MadeFile, type Outcome, unconvertible } from './job.ts'
 import { isPicture } from './media.ts'
 import { findPrograms, type Programs } from './programs.ts'
-import { createGuard, type Tool } from './sandbox.ts'
+import { createSandbox, type Tool } from './sandbox.ts'
 import { convertVideo, toTool } from './video.ts'
 import { createWorkerTool, runWorker } from './worker-run.ts'
 
-/** A file to convert. */
 export interface ConversionRequest {
   readonly kind: ConversionKind
-  /** The uploaded file; it is only read. */
   readonly source: string
-  /** A folder that is there and that nobody else uses; results are left in it, and nothing else is. */
+  /** An existing folder for this conversion only; the results are left in it. */
   readonly workFolder: string
-  /** Aborted: everything stops and is cleaned up, and the conversion rejects with the signal's reason. */
+  /** Aborting stops all processes, cleans up and rejects with the signal's reason. */
   readonly signal: AbortSignal
-  /** How much is done, 0 to 1, never less than before; only videos have anything to say on the way. */
+  /** Receives a share from 0 to 1 that never falls; only videos report progress. */
   readonly onProgress: (share: number) => void
 }
 
-/** A file that can be served. */
 export interface ConvertedFile {
   readonly path: string
   readonly mediaType: string
 }
 
-/** What is to be served. */
 export interface Converted {
-  /** `original`: the uploaded file is what is served. */
+  /** `original` serves the uploaded file. */
   readonly result: 'converted' | 'original'
   readonly file: ConvertedFile
   readonly poster?: ConvertedFile
-  /** Why the file was left as it is; it must be handed out as an attachment then. Without it an original was found good. */
+  /** Why the original is served unchecked, and so only as an attachment; undefined if it was found good. */
   readonly reason?: string
 }
 
-/** Converts files, within the limits of this service. */
 export interface Converter {
-  /** The programs of this machine, looked for when the converter was made. */
   readonly programs: Programs
-  /** Whether whatever reads uploaded files does so without network and without the rest of the disk. */
+  /** Whether the processes that read uploads run without network and without access to the rest of the disk. */
   isIsolated(): Promise<boolean>
   /**
-   * Converts one file. Nothing but results is left of it, however it ends.
-   * @throws ConversionRefusal when the content is at fault.
-   * @throws ServiceError `storage_full`
+   * Leaves nothing but the results behind.
+   * @throws ConversionRejection when the content is at fault. @throws ServiceError `storage_full`
    */
   convert(request: ConversionRequest): Promise<Converted>
 }
@@ -58,27 +51,26 @@ interface ConverterDeps {
   readonly clock: Pick<Clock, 'wait'>
 }
 
-interface Tools extends Pick<Job, 'programs' | 'guard'> {
+interface Tools extends Pick<Job, 'programs' | 'sandbox'> {
   readonly worker: Tool
 }
 
-/** A converter with the programs that the search path of the settings leads to. */
 export async function createConverter({ config, clock }: ConverterDeps): Promise<Converter> {
   const { searchPath, ...limits } = config.conversion
   const programs = await findPrograms(searchPath)
-  const tools: Tools = { programs, guard: createGuard(programs, limits), worker: createWorkerTool() }
+  const tools: Tools = { programs, sandbox: createSandbox(programs, limits), worker: createWorkerTool() }
   return {
     programs,
     async isIsolated() {
       const used = [tools.worker, ...(programs.ffmpeg === undefined ? [] : [toTool(programs.ffmpeg)])]
-      return (await Promise.all(used.map(tools.guard.isIsolated))).every(Boolean)
+      return (await Promise.all(used.map(tools.sandbox.isIsolated))).every(Boolean)
     },
     convert: (request) =>
       withinTime(clock, limits.wallMs, request.signal, (signal) => convert(tools, { ...request, signal })),
   }
 }
 
-/** Does work that is told to stop when the caller says so or the time is over. */
+/** Aborts the work when the signal aborts or the time is over. */
 async function withinTime<T>(
   clock: Pick<Clock, 'wait'>,
   wallMs: number,
@@ -110,19 +102,19 @@ async function convert(
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { mode: 0o700 })
   try {
-    const { programs, guard } = tools
+    const { programs, sandbox } = tools
     const job: Job = {
       programs,
-      guard,
+      sandbox,
       source: path,
       sizeBytes: size,
       folder,
       signal,
-      onProgress: growing(onProgress),
+      onProgress: increasing(onProgress),
     }
     const outcome = await perform(kind, job, tools.worker)
     signal.throwIfAborted()
-    return await keep(outcome, job, workFolder)
+    return await moveResults(outcome, job, workFolder)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -135,8 +127,11 @@ async function perform(kind: ConversionKind, job: Job, worker: Tool): Promise<Ou
   return runWorker(job, kind, worker)
 }
 
-/** Puts what was made where the caller finds it. */
-async function keep(outcome: Outcome, { source, folder }: Job, workFolder: string): Promise<Converted> {
+async function moveResults(
+  outcome: Outcome,
+  { source, folder }: Job,
+  workFolder: string,
+): Promise<Converted> {
   if ('unchanged' in outcome) {
     const { mediaType, ...why } = outcome.unchanged
     return { result: 'original', file: { path: source, mediaType }, ...why }
@@ -151,8 +146,7 @@ async function keep(outcome: Outcome, { source, folder }: Job, workFolder: strin
   return { result: 'converted', file, poster: await move(outcome.poster) }
 }
 
-/** Numbers that never fall. */
-function growing(onProgress: (share: number) => void): (share: number) => void {
+function increasing(onProgress: (share: number) => void): (share: number) => void {
   let last = 0
   return (share) => {
     if (share <= last) return

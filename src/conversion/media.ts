@@ -1,19 +1,17 @@
-/** What ffprobe tells of a video, and whether browsers can play what is in it. */
-
+/** Detects the type of uploaded files, and parses the output of ffprobe. */
 import { open } from 'node:fs/promises'
 import { z } from 'zod'
 import { HEAD_BYTES, sniff } from '../storage/blobs.ts'
 import { unconvertible } from './job.ts'
 
-/** What is known of a video before it is converted. */
 export interface Media {
-  /** Undefined where the file does not say, as recordings of browsers do not. */
+  /** Undefined if the file does not say so, like recordings made by browsers. */
   readonly durationSeconds: number | undefined
-  /** Whether the pictures can stay as they are. */
+  /** Whether browsers can play the video stream. */
   readonly isVideoFit: boolean
   readonly widthPixels: number
   readonly heightPixels: number
-  /** Undefined when there is no sound. */
+  /** Undefined without an audio stream. */
   readonly audio: { readonly isFit: boolean; readonly channels: number } | undefined
 }
 
@@ -41,18 +39,17 @@ function parseJson(json: string): z.infer<typeof Probe> {
   }
 }
 
-/** What ffprobe is asked for. */
 export const probeEntries =
   'format=duration:stream=codec_type,codec_name,profile,pix_fmt,width,height,channels:stream_disposition=attached_pic'
 
-/** Every browser plays these; of H.264 that is not all there is. */
+/** The H.264 profiles and pixel formats that every browser plays. */
 const fitProfiles = ['Baseline', 'Constrained Baseline', 'Main', 'High']
 const fitFormats = ['yuv420p', 'yuvj420p']
 const fitAudioProfiles = ['LC', 'HE-AAC', 'HE-AACv2']
 
 /**
- * Reads what ffprobe printed; undefined when it holds no moving picture. A cover is none.
- * @throws ConversionRefusal `unconvertible` when it is more than was kept of it.
+ * Undefined without a video stream; a cover image is not one.
+ * @throws ConversionRejection `unconvertible` when the output was too long and was cut.
  */
 export function parseProbe(json: string): Media | undefined {
   const { streams, format } = parseJson(json)
@@ -75,7 +72,7 @@ export function parseProbe(json: string): Media | undefined {
   }
 }
 
-/** The one reader that a video is opened with; a program left to choose would also take playlists. */
+/** Fixed for each video, because ffmpeg's own choice includes playlists, which read other files. */
 export type Demuxer = 'mov' | 'matroska'
 
 const demuxers: Readonly<Record<string, Demuxer>> = {
@@ -90,22 +87,19 @@ const demuxers: Readonly<Record<string, Demuxer>> = {
 
 const pictures = ['image/jpeg', 'image/png', 'image/apng', 'image/webp']
 
-/** The demuxer for a video; undefined for anything that is none, or of a kind that is not taken. */
 export async function sniffVideo(path: string): Promise<Demuxer | undefined> {
   return demuxers[await sniff(await readHead(path))]
 }
 
-/** Whether a file begins like a picture of a kind that is taken: JPEG, PNG or WebP. */
 export async function isPicture(path: string): Promise<boolean> {
   return pictures.includes(await sniff(await readHead(path)))
 }
 
-/** Whether a file begins like a ZIP archive, an empty one included. */
 export async function isArchive(path: string): Promise<boolean> {
   return hasArchiveSignature(await readHead(path))
 }
 
-/** Whether bytes begin with the header of a member, or with the end of an archive that has none. */
+/** A ZIP member's header, or the end of an empty archive. */
 export function hasArchiveSignature(head: Uint8Array): boolean {
   const [p, k, third, fourth] = head
   return p === 0x50 && k === 0x4b && ((third === 3 && fourth === 4) || (third === 5 && fourth === 6))

@@ -1,27 +1,24 @@
-/** Makes a picture fit for the web: encoded anew, upright, without what its camera wrote into it. Runs in the worker alone. */
-
+/** Re-encodes a picture upright and without metadata. Runs only in the worker process. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import sharp, { type Metadata } from 'sharp'
-import { dangerous, isRoomMissing, type MadeFile, type Outcome, unconvertible } from './job.ts'
+import { dangerous, isDiskFull, type MadeFile, type Outcome, unconvertible } from './job.ts'
 
-/** Decision: 9. */
 const MAX_SIDE_PIXELS = 4_096
-/** Security: 2.9. */
 const MAX_PIXELS = 50e6
 const SECONDS = 10
-/** Photographs have less than 20 pixels in a byte, and what is all of one colour a few hundred. */
+/** Photographs have fewer than 20 pixels per byte, single-colour images a few hundred. */
 const BOMB_PIXELS_PER_BYTE = 200
 
 sharp.cache(false)
 sharp.concurrency(1)
-// Whatever else the library can read, it does not here.
+// Blocks the library's other formats.
 sharp.block({ operation: ['VipsForeignLoad'] })
 sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng', 'VipsForeignLoadWebp'] })
 
 /**
- * Writes the picture into the folder: a JPEG as a JPEG, anything else as a WebP.
- * @throws ConversionRefusal `dangerous` for a small file of very many pixels.
+ * Writes a JPEG for a JPEG, and a WebP for other formats.
+ * @throws ConversionRejection `dangerous` for a small file with a huge number of pixels.
  */
 export async function convertPicture(source: string, folder: string): Promise<Outcome> {
   const { format, width, height } = await readHeader(source)
@@ -31,11 +28,11 @@ export async function convertPicture(source: string, folder: string): Promise<Ou
     .autoOrient()
     .resize({ width: MAX_SIDE_PIXELS, height: MAX_SIDE_PIXELS, fit: 'inside', withoutEnlargement: true })
     .timeout({ seconds: SECONDS })
-  // More effort would save a twentieth of the bytes, for twice the time.
+  // More effort saves a twentieth of the bytes and doubles the time.
   const encoded =
     format === 'jpeg' ? pipeline.jpeg({ quality: 85 }) : pipeline.webp({ quality: 85, effort: 2 })
   await encoded.toFile(join(folder, made.name)).catch((error: Error) => {
-    if (isRoomMissing(error.message)) throw error
+    if (isDiskFull(error.message)) throw error
     const problem = error.message.includes('timeout')
       ? `it takes more than ${SECONDS} seconds`
       : 'it is damaged'
@@ -44,7 +41,6 @@ export async function convertPicture(source: string, folder: string): Promise<Ou
   return { made }
 }
 
-/** What the file says of itself; none of its pixels is read. */
 async function readHeader(source: string): Promise<Metadata> {
   try {
     return await sharp(source, { limitInputPixels: false }).metadata()

@@ -1,4 +1,4 @@
-/** The system programs that conversion runs, and where this machine has them. */
+/** Finds the system programs that conversion uses. */
 import { execFile } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
@@ -6,14 +6,13 @@ import { promisify } from 'node:util'
 
 const names = ['ffmpeg', 'ffprobe', 'bwrap', 'prlimit', 'setpriv', 'nice'] as const
 
-export type ProgramName = (typeof names)[number]
+type ProgramName = (typeof names)[number]
 
-/** The path of each program that is there. */
 export type Programs = Readonly<Partial<Record<ProgramName, string>>>
 
 const VERSION_MS = 10_000
 
-/** Looks for them in the folders of a search path, as a shell does. None of them is run. */
+/** Searches like a shell and runs none of them. */
 export async function findPrograms(searchPath: string): Promise<Programs> {
   const folders = searchPath.split(delimiter).filter((folder) => folder !== '')
   const found = await Promise.all(names.map(async (name) => [name, await findIn(folders, name)] as const))
@@ -32,7 +31,7 @@ async function findIn(folders: readonly string[], name: string): Promise<string 
   return undefined
 }
 
-/** What a program calls its version, such as `5.1.9`; rejects when it does not run. */
+/** The version, such as `5.1.9`; rejects when the program does not run. */
 export async function readVersion(path: string): Promise<string> {
   const word = /(ffmpeg|ffprobe)$/.test(path) ? '-version' : '--version'
   const { stdout } = await promisify(execFile)(path, [word], { timeout: VERSION_MS, env: {} })

@@ -1,86 +1,75 @@
-/** Runs programs that read what strangers uploaded: confined, in a process group of their own, and killed with all of it. */
+/** Runs programs on untrusted files: with limits, without network, and in a process group that is killed as a whole. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { dirname } from 'node:path'
 import type { Programs } from './programs.ts'
 
-/** A program, and what it needs to start at all. */
+/** A program and what it needs to start. */
 export interface Tool {
-  /** An absolute path. */
   readonly program: string
   readonly reads: readonly string[]
-  /** With these words it ends well at once. */
+  /** Arguments with which it exits successfully at once. */
   readonly check: readonly string[]
-  /** Addresses it reserves before it uses any. */
+  /** Address space that it reserves without using it. */
   readonly reservedBytes: number
 }
 
-/** One run of a tool. */
-export interface GuardedRun {
-  readonly words: readonly string[]
+export interface SandboxedRun {
+  readonly args: readonly string[]
   readonly source: string
-  /** The one folder it may write in. */
   readonly folder: string
-  /** Of each file it writes. */
   readonly outputBytes: number
-  /** Aborted: every process of the run is killed. */
   readonly signal: AbortSignal
-  /** Takes long, and so gives way to everything else that wants the processor. */
-  readonly isPatient?: boolean
-  /** Called with each line of its standard output. */
+  /** Runs at a lower CPU priority. */
+  readonly isLowPriority?: boolean
   readonly onLine?: (line: string) => void
 }
 
-/** How a run ended, and the ends of what it printed. */
-export interface GuardedEnd {
+export interface SandboxedResult {
   readonly code: number | null
   readonly killedBy: NodeJS.Signals | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** What every run may take. */
-export interface RunLimits {
+interface RunLimits {
   readonly wallMs: number
   readonly memoryBytes: number
 }
 
-/** Runs tools within limits. */
-export interface Guard {
+export interface Sandbox {
   /**
-   * Resolves when the processes of the run are gone, however they ended.
-   * @throws the signal's reason when it aborts, and what the system says when the tool cannot be started.
+   * Resolves when all processes of the run are gone.
+   * @throws the signal's reason when it aborts, or the system's error when the tool cannot be started.
    */
-  run(tool: Tool, run: GuardedRun): Promise<GuardedEnd>
-  /** Whether a tool runs in namespaces of its own here: bubblewrap is there and the machine permits it. */
+  run(tool: Tool, run: SandboxedRun): Promise<SandboxedResult>
+  /** Whether the tool runs in its own namespaces: bubblewrap is installed and the system permits it. */
   isIsolated(tool: Tool): Promise<boolean>
 }
 
-/** Long, because a check that fails is not repeated. */
+/** Long, because a failed check is not repeated. */
 const CHECK_MS = 60_000
-/** Enough for anything a check writes. */
 const CHECK_BYTES = 1024 ** 2
-/** A program may keep so many processors busy all the time. */
+/** The processors that one program may keep busy the whole time. */
 const BUSY_THREADS = 4
 
-/** A guard for the programs of this machine. */
-export function createGuard(programs: Programs, { wallMs, memoryBytes }: RunLimits): Guard {
+export function createSandbox(programs: Programs, { wallMs, memoryBytes }: RunLimits): Sandbox {
   const checks = new Map<string, Promise<boolean>>()
   const cpuSeconds = Math.ceil((wallMs * BUSY_THREADS) / 1000)
-  const toCommand = ({ program, reads, reservedBytes }: Tool): Omit<ConfinedCommand, 'words'> => ({
+  const toCommand = ({ program, reads, reservedBytes }: Tool): Omit<ConfinedCommand, 'args'> => ({
     program,
     reads,
     folder: undefined,
     memoryBytes: reservedBytes + memoryBytes,
     cpuSeconds,
     outputBytes: CHECK_BYTES,
-    isPatient: false,
+    isLowPriority: false,
   })
 
   async function check(tool: Tool): Promise<boolean> {
     if (programs.bwrap === undefined) return false
-    const words = toConfinedCommand(programs, { ...toCommand(tool), words: tool.check }, true)
-    const end = await runToEnd(words, { signal: AbortSignal.timeout(CHECK_MS) }).catch(() => undefined)
+    const args = toConfinedCommand(programs, { ...toCommand(tool), args: tool.check }, true)
+    const end = await runToEnd(args, { signal: AbortSignal.timeout(CHECK_MS) }).catch(() => undefined)
     return end?.code === 0
   }
 
@@ -95,27 +84,26 @@ export function createGuard(programs: Programs, { wallMs, memoryBytes }: RunLimi
 
   return {
     async run(tool, run) {
-      const { words, folder, outputBytes, isPatient = false } = run
+      const { args, folder, outputBytes, isLowPriority = false } = run
       const reads = [...tool.reads, run.source]
-      const command = { ...toCommand(tool), words, reads, folder, outputBytes, isPatient }
+      const command = { ...toCommand(tool), args, reads, folder, outputBytes, isLowPriority }
       return runToEnd(toConfinedCommand(programs, command, await isIsolated(tool)), run)
     },
     isIsolated,
   }
 }
 
-/** How much is kept of what a run prints. */
 const STDOUT_CHARACTERS = 1024 ** 2
 const STDERR_CHARACTERS = 4_096
 const LINE_CHARACTERS = 4_096
 
 async function runToEnd(
-  [program = '', ...words]: readonly string[],
-  { signal, onLine = () => {} }: Pick<GuardedRun, 'signal' | 'onLine'>,
-): Promise<GuardedEnd> {
+  [program = '', ...args]: readonly string[],
+  { signal, onLine = () => {} }: Pick<SandboxedRun, 'signal' | 'onLine'>,
+): Promise<SandboxedResult> {
   signal.throwIfAborted()
-  // No shell, nothing of our environment, and a group of its own, so that all of it can be killed at once.
-  const child = spawn(program, words, {
+  // Without a shell and environment, and in its own process group, so that all processes can be killed at once.
+  const child = spawn(program, args, {
     cwd: '/',
     env: { LC_ALL: 'C' },
     detached: true,
@@ -153,30 +141,25 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // A system without process groups.
+    // On systems without process groups.
     child.kill('SIGKILL')
   }
 }
 
-/** A command and what it is allowed. */
-export interface ConfinedCommand {
-  /** An absolute path. */
+interface ConfinedCommand {
   readonly program: string
-  readonly words: readonly string[]
-  /** Files and folders it may read, beside the system's own programs. */
+  readonly args: readonly string[]
+  /** Readable files and folders, in addition to the system's programs. */
   readonly reads: readonly string[]
-  /** The one folder it may write in. */
   readonly folder: string | undefined
-  /** Of addresses, not of pages: what a process merely reserves counts. */
+  /** Limits the address space, so reserved memory counts too. */
   readonly memoryBytes: number
   readonly cpuSeconds: number
-  /** Of each file it writes. */
   readonly outputBytes: number
-  /** Gives way to everything else that wants the processor. */
-  readonly isPatient: boolean
+  readonly isLowPriority: boolean
 }
 
-/** Where programs and their libraries lie; no data does. */
+/** Programs and libraries; none of these folders contains data. */
 const systemFolders = [
   '/usr',
   '/bin',
@@ -193,14 +176,10 @@ const systemFolders = [
  * The command line that runs a command within its limits, as far as this machine has the programs for it. With `isIsolated`
  * it runs in namespaces of its own as well, which not every machine permits: without network, and without the rest of the disk.
  */
-export function toConfinedCommand(
-  programs: Programs,
-  command: ConfinedCommand,
-  isIsolated: boolean,
-): string[] {
+function toConfinedCommand(programs: Programs, command: ConfinedCommand, isIsolated: boolean): string[] {
   return [
-    ...before(command.isPatient ? programs.nice : undefined, () => ['-n', '10']),
-    // Bubblewrap does both of itself.
+    ...before(command.isLowPriority ? programs.nice : undefined, () => ['-n', '10']),
+    // Bubblewrap does both itself.
     ...before(isIsolated ? undefined : programs.setpriv, () => [
       '--pdeathsig',
       'KILL',
@@ -210,12 +189,12 @@ export function toConfinedCommand(
     ...before(programs.prlimit, () => toLimits(command)),
     ...before(isIsolated ? programs.bwrap : undefined, () => toNamespaces(command)),
     command.program,
-    ...command.words,
+    ...command.args,
   ]
 }
 
-function before(program: string | undefined, toWords: () => string[]): string[] {
-  return program === undefined ? [] : [program, ...toWords()]
+function before(program: string | undefined, toArguments: () => string[]): string[] {
+  return program === undefined ? [] : [program, ...toArguments()]
 }
 
 function toLimits({ memoryBytes, cpuSeconds, outputBytes }: ConfinedCommand): string[] {
@@ -223,7 +202,7 @@ function toLimits({ memoryBytes, cpuSeconds, outputBytes }: ConfinedCommand): st
     `--as=${memoryBytes}`,
     `--cpu=${cpuSeconds}`,
     `--fsize=${outputBytes}`,
-    // The memory of a crashed process is not for the disk.
+    // A core dump could fill the disk.
     '--core=0',
     '--',
   ]

@@ -1,33 +1,36 @@
-/** Makes a video fit for every browser: H.264 and AAC in an MP4 with the index in front, and a picture to stand for it. */
+/** Converts a video to H.264 and AAC in an MP4 with the index in front, and extracts a poster. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ServiceError } from '../lib/errors.ts'
-import { type Source, toConversionWords, toMeasureWords, toPosterWords, toProbeWords } from './ffmpeg.ts'
 import {
-  type ConversionRefusal,
-  isRoomMissing,
+  type Source,
+  toConversionArguments,
+  toMeasureArguments,
+  toPosterArguments,
+  toProbeArguments,
+} from './ffmpeg.ts'
+import {
+  type ConversionRejection,
+  diskFull,
+  isDiskFull,
   type Job,
   type MadeFile,
-  noRoom,
   type Outcome,
   unconvertible,
 } from './job.ts'
 import { type Media, parseProbe, sniffVideo } from './media.ts'
-import type { GuardedEnd, GuardedRun, Tool } from './sandbox.ts'
+import type { SandboxedResult, SandboxedRun, Tool } from './sandbox.ts'
 
 export const NO_FFMPEG = 'This server has no ffmpeg, so videos are served as they were uploaded.'
 
 const MIB = 1024 ** 2
-/** More than 50 megapixels take more memory than a conversion has. */
+/** A conversion has no memory for larger frames. */
 const MAX_PIXELS = 50e6
-/** What is lost of a video is no more than this, or its end could not be read. */
+/** If more of a video is missing, its end could not be read. */
 const LOST_SHARE = 0.1
 const LOST_SECONDS = 1
 
-/**
- * Converts a video; without loss where its pictures and sound are fit already.
- * @throws ConversionRefusal `unconvertible`
- */
+/** Copies video and audio that browsers can play already. @throws ConversionRejection `unconvertible` */
 export async function convertVideo(job: Job): Promise<Outcome> {
   const { ffmpeg, ffprobe } = job.programs
   if (ffmpeg === undefined || ffprobe === undefined) {
@@ -45,7 +48,7 @@ export async function convertVideo(job: Job): Promise<Outcome> {
   const durationSeconds = media.durationSeconds ?? (await measure(work))
   const stop = new AbortController()
   const poster = makePoster({ ...work, signal: AbortSignal.any([job.signal, stop.signal]) }, durationSeconds)
-  // It may fail while nobody is waiting for it yet.
+  // The poster may fail before it is awaited.
   const posterEnd = poster.catch(() => {})
   try {
     const made = await makeVideo(work, media, durationSeconds)
@@ -62,21 +65,25 @@ interface VideoJob extends Job {
   readonly ffprobe: Tool
 }
 
-/** How to start ffmpeg or ffprobe. */
 export function toTool(program: string): Tool {
   return { program, reads: [], check: ['-version'], reservedBytes: 0 }
 }
 
-type Extra = Partial<Pick<GuardedRun, 'outputBytes' | 'onLine' | 'isPatient'>>
+type Extra = Partial<Pick<SandboxedRun, 'outputBytes' | 'onLine' | 'isLowPriority'>>
 
-function run(job: VideoJob, tool: Tool, words: readonly string[], extra: Extra = {}): Promise<GuardedEnd> {
+function run(
+  job: VideoJob,
+  tool: Tool,
+  args: readonly string[],
+  extra: Extra = {},
+): Promise<SandboxedResult> {
   const { source, folder, signal } = job
-  return job.guard.run(tool, { words, source, folder, signal, outputBytes: 16 * MIB, ...extra })
+  return job.sandbox.run(tool, { args, source, folder, signal, outputBytes: 16 * MIB, ...extra })
 }
 
 async function probe(job: VideoJob): Promise<Media> {
-  const end = await run(job, job.ffprobe, toProbeWords(job.video))
-  if (end.code !== 0) throw toRefusal(end, 'The video cannot be read: it is damaged or not complete.')
+  const end = await run(job, job.ffprobe, toProbeArguments(job.video))
+  if (end.code !== 0) throw toRejection(end, 'The video cannot be read: it is damaged or not complete.')
   const media = parseProbe(end.stdout)
   if (media === undefined) throw unconvertible('The file holds no moving pictures.')
   const { widthPixels, heightPixels } = media
@@ -85,13 +92,13 @@ async function probe(job: VideoJob): Promise<Media> {
   return media
 }
 
-/** How long a video is that does not say so itself; reading it to its end costs little. */
+/** The duration of a video whose header does not state it; reading it to its end is cheap. */
 async function measure(job: VideoJob): Promise<number> {
   let seconds = 0
   const onLine = (line: string) => {
     seconds = parseSeconds(line) ?? seconds
   }
-  await run(job, job.ffmpeg, toMeasureWords(job.video), { onLine })
+  await run(job, job.ffmpeg, toMeasureArguments(job.video), { onLine })
   return seconds
 }
 
@@ -99,7 +106,7 @@ const VIDEO: MadeFile = { name: 'converted.mp4', mediaType: 'video/mp4' }
 
 async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): Promise<MadeFile> {
   const path = join(job.folder, VIDEO.name)
-  // Newer codecs than H.264 need less room for the same; nothing honest grows more than this.
+  // H.264 needs more bytes than newer codecs, but no honest video grows more than this.
   const maxBytes = Math.max(4 * job.sizeBytes, 256 * MIB)
   let writtenSeconds = 0
   const onLine = (line: string) => {
@@ -107,20 +114,20 @@ async function makeVideo(job: VideoJob, media: Media, durationSeconds: number): 
     if (durationSeconds > 0) job.onProgress(Math.min(writtenSeconds / durationSeconds, 0.99))
   }
   const write = (wanted: Media) => {
-    const words = toConversionWords(job.video, wanted, { path, maxBytes })
-    const isPatient = !wanted.isVideoFit
-    return run(job, job.ffmpeg, words, { outputBytes: maxBytes + 64 * MIB, isPatient, onLine })
+    const args = toConversionArguments(job.video, wanted, { path, maxBytes })
+    const isLowPriority = !wanted.isVideoFit
+    return run(job, job.ffmpeg, args, { outputBytes: maxBytes + 64 * MIB, isLowPriority, onLine })
   }
   let end = await write(media)
-  // Some files hold pictures that are fit by themselves and cannot be moved as they are.
+  // Some playable streams cannot be copied into an MP4.
   if (end.code !== 0 && media.isVideoFit) end = await write({ ...media, isVideoFit: false })
-  if (end.code !== 0) throw toRefusal(end, 'The video cannot be converted: it is damaged.')
+  if (end.code !== 0) throw toRejection(end, 'The video cannot be converted: it is damaged.')
   if ((await stat(path)).size >= maxBytes) throw unconvertible('The converted video would be too large.')
   assertWhole(writtenSeconds, durationSeconds)
   return VIDEO
 }
 
-/** ffmpeg is content with what it can read, which of a file that was cut off may be little. */
+/** ffmpeg succeeds with the readable part of a truncated file. */
 function assertWhole(writtenSeconds: number, durationSeconds: number): void {
   if (writtenSeconds >= durationSeconds * (1 - LOST_SHARE) - LOST_SECONDS) return
   const [readable, all] = [writtenSeconds.toFixed(1), durationSeconds.toFixed(1)]
@@ -128,15 +135,15 @@ function assertWhole(writtenSeconds: number, durationSeconds: number): void {
 }
 
 const POSTER: MadeFile = { name: 'poster.jpg', mediaType: 'image/jpeg' }
-/** The first pictures of a video are often black. */
+/** The first frames of a video are often black. */
 const POSTER_SHARE = 0.1
 const LATEST_POSTER_SECONDS = 3
 
-/** A video without a picture to stand for it is still a video, so that nothing fails for want of one. */
+/** Never fails because of the content: a video without a poster is still useful. */
 async function makePoster(job: VideoJob, durationSeconds: number): Promise<{ poster?: MadeFile }> {
   const path = join(job.folder, POSTER.name)
   const atSeconds = Math.min(durationSeconds * POSTER_SHARE, LATEST_POSTER_SECONDS)
-  const end = await run(job, job.ffmpeg, toPosterWords(job.video, atSeconds, path))
+  const end = await run(job, job.ffmpeg, toPosterArguments(job.video, atSeconds, path))
   const size = await stat(path).then(
     (found) => found.size,
     () => 0,
@@ -144,19 +151,21 @@ async function makePoster(job: VideoJob, durationSeconds: number): Promise<{ pos
   return end.code === 0 && size > 0 ? { poster: POSTER } : {}
 }
 
-/** What a line of ffmpeg's progress says of the time it has come to. */
 function parseSeconds(line: string): number | undefined {
   const [, microseconds] = /^out_time_us=(\d+)$/.exec(line) ?? []
   return microseconds === undefined ? undefined : Number(microseconds) / 1e6
 }
 
-/** What a wrapper ends with whose program was killed for its time (as it was, or told to end first) or its output. */
+/** Exit codes of a wrapper whose program was killed (137), or exceeded its CPU time (152) or file size (153). */
 const limitCodes: readonly (number | null)[] = [137, 152, 153]
 
-/** What ffmpeg says itself holds paths of ours, so that it is for the log alone. */
-function toRefusal({ code, killedBy, stderr }: GuardedEnd, reason: string): ConversionRefusal | ServiceError {
+/** ffmpeg's output contains server paths, so it goes only into the log. */
+function toRejection(
+  { code, killedBy, stderr }: SandboxedResult,
+  reason: string,
+): ConversionRejection | ServiceError {
   const cause = new Error(`ffmpeg ended with ${killedBy ?? code}: ${stderr.trim()}`)
-  if (isRoomMissing(stderr)) return noRoom(cause)
+  if (isDiskFull(stderr)) return diskFull(cause)
   if (/Cannot allocate memory|malloc of size|failed to map segment/.test(stderr))
     return unconvertible('The video takes more memory than a conversion may have.', cause)
   if (killedBy !== null || limitCodes.includes(code))

@@ -1,17 +1,17 @@
-/** Has a process of its own read a picture, captions or a project: the server's own process never does. */
+/** Reads pictures, captions and projects in a confined worker process, never in the server's own. */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import {
-  ConversionRefusal,
-  isRoomMissing,
+  ConversionRejection,
+  diskFull,
+  isDiskFull,
   type Job,
-  noRoom,
   type Outcome,
   unconvertible,
   type WorkerTask,
 } from './job.ts'
-import type { GuardedEnd, Tool } from './sandbox.ts'
+import type { SandboxedResult, Tool } from './sandbox.ts'
 
 const MadeFile = z.object({ name: z.string().regex(/^[a-z]+\.[a-z]+$/), mediaType: z.string() })
 const Answer = z.union([
@@ -20,19 +20,18 @@ const Answer = z.union([
   z.object({ refused: z.object({ verdict: z.enum(['dangerous', 'unconvertible']), reason: z.string() }) }),
 ])
 
-/** JavaScript as it lies here, or as it was built. */
+/** TypeScript in the source tree, JavaScript in a build. */
 const workerPath = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
 )
 const sourceFolder = fileURLToPath(new URL('../', import.meta.url))
 const packageFile = fileURLToPath(new URL('../../package.json', import.meta.url))
 
-/** What a Node reserves and hardly uses: 1.3 GiB, and libvips half of one. */
+/** Node reserves 1.3 GiB that it hardly uses, libvips half a GiB. */
 const RESERVED_BYTES = 2 * 1024 ** 3
-/** No picture or text that is written is larger. */
 const OUTPUT_BYTES = 64 * 1024 ** 2
 
-/** How to start the process; it sees the service's code and packages, and none of its data. */
+/** The process can read the service's code and packages, and none of its data. */
 export function createWorkerTool(): Tool {
   return {
     program: process.execPath,
@@ -42,34 +41,31 @@ export function createWorkerTool(): Tool {
   }
 }
 
-/** The outermost `node_modules` in use, which holds the others. */
+/** The outermost `node_modules` folder, which contains the others. */
 function findPackages(): string {
   const path = createRequire(import.meta.url).resolve('sharp')
   const [above] = path.split(/[\\/]node_modules[\\/]/)
   return `${above}/node_modules`
 }
 
-/**
- * Runs a job in the process.
- * @throws ConversionRefusal
- */
+/** @throws ConversionRejection */
 export async function runWorker(job: Job, kind: WorkerTask['kind'], tool: Tool): Promise<Outcome> {
   const { source, folder, signal } = job
   const task: WorkerTask = { kind, source, folder }
-  const words = [workerPath, JSON.stringify(task)]
-  const end = await job.guard.run(tool, { words, source, folder, signal, outputBytes: OUTPUT_BYTES })
+  const args = [workerPath, JSON.stringify(task)]
+  const end = await job.sandbox.run(tool, { args, source, folder, signal, outputBytes: OUTPUT_BYTES })
   const answer = parseAnswer(end)
-  if ('refused' in answer) throw new ConversionRefusal(answer.refused.verdict, answer.refused.reason)
+  if ('refused' in answer) throw new ConversionRejection(answer.refused.verdict, answer.refused.reason)
   return answer
 }
 
-function parseAnswer(end: GuardedEnd): z.infer<typeof Answer> {
+function parseAnswer(end: SandboxedResult): z.infer<typeof Answer> {
   try {
     if (end.code === 0) return Answer.parse(JSON.parse(end.stdout))
   } catch {
-    // A process that was taken over may say anything.
+    // A compromised process may print anything.
   }
   const cause = new Error(`the process ended with ${end.killedBy ?? end.code}: ${end.stderr.trim()}`)
-  if (isRoomMissing(end.stderr)) throw noRoom(cause)
+  if (isDiskFull(end.stderr)) throw diskFull(cause)
   throw unconvertible('The file takes more memory or time than a conversion may have.', cause)
 }

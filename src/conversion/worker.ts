@@ -1,14 +1,14 @@
 /**
- * The process that reads pictures, captions and projects, started by `worker-run.ts` with one task and gone after it: what breaks
- * or blocks it does so to nobody else. Without a task it looks whether it could work. Security: 2.9.
+ * The worker process, started by `worker-run.ts` for one task, so that a crash or hang affects nothing else. Without a task it checks that
+ * it could run.
  */
-import { ConversionRefusal, type WorkerAnswer, type WorkerTask } from './job.ts'
+import { ConversionRejection, type WorkerAnswer, type WorkerTask } from './job.ts'
 
 const [, , text] = process.argv
 if (text === undefined) await import('./pictures.ts')
 else {
   const answer = JSON.stringify(await work(JSON.parse(text) as WorkerTask))
-  // What still reads is of no use any more.
+  // Ends pending reads.
   process.stdout.write(answer, () => process.exit(0))
 }
 
@@ -16,12 +16,11 @@ async function work(task: WorkerTask): Promise<WorkerAnswer> {
   try {
     return await perform(task)
   } catch (error) {
-    if (!(error instanceof ConversionRefusal)) throw error
+    if (!(error instanceof ConversionRejection)) throw error
     return { refused: { verdict: error.verdict, reason: error.message } }
   }
 }
 
-/** Only the code of the task's own kind is loaded. */
 async function perform({ kind, source, folder }: WorkerTask): Promise<WorkerAnswer> {
   if (kind === 'thumbnail') return (await import('./pictures.ts')).convertPicture(source, folder)
   if (kind === 'captions') return (await import('./captions.ts')).convertCaptions(source, folder)

@@ -1,19 +1,18 @@
-/** Copies all rows of an SQLite database into an empty PostgreSQL one, and compares them one by one, in one transaction. */
+/** Copies all rows from SQLite into an empty PostgreSQL database and compares them, in one transaction. */
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
 import { fillPostgres } from './open-postgres.ts'
 import type { Tables } from './tables.ts'
 
-/** PostgreSQL's name for text it cannot hold, such as the character U+0000. */
+/** PostgreSQL's error code for text it cannot store, such as U+0000. */
 const UNTRANSLATABLE = '22P05'
 
-/** How far it is, a few times a second. */
 export type OnCopied = (step: 'copied' | 'compared', table: string, rows: number) => void
 
 /**
- * Copies every table and answers how many rows each has. Unless all of them are there and the same, the database is as it was before.
- * Tables and columns are those the database itself names. See docs/adr/0033.
- * @throws StartupError when the PostgreSQL database holds rows, or a row would not be the same there.
+ * Returns the number of rows of each table. A failure or a difference leaves the database unchanged. Reads tables and columns from the
+ * database itself. See docs/adr/0033.
+ * @throws StartupError when the PostgreSQL database is not empty, or a row would differ there.
  */
 export async function copyToPostgres(
   source: Kysely<Tables>,
@@ -34,7 +33,7 @@ export async function copyToPostgres(
   })
 }
 
-/** Servers that run on the database already write nothing until the end of this. */
+/** Blocks writes of servers that already use the database. */
 async function lockTables(trx: Transaction<Tables>, shapes: readonly TableShape[]): Promise<void> {
   const tables = sql.join(shapes.map(({ name }) => sql.table(name)))
   await sql`lock table ${tables} in share row exclusive mode`.execute(trx)
@@ -56,8 +55,8 @@ interface Reference {
 }
 
 /**
- * Has references looked at when all rows are there, for there is no order that fits them: users and parent keys name each other. The
- * answer looks at them, and makes them as strict as they were.
+ * Defers the check of foreign keys, because users and parent keys refer to each other and no order fits. The returned function checks them
+ * and makes them immediate again.
  */
 async function deferReferences(trx: Transaction<Tables>): Promise<() => Promise<void>> {
   const { rows: references } = await sql<Reference>`
@@ -107,7 +106,7 @@ function notStorable(table: string): StartupError {
   )
 }
 
-/** @throws StartupError naming the first row that is not the same on both sides. */
+/** @throws StartupError naming the first row that differs. */
 async function compareTable(
   source: Kysely<Tables>,
   trx: Transaction<Tables>,
@@ -143,19 +142,17 @@ function different(
   )
 }
 
-/** Rows read and written at once; those of agents may have 256 KiB. */
+/** Rows read and written at once; a row of `agents` may have 256 KiB. */
 const BATCH = 500
 
-/** A table as both databases have it. */
-export interface TableShape {
+interface TableShape {
   readonly name: string
   readonly columns: readonly string[]
-  /** The columns of its primary key, in order. */
   readonly key: readonly string[]
 }
 
-/** @throws StartupError when the second database lacks a table or a column, or has more of them in one. */
-export async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Promise<TableShape[]> {
+/** @throws StartupError when a table or column exists in only one database. */
+async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Promise<TableShape[]> {
   const { rows: schemas } = await sql<{ name: string }>`select current_schema() as name`.execute(postgres)
   const there = (await postgres.introspection.getTables()).filter(({ schema }) => schema === schemas[0]?.name)
   const shapes: TableShape[] = []
@@ -179,11 +176,7 @@ async function readKey(sqlite: Kysely<Tables>, table: string): Promise<string[]>
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** All rows, a few at a time. */
-export async function* readInOrder(
-  db: Kysely<Tables>,
-  { name, columns, key }: TableShape,
-): AsyncGenerator<Row[]> {
+async function* readInOrder(db: Kysely<Tables>, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
   const [all, keys] = [columns, key].map((names) => sql.join(names.map((one) => sql.ref(one))))
   for (let last: Row | undefined; ; ) {
     const values = key.map((one) => last?.[one])

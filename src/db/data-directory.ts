@@ -1,4 +1,4 @@
-/** The folder everything is kept in: made, checked, and home of the installation's secret. */
+/** Creates and checks the data directory, and the secret in it. */
 import { closeSync, openSync } from 'node:fs'
 import { access, constants, link, mkdir, open, readdir, readFile, stat, unlink } from 'node:fs/promises'
 import { userInfo } from 'node:os'
@@ -11,15 +11,14 @@ const SECRET_NAME = 'secret'
 const SECRET_BYTES = 48
 const SHORTEST_SECRET_BYTES = 32
 
-/** What may lie in a directory that has no database yet: our own first files, and what a fresh disk holds. Security: 2.12. */
+/** Files that may exist before the database: Parley's first files, and those of a new disk. */
 const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)$/
 
-/** The database and its logs. */
 const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 
 /**
- * Makes sure a server can keep its data there: creates the directory, for its user alone, or checks the one that is there.
- * @throws StartupError when it cannot be written, or holds something else than Parley's data.
+ * Creates the directory for this user only, or checks an existing one.
+ * @throws StartupError when it is not writable, or contains anything but Parley's data.
  */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
@@ -33,7 +32,7 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
 }
 
 /**
- * Keeps a database without tables away from files that are already there: the sweeper would delete them as orphans. See docs/adr/0040.
+ * With an empty database the sweeper would delete the existing files as orphans. See docs/adr/0040.
  * @throws StartupError
  */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
@@ -51,7 +50,6 @@ function noDatabase(dataDir: string, foreign: string, instead: string): StartupE
   )
 }
 
-/** In bytes; undefined when there is no database. */
 async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
   try {
     return (await stat(join(dataDir, databaseName))).size
@@ -62,8 +60,8 @@ async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
 }
 
 /**
- * Keeps a new database elsewhere away from a directory that is in use: to it, the files of another one would look like rubbish.
- * @throws StartupError when the directory holds any.
+ * The sweeper of a new PostgreSQL database would delete the files of another one as orphans.
+ * @throws StartupError when the directory is in use.
  */
 export async function assertUnused(dataDir: string): Promise<void> {
   const [foreign] = await listForeign(dataDir)
@@ -74,7 +72,7 @@ export async function assertUnused(dataDir: string): Promise<void> {
 }
 
 /**
- * Keeps a database elsewhere that has no rows yet away from a directory with rows of its own: their files would look like rubbish to it.
+ * Rejects an empty PostgreSQL database while the directory has a SQLite database, whose files the sweeper would delete.
  * @throws StartupError
  */
 export async function assertNothingToCopy(dataDir: string): Promise<void> {
@@ -84,7 +82,7 @@ export async function assertNothingToCopy(dataDir: string): Promise<void> {
   )
 }
 
-/** What lies in the directory that no empty one holds. */
+/** Entries that an empty directory does not have. */
 export async function listForeign(dataDir: string): Promise<string[]> {
   return (await readdir(dataDir)).filter(isForeign)
 }
@@ -93,10 +91,7 @@ function isForeign(entry: string): boolean {
   return !harmless.test(entry)
 }
 
-/**
- * Makes sure a server can keep something there, with its rows elsewhere.
- * @throws StartupError when it cannot be written.
- */
+/** Creates the directory if it is missing. @throws StartupError when it is not writable. */
 export async function makeDataDirectory(dataDir: string): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
@@ -106,7 +101,6 @@ export async function makeDataDirectory(dataDir: string): Promise<void> {
   }
 }
 
-/** Whether the installation's secret is kept there. */
 export async function hasSecret(dataDir: string): Promise<boolean> {
   return access(join(dataDir, SECRET_NAME)).then(
     () => true,
@@ -114,12 +108,9 @@ export async function hasSecret(dataDir: string): Promise<boolean> {
   )
 }
 
-/**
- * Finds the database another process made.
- * @throws StartupError when there is none, or this user may not use it.
- */
+/** @throws StartupError when there is no database, or this user may not read it. */
 export async function assertDatabaseExists(dataDir: string): Promise<void> {
-  // An empty file is what a first start makes first, or what a lost database leaves.
+  // A first start creates an empty file; so may a lost database.
   if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return
   throw new StartupError(
     `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory it uses.`,
@@ -127,9 +118,9 @@ export async function assertDatabaseExists(dataDir: string): Promise<void> {
 }
 
 /**
- * The installation's master key: the text of the `secret` file, which is made on first use. Several processes may ask at once and
- * get the same. Call it after `openDatabase`, which makes the directory. In memory there is nothing to keep it for. Decision: 2.
- * @throws StartupError when the file cannot be made or read, or holds too little.
+ * Reads the `secret` file, or creates it; several processes may do so at once and read the same text. Call it after `openDatabase`, which
+ * creates the directory.
+ * @throws StartupError when the file cannot be used, or is too short.
  */
 export async function loadOrCreateSecret(dataDir: string, random: Random): Promise<string> {
   if (dataDir === ':memory:') return newSecret(random)
@@ -160,8 +151,8 @@ async function createSecret(dataDir: string, path: string, random: Random): Prom
 }
 
 /**
- * Writes a file unless there is one, and answers what it holds then. Readers see a whole file or none, and of several writers one wins:
- * a link never replaces. `draft` is a path in the same folder.
+ * Writes a file unless it exists, and returns its contents. Readers see a complete file or none, and one of several writers wins, because
+ * a link never replaces a file. `draft` is a path in the same folder.
  */
 export async function createFileOnce(path: string, text: string, draft: string): Promise<string> {
   try {
@@ -176,11 +167,11 @@ export async function createFileOnce(path: string, text: string, draft: string):
   } finally {
     await unlink(draft).catch(() => {})
   }
-  await syncDirectory(dirname(path))
+  await syncFolder(dirname(path))
   return (await readFile(path, 'utf8')).trim()
 }
 
-/** How file systems without hard links answer. */
+/** The error codes of file systems without hard links. */
 const linkless = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
 
 function newSecret(random: Random): string {
@@ -193,12 +184,13 @@ async function writeDurably(path: string, text: string): Promise<void> {
   await file.sync()
 }
 
-async function syncDirectory(path: string): Promise<void> {
-  await using directory = await open(path, constants.O_RDONLY)
-  await directory.sync()
+/** Makes new names in the folder survive a power failure. */
+export async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path)
+  await folder.sync()
 }
 
-/** Makes an empty file that only this user can read, unless it is there already. */
+/** Creates an empty private file unless it exists. */
 export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600))
@@ -207,7 +199,6 @@ export function createPrivateFile(path: string): void {
   }
 }
 
-/** The sentence for a path the operating system keeps from this user. */
 export function cannotUse(what: string, path: string, cause: unknown): StartupError {
   const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
   return new StartupError(
@@ -221,7 +212,7 @@ function currentUser(): string {
     const { username, uid } = userInfo()
     return uid < 0 ? `user ${username}` : `user ${username} (uid ${uid})`
   } catch {
-    // A container's user often has no name.
+    // The user of a container often has no name.
     return `uid ${process.getuid?.()}`
   }
 }

@@ -1,5 +1,4 @@
-/** The installation: its id, and the secret that its servers share. */
-
+/** The row of the installation: its id, and the name of the secret that its servers share. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../lib/clock.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -12,41 +11,14 @@ interface InstallationDeps {
   readonly clock: Clock
 }
 
-/** The installation; undefined while nobody has asked for its id. */
+/** Undefined until the first `getInstallationId`. */
 export async function findInstallation(
   db: Database,
 ): Promise<{ readonly id: string; readonly secret_key_id: string | null } | undefined> {
   return db.selectFrom('installation').select(['id', 'secret_key_id']).executeTakeFirst()
 }
 
-/** Names the key of the secret that is shared, where none is named yet or one of these. */
-export async function updateSecret(
-  db: Database,
-  keyId: string,
-  formerKeyIds: readonly string[],
-): Promise<void> {
-  await db
-    .updateTable('installation')
-    .set({ secret_key_id: keyId })
-    .where((where) =>
-      where.or([
-        where('secret_key_id', 'is', null),
-        ...formerKeyIds.map((former) => where('secret_key_id', '=', former)),
-      ]),
-    )
-    .execute()
-}
-
-/** Gives the installation an id, unless it has one. */
-export async function insertInstallation(db: Database, id: string, now: number): Promise<void> {
-  await db
-    .insertInto('installation')
-    .values({ only: 1, id, created_at: now })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
-}
-
-/** Lets one transaction at a time do what is done once in the life of an installation; there is a row of it by then. */
+/** Serializes actions that happen once in an installation. The row must exist. */
 export async function lockInstallation(trx: Database): Promise<void> {
   await trx
     .updateTable('installation')
@@ -54,17 +26,16 @@ export async function lockInstallation(trx: Database): Promise<void> {
     .execute()
 }
 
-/** What tells this installation from others; it is made for whoever asks first. */
 export async function getInstallationId({ db, clock }: InstallationDeps): Promise<string> {
-  await insertInstallation(db, randomUUID(), unixSeconds(clock))
+  await db
+    .insertInto('installation')
+    .values({ only: 1, id: randomUUID(), created_at: unixSeconds(clock) })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
   return (await findInstallation(db))?.id as string
 }
 
-/**
- * Refuses another secret than the one the servers of this installation share. One of them alone shares it with nobody, and leaves this to
- * the keys it has sealed.
- * @throws StartupError
- */
+/** @throws StartupError when this server's secret differs from the one that the other servers share. */
 export async function assertSharedSecret(
   { db }: Pick<InstallationDeps, 'db'>,
   sealer: Sealer,
@@ -76,30 +47,18 @@ export async function assertSharedSecret(
   )
 }
 
-/**
- * Writes down which secret the servers of this installation share from now on.
- * @throws StartupError when another one was written down since `assertSharedSecret`.
- */
+/** Records the secret that the servers share. @throws StartupError when another server recorded a different one. */
 export async function shareSecret(deps: InstallationDeps, sealer: Sealer): Promise<void> {
   await getInstallationId(deps)
-  await updateSecret(deps.db, sealer.keyId, sealer.formerKeyIds)
+  await deps.db
+    .updateTable('installation')
+    .set({ secret_key_id: sealer.keyId })
+    .where((where) =>
+      where.or([
+        where('secret_key_id', 'is', null),
+        ...sealer.formerKeyIds.map((former) => where('secret_key_id', '=', former)),
+      ]),
+    )
+    .execute()
   await assertSharedSecret(deps, sealer)
-}
-
-/** Those of the blobs in a store that any row names, in whichever column. */
-export async function listNamedBlobs(
-  db: Database,
-  store: 'files' | 'artifacts',
-  blobs: readonly string[],
-): Promise<Set<string>> {
-  if (store === 'files') {
-    const rows = await db.selectFrom('files').select('blob').where('blob', 'in', blobs).execute()
-    return new Set(rows.map(({ blob }) => blob))
-  }
-  const named = new Set<string>()
-  for (const column of ['blob', 'served_blob', 'poster_blob'] as const) {
-    const rows = await db.selectFrom('artifacts').select(column).where(column, 'in', blobs).execute()
-    for (const row of rows) named.add(String(row[column]))
-  }
-  return named
 }

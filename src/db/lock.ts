@@ -1,23 +1,22 @@
-/** Keeps a data directory to one server at a time. */
-
+/** Locks a data directory for one server. */
 import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { StartupError } from '../lib/errors.ts'
 import { createPrivateFile } from './data-directory.ts'
 
 export const lockName = '.lock'
-/** For those who start in the same moment, one of them perhaps a command that holds the lock only while it runs. */
+/** Waits for servers that start at the same moment, and for commands that hold the lock briefly. */
 const PATIENCE_MS = 1_000
 
-/** A held lock; it ends with `release` or with the process, however that ends. */
+/** Ends with `release` or with the process. */
 export interface DirectoryLock {
   release(): void
 }
 
 /**
- * Takes the directory for this process. The lock is SQLite's own on an open transaction, so the operating system drops it when
- * the process dies, and two starters cannot both get it. The file stays, and holds the owner's process id for the message. The
- * owner must not open it in any other way: POSIX drops all locks on a file when its process closes it once. Security: 2.12.
+ * Locks the directory with an open SQLite transaction: the system drops the lock when the process dies, and only one process can get it.
+ * The file stays and contains the owner's process id for the error message. Do not open it elsewhere in this process: POSIX drops all
+ * locks on a file when the process closes it once.
  * @throws StartupError when another server has it, or the file cannot be used.
  */
 export function acquireLock(dataDir: string): DirectoryLock {
@@ -27,13 +26,13 @@ export function acquireLock(dataDir: string): DirectoryLock {
     createPrivateFile(path)
     connection = new Sqlite(path, { timeout: PATIENCE_MS })
     connection.exec('BEGIN IMMEDIATE')
-    // Readable only once committed. Whoever slips in before the second BEGIN is the owner first, and writes its own.
+    // The process id is readable only after a commit. A process that gets the lock in between becomes the owner and writes its own id.
     while (ownerOf(connection) !== process.pid) {
       connection.pragma(`user_version = ${process.pid}`)
       connection.exec('COMMIT; BEGIN IMMEDIATE')
     }
   } catch (error) {
-    const refusal = toRefusal(error, connection, dataDir)
+    const refusal = toRejection(error, connection, dataDir)
     connection?.close()
     throw refusal
   }
@@ -41,7 +40,7 @@ export function acquireLock(dataDir: string): DirectoryLock {
   return { release: () => held.close() }
 }
 
-function toRefusal(cause: unknown, connection: SqliteDatabase | undefined, dataDir: string): StartupError {
+function toRejection(cause: unknown, connection: SqliteDatabase | undefined, dataDir: string): StartupError {
   const isTaken = cause instanceof Sqlite.SqliteError && cause.code.startsWith('SQLITE_BUSY')
   if (isTaken && connection !== undefined) {
     const pid = ownerOf(connection)
@@ -58,13 +57,13 @@ function toRefusal(cause: unknown, connection: SqliteDatabase | undefined, dataD
   )
 }
 
-/** Whether `acquireLock` has thrown that because somebody else has the lock. */
+/** Whether `acquireLock` failed because another process has the lock. */
 export function isLockTaken(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined
   return cause instanceof Error && 'code' in cause && String(cause.code).startsWith('SQLITE_BUSY')
 }
 
-/** The process that wrote itself down last; undefined before the first, and while that cannot be read. */
+/** The process id written last; undefined if there is none or it cannot be read. */
 function ownerOf(connection: SqliteDatabase): number | undefined {
   try {
     const pid = connection.pragma('user_version', { simple: true })

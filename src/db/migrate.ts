@@ -1,12 +1,9 @@
-/** Brings a database to the newest schema, or says why it cannot be used as it is. */
+/** Migrates a database to the newest schema, or explains why it cannot. */
 import type { Database as SqliteDatabase } from 'better-sqlite3'
 import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, sql, type Transaction } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
 
-/**
- * The migrations this version knows and the database has not had, oldest first.
- * @throws StartupError for a database from a newer version: nobody knows here what its tables mean.
- */
+/** The pending migrations, oldest first. @throws StartupError for a database of a newer version. */
 export async function listPendingMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -23,7 +20,7 @@ export async function listPendingMigrations<T>(
     .filter((name) => !applied.includes(name))
 }
 
-/** @throws StartupError that names what the database lacks: only a server may add it. */
+/** @throws StartupError naming the pending migrations, which only a server may apply. */
 export function assertNonePending(pending: readonly string[]): void {
   if (pending.length === 0) return
   throw new StartupError(
@@ -32,8 +29,7 @@ export function assertNonePending(pending: readonly string[]): void {
 }
 
 /**
- * Applies every pending migration to SQLite in one transaction: after a failure or a crash the database is as it was. `connection` is the
- * one under `db`, and nobody else uses it meanwhile.
+ * Applies all pending migrations to SQLite in one transaction. `connection` belongs to `db` and has no other user meanwhile.
  * @throws StartupError naming the migration that failed.
  */
 export async function applyMigrations<T>(
@@ -41,7 +37,7 @@ export async function applyMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
 ): Promise<void> {
-  // A migration that rebuilds a table drops the old one, which must not delete what refers to it; checked below instead.
+  // A migration may drop a table to rebuild it, which must not delete referring rows; references are checked below.
   connection.pragma('foreign_keys = OFF')
   try {
     connection.exec('BEGIN IMMEDIATE')
@@ -58,13 +54,12 @@ export async function applyMigrations<T>(
   }
 }
 
-/** The number of the lock under which one process at a time migrates a PostgreSQL database. */
+/** The advisory lock that lets one process at a time migrate a PostgreSQL database. */
 const MIGRATION_LOCK = 5_707_240_193_113_601n
 
 /**
- * Applies every pending migration to PostgreSQL in one transaction. Others who start meanwhile wait for its end, and find nothing left
- * to do. Design: 5.
- * @throws StartupError naming the migration that failed, or as `listPendingMigrations` does.
+ * Applies all pending migrations to PostgreSQL in one transaction; other servers wait and then find none.
+ * @throws StartupError naming the migration that failed, or as `listPendingMigrations`.
  */
 export async function applyPostgresMigrations<T>(
   db: Kysely<T>,
@@ -73,7 +68,7 @@ export async function applyPostgresMigrations<T>(
   await db.transaction().execute((trx) => applyWithin(trx, migrations))
 }
 
-/** As `applyPostgresMigrations`, as a part of a transaction that goes on: until its end nobody sees anything of it. */
+/** As `applyPostgresMigrations`, in the caller's transaction. */
 export async function applyWithin<T>(
   trx: Transaction<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -82,7 +77,7 @@ export async function applyWithin<T>(
   await applyPending(trx, migrations)
 }
 
-/** Within a transaction. The table is Kysely's, which made the first ones; its own migrator looks through all tables several times. */
+/** Runs in a transaction. Kysely's migrator is not used because it reads all tables several times. */
 async function applyPending<T>(
   trx: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -116,7 +111,7 @@ async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
     }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db)
     return rows.map((row) => row.name)
   } catch (error) {
-    // To look through all tables takes longer than the rest of a start; only a new database lacks this one.
+    // Checking for the table first would take longer than the rest of a start; only a new database lacks it.
     const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
     if (tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE)) throw error
     return []

@@ -1,4 +1,4 @@
-/** Opens a PostgreSQL database, which any number of servers and commands share. */
+/** Opens a PostgreSQL database, which several servers and commands may share. */
 import { type Kysely, PostgresDialect, PostgresQueryCompiler, type Transaction } from 'kysely'
 import { Client, type Pool } from 'pg'
 import type { Logger } from 'pino'
@@ -10,7 +10,7 @@ import { migrations } from './migrations/index.ts'
 import {
   createMigrationPool,
   createPool,
-  DatabaseAway,
+  DatabaseUnavailable,
   endPool,
   readPool,
   toClientConfig,
@@ -19,19 +19,19 @@ import {
 } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
-/** As `server_version_num` counts. */
+/** In the format of `server_version_num`. */
 const OLDEST_POSTGRES = 140_000
 
 type PostgresOptions = OpenOptions & { readonly databaseUrl: string }
 
 /**
- * Opens the database that the URL names, for a server with the schema brought up to date. Design: 5. Security: 2.12.
- * @throws StartupError, in a sentence that never holds the password, when it cannot be used as it is.
+ * A server also migrates the database.
+ * @throws StartupError, without the password, when the database cannot be used.
  */
 export async function openPostgresDatabase(options: PostgresOptions): Promise<OpenedDatabase> {
   const { dataDir, databaseUrl, role, log = quiet } = options
   if (role === 'server' && dataDir !== ':memory:') await makeDataDirectory(dataDir)
-  const { db, pool, pending, target, close } = await examinePostgres(databaseUrl, log)
+  const { db, pool, pending, target, close } = await inspectPostgres(databaseUrl, log)
   try {
     if (role === 'command') assertNonePending(pending)
     const isNew = pending.length === Object.keys(migrations).length
@@ -48,32 +48,26 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Op
   }
 }
 
-/** Every installation has a parent key, from its first start on. */
+/** The first start creates a parent key. */
 async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
   return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-/** A database as it was found. */
-export interface ExaminedPostgres {
+interface InspectedPostgres {
   readonly db: Kysely<Tables>
   readonly pool: Pool
-  /** Such as 15.4. */
   readonly version: string
   readonly isEncrypted: boolean
-  /** The migrations it has not had. */
   readonly pending: readonly string[]
   readonly target: Target
   close(): Promise<void>
 }
 
-/**
- * Opens the database that the URL names, and changes nothing.
- * @throws StartupError as `openPostgresDatabase`.
- */
-export async function examinePostgres(
+/** Opens the database without changes. @throws StartupError as `openPostgresDatabase`. */
+export async function inspectPostgres(
   databaseUrl: string,
   log: Pick<Logger, 'warn'> = quiet,
-): Promise<ExaminedPostgres> {
+): Promise<InspectedPostgres> {
   const target = readTarget(databaseUrl)
   const pool = createPool(databaseUrl, log)
   const close = () => endPool(pool)
@@ -97,7 +91,7 @@ export async function examinePostgres(
 
 const quiet = { warn() {} }
 
-/** Where a URL leads, for sentences. */
+/** The parts of a URL that error messages name. */
 export interface Target {
   readonly server: string
   readonly database: string
@@ -127,7 +121,7 @@ const traits = `select split_part(current_setting('server_version'), ' ', 1) as 
   current_setting('server_version_num')::int as version_number, current_setting('server_encoding') as encoding,
   pg_is_in_recovery() as is_standby, (select ssl from pg_stat_ssl where pid = pg_backend_pid()) as is_encrypted`
 
-/** @throws StartupError for a server that rows could not be kept in as they are, or not at all. */
+/** @throws StartupError when the server is too old, has another encoding or is a standby. */
 async function readTraits(pool: Pool, { server, database }: Target): Promise<Traits> {
   const { rows } = await pool.query<Traits>(traits).catch((error: unknown) => {
     throw toDatabaseError(error)
@@ -155,22 +149,21 @@ async function migrate(databaseUrl: string, log: Pick<Logger, 'warn'>): Promise<
   }
 }
 
-/** One connection that makes tables, and whose statements may take their time. */
+/** One connection without a statement time-out. */
 function openMigrator(databaseUrl: string, log: Pick<Logger, 'warn'>): Kysely<Tables> {
   const pool = createMigrationPool(databaseUrl, log)
   return toPostgresKysely(pool, (on) => new BinaryTextDialect({ pool: on }))
 }
 
 /**
- * Runs one long transaction that begins by bringing the schema up to date: after a failure or a crash the database is as it was, and
- * until its end every server that would start there waits, or finds nothing.
+ * Runs one long transaction that starts with the migrations. Until its end, servers that start on the database wait.
  * @throws StartupError as `openPostgresDatabase`.
  */
 export async function fillPostgres<T>(
   databaseUrl: string,
   run: (trx: Transaction<Tables>) => Promise<T>,
 ): Promise<T> {
-  const { target, close } = await examinePostgres(databaseUrl)
+  const { target, close } = await inspectPostgres(databaseUrl)
   await close()
   const db = openMigrator(databaseUrl, quiet)
   try {
@@ -185,7 +178,7 @@ export async function fillPostgres<T>(
   }
 }
 
-/** Columns of text sort by their bytes, as in SQLite, whatever language the database was made for. */
+/** Sorts text by bytes as SQLite does, in any database locale. */
 class BinaryTextDialect extends PostgresDialect {
   override createQueryCompiler() {
     return new BinaryTextCompiler()
@@ -218,7 +211,7 @@ function toStartupError(error: unknown, { server, database, user }: Target): unk
       `The database ${database} at ${server} could not be brought up to date, because others were using it for a minute; try again.`,
     )
   }
-  if (error instanceof DatabaseAway) {
+  if (error instanceof DatabaseUnavailable) {
     return say(
       `The database ${database} at ${server} cannot be reached (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`,
     )

@@ -1,5 +1,4 @@
-/** Opens the SQLite database of a data directory: for the server, which owns its directory, or for a command beside it. */
-
+/** Opens the SQLite database of a data directory. */
 import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
@@ -20,10 +19,7 @@ import { migrations } from './migrations/index.ts'
 import { assertSound, damaged, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
 import type { Tables } from './tables.ts'
 
-/**
- * Opens the database of a data directory, or for `:memory:` one that ends with its process. Security: 2.12.
- * @throws StartupError, in a sentence for the operator, when it cannot be used as it is.
- */
+/** `:memory:` opens a database that ends with the process. @throws StartupError when the database cannot be used. */
 export async function openSqliteDatabase(dataDir: string, role: Role): Promise<OpenedDatabase> {
   if (dataDir === ':memory:') return openChecked(dataDir, 'server', () => {})
   if (role === 'command') {
@@ -52,7 +48,7 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
   }
 }
 
-/** SQLite would open a file it may not write all the same, and fail at the first change. */
+/** SQLite opens a read-only file and fails only at the first write. */
 function assertUsable(path: string, role: Role): void {
   try {
     if (role === 'server') createPrivateFile(path)

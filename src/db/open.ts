@@ -1,10 +1,8 @@
+/** Opens the SQLite or PostgreSQL database that the configuration names. */
 import { StartupError } from '../lib/errors.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
 
-/**
- * Opens the database. Decision: 2. Security: 2.12.
- * @throws StartupError, in a sentence for the operator, when it cannot be used as it is.
- */
+/** @throws StartupError when the database cannot be used. */
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {
   const { dataDir, databaseUrl, role } = options
   if (databaseUrl === undefined) {
@@ -16,13 +14,13 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
 }
 
 /**
- * Opens the database for a command that may be the first to use it: beside a server, else alone, and then it is made and migrated.
+ * Opens the database for a command that may run before the first server, and then creates it.
  * @throws StartupError
  */
 export async function openOrCreateDatabase(
   options: Pick<OpenOptions, 'dataDir' | 'databaseUrl'>,
 ): Promise<OpenedDatabase> {
-  // Any number of servers may be at work on PostgreSQL.
+  // Several servers may share PostgreSQL.
   if (options.databaseUrl !== undefined) return openDatabase({ ...options, role: 'server' })
   try {
     return await openDatabase({ ...options, role: 'command' })
@@ -32,13 +30,12 @@ export async function openOrCreateDatabase(
   }
 }
 
-/** Which promise of the schema a statement would have broken, on either dialect; undefined for any other error. */
+/** The violated constraint, for SQLite and PostgreSQL; undefined for other errors. */
 export function mapConstraintError(error: unknown): 'unique' | 'foreign_key' | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined
   return constraintCodes[String(error.code)]
 }
 
-/** SQLite's names and PostgreSQL's numbers. */
 const constraintCodes: Readonly<Record<string, 'unique' | 'foreign_key' | undefined>> = {
   SQLITE_CONSTRAINT_UNIQUE: 'unique',
   SQLITE_CONSTRAINT_PRIMARYKEY: 'unique',

@@ -1,19 +1,17 @@
-/** Connections to PostgreSQL with the settings every one of ours has, and Kysely over them. */
-
+/** PostgreSQL connections with time-outs, and Kysely on top of them. */
+import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
-import { GuardedSocket } from './guarded-socket.ts'
 import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
-/** Whoever gets no connection by then is told that the database is away. */
-const CONNECT_WITHIN_MS = 2_000
+/** Callers that get no connection in time receive `DatabaseUnavailable`. */
+const CONNECT_TIMEOUT_MS = 2_000
 const IDLE_CONNECTION_MS = 30_000
-/** Longer than any statement may take there: past it nobody is at the other end. */
-const ANSWER_WITHIN_MS = 12_000
+/** Longer than `statement_timeout`: after it the server is not responding. */
+const ANSWER_TIMEOUT_MS = 12_000
 
-/** Security: 2.12. */
 const sessionSettings = {
   statement_timeout: '10s',
   lock_timeout: '5s',
@@ -21,27 +19,25 @@ const sessionSettings = {
   synchronous_commit: 'on',
 }
 
-/** For whoever brings the schema up to date: that may take its time, and so may another server's turn at it. */
+/** Migrations may take long, and may wait for those of another server. */
 const migrationSettings = { lock_timeout: '60s', idle_in_transaction_session_timeout: '15s' }
 
-/** What SQLite gives as numbers arrives as numbers: counts and times (int8), and sums of them (numeric). */
+/** Returned as numbers, as in SQLite: counts and times (int8), and sums of them (numeric). */
 const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.builtins.NUMERIC])
 
 const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   numberTypes.has(oid) ? Number : types.getTypeParser(oid, format as 'text')
 
-/** A PostgreSQL database beside its rows: for whoever is to hear what other processes say there. */
+/** Access to PostgreSQL beyond queries. */
 export interface PostgresAccess {
-  /** A connection outside the pool, not yet made; whoever asks for it hears its errors and ends it. */
+  /** A new connection outside the pool, for notifications. The caller handles its errors and closes it. */
   createClient(): Client
-  /** How the pool is used at the moment. */
   readPool(): PoolUse
 }
 
-export interface PoolUse {
+interface PoolUse {
   readonly busy: number
   readonly idle: number
-  /** Statements that wait for a connection. */
   readonly waiting: number
 }
 
@@ -49,7 +45,7 @@ export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse
   return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
 }
 
-/** What a connection is made with. @throws Error for a URL that names a certificate that cannot be read. */
+/** @throws Error for a URL with a certificate that cannot be read. */
 export function toClientConfig(
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = sessionSettings,
@@ -58,46 +54,46 @@ export function toClientConfig(
   const given = url.searchParams.get('options')
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   url.searchParams.set('options', [...(given === null ? [] : [given]), ...options].join(' '))
-  // What the library does with these anyway, after a warning; the weaker meaning is had by `uselibpqcompat`.
+  // pg does this anyway after a warning; `uselibpqcompat` selects the weaker meaning.
   const isStrict = /^(prefer|require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
   if (isStrict && !url.searchParams.has('uselibpqcompat')) url.searchParams.set('sslmode', 'verify-full')
   return {
     connectionString: url.href,
     fallback_application_name: 'parley',
-    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     stream: () => new GuardedSocket(),
     types: { getTypeParser },
   }
 }
 
-/** A pool whose lost connections are told to the log, and made anew when they are needed. Security: 2.12. */
+/** Lost connections are logged and replaced when needed. */
 export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
   const pool = new Pool({
     ...toClientConfig(databaseUrl),
     max: POOL_CONNECTIONS,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
-    query_timeout: ANSWER_WITHIN_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
   })
   return withListeners(pool, log)
 }
 
-/** One connection for one migration after another, without a bound on what a statement takes. */
+/** One connection without a statement time-out. */
 export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
   return withListeners(new Pool({ ...toClientConfig(databaseUrl, migrationSettings), max: 1 }), log)
 }
 
-/** Without them a connection that is lost would end the process. */
+/** Without listeners, a lost connection would end the process. */
 function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
   pool.on('connect', (client) => client.on('error', () => {}))
-  // The error itself holds the whole connection.
+  // Not the error itself, which contains the connection settings.
   pool.on('error', ({ message }) =>
     log.warn({ reason: message }, 'an idle connection to the database was lost'),
   )
   return pool
 }
 
-/** Kysely over a pool, which is closed with it. */
+/** Closing the Kysely instance closes the pool. */
 export function toPostgresKysely(
   pool: Pool,
   toDialect = (on: PostgresPool): Dialect => new PostgresDialect({ pool: on }),
@@ -105,13 +101,12 @@ export function toPostgresKysely(
   return new Kysely<Tables>({ dialect: toDialect(toKyselyPool(pool)) })
 }
 
-/** Closes it, once. */
 export async function endPool(pool: Pool): Promise<void> {
   if (!pool.ending) await pool.end()
 }
 
 function toKyselyPool(pool: Pool): PostgresPool {
-  const pulse = createPulse(pool.options)
+  const pulse = createLivenessProbe(pool.options)
   return {
     async connect() {
       const client = await pool.connect().catch((error: unknown) => {
@@ -123,17 +118,17 @@ function toKyselyPool(pool: Pool): PostgresPool {
   }
 }
 
-/** The character U+0000 is in no row here: who looks for it finds nothing, and who would write it is refused by the server. */
+/** No row contains U+0000, so a search for it must find nothing. The server rejects it in writes. */
 function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
   if (!/^(select|delete)/.test(text)) return [...parameters]
   return parameters.map((value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value))
 }
 
-/** A connection that has failed is not used again: an answer that comes late must not be taken for the next one's. */
-function toKyselyClient(client: PoolClient, pulse: Pulse): PostgresPoolClient {
+/** Does not reuse a failed connection, because a late response could be taken for the next one's. */
+function toKyselyClient(client: PoolClient, pulse: LivenessProbe): PostgresPoolClient {
   let isBroken = false
   async function query(text: string, parameters: readonly unknown[]) {
-    // There is nothing left to roll back, and why is known already.
+    // Nothing remains to be rolled back, and the caller has the error.
     if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
     const endWatch = pulse.watch(client)
     try {
@@ -148,26 +143,25 @@ function toKyselyClient(client: PoolClient, pulse: Pulse): PostgresPoolClient {
   return { query, release: () => client.release(isBroken) } as unknown as PostgresPoolClient
 }
 
-/** The code of a `DatabaseAway`, beside those of SQLite and PostgreSQL. */
 export const DATABASE_AWAY = 'DATABASE_AWAY'
 
-/** Nobody answers at the other end, or no connection was free in time. */
-export class DatabaseAway extends Error {
-  override readonly name = 'DatabaseAway'
+/** The server does not respond, or no connection was free in time. */
+export class DatabaseUnavailable extends Error {
+  override readonly name = 'DatabaseUnavailable'
   readonly code = DATABASE_AWAY
 }
 
-/** The server is about to go, or may not be written to after a change of roles: the connection is of no use any more. */
+/** The server is stopping or became read-only, so the connection is useless. */
 const endingCodes: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03'])
 
-/** Whether the server itself has said so, on a connection that can be used again. */
-export function isFromServer(error: unknown): boolean {
+/** Whether the server reported the error, so that the connection can be reused. */
+function isFromServer(error: unknown): boolean {
   return error instanceof DatabaseError && !endingCodes.has(error.code ?? '')
 }
 
 /**
- * An error of a statement or of a connection, as the service and its log may have it. The server's own keep their code; `detail`,
- * which quotes rows, goes. Everything else but a mistake of ours is a database that is away.
+ * Makes an error safe for the log. Server errors keep their code and lose `detail`, which quotes rows. Other errors except our own bugs
+ * become `DatabaseUnavailable`.
  */
 export function toDatabaseError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
@@ -175,26 +169,26 @@ export function toDatabaseError(error: unknown): unknown {
     return error
   }
   if (!(error instanceof Error) || error instanceof TypeError) return error
-  // Many of these hold the connection, settings and all.
+  // Many of these errors contain the connection with its settings.
   const { code } = error as NodeJS.ErrnoException
   const reason =
     code === undefined || error.message.includes(code) ? error.message : `${code} ${error.message}`
-  return new DatabaseAway(reason.trim())
+  return new DatabaseUnavailable(reason.trim())
 }
 
-/** Only then is it asked: most statements are answered long before. */
+/** Most statements finish long before the probe. */
 const SLOW_AFTER_MS = 2_000
 
-export interface Pulse {
+interface LivenessProbe {
   /**
-   * Watches over a statement: while it goes on for long and no new connection can be made either, its connection is closed, and it fails.
-   * The answer ends the watch.
+   * Closes the connection if the statement takes long and no new connection can be made, so that it fails. The returned function ends
+   * this.
    */
   watch(client: PoolClient): () => void
 }
 
-/** Asks with connections of that kind, one at a time for all statements. */
-export function createPulse(config: ClientConfig): Pulse {
+/** Makes one probe at a time for all statements. */
+function createLivenessProbe(config: ClientConfig): LivenessProbe {
   let asking: Promise<boolean> | undefined
 
   function isAlive(): Promise<boolean> {
@@ -208,7 +202,7 @@ export function createPulse(config: ClientConfig): Pulse {
     watch(client) {
       let isOver = false
       const timer = setTimeout(async () => {
-        // With a statement under way this does not wait for the server.
+        // While a statement runs, this does not wait for the server.
         if (!(await isAlive()) && !isOver) await (client as unknown as Client).end()
       }, SLOW_AFTER_MS).unref()
       return () => {
@@ -229,5 +223,18 @@ async function canConnect(config: ClientConfig): Promise<boolean> {
     return false
   } finally {
     void client.end().catch(() => {})
+  }
+}
+
+/** Ends the connection on a malformed message. pg parses in the `data` event, where an exception would end the process. */
+class GuardedSocket extends Socket {
+  override emit(event: string | symbol, ...args: unknown[]): boolean {
+    if (event !== 'data') return super.emit(event, ...args)
+    try {
+      return super.emit(event, ...args)
+    } catch (error) {
+      this.destroy(error instanceof Error ? error : new Error(String(error)))
+      return true
+    }
   }
 }

@@ -1,5 +1,4 @@
-/** Copies an SQLite database as it is at one moment, while a server goes on writing into it, and examines such a copy. */
-
+/** Copies a consistent snapshot of a SQLite database while a server writes to it. */
 import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { type Kysely, sql } from 'kysely'
@@ -10,28 +9,26 @@ import { migrations } from './migrations/index.ts'
 import { assertSound, damaged, openSqlite, toKysely } from './sqlite.ts'
 import type { Tables } from './tables.ts'
 
-/** Pages copied in one step: 16 MiB, after which others of this process have their turn. */
+/** 16 MiB, after which other tasks of this process run. */
 const PAGES_PER_STEP = 4_096
 
-/** A database that is copied. */
 export interface SnapshotSource {
-  /** The rows as they are; between `pin` and `release` as they were at the pin, whoever writes meanwhile. */
+  /** Between `pin` and `release`, the rows as they were at the pin. */
   readonly db: Kysely<Tables>
-  /** The newest migration it has had. */
   readonly schema: string
-  /** Holds the rows still, for this reader alone: writers are not kept waiting, and the log grows until `release`. */
+  /** Starts a read transaction. Writers continue, and the log grows until `release`. */
   pin(): void
   release(): void
-  /** As `pin`, with every writer waiting until `run` is done. */
+  /** As `pin`, and blocks all writers until `run` ends. */
   pinAlone(run: () => Promise<void>): Promise<void>
-  /** Writes the pinned rows to a new database at that path, which only this user can read. */
+  /** Writes the pinned rows to a new private database file. */
   copyTo(path: string): Promise<void>
   close(): void
 }
 
 /**
- * Opens the database of a data directory, beside a server or without one; its schema may be an older one.
- * @throws StartupError when there is none, or it is from a newer version.
+ * Works with or without a running server, and with an older schema.
+ * @throws StartupError when there is no database, or it is from a newer version.
  */
 export async function openSnapshotSource(dataDir: string): Promise<SnapshotSource> {
   await assertDatabaseExists(dataDir)
@@ -61,19 +58,17 @@ export async function openSnapshotSource(dataDir: string): Promise<SnapshotSourc
   }
 }
 
-/** A copy that nobody else uses. */
-export interface ExaminedCopy {
+export interface CheckedCopy {
   readonly db: Kysely<Tables>
-  /** The newest migration it has had. */
   readonly schema: string
   close(): void
 }
 
 /**
- * Opens a database file after looking at all of it: its pages fit together, and so do its references.
- * @throws StartupError when they do not, or when it is from a newer version.
+ * Opens a database file after a full check of its pages and references.
+ * @throws StartupError when it is damaged or from a newer version.
  */
-export async function examineCopy(path: string): Promise<ExaminedCopy> {
+export async function openCheckedCopy(path: string): Promise<CheckedCopy> {
   const { connection, db, schema } = await openAny(path)
   try {
     assertSound(connection, path)
@@ -105,7 +100,6 @@ async function openAny(path: string) {
   }
 }
 
-/** How many rows each table has, by its name. */
 export async function countRows(db: Kysely<Tables>): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { name } of await db.introspection.getTables()) {

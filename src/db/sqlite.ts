@@ -1,5 +1,4 @@
-/** One SQLite connection with the settings every one of ours has, and Kysely over it. */
-
+/** SQLite connections with durability settings, and Kysely on top of them. */
 import { statSync } from 'node:fs'
 import Sqlite, { type Database as SqliteDatabase, type Statement } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
@@ -9,16 +8,13 @@ import type { Tables } from './tables.ts'
 
 const OLDEST_SQLITE = '3.51.3'
 const BUSY_TIMEOUT_MS = 5_000
-/** Pages kept in memory once they were read: those of 100,000 agents, which are a file of 100 MB. */
+/** Enough for 100,000 agents, which take 100 MB. */
 const CACHE_KIB = 128 * 1024
 const JOURNAL_SIZE_LIMIT_BYTES = 67_108_864
-/** Statements kept prepared; lists of many lengths (`in (?, ?, …)`) would fill any cache without an end. */
+/** Bounded, because `in (?, ?, …)` gives a new statement for every list length. */
 const STATEMENTS_KEPT = 500
 
-/**
- * Opens a connection; `:memory:` is a database of its own. Security: 2.12.
- * @throws StartupError when SQLite is too old, or the file lies where its journal cannot be used.
- */
+/** @throws StartupError when SQLite is too old, or the file system does not support its log. */
 export function openSqlite(path: string): SqliteDatabase {
   const connection = new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, fileMustExist: path !== ':memory:' })
   try {
@@ -43,24 +39,24 @@ export function openSqlite(path: string): SqliteDatabase {
   }
 }
 
-/** @throws StartupError for a SQLite older than the ones our log mode is safe with. Security: 2.12. */
+/** @throws StartupError for versions with known faults in write-ahead logging. */
 export function assertSqliteVersion(version: string): void {
   if (rankOf(version) >= rankOf(OLDEST_SQLITE)) return
   throw new StartupError(`SQLite ${version} is too old: ${OLDEST_SQLITE} is needed.`)
 }
 
-/** As SQLite counts: 3.51.3 is 3051003. Comparing texts would load a collation, which takes longer than to open a database. */
+/** 3.51.3 gives 3051003, as in SQLite. Comparing strings would load a collation, which takes longer than opening a database. */
 function rankOf(version: string): number {
   return version.split('.').reduce((rank, part) => rank * 1000 + Number(part), 0)
 }
 
-/** Whether the last process left without closing the database: then its log still lies beside it. */
+/** Whether the last process did not close the database, which leaves a log behind. */
 export function hasLeftoverLog(path: string): boolean {
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false })
   return log !== undefined && log.size > 0
 }
 
-/** @throws StartupError when the database's pages do not fit together. */
+/** @throws StartupError when the database is damaged. */
 export function assertSound(connection: SqliteDatabase, path: string): void {
   const finding = connection.pragma('quick_check(1)', { simple: true })
   if (finding !== 'ok') throw damaged(path, String(finding).replace(/\s+/g, ' '))
@@ -70,13 +66,13 @@ export function damaged(path: string, finding: string): StartupError {
   return new StartupError(`The database ${path} is damaged (${finding}); restore it from a backup.`)
 }
 
-/** Kysely over the connection; statements stay prepared, which halves the cost of a look-up. */
+/** Keeps statements prepared, which halves the cost of a lookup. */
 export function toKysely(connection: SqliteDatabase): Kysely<Tables> {
   const statements = new LRUCache<string, Statement<unknown[]>>({ max: STATEMENTS_KEPT })
   const prepare = (text: string) => {
-    // After a full disk, say, SQLite has rolled back by itself: to do it again would fail, and hide why.
+    // SQLite rolls back by itself after some errors, such as a full disk. A second rollback would fail and hide the cause.
     const isOver = text === 'rollback' && !connection.inTransaction
-    // A transaction that starts by reading could fail at its first write, without waiting for its turn. Security: 2.12.
+    // A transaction that starts with a read could fail at its first write without waiting for the lock.
     const sql = isOver ? 'select null where false' : text === 'begin' ? 'begin immediate' : text
     let statement = statements.get(sql)
     if (statement === undefined) {

@@ -1,17 +1,17 @@
-/** What this module needs of the rest of the service. */
+/** What the files module needs from lower layers. */
 import type { Logger } from 'pino'
-import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { Blobs } from '../storage/blobs.ts'
+import type { StorageQuota } from './quota.ts'
 
 export interface Dependencies {
-  readonly config: Config
   readonly db: Database
   readonly clock: Clock
   readonly random: Random
   readonly nextPosition: () => number
   readonly log: Logger
   readonly fileBlobs: Blobs
+  readonly quota: StorageQuota
 }

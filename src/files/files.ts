@@ -1,4 +1,4 @@
-/** What an owner can do with files: take one in, list, read, download, delete. */
+/** What an owner can do with files: upload, list, read, download and delete them. */
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'
@@ -8,15 +8,8 @@ import { newId } from '../lib/ids.ts'
 import { Download } from '../operations/operation.ts'
 import type { Blobs } from '../storage/blobs.ts'
 import { sniff, wholeOf } from '../storage/blobs.ts'
-import {
-  type BlobPlace,
-  createSweeper,
-  deleteInBatches,
-  deleteOrphans,
-  type Sweeper,
-} from '../storage/sweeper.ts'
+import { type BlobPlace, createSweeper, type Sweeper } from '../storage/sweeper.ts'
 import type { Dependencies } from './dependencies.ts'
-import { assertWithinQuota } from './quota.ts'
 import type { FileListQuery, FilePage, FileUpload } from './schema.ts'
 import {
   deleteExpiredRows,
@@ -26,24 +19,24 @@ import {
   insertFile,
   listFileRows,
   listOwnedBlobs,
-  updateFileOwners,
 } from './store.ts'
+
+export { listOwnedBlobs as listFileBlobs, moveFiles } from './store.ts'
 
 type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
 
 /**
- * Keeps an upload as a file of the tenant.
- * @throws ServiceError `storage_full`, `too_large` (`storage_quota_exceeded`), `invalid_api_key` when the tenant's key was revoked
- * while it came in.
+ * @throws ServiceError `storage_full`, `too_large` (`storage_quota_exceeded`), `invalid_api_key` when the tenant's key was revoked during
+ * the upload.
  */
 export async function createFile(
-  deps: FileDeps & Pick<Dependencies, 'config' | 'random' | 'nextPosition'>,
+  deps: FileDeps & Pick<Dependencies, 'quota' | 'random' | 'nextPosition'>,
   tenantId: string,
   { file, purpose, expires_after }: FileUpload,
 ): Promise<FileRow> {
   const { blob, filename } = file
   const mediaType = await sniff(blob.head)
-  await blob.keep()
+  await blob.commit()
   const position = deps.nextPosition()
   const createdAt = unixSeconds(deps.clock)
   const row: FileRow = {
@@ -61,7 +54,7 @@ export async function createFile(
   try {
     await deps.db.transaction().execute(async (trx) => {
       await assertTenantLives({ db: trx }, tenantId)
-      await assertWithinQuota({ ...deps, db: trx }, tenantId, row.size_bytes)
+      await deps.quota.assertFits(trx, tenantId, row.size_bytes)
       await insertFile(trx, row)
     })
   } catch (error) {
@@ -71,16 +64,13 @@ export async function createFile(
   return row
 }
 
-/**
- * The tenant's files in the order asked for.
- * @throws ServiceError `invalid_value` when `after` is no file id.
- */
+/** @throws ServiceError `invalid_value` when `after` is not a file id. */
 export async function listFiles(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   { limit, after, order, purpose }: FileListQuery,
 ): Promise<FilePage> {
-  // One more than wanted tells whether there are more.
+  // One more row shows whether the list continues.
   const rows = await listFileRows(deps.db, tenantId, unixSeconds(deps.clock), {
     limit: limit + 1,
     after: after === undefined ? undefined : { position: positionOf(after), id: after },
@@ -90,7 +80,7 @@ export async function listFiles(
   return { files: rows.slice(0, limit), hasMore: rows.length > limit }
 }
 
-/** @throws ServiceError `not_found` for another tenant's file and for none alike. */
+/** @throws ServiceError `not_found`, also for another tenant's file. */
 export async function getFile(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
@@ -101,12 +91,12 @@ export async function getFile(
   return row
 }
 
-/** The bytes of a file. @throws ServiceError `not_found` */
+/** @throws ServiceError `not_found` */
 export async function downloadFile(deps: FileDeps, tenantId: string, id: string): Promise<Download> {
   const { blob, size_bytes, media_type, filename } = await getFile(deps, tenantId, id)
   return new Download({
     sizeBytes: size_bytes,
-    // The bytes under an id never change.
+    // The bytes of a file never change.
     entityTag: `"${id}"`,
     mediaType: media_type,
     filename,
@@ -114,7 +104,7 @@ export async function downloadFile(deps: FileDeps, tenantId: string, id: string)
       try {
         return await deps.fileBlobs.open(blob, range ?? wholeOf(size_bytes))
       } catch (error) {
-        // Deleted since it was looked up, or else a loss of ours.
+        // Throws `not_found` if the file was deleted since; otherwise the bytes were lost.
         await getFile(deps, tenantId, id)
         throw error
       }
@@ -122,7 +112,7 @@ export async function downloadFile(deps: FileDeps, tenantId: string, id: string)
   })
 }
 
-/** Deletes a file; whoever is downloading it gets the rest. @throws ServiceError `not_found` */
+/** Deletes a file; running downloads finish. @throws ServiceError `not_found` */
 export async function deleteFile(
   deps: FileDeps & AuditDeps,
   actor: Actor,
@@ -133,29 +123,20 @@ export async function deleteFile(
     const row = await getFile({ ...deps, db: trx }, tenantId, id)
     if (!(await deleteFileRow(trx, tenantId, id))) throw fileNotFound()
     const target = { kind: 'file', id } as const
-    // Not its name: the row is kept for good, and the owner wants it gone.
+    // Without the file name: the audit log is permanent, and the owner wants the name gone.
     const details = { purpose: row.purpose, bytes: row.size_bytes }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'file.delete', target, tenantId, details })
     return row
   })
-  // In this order: bytes without a row are found by the sweeper, a row without bytes would be a broken file.
+  // Deleted after the row: the sweeper finds bytes without a row, but a row without bytes would be a broken file.
   await removeBytes(deps, blob)
 }
 
-/** The bytes of no file; the sweeper tries again where the store is away, for the file itself is gone. */
+/** Never fails; the sweeper retries when the store is unavailable. */
 async function removeBytes({ fileBlobs, log }: FileDeps, blob: string): Promise<void> {
   await fileBlobs
     .delete(blob)
     .catch((err) => log.warn({ err, blob }, 'the bytes of a file could not be deleted yet'))
-}
-
-/** Hands a tenant's files to another one; answers how many. Runs in the caller's transaction. Decision: 10. */
-export function moveFiles(
-  trx: Dependencies['db'],
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<number> {
-  return updateFileOwners(trx, fromTenantId, toTenantId)
 }
 
 function fileNotFound(): ServiceError {
@@ -164,7 +145,7 @@ function fileNotFound(): ServiceError {
 
 const POSITION_DIGITS = 11
 
-/** Begins with the place in the list, so that a list goes on after a file that was deleted meanwhile. */
+/** Starts with the list position, so that a list can continue after a deleted file. */
 function newFileId(position: number, random: Dependencies['random']): string {
   return newId(`file-${position.toString(36).padStart(POSITION_DIGITS, '0')}`, 16, random)
 }
@@ -176,32 +157,27 @@ function positionOf(id: string): number {
   return Number.parseInt(digits, 36)
 }
 
-/** Where the bytes of files are stored, and which of them belong to a file. */
 export function listFilePlaces(db: Database, blobs: Blobs): BlobPlace[] {
   const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
   return [{ list: () => blobs.list(), listOwned, remove: (name) => blobs.delete(name) }]
 }
 
-/** A sweeper over the files of one store. */
 export function createFileSweeper({
   db,
   clock,
   fileBlobs,
   log,
 }: Pick<Dependencies, 'db' | 'clock' | 'fileBlobs' | 'log'>): Sweeper {
-  const places = listFilePlaces(db, fileBlobs)
-
-  async function deleteExpired(limit: number): Promise<number> {
-    const blobs = await deleteExpiredRows(db, unixSeconds(clock), limit)
-    for (const blob of blobs) await fileBlobs.delete(blob)
-    return blobs.length
-  }
-
-  return createSweeper(clock, {
-    sweepExpired: () => deleteInBatches(deleteExpired),
-    async sweepOrphans(keptBeforeMs) {
-      await deleteOrphans(places, { what: 'files', keptBeforeMs, log })
-      await fileBlobs.discardAbandoned()
+  return createSweeper({
+    clock,
+    log,
+    what: 'files',
+    places: listFilePlaces(db, fileBlobs),
+    blobs: fileBlobs,
+    async deleteExpired(limit) {
+      const blobs = await deleteExpiredRows(db, unixSeconds(clock), limit)
+      for (const blob of blobs) await fileBlobs.delete(blob)
+      return blobs.length
     },
   })
 }

@@ -1,10 +1,9 @@
-/** What callers may do with files; uploads and downloads over REST only, the rest over RPC too. */
+/** The operations on files. Upload and download exist only in the REST API. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 import { createFile, deleteFile, downloadFile, getFile, listFiles } from './files.ts'
-import { findSizeLimit } from './quota.ts'
 import {
   FileDeleted,
   FileList,
@@ -31,7 +30,7 @@ export const filesOperations = {
     request: {
       upload: async ({ deps, caller }) => ({
         files: deps.fileBlobs,
-        limit: await findSizeLimit(deps, caller.tenantId, deps.config.limits.maxFileBytes),
+        limit: await deps.quota.findSizeLimit(deps.db, caller.tenantId),
       }),
     },
     docs: {

@@ -1,4 +1,4 @@
-/** The wire shapes of files, and how a file is rendered into them. */
+/** The wire schemas of files, and how a file is rendered into them. */
 import { z } from 'zod'
 import { label, reference } from '../lib/schema-bounds.ts'
 import type { StagedBlob } from '../storage/blobs.ts'
@@ -8,10 +8,9 @@ const fileId = reference().meta({ description: 'The file, `file-` and 27 charact
 const unixTime = z.int().meta({ description: 'Unix seconds.' })
 const order = z.enum(['asc', 'desc'])
 
-/** Longest name, in code points. Security: 2.5. */
 const MAX_NAME = 200
 
-/** Text that can be shown in one line: well-formed, without control characters, of moderate length. */
+/** Text for one line: well-formed, without control characters, of limited length. */
 function name(what: string) {
   return z
     .string({ error: (issue) => (issue.input === undefined ? `${what} is missing` : `${what} must be text`) })
@@ -20,16 +19,15 @@ function name(what: string) {
     .max(MAX_NAME, `${what} is longer than ${MAX_NAME} characters`)
 }
 
-/** A file on its way in: its bytes have arrived, and whoever takes the upload keeps them. */
-export interface UploadedFile {
+/** A received file; the operation commits its blob. */
+interface UploadedFile {
   readonly blob: StagedBlob
-  /** Without the folders before it; never empty. */
   readonly filename: string
 }
 
 const FileName = name('the name of the file')
 
-/** What is wrong with a part, told of the part and not of the name inside it. */
+/** Checks the whole part, so that the error names the part and not the file name inside it. */
 function findFault(part: unknown): string | undefined {
   if (part === undefined) return 'a part of that name with the bytes is missing'
   return FileName.safeParse((part as UploadedFile).filename).error?.issues[0]?.message
@@ -39,7 +37,7 @@ const FilePart = z
   .custom<UploadedFile>((part) => findFault(part) === undefined, { error: ({ input }) => findFault(input) })
   .meta({ override: { type: 'string', format: 'binary' }, description: 'The bytes, with their name.' })
 
-/** Contract: Files (POST). A form holds text only, so the seconds are digits there. */
+/** A form contains only text, so `seconds` is coerced from digits. */
 export const FileUpload = z
   .strictObject({
     file: FilePart,
@@ -59,7 +57,6 @@ export type FileUpload = z.output<typeof FileUpload>
 
 export const FileReference = z.object({ file_id: fileId })
 
-/** Decision: 8 (Files). */
 export const FileListQuery = z.object({
   limit: z.int().min(1).max(10_000).default(10_000).meta({ description: 'At most so many.' }),
   after: reference().optional().meta({ description: 'Only files after this one, which may be gone by now.' }),
@@ -68,7 +65,6 @@ export const FileListQuery = z.object({
 })
 export type FileListQuery = z.output<typeof FileListQuery>
 
-/** Contract: File. */
 export const FileObject = z
   .strictObject({
     id: fileId,
@@ -121,7 +117,6 @@ export function renderFileList({ files, hasMore }: FilePage): z.output<typeof Fi
   }
 }
 
-/** A part of a list; `hasMore` tells whether files follow it. */
 export interface FilePage {
   readonly files: readonly FileRow[]
   readonly hasMore: boolean

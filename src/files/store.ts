@@ -1,11 +1,11 @@
-/** The rows of files; what they hold lies in the blob store. */
-import type { Insertable, Selectable } from 'kysely'
+/** The SQL of the table `files`. */
+import type { ExpressionBuilder, Insertable, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { FileTable } from '../db/tables.ts'
+import type { FileTable, Tables } from '../db/tables.ts'
 
 export type FileRow = Selectable<FileTable>
 
-/** Which rows of a tenant, in which order; two processes may keep a file at the same microsecond. */
+/** Rows are ordered by position and id, because two processes can use the same position. */
 export interface Page {
   readonly limit: number
   readonly after: Pick<FileRow, 'position' | 'id'> | undefined
@@ -17,7 +17,7 @@ export async function insertFile(db: Database, row: Insertable<FileTable>): Prom
   await db.insertInto('files').values(row).execute()
 }
 
-/** A file that has expired by `now` (Unix seconds) is not found any more, whether it was swept or not. */
+/** Ignores files that have expired by `now` (Unix seconds), even before the sweeper deletes them. */
 export async function findFile(
   db: Database,
   tenantId: string,
@@ -44,7 +44,6 @@ export async function listFileRows(
   return query.execute()
 }
 
-/** False when the tenant has no such file. */
 export async function deleteFileRow(db: Database, tenantId: string, id: string): Promise<boolean> {
   const result = await db
     .deleteFrom('files')
@@ -54,12 +53,8 @@ export async function deleteFileRow(db: Database, tenantId: string, id: string):
   return result.numDeletedRows > 0n
 }
 
-/** Hands all files of a tenant to another; answers how many they were. */
-export async function updateFileOwners(
-  db: Database,
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<number> {
+/** Hands a tenant's files to another tenant and returns their number. Runs in the caller's transaction. */
+export async function moveFiles(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
     .updateTable('files')
     .set({ parent_key_id: toTenantId })
@@ -68,7 +63,7 @@ export async function updateFileOwners(
   return Number(result.numUpdatedRows)
 }
 
-/** Deletes rows, of all tenants, that have expired by `now`: the oldest, and at most `limit`. Answers with their blobs. */
+/** Deletes the oldest expired rows of all tenants and returns their blobs. */
 export async function deleteExpiredRows(db: Database, now: number, limit: number): Promise<string[]> {
   const rows = await db
     .deleteFrom('files')
@@ -85,16 +80,28 @@ export async function deleteExpiredRows(db: Database, now: number, limit: number
   return rows.map(({ blob }) => blob)
 }
 
-/** Those of the blobs that some file, of whatever tenant, is made of. */
+/** Finds which of the blobs a file of any tenant names. */
 export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const rows = await db.selectFrom('files').select('blob').where('blob', 'in', blobs).execute()
   return new Set(rows.map(({ blob }) => blob))
 }
 
-function ownFiles(db: Database, tenantId: string, now: number) {
-  return db
+/** The size of a tenant's files that have not expired by `now`. */
+export async function sumFileBytes(db: Database, tenantId: string, now: number): Promise<number> {
+  const { bytes } = await db
     .selectFrom('files')
-    .selectAll()
+    .select(({ fn }) => fn.sum<number>('size_bytes').as('bytes'))
     .where('parent_key_id', '=', tenantId)
-    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+    .where(isUnexpired(now))
+    .executeTakeFirstOrThrow()
+  return Number(bytes ?? 0)
+}
+
+function ownFiles(db: Database, tenantId: string, now: number) {
+  return db.selectFrom('files').selectAll().where('parent_key_id', '=', tenantId).where(isUnexpired(now))
+}
+
+function isUnexpired(now: number) {
+  return (where: ExpressionBuilder<Tables, 'files'>) =>
+    where.or([where('expires_at', 'is', null), where('expires_at', '>', now)])
 }

@@ -7,7 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 
 /** A received file; discarding it has no effect once it is committed. */
 export interface StagedFile {
-  discard(): Promise<void>
+  abort(): Promise<void>
 }
 
 export interface FileSink {

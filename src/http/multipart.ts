@@ -59,7 +59,7 @@ export async function receiveUpload(
 ): Promise<ReceivedUpload> {
   const parser = await createParser(request)
   const { file, entries } = await readParts(request, parser, options)
-  const discard = async () => file?.blob.discard()
+  const discard = async () => file?.blob.abort()
   try {
     return { fields: toFields(entries, file === undefined ? [] : [[FILE_PART, file]]), discard }
   } catch (failure) {
@@ -111,7 +111,7 @@ async function readParts(
   } catch (failure) {
     stopping.abort(failure)
     const file = await storing.file.catch(() => undefined)
-    await file?.blob.discard()
+    await file?.blob.abort()
     throw failure
   }
 }

@@ -1,7 +1,7 @@
 /** The one list of operations, as a tRPC router, as REST routes and as the OpenAPI document. */
 import { agentsOperations } from '../agents/operations.ts'
 import { artifactsOperations } from '../artifacts/operations.ts'
-import { uploadPaths } from '../artifacts/tus.ts'
+import { uploadPaths } from '../artifacts/tus-openapi.ts'
 import { chatOperations } from '../chat/operations.ts'
 import { adminOperations } from '../console/admin-operations.ts'
 import { managerOperations } from '../console/operations.ts'

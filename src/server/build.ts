@@ -4,12 +4,15 @@ import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
 import { createAgentDirectory } from '../agents/cache.ts'
 import { loadSealer, resealAgentKeys } from '../agents/sealed-keys.ts'
+import { sumArtifactBytes } from '../artifacts/artifacts.ts'
+import { namedBlobs } from '../artifacts/maintenance.ts'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
-import { createArtifactDesk } from '../artifacts/processing.ts'
+import { createArtifactService } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
 import { createConverter } from '../conversion/conversion.ts'
 import type { OpenedDatabase } from '../db/database.ts'
 import { shareSecret } from '../db/installation.ts'
+import { StorageQuota } from '../files/quota.ts'
 import { createTokens } from '../identity/artifact-tokens.ts'
 import { createAuthenticator, createKeyDirectory } from '../identity/authenticate.ts'
 import { createUserDirectory } from '../identity/user-cache.ts'
@@ -20,7 +23,7 @@ import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
 import { broadcastInvalidation } from '../replicas/bus.ts'
 import { openReplicas } from '../replicas/replicas.ts'
-import type { Blobs, GrowingStore } from '../storage/blobs.ts'
+import type { Blobs, ResumableStore } from '../storage/blobs.ts'
 import { openStoreFolder } from '../storage/folder.ts'
 import { claimFolders, type StoreName, storeNames } from '../storage/mark.ts'
 import { abandonedBefore, openBlobs, openUploadStore, type StoreDeps } from '../storage/open.ts'
@@ -50,7 +53,7 @@ export async function createDeps(
 ): Promise<Deps> {
   const { config, clock = systemClock, random = randomBytes, log } = options
   // First: a server that has the wrong database must not change anything.
-  await claimFolders(config, listOwnStores(options), { db, clock, log })
+  await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
   const sealer = await loadSealer(config, { db, random })
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
@@ -101,7 +104,8 @@ export async function createDeps(
     onUploadComplete: hooks.onUploadComplete,
     converter,
     fileBlobs,
-    artifacts: createArtifactDesk({
+    quota: new StorageQuota({ config, clock, sumArtifactBytes }),
+    artifacts: createArtifactService({
       ...{ config, db, clock, random, log, metrics, tracing, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
     }),
@@ -158,7 +162,7 @@ export interface ServiceOptions {
   /** Called for each complete upload, instead of the callback in `PARLEY_HOOKS`. */
   readonly onUploadComplete?: OnUploadComplete
   /** Stores the bytes of artifacts; closed with the service. */
-  readonly artifactStore?: GrowingStore
+  readonly artifactStore?: ResumableStore
   /** Collects the metrics of all workers, of which `/metrics` reports the sums. */
   readonly collectFromWorkers?: CollectFromWorkers
 }

@@ -1,11 +1,12 @@
 /** Everything the modules of a service depend on; `build.ts` creates it. */
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
+import type { ArtifactService } from '../artifacts/dependencies.ts'
 import type { OnUploadComplete } from '../artifacts/metadata.ts'
-import type { ArtifactDesk } from '../artifacts/processing.ts'
 import type { Config } from '../config/config.ts'
 import type { Converter } from '../conversion/conversion.ts'
 import type { Database } from '../db/database.ts'
+import type { StorageQuota } from '../files/quota.ts'
 import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
 import type { UserDirectory } from '../identity/user-cache.ts'
@@ -48,7 +49,8 @@ export interface Deps {
   /** The tools that run on the server. */
   readonly tools: Toolbox
   readonly onUploadComplete: OnUploadComplete | undefined
-  readonly artifacts: ArtifactDesk
+  readonly artifacts: ArtifactService
+  readonly quota: StorageQuota
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator
   readonly usage: UsageTracker

@@ -1,5 +1,5 @@
 /** The routes that are not operations: health, metrics, the OpenAPI document, and the pages for browsers. */
-import { watchPages } from '../artifacts/status-page.ts'
+import { statusPageAssets } from '../artifacts/status-page.ts'
 import { noStore } from '../http/response.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { AnyCaller } from '../operations/operation.ts'
@@ -33,7 +33,9 @@ type PageRoute = Route<AnyCaller, Deps>
 
 export function createPageEndpoint(options: PageOptions): Endpoint<AnyCaller, Deps> {
   const { deps, widget, console } = options
-  const files = [...docsPages, ...watchPages].map(([path, file]) => [path, createFilePage(file)] as const)
+  const files = [...docsPages, ...statusPageAssets].map(
+    ([path, file]) => [path, createFilePage(file)] as const,
+  )
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]
   const routes = new Map<string, PageRoute>([
     ...createServiceRoutes(options),

@@ -1,7 +1,11 @@
 /** Starts and stops a service, for the `serve` command, a test, or a program that embeds it. */
 
 import packageJson from '../../package.json' with { type: 'json' }
-import { completeLeftOver, createArtifactSweeper, recoverUploads } from '../artifacts/maintenance.ts'
+import {
+  completeInterruptedUploads,
+  createArtifactSweeper,
+  recoverUploads,
+} from '../artifacts/maintenance.ts'
 import type { OpenedDatabase } from '../db/database.ts'
 import { getInstallationId, lockInstallation } from '../db/installation.ts'
 import { openDatabase } from '../db/open.ts'
@@ -83,8 +87,8 @@ function startMaintenance(deps: Deps): () => Promise<void> {
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
   const stopUsageMaintenance = startUsageMaintenance(deps)
   const stopSweepingFiles = startSweeper(createFileSweeper(deps), 'files', deps)
-  const unfinished = Promise.all([completeLeftOver(deps), deps.artifacts.processing.start()]).catch((error) =>
-    deps.log.warn({ err: error }, 'unfinished uploads could not be completed'),
+  const unfinished = Promise.all([completeInterruptedUploads(deps), deps.artifacts.processing.start()]).catch(
+    (error) => deps.log.warn({ err: error }, 'unfinished uploads could not be completed'),
   )
   const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
   return async () => {

@@ -1,4 +1,4 @@
-/** What this module needs of the rest of the service. */
+/** What the storage module needs from lower layers. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

@@ -1,25 +1,22 @@
-/** The folder of a store on this machine: made for this user alone, and changed so that a power failure loses nothing. */
-import { mkdir, mkdtemp, open, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+/** Folders and files of a local store: private to this user, and changed durably. */
+import { mkdir, mkdtemp, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { cannotUse } from '../db/data-directory.ts'
+import { cannotUse, syncFolder } from '../db/data-directory.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type BlobEntry, isBlobName } from './blobs.ts'
 
-/** The folder, inside the store's own, of what is still arriving. */
 export const INCOMING = 'incoming'
-/** While bytes come in, the space is looked at again after so many. */
 export const CHECK_SPACE_EVERY_BYTES = 64 * 1024 ** 2
 
 export interface StoreFolder {
-  /** Its path; it is there once this resolves. */
+  /** The path; creates a temporary folder on first use. */
   root(): Promise<string>
   readonly readSpace: ReadSpace
-  /** Removes it where it was for this process only. */
   close(): Promise<void>
 }
 
-/** The folder of that name in a data directory; for `:memory:` one that goes with the process. */
+/** Opens a folder of the data directory; `:memory:` gives a temporary folder. */
 export async function openStoreFolder(
   dataDir: string,
   name: string,
@@ -30,8 +27,8 @@ export async function openStoreFolder(
 }
 
 /**
- * Makes the folder if it is not there. What a process that was killed had not finished is removed, as far as nobody has touched it since
- * that moment (Unix milliseconds); without one nobody else may be using the folder. Security: 2.8.
+ * Creates the folder, and deletes staged blobs last touched before `abandonedBeforeMs` (Unix milliseconds). Without that time it deletes
+ * all of them, so no other process may use the folder.
  * @throws StartupError when the folder cannot be used.
  */
 export async function openFolder(
@@ -47,7 +44,6 @@ export async function openFolder(
   return { root: async () => root, readSpace, close: async () => {} }
 }
 
-/** In the system's folder for temporary files, made when something first comes in. */
 function createTemporaryFolder(): StoreFolder {
   let making: Promise<string> | undefined
   const make = async () => {
@@ -79,29 +75,22 @@ async function prepare(root: string, abandonedBeforeMs: number): Promise<void> {
   await syncFolder(dirname(root))
 }
 
-/** For this user alone. */
 export async function makeFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
 }
 
-/** Once the folder is synced the file is found under its name, whatever happens. */
+/** Renames a file and syncs the folder, so that the new name survives a power failure. */
 export async function moveDurably(path: string, root: string, name: string): Promise<void> {
   await rename(path, join(root, name))
   await syncFolder(root)
 }
 
-export async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path)
-  await folder.sync()
-}
-
-/** Every blob in a folder. */
 export async function* listBlobs(folder: string): AsyncIterable<BlobEntry> {
   for await (const { name } of await opendir(folder)) {
     if (!isBlobName(name)) continue
-    // The time of the move: what was written before may have waited for the rest of its request.
+    // The change time is the time of the rename; the modification time may be much earlier.
     const found = await stat(join(folder, name)).catch(ignoreMissing)
-    if (found !== undefined) yield { name, keptAtMs: found.ctimeMs }
+    if (found !== undefined) yield { name, storedAtMs: found.ctimeMs }
   }
 }
 
@@ -110,49 +99,44 @@ export function ignoreMissing(error: unknown): undefined {
   throw error
 }
 
-/** Below either, nothing more is taken in. Security: 2.5. */
+/** Writes are rejected below either limit, so that the database and the system keep working. */
 const LEAST_FREE_BYTES = 2 * 1024 ** 3
 
 const LEAST_FREE_SHARE = 0.05
 
-/** The room on a disk. */
 export interface Space {
   readonly freeBytes: number
   readonly totalBytes: number
 }
 
-/** Reads the room on the disk a folder lies on. */
 export type ReadSpace = (folder: string) => Promise<Space>
 
-export async function readSpaceOf(folder: string): Promise<Space> {
+async function readSpaceOf(folder: string): Promise<Space> {
   const { bavail, blocks, bsize } = await statfs(folder)
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
-/** @throws ServiceError `storage_full` when so many bytes more would take the room that is to stay. */
-export function assertRoom(space: Space, plannedBytes: number): void {
-  if (!hasRoom(space, plannedBytes)) throw storageFull()
+/** @throws ServiceError `storage_full` if the planned bytes would leave too little free space. */
+export function assertSpace(space: Space, plannedBytes: number): void {
+  if (!hasSpace(space, plannedBytes)) throw storageFull()
 }
 
-/** Whether so many bytes more leave the room that is to stay. */
-export function hasRoom({ freeBytes, totalBytes }: Space, plannedBytes: number): boolean {
+export function hasSpace({ freeBytes, totalBytes }: Space, plannedBytes: number): boolean {
   return freeBytes - plannedBytes >= Math.max(LEAST_FREE_BYTES, totalBytes * LEAST_FREE_SHARE)
 }
 
-/** What the system says when a disk or a quota is full. */
+/** The error codes of a full disk and of an exhausted quota. */
 const fullCodes: readonly unknown[] = ['ENOSPC', 'EDQUOT']
 
-/** Whether the system said that a disk is full. */
 export function isFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && fullCodes.includes(error.code)
 }
 
-/** Throws what was thrown; a disk that is full becomes the `storage_full` that the uploader is told. */
+/** Throws the error, with a full disk as `storage_full`. */
 export function rethrow(error: unknown): never {
   throw isFull(error) ? storageFull(error) : error
 }
 
-/** The failure of a store that has no room. */
 export function storageFull(cause?: unknown): ServiceError {
   return new ServiceError('storage_full', 'There is no room for more bytes here at the moment.', { cause })
 }

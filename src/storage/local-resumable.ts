@@ -1,9 +1,10 @@
-/** Lets blobs grow in a folder beside the store's own, one file each, until they are moved into it. */
+/** Stores the bytes of active uploads in files of a subfolder, until they are moved into the store. */
 import { type FileHandle, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BlobEntry, GrowingBlob, GrowingBlobs } from './blobs.ts'
+import { syncFolder } from '../db/data-directory.ts'
+import type { BlobEntry, ResumableBlob, ResumableBlobs } from './blobs.ts'
 import {
-  assertRoom,
+  assertSpace,
   CHECK_SPACE_EVERY_BYTES,
   ignoreMissing,
   listBlobs,
@@ -11,14 +12,13 @@ import {
   moveDurably,
   rethrow,
   type StoreFolder,
-  syncFolder,
 } from './folder.ts'
 
-/** The folder, inside the store's own, of what is not whole yet. A start leaves it alone. */
-export const GROWING = 'growing'
+/** The subfolder of active uploads. A start leaves it alone. */
+export const RESUMABLE_FOLDER = 'growing'
 
-export class LocalGrowingBlobs implements GrowingBlobs {
-  /** Nothing may be synced, and a disk may be put back from a copy. */
+export class LocalResumableBlobs implements ResumableBlobs {
+  /** False because fsync can be turned off, and because a disk may be restored from a copy. */
   readonly survivesCrashes = false
   private readonly folder: StoreFolder
   private readonly isSynced: boolean
@@ -29,11 +29,11 @@ export class LocalGrowingBlobs implements GrowingBlobs {
     this.isSynced = isSynced
   }
 
-  async extend(name: string, offset: number): Promise<GrowingBlob | undefined> {
+  async extend(name: string, offset: number): Promise<ResumableBlob | undefined> {
     const path = await this.pathOf(name)
-    const opening =
-      offset === 0 ? open(path, 'w', 0o600).catch(rethrow) : open(path, 'r+').catch(ignoreMissing)
-    const file = await opening
+    const file = await (offset === 0
+      ? open(path, 'w', 0o600).catch(rethrow)
+      : open(path, 'r+').catch(ignoreMissing))
     if (file === undefined) return undefined
     try {
       const { size } = await file.stat()
@@ -47,27 +47,27 @@ export class LocalGrowingBlobs implements GrowingBlobs {
       throw error
     }
     const { isSynced } = this
-    const checkSpace = () => this.assertRoom(0)
-    return new LocalGrowingBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
+    const checkSpace = () => this.assertSpace(0)
+    return new LocalResumableBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
   }
 
-  async assertRoom(plannedBytes: number): Promise<void> {
-    assertRoom(await this.folder.readSpace(await this.folder.root()), plannedBytes)
+  async assertSpace(plannedBytes: number): Promise<void> {
+    assertSpace(await this.folder.readSpace(await this.folder.root()), plannedBytes)
   }
 
   async findSize(name: string): Promise<number | undefined> {
-    const growing = await stat(await this.pathOf(name)).catch(ignoreMissing)
-    const found = growing ?? (await stat(await this.keptPathOf(name)).catch(ignoreMissing))
+    const active = await stat(await this.pathOf(name)).catch(ignoreMissing)
+    const found = active ?? (await stat(join(await this.folder.root(), name)).catch(ignoreMissing))
     return found?.size
   }
 
-  async keep(name: string): Promise<void> {
+  async commit(name: string): Promise<void> {
     const [path, root] = [await this.pathOf(name), await this.folder.root()]
     try {
       await moveDurably(path, root, name)
       await syncFolder(join(path, '..'))
     } catch (error) {
-      // A crash may have come between the move and whoever was to write it down.
+      // A crash may have come after the move and before its row was written.
       ignoreMissing(error)
       await stat(join(root, name))
     }
@@ -78,20 +78,16 @@ export class LocalGrowingBlobs implements GrowingBlobs {
   }
 
   async *list(): AsyncIterable<BlobEntry> {
-    yield* listBlobs(await this.growingFolder())
+    yield* listBlobs(await this.resumableFolder())
   }
 
   private async pathOf(name: string): Promise<string> {
-    return join(await this.growingFolder(), name)
+    return join(await this.resumableFolder(), name)
   }
 
-  private async keptPathOf(name: string): Promise<string> {
-    return join(await this.folder.root(), name)
-  }
-
-  private growingFolder(): Promise<string> {
+  private resumableFolder(): Promise<string> {
     const make = async () => {
-      const path = join(await this.folder.root(), GROWING)
+      const path = join(await this.folder.root(), RESUMABLE_FOLDER)
       await makeFolder(path)
       return path
     }
@@ -103,8 +99,7 @@ export class LocalGrowingBlobs implements GrowingBlobs {
   }
 }
 
-interface LocalGrowingOptions {
-  /** Where the file lies. */
+interface LocalResumableOptions {
   readonly folder: string
   readonly offset: number
   readonly isSynced: boolean
@@ -112,18 +107,18 @@ interface LocalGrowingOptions {
   checkSpace(): Promise<void>
 }
 
-class LocalGrowingBlob implements GrowingBlob {
+class LocalResumableBlob implements ResumableBlob {
   private readonly file: FileHandle
-  private readonly options: LocalGrowingOptions
+  private readonly options: LocalResumableOptions
   private position: number
   private uncheckedBytes = 0
   private isFolderSynced: boolean
 
-  constructor(file: FileHandle, options: LocalGrowingOptions) {
+  constructor(file: FileHandle, options: LocalResumableOptions) {
     this.file = file
     this.options = options
     this.position = options.offset
-    // What began earlier was found in the folder.
+    // A folder that already holds the file needs no sync.
     this.isFolderSynced = options.offset > 0
   }
 
@@ -157,7 +152,7 @@ class LocalGrowingBlob implements GrowingBlob {
   }
 }
 
-/** What is left of chunks after their first bytes: the system may take fewer than it was given. */
+/** Removes the written bytes from the chunks; `writev` may write only some of them. */
 function dropBytes(chunks: readonly Uint8Array[], sizeBytes: number): readonly Uint8Array[] {
   let dropped = 0
   for (const [index, chunk] of chunks.entries()) {

@@ -1,56 +1,40 @@
-/** Keeps bytes in a folder of this machine: written aside, synced, then moved to their name. */
+/** Stores blobs as files of a local folder: written to a subfolder, synced, then renamed. */
 import { randomUUID } from 'node:crypto'
 import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { ByteRange } from '../http/ranges.ts'
 import { countingExternalBytes } from '../lib/external-memory.ts'
-import { type BlobEntry, type Blobs, extendHead, type GrowingStore, type StagedBlob } from './blobs.ts'
+import { type BlobEntry, type Blobs, extendHead, type ResumableStore, type StagedBlob } from './blobs.ts'
 import {
-  assertRoom,
+  assertSpace,
   CHECK_SPACE_EVERY_BYTES,
-  hasRoom,
+  hasSpace,
   INCOMING,
   isFull,
   listBlobs,
   moveDurably,
-  openFolder,
   openStoreFolder,
-  type ReadSpace,
   rethrow,
   type StoreFolder,
 } from './folder.ts'
-import { LocalGrowingBlobs } from './local-resumable.ts'
+import { LocalResumableBlobs } from './local-resumable.ts'
 
-/** Read at once: large enough that a read costs little, small enough that a thousand readers cost little. */
+/** Large enough for fast reads, small enough for a thousand readers at once. */
 const READ_BYTES = 256 * 1024
 
-/** Opens the store of that name in a data directory; for `:memory:` one that goes with the process. */
-export async function openBlobsIn(dataDir: string, name: string, abandonedBeforeMs?: number): Promise<Blobs> {
-  return new LocalBlobs(await openStoreFolder(dataDir, name, abandonedBeforeMs))
-}
-
-/**
- * Opens the store in a folder, which is made if it is not there.
- * @throws StartupError when the folder cannot be used.
- */
-export async function openLocalBlobs(root: string, readSpace?: ReadSpace): Promise<Blobs> {
-  return new LocalBlobs(await openFolder(root, readSpace))
-}
-
-/** Opens the store of that name with what grows beside it, which is synced to the disk unless `isSynced` is false. */
-export async function openGrowingStore(
+/** Opens a store with resumable blobs; `isSynced` turns fsync of active uploads on. */
+export async function openResumableStore(
   dataDir: string,
   name: string,
   isSynced: boolean,
   abandonedBeforeMs?: number,
-): Promise<GrowingStore> {
-  return toGrowingStore(await openStoreFolder(dataDir, name, abandonedBeforeMs), isSynced)
+): Promise<ResumableStore> {
+  return toResumableStore(await openStoreFolder(dataDir, name, abandonedBeforeMs), isSynced)
 }
 
-/** A store in that folder, with what grows beside it. */
-export function toGrowingStore(folder: StoreFolder, isSynced: boolean): GrowingStore {
-  return { blobs: new LocalBlobs(folder), growing: new LocalGrowingBlobs(folder, isSynced) }
+export function toResumableStore(folder: StoreFolder, isSynced: boolean): ResumableStore {
+  return { blobs: new LocalBlobs(folder), resumable: new LocalResumableBlobs(folder, isSynced) }
 }
 
 class LocalBlobs implements Blobs {
@@ -67,16 +51,16 @@ class LocalBlobs implements Blobs {
   ): Promise<StagedBlob> {
     const root = await this.folder.root()
     const path = join(root, INCOMING, name)
-    const discard = () => rm(path, { force: true })
-    const assertSpace = async (plannedBytes: number) =>
-      assertRoom(await this.folder.readSpace(root), plannedBytes)
+    const abort = () => rm(path, { force: true })
+    const assertPlanned = async (plannedBytes: number) =>
+      assertSpace(await this.folder.readSpace(root), plannedBytes)
     try {
-      await assertSpace(expectedBytes)
-      const written = await writeDurably(path, bytes, () => assertSpace(0))
-      const keep = () => moveDurably(path, root, name).catch(rethrow)
-      return { name, ...written, keep, discard }
+      await assertPlanned(expectedBytes)
+      const written = await writeDurably(path, bytes, () => assertPlanned(0))
+      const commit = () => moveDurably(path, root, name).catch(rethrow)
+      return { name, ...written, commit, abort }
     } catch (error) {
-      await discard()
+      await abort()
       return rethrow(error)
     }
   }
@@ -110,7 +94,7 @@ class LocalBlobs implements Blobs {
     const root = await this.folder.root()
     const path = join(root, INCOMING, randomUUID())
     try {
-      if (!hasRoom(await this.folder.readSpace(root), 0)) return 'full'
+      if (!hasSpace(await this.folder.readSpace(root), 0)) return 'full'
       await writeFile(path, '', { flag: 'wx' })
       await rm(path)
       return 'up'
@@ -120,8 +104,8 @@ class LocalBlobs implements Blobs {
     }
   }
 
-  async discardAbandoned(): Promise<void> {
-    // Opening the folder has done it.
+  async abortAbandoned(): Promise<void> {
+    // Opening the folder does this.
   }
 
   close(): Promise<void> {
@@ -129,7 +113,7 @@ class LocalBlobs implements Blobs {
   }
 }
 
-/** Writes a new file and syncs it; `checkSpace` is called now and then on the way. */
+/** Writes and syncs a new file, and calls `checkSpace` at intervals. */
 async function writeDurably(
   path: string,
   bytes: AsyncIterable<Uint8Array>,

@@ -5,38 +5,40 @@ import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { cannotUse, createFileOnce } from '../db/data-directory.ts'
 import type { Database } from '../db/database.ts'
-import { findInstallation, getInstallationId, listNamedBlobs } from '../db/installation.ts'
+import { findInstallation, getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { isBlobName } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ignoreMissing, isFull, makeFolder } from './folder.ts'
-import { GROWING } from './local-resumable.ts'
+import { RESUMABLE_FOLDER } from './local-resumable.ts'
+import { inBatches } from './sweeper.ts'
 
-/** The file or object that holds the id. */
 export const MARK = 'installation'
 
-/** The stores, which are folders in a data directory or prefixes in a bucket. */
+/** The stores: folders in a data directory, or prefixes in a bucket. */
 export const storeNames = ['files', 'artifacts'] as const
 export type StoreName = (typeof storeNames)[number]
 
-/** Names looked up in one statement. */
-const BATCH = 200
-/** In a folder without a mark, the number of blobs that are looked up at most. */
-const MOST_LOOKED_AT = 1_000
+const MAX_NAMES_CHECKED = 1_000
+
+/** For each store, a function that finds which of some blob names any row names. */
+export type NamedBlobs = Readonly<
+  Record<StoreName, (db: Database, names: readonly string[]) => Promise<ReadonlySet<string>>>
+>
 
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
 /**
- * Checks that the folders of these stores belong to this database, and marks those that have no mark yet. Several servers may do this at
- * once: the database has one id, and the first mark stays.
+ * Checks that the stores' folders belong to this database, and marks those without a mark. Several servers may do so at once: they read
+ * the same id, and the first mark stays.
  * @throws StartupError when a folder belongs to another database; then nothing was changed.
  */
 export async function claimFolders(
   config: PlaceConfig,
   names: readonly StoreName[],
-  deps: Pick<Dependencies, 'db' | 'clock' | 'log'>,
+  deps: Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly namedBlobs: NamedBlobs },
 ): Promise<void> {
-  const unmarked = await findUnmarkedFolders(config, deps.db, names)
+  const unmarked = await findUnmarkedFolders(config, deps.db, deps.namedBlobs, names)
   if (unmarked.length === 0) return
   const id = await getInstallationId(deps)
   for (const name of unmarked) {
@@ -51,23 +53,25 @@ export async function claimFolders(
 }
 
 /**
- * Checks what `claimFolders` checks and changes nothing. Answers the folders that have no mark.
+ * Does the checks of `claimFolders` without changes and returns the folders without a mark.
  * @throws StartupError when a folder belongs to another database.
  */
 export async function findUnmarkedFolders(
   config: PlaceConfig,
   db: Database,
+  namedBlobs: NamedBlobs,
   names: readonly StoreName[] = storeNames,
 ): Promise<StoreName[]> {
   const unmarked = await checkMarks(config, db, names)
   for (const name of unmarked) {
-    if (!(await isPlausiblyOwn(db, join(config.dataDir, name), name))) throw unknownFiles(config, name)
+    if (!(await isPlausiblyOwn(join(config.dataDir, name), (blobs) => namedBlobs[name](db, blobs))))
+      throw unknownFiles(config, name)
   }
   return unmarked
 }
 
 /**
- * Compares the marks that are there with the id of the database, whose schema may be an older one. Answers the folders that have no mark.
+ * Compares existing marks with the id of the database, whose schema may be old, and returns the folders without a mark.
  * @throws StartupError when they differ.
  */
 export async function checkMarks(
@@ -83,14 +87,14 @@ export async function checkMarks(
       unmarked.push(name)
       continue
     }
-    // Read after the mark: a server that starts at the same time gives the database its id before it writes the mark.
+    // Read after the mark, because another server that starts now writes its id to the database before it writes the mark.
     const id = (await findInstallation(db))?.id
     if (mark !== id) throw otherInstallation(config, name, mark, id)
   }
   return unmarked
 }
 
-/** Marks the folders as this installation's whatever they hold; answers the ids that they were marked with before. */
+/** Marks the folders for this installation unconditionally and returns their former marks. */
 export async function adoptFolders(dataDir: string, id: string): Promise<Record<StoreName, string | null>> {
   const former: Record<StoreName, string | null> = { files: null, artifacts: null }
   for (const name of storeNames) {
@@ -111,7 +115,6 @@ async function readMark(folder: string): Promise<string | undefined> {
   return text?.trim()
 }
 
-/** Answers what the folder is marked with then. */
 async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Promise<string> {
   await makeFolder(folder)
   const path = join(folder, MARK)
@@ -120,24 +123,22 @@ async function writeMark(folder: string, id: string, ifMarked?: 'replace'): Prom
   return createFileOnce(path, `${id}\n`, draft)
 }
 
-/** A folder without a mark is from before there were marks, or new. One file that a row names shows that it is not another's. */
-async function isPlausiblyOwn(db: Database, folder: string, name: StoreName): Promise<boolean> {
+/** A folder without a mark is new or was made by an old version. One file that a row names proves that it belongs to this database. */
+async function isPlausiblyOwn(
+  folder: string,
+  findNamed: (blobs: readonly string[]) => Promise<ReadonlySet<string>>,
+): Promise<boolean> {
   let seen = 0
-  let batch: string[] = []
-  const isAnyNamed = async () => batch.length > 0 && (await listNamedBlobs(db, name, batch)).size > 0
-  for await (const blob of listNames(folder)) {
-    batch.push(blob)
-    seen += 1
-    if (batch.length < BATCH) continue
-    if (await isAnyNamed()) return true
-    batch = []
-    if (seen >= MOST_LOOKED_AT) return false
+  for await (const batch of inBatches(listNames(folder))) {
+    if ((await findNamed(batch)).size > 0) return true
+    seen += batch.length
+    if (seen >= MAX_NAMES_CHECKED) return false
   }
-  return seen === 0 || isAnyNamed()
+  return seen === 0
 }
 
 async function* listNames(folder: string): AsyncIterable<string> {
-  for (const path of [folder, join(folder, GROWING)]) {
+  for (const path of [folder, join(folder, RESUMABLE_FOLDER)]) {
     const found = await stat(path).catch(ignoreMissing)
     if (found === undefined || !found.isDirectory()) continue
     for await (const { name } of await opendir(path)) if (isBlobName(name)) yield name

@@ -1,73 +1,56 @@
-/** Opens the stores of bytes where the settings say: in a bucket, in the data directory, or nowhere that lasts. */
+/** Opens the blob stores that the configuration names: a bucket, the data directory or a temporary folder. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config, S3Config } from '../config/config.ts'
 import { getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
-import { type Blobs, type GrowingStore, isBlobName } from './blobs.ts'
+import { type Blobs, isBlobName, type ResumableStore } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
-import { openBlobsIn, openGrowingStore } from './local.ts'
+import { openResumableStore } from './local.ts'
 
 /** Longer than any request or conversion takes. */
 const ABANDONED_AFTER_MS = 2 * 86_400_000
 
-/** What opening a store takes besides the settings. */
 export interface StoreDeps extends Pick<Dependencies, 'db' | 'clock' | 'log'> {
-  /** Whether no other server keeps bytes in the same place. */
+  /** Whether no other server uses the same stores. */
   readonly isOnlyServer: boolean
 }
 
-/**
- * Opens the store of that name.
- * @throws StartupError when the folder or the bucket cannot be used, or is another's.
- */
+/** @throws StartupError when the folder or the bucket cannot be used, or belongs to another installation. */
 export async function openBlobs(
   { dataDir, s3 }: Pick<Config, 'dataDir' | 's3'>,
   name: string,
   deps: StoreDeps,
 ): Promise<Blobs> {
-  if (s3 === undefined) return openBlobsIn(dataDir, name, abandonedBefore(deps))
-  // Loaded only where it is used.
+  if (s3 === undefined) return (await openResumableStore(dataDir, name, true, abandonedBefore(deps))).blobs
+  await assertNothingLeft(dataDir, name, s3)
+  // Imported only when a bucket is configured.
   const { openS3Blobs } = await import('./s3.ts')
-  const installationId = await getInstallationId(deps)
-  const blobs = await openS3Blobs(s3, { name, installationId, ...deps })
-  await assertNothingLeftBehind(blobs, dataDir, name, s3)
-  return blobs
+  return openS3Blobs(s3, { name, installationId: await getInstallationId(deps), ...deps })
 }
 
-async function assertNothingLeftBehind(blobs: Blobs, ...place: Parameters<typeof assertNothingLeft>) {
-  try {
-    await assertNothingLeft(...place)
-  } catch (error) {
-    await blobs.close()
-    throw error
-  }
-}
-
-/**
- * Opens the store of that name with what grows beside it.
- * @throws StartupError as `openBlobs`.
- */
+/** As `openBlobs`, with resumable blobs. */
 export async function openUploadStore(
   { dataDir, s3, uploads, limits }: Pick<Config, 'dataDir' | 's3' | 'uploads' | 'limits'>,
   name: string,
   deps: StoreDeps,
-): Promise<GrowingStore> {
-  if (s3 === undefined) return openGrowingStore(dataDir, name, uploads.isSynced, abandonedBefore(deps))
-  const { openS3GrowingStore } = await import('./s3.ts')
+): Promise<ResumableStore> {
+  if (s3 === undefined) return openResumableStore(dataDir, name, uploads.isSynced, abandonedBefore(deps))
+  await assertNothingLeft(dataDir, name, s3)
+  const { openS3ResumableStore } = await import('./s3.ts')
   const installationId = await getInstallationId(deps)
-  const maxBytes = limits.maxUploadBytes
-  const store = await openS3GrowingStore(s3, { name, installationId, maxBytes, ...deps })
-  await assertNothingLeftBehind(store.blobs, dataDir, name, s3)
-  return store
+  return openS3ResumableStore(s3, { name, installationId, maxBytes: limits.maxUploadBytes, ...deps })
 }
 
-/** From when on what lies in a folder unfinished may be somebody else's who is at it; undefined where there is nobody else. */
+/** Files older than this were left behind by a stopped process; undefined if all of them were, because there is no other server. */
 export function abandonedBefore({ isOnlyServer, clock }: StoreDeps): number | undefined {
   return isOnlyServer ? undefined : clock.now() - ABANDONED_AFTER_MS
 }
 
-/** What was kept in the folder before there was a bucket would not be found any more. @throws StartupError */
+/**
+ * Rejects a start with a bucket while the data directory holds files, because the server would not find them.
+ * @throws StartupError
+ */
 export async function assertNothingLeft(
   dataDir: string,
   name: string,

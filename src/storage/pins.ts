@@ -1,30 +1,28 @@
-/** Keeps a hold on bytes in a store's folder, so that they can be read however soon their files are deleted. */
+/** Pins stored files with hard links, so that a backup can read them after the server has deleted them. */
 import { createReadStream } from 'node:fs'
 import { link, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreMissing, makeFolder } from './folder.ts'
-import { GROWING } from './local-resumable.ts'
+import { RESUMABLE_FOLDER } from './local-resumable.ts'
 
-/** The folder, inside the store's own, of the second names. Only who deletes them gives the room back. */
-const HELD = 'held'
+const PINS_FOLDER = 'held'
 
-/** Second names (hard links) of the files of one store. */
-export class Hold {
+export class PinnedBlobs {
   private readonly root: string
   private making: Promise<void> | undefined
 
-  /** `root` is the store's folder, which need not be there. One hold at a time. */
+  /** `root` is the store's folder, which need not exist. Only one process may pin at a time. */
   constructor(root: string) {
     this.root = root
   }
 
-  /** Holds on to a blob, be it whole or growing; false when it is not there with at least so many bytes. */
+  /** Pins a committed or resumable blob; false unless it has at least that many bytes. */
   async take(name: string, sizeBytes: number): Promise<boolean> {
-    this.making ??= makeFolder(join(this.root, HELD))
+    this.making ??= makeFolder(join(this.root, PINS_FOLDER))
     await this.making
-    // In this order: what grows is moved among the whole, never back.
-    for (const from of [join(this.root, GROWING, name), join(this.root, name)]) {
-      if (await this.hold(from, name)) break
+    // Checked in this order, because a blob moves from the first folder to the second and never back.
+    for (const from of [join(this.root, RESUMABLE_FOLDER, name), join(this.root, name)]) {
+      if (await this.pin(from, name)) break
     }
     const found = await stat(this.pathOf(name)).catch(ignoreMissing)
     if (found === undefined) return false
@@ -33,23 +31,22 @@ export class Hold {
     return false
   }
 
-  /** The first so many bytes of a blob that is held. */
   open(name: string, sizeBytes: number): AsyncIterable<Uint8Array> {
     if (sizeBytes === 0) return none()
     return createReadStream(this.pathOf(name), { end: sizeBytes - 1, highWaterMark: 256 * 1024 })
   }
 
-  /** Lets go of everything, also of what a process that was killed had held. */
+  /** Deletes all links, including those of a killed backup. */
   async release(): Promise<void> {
-    await rm(join(this.root, HELD), { recursive: true, force: true })
+    await rm(join(this.root, PINS_FOLDER), { recursive: true, force: true })
   }
 
-  private async hold(from: string, name: string): Promise<boolean> {
+  private async pin(from: string, name: string): Promise<boolean> {
     try {
       await link(from, this.pathOf(name))
       return true
     } catch (error) {
-      // Held already, by the same name or by the one it had while it grew.
+      // The blob is pinned already, perhaps when it was still resumable.
       if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return true
       ignoreMissing(error)
       return false
@@ -57,7 +54,7 @@ export class Hold {
   }
 
   private pathOf(name: string): string {
-    return join(this.root, HELD, name)
+    return join(this.root, PINS_FOLDER, name)
   }
 }
 

@@ -1,4 +1,4 @@
-/** Tries a bucket out for `parley doctor`: what a start asks of it, and what uploads will; nothing stays behind. */
+/** Checks for `parley doctor` that a bucket allows all calls of the server, and leaves nothing behind. */
 import { randomUUID } from 'node:crypto'
 import type { S3Config } from '../config/config.ts'
 import type { Bucket } from './s3/bucket.ts'
@@ -6,15 +6,15 @@ import { createBucket } from './s3/client.ts'
 import { S3Failure } from './s3/failure.ts'
 import { isOwnPlace, toPlaceError } from './s3/prefix.ts'
 
-/** For everything together. */
-const EXAMINE_WITHIN_MS = 10_000
+/** The time limit of the whole check. */
+const CHECK_TIMEOUT_MS = 10_000
 
 /**
- * Reads, writes and deletes in the place of that store. False where unfinished uploads cannot be listed, so that those of a server
- * that was killed would stay.
- * @throws StartupError when a start would fail, or an upload.
+ * Reads, writes and deletes under the store's prefix. Returns false if unfinished uploads cannot be listed; those of a killed server would
+ * never be deleted.
+ * @throws StartupError when a start or an upload would fail.
  */
-export async function examineS3(
+export async function checkBucket(
   config: S3Config,
   name: string,
   installationId: string | undefined,
@@ -23,7 +23,7 @@ export async function examineS3(
   let bucket: Bucket | undefined
   try {
     bucket = await createBucket(config)
-    const signal = AbortSignal.timeout(EXAMINE_WITHIN_MS)
+    const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS)
     await isOwnPlace({ bucket, prefix }, installationId, signal)
     const address = { key: `${prefix}doctor-${randomUUID()}`, uploadId: '' }
     await bucket.put(address.key, Buffer.from('parley doctor'), signal)

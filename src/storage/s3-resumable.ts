@@ -1,112 +1,125 @@
-/** Lets blobs grow in a bucket: in the parts of a multipart upload, and in a tail beside it. */
+/**
+ * Stores active uploads in a bucket: full parts in a multipart upload, the trailing bytes in an object of their own. See docs/adr/0023.
+ */
 import { buffer } from 'node:stream/consumers'
-import { type BlobEntry, type GrowingBlob, type GrowingBlobs, isBlobName } from './blobs.ts'
+import { type BlobEntry, isBlobName, type ResumableBlob, type ResumableBlobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { Bucket, UnfinishedUpload } from './s3/bucket.ts'
 import { rethrowS3, S3Failure } from './s3/failure.ts'
 import { SpareParts } from './s3/part.ts'
-import { GrowingObject } from './s3/resumable-object.ts'
-import { chooseTail, decodeTail, listTails, parseTailKey, type Tail, type TailEntry } from './s3/tail.ts'
-import { choosePartBytes, completeOrFind, MOST_PARTS } from './s3/upload.ts'
+import { ResumableObject } from './s3/resumable-object.ts'
+import {
+  chooseTrailingPart,
+  decodeTrailingPart,
+  listTrailingParts,
+  parseTrailingKey,
+  type TrailingPart,
+  type TrailingPartEntry,
+} from './s3/trailing-part.ts'
+import { choosePartBytes, completeOrFind, MAX_PARTS } from './s3/upload.ts'
 
-/** Stands before the names of tails, behind the store's prefix. */
-const GROWING = 'growing/'
-/** Numbers of parts that each lease leaves out: two more than a fenced-out writer before it can have used. */
+const RESUMABLE_FOLDER = 'growing/'
+/** Part numbers that each lease skips: two more than a fenced-out writer can have used. */
 const NUMBERS_PER_LEASE = 2
 
-export interface S3GrowingOptions extends Pick<Dependencies, 'log'> {
+interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
   readonly bucket: Bucket
   readonly prefix: string
-  /** The longest upload there may be. */
   readonly maxBytes: number
-  /** Aborted with the store. */
   readonly closing: AbortSignal
-  /** Whether it is another way into the store, and under way here. */
+  /** Whether this process is staging that multipart upload for another blob. */
   isArriving(upload: UnfinishedUpload): boolean
 }
 
-export class S3GrowingBlobs implements GrowingBlobs {
+export class S3ResumableBlobs implements ResumableBlobs {
   readonly survivesCrashes = true
-  private readonly options: S3GrowingOptions
+  private readonly options: S3ResumableOptions
   private readonly spare = new SpareParts()
 
-  constructor(options: S3GrowingOptions) {
+  constructor(options: S3ResumableOptions) {
     this.options = options
   }
 
-  async extend(name: string, offset: number, fence: number): Promise<GrowingBlob | undefined> {
+  async extend(name: string, offset: number, fence: number): Promise<ResumableBlob | undefined> {
     const { bucket, closing } = this.options
     const place = { bucket, key: this.keyOf(name), folder: this.folderOf(name), fence, closing }
     const { spare } = this
     if (offset === 0)
-      return new GrowingObject({ ...place, spare, tail: this.begin(), tailKey: undefined, obsolete: [] })
-    const tails = (await this.listTails(name)).filter((tail) => tail.fence <= fence)
-    const chosen = chooseTail(tails, offset)
-    const tail = chosen && (await this.loadTail(chosen, offset))
-    if (chosen === undefined || tail === undefined) return undefined
-    const nextNumber = this.skipNumbers(tail, fence - chosen.fence)
-    const obsolete = tails.filter((other) => other !== chosen).map(({ key }) => key)
-    return new GrowingObject({
+      return new ResumableObject({
+        ...place,
+        spare,
+        trailing: this.begin(),
+        trailingKey: undefined,
+        obsolete: [],
+      })
+    const trailingParts = (await this.listTrailingParts(name)).filter((trailing) => trailing.fence <= fence)
+    const chosen = chooseTrailingPart(trailingParts, offset)
+    const trailing = chosen && (await this.loadTrailingPart(chosen, offset))
+    if (chosen === undefined || trailing === undefined) return undefined
+    const nextNumber = this.skipNumbers(trailing, fence - chosen.fence)
+    const obsolete = trailingParts.filter((other) => other !== chosen).map(({ key }) => key)
+    return new ResumableObject({
       ...place,
       spare,
-      tail: { ...tail, nextNumber },
-      tailKey: chosen.key,
+      trailing: { ...trailing, nextNumber },
+      trailingKey: chosen.key,
       obsolete,
     })
   }
 
-  async assertRoom(): Promise<void> {
-    // A bucket tells when it is full, not before.
+  async assertSpace(): Promise<void> {
+    // S3 reports a full bucket only on a write.
   }
 
   async findSize(name: string): Promise<number | undefined> {
     const { bucket, closing } = this.options
     const keptBytes = await bucket.findSize(this.keyOf(name), closing).catch(rethrowS3)
     if (keptBytes !== undefined) return keptBytes
-    const sizes = (await this.listTails(name)).map(({ endBytes }) => endBytes)
+    const sizes = (await this.listTrailingParts(name)).map(({ endBytes }) => endBytes)
     return sizes.length === 0 ? undefined : Math.max(...sizes)
   }
 
-  async keep(name: string, sizeBytes: number): Promise<void> {
+  async commit(name: string, sizeBytes: number): Promise<void> {
     const { bucket, closing } = this.options
     const key = this.keyOf(name)
-    const tails = await this.listTails(name)
-    const chosen = chooseTail(tails, sizeBytes)
-    const tail = sizeBytes === 0 ? this.begin() : chosen && (await this.loadTail(chosen, sizeBytes))
-    if (tail === undefined) {
-      // A crash may have come between the end and whoever was to write it down.
+    const trailingParts = await this.listTrailingParts(name)
+    const chosen = chooseTrailingPart(trailingParts, sizeBytes)
+    const trailing =
+      sizeBytes === 0 ? this.begin() : chosen && (await this.loadTrailingPart(chosen, sizeBytes))
+    if (trailing === undefined) {
+      // A crash may have come after the completion and before its row was written.
       const keptBytes = await bucket.findSize(key, closing).catch(rethrowS3)
       if (keptBytes !== sizeBytes) throw new Error(`the blob ${name} does not hold ${sizeBytes} bytes`)
-    } else await this.finish(key, tail, sizeBytes).catch(rethrowS3)
-    await this.deleteTails(tails)
+    } else await this.finish(key, trailing, sizeBytes).catch(rethrowS3)
+    await this.deleteTrailingParts(trailingParts)
   }
 
   async delete(name: string): Promise<void> {
     const { bucket, closing, log } = this.options
     const key = this.keyOf(name)
     try {
-      await this.deleteTails(await this.listTails(name))
+      await this.deleteTrailingParts(await this.listTrailingParts(name))
       for await (const upload of bucket.listUnfinished(key, closing)) {
         if (upload.key === key && !this.options.isArriving(upload)) await bucket.abortUpload(upload, closing)
       }
     } catch (err) {
-      // Whoever waits has nothing to do with it: the sweeper finds what is left.
+      // The caller needs no error: the sweeper deletes the rest.
       log.warn({ err, blob: name }, 'an upload could not be taken out of the bucket yet')
     }
   }
 
   async *list(): AsyncIterable<BlobEntry> {
-    const folder = this.options.prefix + GROWING
+    const folder = this.options.prefix + RESUMABLE_FOLDER
     const changedAtMs = await this.listUnfinished()
     for await (const { key, begunAtMs } of this.options.bucket.list(folder, this.options.closing)) {
       const name = key.slice(folder.length).split('/', 1)[0] ?? ''
-      if (parseTailKey(key) === undefined || !isBlobName(name)) continue
+      if (parseTrailingKey(key) === undefined || !isBlobName(name)) continue
       changedAtMs.set(name, Math.max(begunAtMs, changedAtMs.get(name) ?? 0))
     }
-    for (const [name, keptAtMs] of changedAtMs) yield { name, keptAtMs }
+    for (const [name, storedAtMs] of changedAtMs) yield { name, storedAtMs }
   }
 
-  /** Multipart uploads by name, with the time they began; none where they cannot be listed. */
+  /** The start time of each multipart upload, by name; empty if the bucket does not list them. */
   private async listUnfinished(): Promise<Map<string, number>> {
     const { bucket, prefix, closing, log, isArriving } = this.options
     const begunAtMs = new Map<string, number>()
@@ -122,7 +135,7 @@ export class S3GrowingBlobs implements GrowingBlobs {
     return begunAtMs
   }
 
-  private async finish(key: string, { uploadId, parts, nextNumber, bytes }: Tail, sizeBytes: number) {
+  private async finish(key: string, { uploadId, parts, nextNumber, bytes }: TrailingPart, sizeBytes: number) {
     const { bucket, closing } = this.options
     if (uploadId === undefined) return bucket.put(key, bytes, closing)
     const address = { key, uploadId }
@@ -132,37 +145,40 @@ export class S3GrowingBlobs implements GrowingBlobs {
     })
   }
 
-  private begin(): Tail {
-    // Half of the numbers are left to the leases.
+  private begin(): TrailingPart {
+    // Doubled, because leases skip up to half of the part numbers.
     const partBytes = choosePartBytes(2 * this.options.maxBytes)
     return { uploadId: undefined, partBytes, parts: [], nextNumber: 1, bytes: new Uint8Array() }
   }
 
-  /** The first number that is this writer's alone; once there are few left, the next one. */
-  private skipNumbers({ partBytes, parts, nextNumber }: Tail, leases: number): number {
+  /** The first part number that only this writer uses. When few numbers are left, it skips fewer. */
+  private skipNumbers({ partBytes, parts, nextNumber }: TrailingPart, leases: number): number {
     const mostParts = Math.ceil(this.options.maxBytes / partBytes)
-    const lastStart = MOST_PARTS + 1 - (mostParts - parts.length)
+    const lastStart = MAX_PARTS + 1 - (mostParts - parts.length)
     return Math.max(nextNumber, Math.min(nextNumber + NUMBERS_PER_LEASE * leases, lastStart))
   }
 
-  /** Without the bytes behind `endBytes`; undefined when it is gone. */
-  private async loadTail({ key, startBytes }: TailEntry, endBytes: number): Promise<Tail | undefined> {
+  /** Cuts the bytes after `endBytes`; undefined if the object does not exist. */
+  private async loadTrailingPart(
+    { key, startBytes }: TrailingPartEntry,
+    endBytes: number,
+  ): Promise<TrailingPart | undefined> {
     const { bucket, closing } = this.options
     const found = await bucket.find(key, undefined, closing).catch(rethrowS3)
     if (found === undefined) return undefined
-    const tail = decodeTail(await buffer(found.body))
-    return { ...tail, bytes: tail.bytes.subarray(0, endBytes - startBytes) }
+    const trailing = decodeTrailingPart(await buffer(found.body))
+    return { ...trailing, bytes: trailing.bytes.subarray(0, endBytes - startBytes) }
   }
 
-  private listTails(name: string): Promise<TailEntry[]> {
+  private listTrailingParts(name: string): Promise<TrailingPartEntry[]> {
     const { bucket, closing } = this.options
-    return listTails(bucket, this.folderOf(name), closing).catch(rethrowS3)
+    return listTrailingParts(bucket, this.folderOf(name), closing).catch(rethrowS3)
   }
 
-  private async deleteTails(tails: readonly TailEntry[]): Promise<void> {
+  private async deleteTrailingParts(trailingParts: readonly TrailingPartEntry[]): Promise<void> {
     const { bucket, closing, log } = this.options
-    const deleting = tails.map(({ key }) => bucket.delete(key, closing))
-    await Promise.all(deleting).catch((err) => log.warn({ err }, 'a tail could not be deleted yet'))
+    const deleting = trailingParts.map(({ key }) => bucket.delete(key, closing))
+    await Promise.all(deleting).catch((err) => log.warn({ err }, 'a trailing part could not be deleted yet'))
   }
 
   private keyOf(name: string): string {
@@ -170,6 +186,6 @@ export class S3GrowingBlobs implements GrowingBlobs {
   }
 
   private folderOf(name: string): string {
-    return `${this.options.prefix}${GROWING}${name}/`
+    return `${this.options.prefix}${RESUMABLE_FOLDER}${name}/`
   }
 }

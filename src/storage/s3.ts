@@ -1,4 +1,4 @@
-/** Keeps bytes in a bucket of S3, or of anything that speaks like it. */
+/** Stores blobs as objects of an S3 bucket. */
 import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { S3Config } from '../config/config.ts'
@@ -10,8 +10,8 @@ import {
   type BlobEntry,
   type Blobs,
   extendHead,
-  type GrowingStore,
   isBlobName,
+  type ResumableStore,
   type StagedBlob,
 } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -22,53 +22,47 @@ import { SpareParts } from './s3/part.ts'
 import { claimPlace, type Place, toPlaceError } from './s3/prefix.ts'
 import { openObject } from './s3/reading.ts'
 import { Upload } from './s3/upload.ts'
-import { S3GrowingBlobs } from './s3-resumable.ts'
+import { S3ResumableBlobs } from './s3-resumable.ts'
 
-/** For what a start asks of the bucket, and then for what it clears away there. */
-const START_WITHIN_MS = 5_000
-const CHECK_WITHIN_MS = 5_000
-/** What is being thrown away may go on for so long after the service's end. */
-const LAST_DISCARDS_MS = 2_000
-/** Parts that nobody here is sending are given up after so long, and the times of what was kept forgotten. */
+const START_TIMEOUT_MS = 5_000
+const CHECK_TIMEOUT_MS = 5_000
+/** The time that pending aborts get when the store closes. */
+const LAST_ABORTS_MS = 2_000
+/** The age at which unfinished multipart uploads of unknown origin are aborted. */
 const ABANDONED_AFTER_MS = 3_600_000
-/** Security: 2.8 (caps each run) */
-const MOST_ABORTED = 1_000
+const MAX_ABORTED = 1_000
 
-/** Which store to open, and with what. */
 export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
-  /** Stands before the names of its objects, behind the prefix of the bucket. */
+  /** The store's name, which follows the prefix of the bucket. */
   readonly name: string
   readonly installationId: string
-  /** The usual ones unless given. */
   readonly timings?: BucketTimings
 }
 
 /**
- * Opens the store in a bucket. What a process that was killed had not finished is thrown away there, so no other server of the
- * installation may be running.
- * @throws StartupError when the bucket cannot be used, or is another installation's.
+ * Opens a store and aborts all unfinished uploads of a killed process, so no other server of the installation may run.
+ * @throws StartupError when the bucket cannot be used, or belongs to another installation.
  */
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
   const blobs = new S3Blobs(await openPlace(config, options), options)
-  await blobs.abortUnfinished(Number.POSITIVE_INFINITY, AbortSignal.timeout(START_WITHIN_MS))
+  await blobs.abortUnfinished(Number.POSITIVE_INFINITY, AbortSignal.timeout(START_TIMEOUT_MS))
   return blobs
 }
 
 /**
- * Opens the store in a bucket with what grows beside it, up to `maxBytes` each. Nothing is thrown away at the start: that lives as long
- * as its rows, and whoever sweeps those clears away the rest.
+ * Opens a store with resumable blobs of at most `maxBytes`. Unfinished uploads stay until the sweeper finds that no row names them.
  * @throws StartupError as `openS3Blobs`.
  */
-export async function openS3GrowingStore(
+export async function openS3ResumableStore(
   config: S3Config,
   options: S3BlobsOptions & { readonly maxBytes: number },
-): Promise<GrowingStore> {
+): Promise<ResumableStore> {
   const place = await openPlace(config, options)
   const blobs = new S3Blobs(place, options, true)
   const { maxBytes, log } = options
   const isArriving = (upload: UnfinishedUpload) => blobs.isArriving(upload)
-  const growing = new S3GrowingBlobs({ ...place, maxBytes, log, closing: blobs.closed, isArriving })
-  return { blobs, growing }
+  const resumable = new S3ResumableBlobs({ ...place, maxBytes, log, closing: blobs.closed, isArriving })
+  return { blobs, resumable }
 }
 
 async function openPlace(config: S3Config, options: S3BlobsOptions): Promise<Place> {
@@ -77,7 +71,7 @@ async function openPlace(config: S3Config, options: S3BlobsOptions): Promise<Pla
   let bucket: Bucket | undefined
   try {
     bucket = await createBucket(config, timings)
-    await claimPlace({ bucket, prefix }, installationId, AbortSignal.timeout(START_WITHIN_MS))
+    await claimPlace({ bucket, prefix }, installationId, AbortSignal.timeout(START_TIMEOUT_MS))
   } catch (error) {
     bucket?.close()
     throw toPlaceError(error, config)
@@ -93,21 +87,24 @@ class S3Blobs implements Blobs {
   private readonly closing = new AbortController()
   private readonly spare = new SpareParts()
   private readonly arriving = new Set<Upload>()
-  private readonly discarding = new Set<Promise<void>>()
-  /** S3 dates an object by the beginning of its upload, which may have been long ago when it was kept. */
-  private readonly keptAtMs = new Map<string, number>()
-  private readonly isGrownBeside: boolean
+  private readonly aborting = new Set<Promise<void>>()
+  /** The commit time of blobs sent in parts. S3 dates such an object by the start of its upload, which may be long before. */
+  private readonly storedAtMs = new Map<string, number>()
+  private readonly hasResumableBlobs: boolean
   private isFull = false
 
-  /** Where others grow beside it, its own unfinished uploads are swept with theirs. */
-  constructor({ bucket, prefix }: Place, deps: Pick<Dependencies, 'clock' | 'log'>, isGrownBeside = false) {
+  /** With resumable blobs, the artifact sweeper handles unfinished uploads. */
+  constructor(
+    { bucket, prefix }: Place,
+    deps: Pick<Dependencies, 'clock' | 'log'>,
+    hasResumableBlobs = false,
+  ) {
     this.bucket = bucket
     this.prefix = prefix
     this.deps = deps
-    this.isGrownBeside = isGrownBeside
+    this.hasResumableBlobs = hasResumableBlobs
   }
 
-  /** Aborted when the store is closed. */
   get closed(): AbortSignal {
     return this.closing.signal
   }
@@ -126,20 +123,20 @@ class S3Blobs implements Blobs {
       for await (const chunk of bytes) {
         head = extendHead(head, chunk)
         await upload.write(chunk)
-        // In, and out again.
+        // Each byte was received and sent.
         countExternalBytes(2 * chunk.length)
       }
       await upload.end()
     } catch (error) {
-      await this.discard(upload)
+      await this.abort(upload)
       return this.rethrow(error)
     }
     return {
       name,
       sizeBytes: upload.sizeBytes,
       head,
-      keep: () => this.keep(name, upload),
-      discard: () => this.discard(upload),
+      commit: () => this.commit(name, upload),
+      abort: () => this.abort(upload),
     }
   }
 
@@ -155,7 +152,7 @@ class S3Blobs implements Blobs {
     try {
       for await (const { key, begunAtMs } of this.bucket.list(this.prefix, this.closing.signal)) {
         const name = key.slice(this.prefix.length)
-        if (isBlobName(name)) yield { name, keptAtMs: this.keptAtMs.get(name) ?? begunAtMs }
+        if (isBlobName(name)) yield { name, storedAtMs: this.storedAtMs.get(name) ?? begunAtMs }
       }
     } catch (error) {
       rethrowS3(error)
@@ -163,33 +160,34 @@ class S3Blobs implements Blobs {
   }
 
   async check(): Promise<'up' | 'full'> {
-    const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(CHECK_WITHIN_MS)])
+    const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(CHECK_TIMEOUT_MS)])
     await this.bucket.probe(signal)
-    // To try it out costs more than to look, so only where there was no room the last time.
+    // A trial write costs more than `probe`, so it is done only after a write found the bucket full.
     if (this.isFull) await this.tryToWrite(signal)
     return this.isFull ? 'full' : 'up'
   }
 
-  async discardAbandoned(): Promise<void> {
+  async abortAbandoned(): Promise<void> {
     const begunBeforeMs = this.deps.clock.now() - ABANDONED_AFTER_MS
-    for (const [name, keptAtMs] of this.keptAtMs) if (keptAtMs < begunBeforeMs) this.keptAtMs.delete(name)
-    if (!this.isGrownBeside) await this.abortUnfinished(begunBeforeMs, this.closing.signal)
+    for (const [name, storedAtMs] of this.storedAtMs)
+      if (storedAtMs < begunBeforeMs) this.storedAtMs.delete(name)
+    if (!this.hasResumableBlobs) await this.abortUnfinished(begunBeforeMs, this.closing.signal)
   }
 
   async close(): Promise<void> {
-    await within(LAST_DISCARDS_MS, Promise.all(this.discarding), () => {})
+    await within(LAST_ABORTS_MS, Promise.all(this.aborting), () => {})
     this.closing.abort(new ServiceError('service_unavailable', 'The service is shutting down.'))
     this.bucket.close()
   }
 
-  /** Throws away what was begun before that time (Unix milliseconds) and is not arriving here; never fails. */
+  /** Aborts uploads begun before that time (Unix milliseconds), except those staged here. Never fails. */
   async abortUnfinished(begunBeforeMs: number, signal: AbortSignal): Promise<void> {
     let aborted = 0
     try {
       for await (const upload of this.bucket.listUnfinished(this.prefix, signal)) {
         const isOurs = isBlobName(upload.key.slice(this.prefix.length))
         if (!isOurs || upload.begunAtMs >= begunBeforeMs || this.isArriving(upload)) continue
-        if (aborted++ === MOST_ABORTED) return
+        if (aborted++ === MAX_ABORTED) return
         await this.bucket.abortUpload(upload, signal)
       }
     } catch (err) {
@@ -197,26 +195,25 @@ class S3Blobs implements Blobs {
     }
   }
 
-  /** Whether it is being staged here. */
   isArriving({ uploadId }: UnfinishedUpload): boolean {
     return [...this.arriving].some((upload) => upload.uploadId === uploadId)
   }
 
-  private async keep(name: string, upload: Upload): Promise<void> {
-    await upload.keep().catch((error) => this.rethrow(error))
+  private async commit(name: string, upload: Upload): Promise<void> {
+    await upload.commit().catch((error) => this.rethrow(error))
     this.isFull = false
     this.arriving.delete(upload)
-    if (upload.uploadId !== undefined) this.keptAtMs.set(name, this.deps.clock.now())
+    if (upload.uploadId !== undefined) this.storedAtMs.set(name, this.deps.clock.now())
   }
 
-  /** What does not go now is found later: whoever waits has been told of another failure. */
-  private async discard(upload: Upload): Promise<void> {
-    const discarding = upload.discard().catch((err) => {
+  /** The caller has reported another error already; the sweeper deletes what remains. */
+  private async abort(upload: Upload): Promise<void> {
+    const aborting = upload.abort().catch((err) => {
       this.deps.log.warn({ err }, 'bytes nobody keeps could not be taken out of the bucket yet')
     })
-    this.discarding.add(discarding)
-    await discarding
-    this.discarding.delete(discarding)
+    this.aborting.add(aborting)
+    await aborting
+    this.aborting.delete(aborting)
     this.arriving.delete(upload)
   }
 

@@ -95,9 +95,9 @@ describe.each(sharedStores)('through %s', (store) => {
     } = await startStill()
     const heard: string[] = []
     const { id } = await beginUpload(one)
-    one.service.deps.artifacts.changes.listen(id, () => heard.push('here'))
-    other.service.deps.artifacts.changes.listen(id, () => heard.push('there'))
-    one.service.deps.artifacts.changes.announce(id)
+    one.service.deps.artifacts.changes.subscribe(id, () => heard.push('here'))
+    other.service.deps.artifacts.changes.subscribe(id, () => heard.push('there'))
+    one.service.deps.artifacts.changes.publish(id)
     await expect.poll(() => heard.includes('there')).toBe(true)
     expect(heard.filter((where) => where === 'here')).toHaveLength(1)
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
 import { checkProject } from '../../src/conversion/archive.ts'
-import { ConversionRefusal } from '../../src/conversion/job.ts'
+import { ConversionRejection } from '../../src/conversion/job.ts'
 import { makeStand } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 import { type Member, makeZip } from '../support/zip.ts'
@@ -20,7 +20,7 @@ async function check(content: string | Uint8Array): Promise<string> {
     const outcome = await checkProject(path)
     return 'unchanged' in outcome ? outcome.unchanged.mediaType : JSON.stringify(outcome)
   } catch (error) {
-    if (!(error instanceof ConversionRefusal)) throw error
+    if (!(error instanceof ConversionRejection)) throw error
     return `${error.verdict}: ${error.message}`
   }
 }

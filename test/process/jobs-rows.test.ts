@@ -19,8 +19,8 @@ async function openWith(blobs: readonly string[], dataDir = ':memory:') {
   const { db } = await opened('server', dataDir)
   await insertUploads(db, ...blobs)
   for (const [index, blob] of blobs.entries()) await insertJob(db, 'convert', blob, 100 + index)
-  const take = (now: number, underWay: string[] = []) =>
-    takeJob(db, 'convert', { now, until: now + 30, underWay })
+  const take = (now: number, running: string[] = []) =>
+    takeJob(db, 'convert', { now, until: now + 30, running })
   return { db, take }
 }
 
@@ -35,7 +35,7 @@ test('of several processes that look for jobs each gets others', async () => {
     console.log('open')
     process.stdin.once('data', async () => {
       const taken = []
-      for (let job; (job = await takeJob(db, 'convert', { now: 500, until: 530, underWay: [] })); )
+      for (let job; (job = await takeJob(db, 'convert', { now: 500, until: 530, running: [] })); )
         taken.push(job.blob)
       console.log(JSON.stringify(taken))
     })`

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { listGrowing } from '../support/growing.ts'
+import { listResumable } from '../support/growing.ts'
 import { eventually, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
 import { S3Server } from '../support/s3-server.ts'
@@ -99,7 +99,7 @@ test('a server that is killed before it could end an upload is ended for by the 
   const second = await start()
   await untilState(second.target, begun.id, 'ready')
   expect((await readArtifact(second.target, begun.id)).equals(bytes)).toBe(true)
-  await expect.poll(() => listGrowing(s3)).toEqual({ tails: [], uploads: 0 })
+  await expect.poll(() => listResumable(s3)).toEqual({ trailingParts: [], uploads: 0 })
 })
 
 test('a server that stops keeps what has arrived, and the next one has it', async () => {

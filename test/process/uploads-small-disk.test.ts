@@ -33,12 +33,12 @@ const careless = (dataDir: string) => `
   import { parseConfig } from ${source('config/parse.ts')}
   import { createService } from ${source('server/service.ts')}
   import { openFolder } from ${source('storage/folder.ts')}
-  import { toGrowingStore } from ${source('storage/local.ts')}
+  import { toResumableStore } from ${source('storage/local.ts')}
   const dataDir = ${JSON.stringify(dataDir)}
   const { config } = await parseConfig({ PARLEY_DATA_DIR: dataDir, PORT: '0', LOG_LEVEL: 'silent' })
   const space = { freeBytes: 1e12, totalBytes: 1e12 }
   const folder = await openFolder(dataDir + '/artifacts', async () => space)
-  const service = await createService({ config, artifactStore: toGrowingStore(folder, true) })
+  const service = await createService({ config, artifactStore: toResumableStore(folder, true) })
   console.log(service.url)
   console.log(service.firstParentKey)
 `

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { findPrograms, type Programs } from '../../src/conversion/programs.ts'
-import { createGuard, type Tool } from '../../src/conversion/sandbox.ts'
+import { createSandbox, type Tool } from '../../src/conversion/sandbox.ts'
 import { h264, listProcesses, makeStand, makeVideo } from '../support/conversion.ts'
 import { eventually, makeFolder } from '../support/process.ts'
 
@@ -22,15 +22,15 @@ const MIB = 1024 ** 2
 const reservedBytes = 1536 * MIB
 const node: Tool = { program: process.execPath, reads: [], check: ['--version'], reservedBytes }
 const limits = { wallMs: 60_000, memoryBytes: 256 * MIB }
-const canIsolate = await createGuard(all, limits).isIsolated(node)
+const canIsolate = await createSandbox(all, limits).isIsolated(node)
 
-/** Runs JavaScript under a guard, in a folder of its own. */
+/** Runs JavaScript under a sandbox, in a folder of its own. */
 async function runScript(programs: Programs, toScript: (folder: string) => string, given = limits) {
   const folder = await makeFolder()
   const { signal } = new AbortController()
-  const words = ['-e', toScript(folder)]
-  const run = { words, source: folder, folder, outputBytes: MIB, signal }
-  return { folder, ...(await createGuard(programs, given).run(node, run)) }
+  const args = ['-e', toScript(folder)]
+  const run = { args, source: folder, folder, outputBytes: MIB, signal }
+  return { folder, ...(await createSandbox(programs, given).run(node, run)) }
 }
 
 const ways: [way: string, programs: Programs][] = [
@@ -111,8 +111,8 @@ describe.each(ways)('%s', (_way, programs) => {
 
   test('a video that takes more memory than it may have is refused', async () => {
     const { folder, convert } = await makeStand({ memoryBytes: 450 * MIB, programs: pick(programs) })
-    const words = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-an', '-frames:v', '4']
-    const source = await makeVideo(join(folder, 'clip.mov'), words, 'color=size=3000x3000:rate=2')
+    const args = ['-c:v', 'mjpeg', '-pix_fmt', 'yuvj420p', '-an', '-frames:v', '4']
+    const source = await makeVideo(join(folder, 'clip.mov'), args, 'color=size=3000x3000:rate=2')
     const { refused, left } = await convert('video', source)
     expect(refused).toBe('unconvertible: The video takes more memory than a conversion may have.')
     expect(left).toEqual([])
@@ -163,13 +163,13 @@ describe.runIf(canIsolate)('in namespaces of its own a program', () => {
 
   test('does so only where that works; else it runs with its limits', async () => {
     const broken = { ...plain, bwrap: '/bin/false' }
-    expect(await createGuard(broken, limits).isIsolated(node)).toBe(false)
+    expect(await createSandbox(broken, limits).isIsolated(node)).toBe(false)
     expect(await runScript(broken, () => 'console.log(1)')).toMatchObject({ code: 0, stdout: '1\n' })
   })
 })
 
 test('a program that is not there is an error of the machine', async () => {
-  const run = { words: [], source: '/', folder: '/tmp', outputBytes: 1, signal: new AbortController().signal }
+  const run = { args: [], source: '/', folder: '/tmp', outputBytes: 1, signal: new AbortController().signal }
   const tool = { ...node, program: '/nowhere/ffmpeg' }
-  await expect(createGuard({}, limits).run(tool, run)).rejects.toThrow('ENOENT')
+  await expect(createSandbox({}, limits).run(tool, run)).rejects.toThrow('ENOENT')
 })

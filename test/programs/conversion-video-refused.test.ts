@@ -5,7 +5,7 @@ import { open, readFile, truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { toConversionWords, toProbeWords } from '../../src/conversion/ffmpeg.ts'
+import { toConversionArguments, toProbeArguments } from '../../src/conversion/ffmpeg.ts'
 import { ffmpeg, h264, listBoxes, makeStand, makeVideo } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 
@@ -61,8 +61,8 @@ describe('a list of other files named .mp4', () => {
         const fit = { isVideoFit: true, audio: undefined }
         const matroska = { path, demuxer: 'matroska' } as const
         const runs: [string, string[]][] = [
-          ['ffprobe', toProbeWords({ path, demuxer: 'mov' })],
-          ['ffmpeg', toConversionWords(matroska, fit, { path: output, maxBytes: 1e6 })],
+          ['ffprobe', toProbeArguments({ path, demuxer: 'mov' })],
+          ['ffmpeg', toConversionArguments(matroska, fit, { path: output, maxBytes: 1e6 })],
         ]
         for (const [program, words] of runs) expect(await runPlainly(program, words)).not.toBe(0)
       }

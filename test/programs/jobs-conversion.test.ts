@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import sharp from 'sharp'
 import { describe, expect, test, vi } from 'vitest'
-import { openGrowingStore } from '../../src/storage/local.ts'
+import { openResumableStore } from '../../src/storage/local.ts'
 import { startApp } from '../support/app.ts'
 import { makeVideo, probe } from '../support/conversion.ts'
 import {
@@ -72,9 +72,9 @@ describe('a video', () => {
 
   test('is converted as well when its bytes lie in a store that has no files', async () => {
     const root = await makeFolder()
-    const { blobs, growing } = await openGrowingStore(root, 'elsewhere', false)
+    const { blobs, resumable } = await openResumableStore(root, 'elsewhere', false)
     const hidden = Object.assign(Object.create(blobs), { findPath: undefined })
-    const app = await startApp({}, { artifactStore: { blobs: hidden, growing } })
+    const app = await startApp({}, { artifactStore: { blobs: hidden, resumable } })
     const { id } = await uploadWhole(app, await makeOldVideo())
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
     expect((await openArtifact(app, id)).headers.get('content-type')).toBe('video/mp4')

@@ -10,7 +10,7 @@ import {
   type Converter,
   createConverter,
 } from '../../src/conversion/conversion.ts'
-import { type ConversionKind, ConversionRefusal } from '../../src/conversion/job.ts'
+import { type ConversionKind, ConversionRejection } from '../../src/conversion/job.ts'
 import type { Programs } from '../../src/conversion/programs.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { makeFolder } from './process.ts'
@@ -61,7 +61,7 @@ export async function makeStand(options?: StandOptions) {
       const converted = await converter.convert({ ...request(kind, source), ...more })
       return { converted, left: await readdir(workFolder) }
     } catch (error) {
-      if (!(error instanceof ConversionRefusal)) throw error
+      if (!(error instanceof ConversionRejection)) throw error
       return { refused: `${error.verdict}: ${error.message}`, left: await readdir(workFolder) }
     }
   }

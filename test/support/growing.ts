@@ -1,24 +1,24 @@
 /** Writes growing blobs the way uploads do: one writer after another, each with its fence, and what is written down in between. */
 import { randomUUID } from 'node:crypto'
-import type { GrowingBlob, GrowingBlobs, GrowingStore } from '../../src/storage/blobs.ts'
+import type { ResumableBlob, ResumableBlobs, ResumableStore } from '../../src/storage/blobs.ts'
 import type { S3Server } from './s3-server.ts'
 import { MIB, read } from './s3-store.ts'
 
 /** What a row says of one. */
-export class GrowingRow {
+export class ResumableRow {
   readonly name = randomUUID()
   receivedBytes = 0
   fence = 0
-  readonly store: GrowingStore
+  readonly store: ResumableStore
 
-  constructor(store: GrowingStore) {
+  constructor(store: ResumableStore) {
     this.store = store
   }
 
   /** Takes the lease; whoever had it before can write nothing down any more. */
-  async lease(growing: GrowingBlobs = this.store.growing): Promise<Writer> {
+  async lease(resumable: ResumableBlobs = this.store.resumable): Promise<Writer> {
     this.fence += 1
-    const blob = await growing.extend(this.name, this.receivedBytes, this.fence)
+    const blob = await resumable.extend(this.name, this.receivedBytes, this.fence)
     if (blob === undefined) throw new Error(`there are no ${this.receivedBytes} bytes to go on from`)
     return new Writer(this, blob)
   }
@@ -36,19 +36,19 @@ export class GrowingRow {
 
   /** Makes it whole, and reads it back. */
   async finish(): Promise<Buffer> {
-    await this.store.growing.keep(this.name, this.receivedBytes)
+    await this.store.resumable.commit(this.name, this.receivedBytes)
     return this.receivedBytes === 0 ? Buffer.alloc(0) : read(this.store.blobs, this.name)
   }
 }
 
 /** Who has the lease, or had it. */
 export class Writer {
-  readonly blob: GrowingBlob
-  private readonly row: GrowingRow
+  readonly blob: ResumableBlob
+  private readonly row: ResumableRow
   private readonly fence: number
   private writtenBytes: number
 
-  constructor(row: GrowingRow, blob: GrowingBlob) {
+  constructor(row: ResumableRow, blob: ResumableBlob) {
     this.row = row
     this.blob = blob
     this.fence = row.fence
@@ -82,8 +82,8 @@ export class Writer {
   }
 }
 
-/** What lies in the bucket of uploads under way: the names of tails, and how many multipart uploads there are. */
-export function listGrowing(server: S3Server): { tails: string[]; uploads: number } {
-  const tails = [...server.objects.keys()].filter((key) => key.includes('/growing/'))
-  return { tails, uploads: server.uploads.size }
+/** What lies in the bucket of uploads under way: the names of trailingParts, and how many multipart uploads there are. */
+export function listResumable(server: S3Server): { trailingParts: string[]; uploads: number } {
+  const trailingParts = [...server.objects.keys()].filter((key) => key.includes('/growing/'))
+  return { trailingParts, uploads: server.uploads.size }
 }

@@ -6,9 +6,9 @@ import { onTestFinished } from 'vitest'
 import type { S3Config } from '../../src/config/config.ts'
 import type { ByteRange } from '../../src/http/ranges.ts'
 import type { Clock } from '../../src/lib/clock.ts'
-import type { BlobEntry, Blobs, GrowingStore } from '../../src/storage/blobs.ts'
+import type { BlobEntry, Blobs, ResumableStore } from '../../src/storage/blobs.ts'
 import type { BucketTimings } from '../../src/storage/s3/client.ts'
-import { openS3Blobs, openS3GrowingStore, type S3BlobsOptions } from '../../src/storage/s3.ts'
+import { openS3Blobs, openS3ResumableStore, type S3BlobsOptions } from '../../src/storage/s3.ts'
 import { createFakeClock } from './fake-clock.ts'
 import type { S3Server } from './s3-server.ts'
 
@@ -38,9 +38,9 @@ export async function openStore(server: S3Server, options: StoreOptions = {}): P
 }
 
 /** The store `artifacts` of an installation with what grows beside it; closed with the test. */
-export async function openGrowing(server: S3Server, options: StoreOptions = {}): Promise<GrowingStore> {
+export async function openResumable(server: S3Server, options: StoreOptions = {}): Promise<ResumableStore> {
   const [config, rest] = toArguments(server, 'artifacts', options)
-  const store = await openS3GrowingStore(config, { ...rest, maxBytes: options.maxBytes ?? 5 * 1024 * MIB })
+  const store = await openS3ResumableStore(config, { ...rest, maxBytes: options.maxBytes ?? 5 * 1024 * MIB })
   onTestFinished(() => store.blobs.close())
   return store
 }
@@ -73,7 +73,7 @@ export async function* piecesOf(bytes: Buffer, pieceBytes = 64 * 1024): AsyncIte
 export async function keepRandom(blobs: Blobs, sizeBytes: number): Promise<{ name: string; bytes: Buffer }> {
   const bytes = randomBytes(sizeBytes)
   const blob = await blobs.stage(piecesOf(bytes))
-  await blob.keep()
+  await blob.commit()
   return { name: blob.name, bytes }
 }
 

@@ -36,7 +36,7 @@ export async function setArtifact(
 ): Promise<void> {
   const { db, artifacts } = app.service.deps
   await db.updateTable('artifacts').set(values).where('id', '=', id).execute()
-  artifacts.changes.announce(id)
+  artifacts.changes.publish(id)
 }
 
 /** Makes a ready artifact one that was converted: what a browser may show. */

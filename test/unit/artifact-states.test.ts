@@ -6,17 +6,17 @@ import {
   findNextState,
   insertArtifact,
   listStatesBefore,
-  type Occurrence,
-  occurrences,
   removeArtifact,
   type State,
+  type StateEvent,
   stateAfter,
+  stateEvents,
   states,
 } from '../../src/artifacts/store.ts'
 import { opened, parentKey } from '../support/database.ts'
 
 /** What follows, for each state and each thing that can happen in it; a dash is refused. */
-const table: Readonly<Record<State, Readonly<Record<Occurrence, State | '-'>>>> = {
+const table: Readonly<Record<State, Readonly<Record<StateEvent, State | '-'>>>> = {
   unknown: { create: 'uploading', complete: '-', convert: '-', expire: '-', reject: '-', remove: '-' },
   uploading: {
     create: '-',
@@ -37,12 +37,12 @@ const table: Readonly<Record<State, Readonly<Record<Occurrence, State | '-'>>>> 
   ready: { create: '-', complete: '-', convert: '-', expire: '-', reject: '-', remove: 'unknown' },
 }
 const cells = states.flatMap((state) =>
-  occurrences.map((occurrence) => [state, occurrence, table[state][occurrence]] as const),
+  stateEvents.map((occurrence) => [state, occurrence, table[state][occurrence]] as const),
 )
 
 test('the table has a cell for every state and everything that can happen', () => {
   expect(states).toEqual(Object.keys(table))
-  for (const row of Object.values(table)) expect(Object.keys(row)).toEqual(occurrences)
+  for (const row of Object.values(table)) expect(Object.keys(row)).toEqual(stateEvents)
 })
 
 describe('when an artifact', () => {

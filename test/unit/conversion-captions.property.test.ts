@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
-import { ConversionRefusal } from '../../src/conversion/job.ts'
+import { ConversionRejection } from '../../src/conversion/job.ts'
 
 const time = fc.integer({ min: 0, max: 3_600_000 * 200 })
 const words = fc.array(
@@ -65,7 +65,7 @@ function serve(text: string): string | undefined {
   try {
     return toWebvtt(Buffer.from(text)) ?? text
   } catch (error) {
-    if (!(error instanceof ConversionRefusal)) throw error
+    if (!(error instanceof ConversionRejection)) throw error
     return undefined
   }
 }
@@ -119,7 +119,7 @@ test('no bytes break it', () => {
       try {
         toWebvtt(bytes)
       } catch (error) {
-        expect(error).toBeInstanceOf(ConversionRefusal)
+        expect(error).toBeInstanceOf(ConversionRejection)
       }
     }),
     { numRuns: 500 },

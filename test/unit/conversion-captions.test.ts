@@ -1,7 +1,7 @@
 /** Captions become WebVTT that every player shows and none takes for HTML; valid WebVTT stays as it is. */
 import { describe, expect, test, vi } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'
-import { ConversionRefusal } from '../../src/conversion/job.ts'
+import { ConversionRejection } from '../../src/conversion/job.ts'
 
 // These start processes, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -11,7 +11,7 @@ function convert(content: string | Uint8Array): string {
   try {
     return toWebvtt(Buffer.from(content as string)) ?? 'unchanged'
   } catch (error) {
-    if (!(error instanceof ConversionRefusal)) throw error
+    if (!(error instanceof ConversionRejection)) throw error
     return `${error.verdict}: ${error.message}`
   }
 }

@@ -34,8 +34,8 @@ async function openWith(blobs: readonly string[], dataDir = ':memory:') {
   const { db } = await opened('server', dataDir)
   await insertUploads(db, ...blobs)
   for (const [index, blob] of blobs.entries()) await insertJob(db, 'convert', blob, 100 + index)
-  const take = (now: number, underWay: string[] = []) =>
-    takeJob(db, 'convert', { now, until: now + 30, underWay })
+  const take = (now: number, running: string[] = []) =>
+    takeJob(db, 'convert', { now, until: now + 30, running })
   return { db, take }
 }
 

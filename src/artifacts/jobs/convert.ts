@@ -1,13 +1,13 @@
-/** Makes an artifact ready: converts its bytes, or finds that they are served as they came. Decision: 9 (Conversion). */
+/** Makes an artifact ready: converts its bytes, or decides to serve the original. */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
-import { ConversionRefusal } from '../../conversion/job.ts'
+import { ConversionRejection } from '../../conversion/job.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { type Blobs, HEAD_BYTES, sniff, wholeOf } from '../../storage/blobs.ts'
-import { assertRoom, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
+import { assertSpace, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { ArtifactChanges } from '../events.ts'
 import { findUploadRow, raiseProgress, type UploadRow } from '../store.ts'
@@ -15,18 +15,17 @@ import { type FinishingDeps, makeReady, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
 import { type JobRow, returnJob } from './store.ts'
 
-/** After so many failures of ours, which takes about three hours, an upload is served as it came. */
-const MOST_FAILURES = 30
+/** Failures of the server, which take about three hours, before the original is served. */
+const MAX_FAILURES = 30
 const GAVE_UP = 'It could not be converted here, so it is served as it was uploaded.'
 
 export interface ConversionDeps
   extends FinishingDeps,
     Pick<Dependencies, 'config' | 'clock' | 'random' | 'converter'> {
-  /** Where conversions have their folders; a start clears it. */
+  /** The folder for conversions; a start clears it. */
   readonly workFolder: StoreFolder
 }
 
-/** One conversion under way. */
 interface Conversion {
   readonly job: JobRow
   readonly row: UploadRow
@@ -34,7 +33,6 @@ interface Conversion {
   readonly signal: AbortSignal
 }
 
-/** Work that converts one upload; its files are gone afterwards, however it ends. */
 export function createConversionWork(deps: ConversionDeps): Work {
   return async (job, signal) => {
     const row = await findUploadRow(deps.db, job)
@@ -42,7 +40,7 @@ export function createConversionWork(deps: ConversionDeps): Work {
     const folder = await makeWorkFolder(deps.workFolder, job)
     const conversion = { job, row, folder, signal }
     try {
-      await keepResult(deps, conversion, await convert(deps, conversion))
+      await commitResult(deps, conversion, await convert(deps, conversion))
     } catch (error) {
       if (signal.aborted) throw error
       await handleFailure(deps, conversion, error)
@@ -53,8 +51,8 @@ export function createConversionWork(deps: ConversionDeps): Work {
 }
 
 /**
- * A folder of this try's own: whoever had the job before may be slow to find out, and clears away what is theirs. What they leave when
- * they were killed goes now.
+ * Creates a folder for this attempt. A former holder of the job may still be running and deletes its own folder; what a killed one left is
+ * deleted here.
  */
 async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): Promise<string> {
   const incoming = join(await root(), INCOMING)
@@ -77,34 +75,33 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
   }
 }
 
-/** The uploaded bytes as a file: where they lie, or a copy. */
 async function findSource(deps: ConversionDeps, { row, folder, signal }: Conversion): Promise<string> {
   const { blobs } = deps.store
   if (blobs.findPath !== undefined) return blobs.findPath(row.blob)
   const path = join(folder, 'upload')
-  assertRoom(await deps.workFolder.readSpace(folder), row.received_bytes)
+  assertSpace(await deps.workFolder.readSpace(folder), row.received_bytes)
   const bytes = await blobs.open(row.blob, wholeOf(row.received_bytes))
   await pipeline(bytes, createWriteStream(path, { mode: 0o600 }), { signal }).catch(rethrow)
   return path
 }
 
-async function keepResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
+async function commitResult(deps: ConversionDeps, conversion: Conversion, result: Converted): Promise<void> {
   const { file, poster } = result
   if (result.result === 'original') return serveOriginal(deps, conversion, result)
   const { job, row, signal } = conversion
   const { blobs } = deps.store
-  await using unkept = new AsyncDisposableStack()
+  await using uncommitted = new AsyncDisposableStack()
   const stage = async ({ path }: ConvertedFile) => {
     const { size } = await stat(path)
     // The store reports a read error; this listener covers an abort before it reads, which would otherwise end the process.
     const bytes = createReadStream(path, { signal }).on('error', () => {})
     const staged = await blobs.stage(bytes, size)
-    return unkept.adopt(staged, () => staged.discard())
+    return uncommitted.adopt(staged, () => staged.abort())
   }
   const made = await stage(file)
   const still = poster && (await stage(poster))
-  await made.keep()
-  await still?.keep()
+  await made.commit()
+  await still?.commit()
   const isReady = await makeReady(deps, job, row, {
     served_blob: made.name,
     served_bytes: made.sizeBytes,
@@ -119,7 +116,7 @@ async function keepResult(deps: ConversionDeps, conversion: Conversion, result: 
   for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
 }
 
-/** Serves what was uploaded; where nobody found it good, as what its first bytes say, and with the reason. */
+/** Serves the original: with its checked type, or with the type of its first bytes and a reason if it was not found good. */
 async function serveOriginal(
   deps: ConversionDeps,
   { job, row }: Conversion,
@@ -143,12 +140,12 @@ async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: Uploa
   return Buffer.concat(await head.toArray())
 }
 
-/** What is dangerous goes, what cannot be converted is tried again and then served as it came. Other failures are thrown on. */
+/** Deletes dangerous content, retries content that cannot be converted and finally serves it unconverted, and rethrows other errors. */
 async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {
   const { job, row } = conversion
   const { db, clock, random, config, log } = deps
-  if (!(error instanceof ConversionRefusal)) {
-    if (job.failures + 1 < MOST_FAILURES) throw error
+  if (!(error instanceof ConversionRejection)) {
+    if (job.failures + 1 < MAX_FAILURES) throw error
     log.error({ err: error, artifactId: row.id }, 'an upload is served as it came: converting it fails')
     return serveOriginal(deps, conversion, { reason: GAVE_UP })
   }
@@ -160,28 +157,22 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** Nobody is told more often either. Decision: 9 (Status). */
+/** Status streams report no more often. */
 const WRITE_EVERY_MS = 250
 
-export interface ProgressWriter {
-  /** 0 to 1. What comes too soon after another is left out. */
-  report(share: number): void
-  /** Resolves when nothing is being written. */
-  settle(): Promise<void>
-}
-
-export function createProgressWriter(
+/** Writes shares from 0 to 1 into the row; drops those that come too soon. */
+function createProgressWriter(
   { db, clock, log }: Pick<Dependencies, 'db' | 'clock' | 'log'>,
   changes: ArtifactChanges,
   row: UploadRow,
-): ProgressWriter {
+) {
   let nextAtMs = clock.monotonic()
   let writing: Promise<void> | undefined
 
   async function write(share: number): Promise<void> {
     try {
-      // Another try begins anew, but nobody sees it fall.
-      if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.announce(row.id)
+      // A second attempt starts at 0, but the progress in the row never falls.
+      if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.publish(row.id)
     } catch (error) {
       log.warn({ err: error, artifactId: row.id }, 'progress could not be written down')
     }
@@ -189,7 +180,7 @@ export function createProgressWriter(
   }
 
   return {
-    report(share) {
+    report(share: number) {
       if (writing !== undefined || clock.monotonic() < nextAtMs) return
       nextAtMs = clock.monotonic() + WRITE_EVERY_MS
       writing = write(share)

@@ -1,4 +1,4 @@
-/** Tells the host of one complete upload, once; whether again is for the job. Decision: 9 (Host hooks). */
+/** Calls the host's handler for one complete upload; the job decides about retries. */
 import { ServiceError } from '../../lib/errors.ts'
 import { depthOf } from '../../lib/formats/json.ts'
 import { wholeOf } from '../../storage/blobs.ts'
@@ -8,14 +8,14 @@ import { findUploadRow, type UploadRow, updateOutcome } from '../store.ts'
 import { acknowledge, type FinishingDeps } from './finish.ts'
 import type { Work } from './queue.ts'
 
-/** Who needs longer puts the work into a queue of their own, and returns. */
+/** A handler that needs longer must use a queue of its own. */
 const HANDLER_MS = 600_000
 
-export interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
+interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
   readonly onUploadComplete: OnUploadComplete
 }
 
-/** Work that calls the handler, and acknowledges the upload when it has returned. */
+/** Calls the handler and acknowledges the upload when it has returned. */
 export function createDeliveryWork(deps: DeliveryDeps): Work {
   return async (job, signal) => {
     const row = await findUploadRow(deps.db, job)
@@ -61,31 +61,29 @@ function assertRunning(ends: AbortSignal): void {
   if (ends.aborted) throw new ServiceError('conflict', 'This delivery of the upload is over.')
 }
 
-/** Writes outcomes one after the other, so that the last one stays. */
+/** Writes outcomes one after another, so that the last one stays. */
 function createOutcomes({ db, changes }: DeliveryDeps, row: UploadRow) {
   let writing = Promise.resolve()
   return {
-    /** @throws ServiceError `invalid_value` */
     record(value: unknown): Promise<void> {
       const outcome = renderOutcome(value)
       writing = writing.then(async () => {
-        if (await updateOutcome(db, row, outcome)) changes.announce(row.id)
+        if (await updateOutcome(db, row, outcome)) changes.publish(row.id)
       })
-      // Whoever called may wait for it or not; `settle` does.
+      // The handler may ignore the promise; `settle` reports the error.
       writing.catch(() => {})
       return writing
     },
-    /** Rejects when one of them could not be written. */
+    /** Rejects if an outcome could not be written. */
     settle: () => writing,
   }
 }
 
-/** Security: 2.5. */
 const MAX_BYTES = 64 * 1024
 
 const MAX_DEPTH = 64
 
-/** @throws ServiceError `invalid_value` for what is no JSON value, is too large, or nested too deep. */
+/** @throws ServiceError `invalid_value` for a value that is not JSON, is too large or is nested too deep. */
 export function renderOutcome(value: unknown): string {
   const json = toJson(value)
   if (json === undefined) throw refused('is no JSON value')

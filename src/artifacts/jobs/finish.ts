@@ -1,7 +1,7 @@
-/** Writes down what came of the jobs of an upload, each time in one transaction, and lets go of bytes nobody needs any more. */
+/** Records the result of a job in one transaction, and deletes the original when no job needs it. */
 import type { Updateable } from 'kysely'
 import type { ArtifactTable } from '../../db/tables.ts'
-import type { GrowingStore } from '../../storage/blobs.ts'
+import type { ResumableStore } from '../../storage/blobs.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { ArtifactChanges } from '../events.ts'
 import {
@@ -15,11 +15,11 @@ import {
 import { deleteJob, deleteJobs, type TakenJob } from './store.ts'
 
 export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metrics'> {
-  readonly store: GrowingStore
+  readonly store: ResumableStore
   readonly changes: ArtifactChanges
 }
 
-/** Makes an artifact ready and ends the job; false when the job is another's by now, or the artifact is gone. */
+/** Makes an artifact ready and ends the job; false if the job was lost or the artifact is gone. */
 export function makeReady(
   deps: FinishingDeps,
   job: TakenJob,
@@ -29,12 +29,12 @@ export function makeReady(
   return finish(deps, job, row, (trx) => convertArtifact(trx, row, values))
 }
 
-/** Writes down that the host has handled an upload, and ends the job; false as for `makeReady`. */
+/** Records that the host has handled an upload and ends the job; false as for `makeReady`. */
 export function acknowledge(deps: FinishingDeps, job: TakenJob, row: UploadRow): Promise<boolean> {
   return finish(deps, job, row, (trx) => acknowledgeUpload(trx, row))
 }
 
-/** The bytes that were sent stay until both are done: the host may read them, and so may the conversion. */
+/** The original is kept until both jobs are done, because the host and the conversion read it. */
 async function finish(
   deps: FinishingDeps,
   job: TakenJob,
@@ -45,19 +45,19 @@ async function finish(
     const isDone = (await deleteJob(trx, job)) && (await write(trx))
     return { isDone, isFree: isDone && (await releaseOriginal(trx, row)) }
   })
-  if (isDone) deps.changes.announce(row.id)
+  if (isDone) deps.changes.publish(row.id)
   if (isFree) await deleteOriginal(deps, row)
   return isDone
 }
 
-/** What could not be deleted belongs to nothing, so the sweeper finds it. */
+/** The sweeper deletes what could not be deleted here. */
 async function deleteOriginal({ store, log }: FinishingDeps, { blob }: Upload): Promise<void> {
   await store.blobs
     .delete(blob)
     .catch((error) => log.warn({ err: error, blob }, 'an original could not be deleted'))
 }
 
-/** Removes an artifact whose content nobody may have, with all its jobs. */
+/** Deletes an artifact with dangerous content, and all its jobs. */
 export async function reject(deps: FinishingDeps, job: TakenJob, row: UploadRow): Promise<void> {
   const isGone = await deps.db.transaction().execute(async (trx) => {
     if (!(await deleteJob(trx, job))) return false
@@ -66,6 +66,6 @@ export async function reject(deps: FinishingDeps, job: TakenJob, row: UploadRow)
   })
   if (!isGone) return
   deps.metrics.uploadFailed('dangerous')
-  deps.changes.announce(row.id)
+  deps.changes.publish(row.id)
   await deleteOriginal(deps, row)
 }

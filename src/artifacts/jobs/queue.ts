@@ -1,4 +1,4 @@
-/** Does jobs of one kind, a few at a time, as soon as they are due. Security: 2.8 (lease, attempts, next_at). */
+/** Runs jobs of one kind, a few at a time, as soon as they are due. A job is leased and fenced like an upload. */
 import { unixSeconds } from '../../lib/clock.ts'
 import type { Random } from '../../lib/ids.ts'
 import type { JobResult } from '../../telemetry/metrics.ts'
@@ -13,37 +13,34 @@ import {
   takeJob,
 } from './store.ts'
 
-/** Whoever does not renew it in time has lost the job; until they find out, the fence shuts them out. */
+/** A runner that does not renew in time loses the job; the fence rejects its later writes. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
-/** What other processes leave behind is found after so long. */
-const LOOK_EVERY_MS = 60_000
-const LOOK_AGAIN_MS = 5_000
+/** Finds jobs of other processes that stopped without a notification. */
+const POLL_EVERY_MS = 60_000
+const RETRY_POLL_MS = 5_000
 
-/** Why a job is to end before its time. */
 export type StopReason = 'closing' | 'removed' | 'lost'
 
 /**
- * Does one job; whatever it resolves to, the row is as it should be: gone, or given back. When the signal aborts (its reason is a
- * `StopReason`), it rejects. A rejection without that is a failure, after which the job is taken again.
+ * Runs one job. If it resolves, it has deleted the job's row or returned it to the queue. If the signal aborts (its reason is a
+ * `StopReason`), it rejects. Any other rejection is a failure, after which the job is retried.
  */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
 
-export interface JobRunner {
-  /** Looks now for jobs that are due; does nothing once closed. */
+interface JobRunner {
+  /** Looks for due jobs now; does nothing once closed. */
   wake(): void
-  /** Ends the work for an upload that was removed, in this process; resolves when it has ended. */
+  /** Stops the job of a deleted upload in this process; resolves when it has stopped. */
   stop(blob: string): Promise<void>
-  /** Ends all work and gives the jobs back. */
+  /** Stops all jobs and returns them to the queue. */
   close(): Promise<void>
 }
 
 export interface RunnerOptions {
   readonly kind: JobKind
-  /** The most jobs at a time. */
   readonly atOnce: number
   readonly work: Work
-  /** Called with every failure. */
   onFailure(error: unknown, job: JobRow): void
 }
 
@@ -59,47 +56,46 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunne
   const { kind, atOnce } = options
   const running = new Map<string, Running>()
   let isClosed = false
-  let isWoken = false
-  let looking: Promise<void> | undefined
+  let isWakeRequested = false
+  let polling: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
-  /** Begins with what is due; answers when to look again, in milliseconds. */
-  async function look(): Promise<number> {
+  /** Starts due jobs and returns the milliseconds until the next poll. */
+  async function poll(): Promise<number> {
     while (running.size < atOnce && !isClosed) {
       const now = unixSeconds(clock)
-      const underWay = [...running.keys()]
-      const job = await takeJob(db, kind, { now, until: now + LEASE_SECONDS, underWay })
+      const job = await takeJob(db, kind, { now, until: now + LEASE_SECONDS, running: [...running.keys()] })
       if (job === undefined) break
-      begin(job)
+      startJob(job)
     }
-    if (running.size >= atOnce || isClosed) return LOOK_EVERY_MS
+    if (running.size >= atOnce || isClosed) return POLL_EVERY_MS
     const nextAt = await findNextDue(db, kind, [...running.keys()])
-    const pauseMs = nextAt === undefined ? LOOK_EVERY_MS : nextAt * 1000 - clock.now()
-    return Math.min(Math.max(pauseMs, 1), LOOK_EVERY_MS)
+    const pauseMs = nextAt === undefined ? POLL_EVERY_MS : nextAt * 1000 - clock.now()
+    return Math.min(Math.max(pauseMs, 1), POLL_EVERY_MS)
   }
 
-  async function lookUntilQuiet(): Promise<void> {
-    let pauseMs = LOOK_AGAIN_MS
+  async function pollUntilIdle(): Promise<void> {
+    let pauseMs = RETRY_POLL_MS
     try {
       do {
-        isWoken = false
-        pauseMs = await look()
-      } while (isWoken)
+        isWakeRequested = false
+        pauseMs = await poll()
+      } while (isWakeRequested)
     } catch (error) {
       log.warn({ err: error, kind }, 'jobs could not be looked for')
     }
-    looking = undefined
+    polling = undefined
     if (!isClosed) timer = setTimeout(wake, pauseMs).unref()
   }
 
   function wake(): void {
-    isWoken = true
-    if (isClosed || looking !== undefined) return
+    isWakeRequested = true
+    if (isClosed || polling !== undefined) return
     clearTimeout(timer)
-    looking = lookUntilQuiet()
+    polling = pollUntilIdle()
   }
 
-  function begin(job: JobRow): void {
+  function startJob(job: JobRow): void {
     const stop = new AbortController()
     const ended = doJob(deps, options, job, stop)
       .catch((error) => log.warn({ err: error, kind, blob: job.blob }, 'a job could not be given back'))
@@ -120,7 +116,7 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunne
     async close() {
       isClosed = true
       clearTimeout(timer)
-      await looking
+      await polling
       for (const { stop } of running.values()) stop.abort('closing' satisfies StopReason)
       await Promise.all([...running.values()].map(({ ended }) => ended))
     },
@@ -135,7 +131,7 @@ async function doJob(
 ): Promise<void> {
   const { db, clock, random } = deps
   const stopRenewing = keepRenewing(deps, job, stop)
-  const ended = watchJob(deps, job)
+  const ended = instrumentJob(deps, job)
   try {
     await work(job, stop.signal)
     ended('done')
@@ -154,8 +150,8 @@ async function doJob(
   }
 }
 
-/** Counts and traces one try; the function returned ends that. */
-function watchJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result: JobResult) => void {
+/** Counts and traces one attempt; call the returned function when it ends. */
+function instrumentJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result: JobResult) => void {
   const end = metrics.jobBegins(job.kind, () => clock.monotonic())
   const attempt = job.failures + job.refusals + 1
   const attributes = { 'parley.job.kind': job.kind, 'parley.job.attempt': attempt }
@@ -168,7 +164,6 @@ function watchJob({ clock, metrics, tracing }: RunnerDeps, job: JobRow): (result
   }
 }
 
-/** Stops the work as soon as the job is somebody else's, or gone. */
 function keepRenewing({ db, clock, log }: RunnerDeps, job: TakenJob, stop: AbortController): () => void {
   const renew = async () => {
     if (!(await renewJob(db, job, unixSeconds(clock) + LEASE_SECONDS)))
@@ -185,11 +180,11 @@ const FIRST_SECONDS = 1
 const LONGEST_SECONDS = 600
 
 /**
- * Whole seconds to the next try after so many in vain, 1 at the least: twice as long each time up to 10 minutes, and then something
- * between half of that and all of it, so that what failed together does not come back together.
+ * Whole seconds before the next attempt, at least 1. The delay doubles with each failure up to 10 minutes; half of it is random, so that
+ * jobs which failed together do not retry together.
  */
-export function backOffSeconds(inVain: number, random: Random): number {
-  const whole = Math.min(FIRST_SECONDS * 2 ** (inVain - 1), LONGEST_SECONDS)
+export function backOffSeconds(failures: number, random: Random): number {
+  const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)
   const share = (random(1)[0] ?? 0) / 255
   return Math.max(FIRST_SECONDS, Math.round(whole * (0.5 + share / 2)))
 }

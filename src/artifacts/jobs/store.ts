@@ -1,32 +1,31 @@
-/** The rows of jobs: what is still to be done with complete uploads. Security: 2.8. */
-import type { Selectable } from 'kysely'
+/** The SQL of the table `jobs`: the work that complete uploads still need. */
+import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Database } from '../../db/database.ts'
-import type { JobTable } from '../../db/tables.ts'
+import type { JobTable, Tables } from '../../db/tables.ts'
 
 export type JobRow = Selectable<JobTable>
 export type JobKind = JobRow['kind']
 
-/** A job as whoever has taken it names it. */
+/** A job with the fence of its lease. */
 export type TakenJob = Pick<JobRow, 'kind' | 'blob' | 'fence'>
 
-/** Adds a job of an upload, to be taken at once. Runs in the transaction that completes the upload. */
 export async function insertJob(trx: Database, kind: JobKind, blob: string, now: number): Promise<void> {
   await trx.insertInto('jobs').values({ kind, blob, next_at: now }).execute()
 }
 
-/** Takes the job that has waited longest of those that are due by `now`, until that second; none of `underWay`. */
+/** Leases the due job that has waited longest, until `until`, unless it is in `running`. */
 export async function takeJob(
   db: Database,
   kind: JobKind,
-  { now, until, underWay }: { readonly now: number; readonly until: number; readonly underWay: string[] },
+  { now, until, running }: { readonly now: number; readonly until: number; readonly running: string[] },
 ): Promise<JobRow | undefined> {
-  // Of those that look for one at the same time a single one gets it; the others look again.
+  // Of several runners that choose the same job, one gets it; the others choose again.
   for (;;) {
-    const due = await waiting(db, kind, underWay)
+    const due = await waiting(db, kind, running)
       .select(['blob', 'fence', 'next_at', 'failures', 'is_taken'])
       .executeTakeFirst()
     if (due === undefined || due.next_at > now) return undefined
-    // Whoever had it and let its time run out is gone, and may be gone because of it.
+    // A holder whose lease expired has stopped, perhaps because of this job.
     const failures = due.failures + due.is_taken
     const taken = await db
       .updateTable('jobs')
@@ -41,28 +40,22 @@ export async function takeJob(
   }
 }
 
-/** The second from which on one of the others is due; undefined when there are none. */
+/** The second at which the next other job is due; undefined if there is none. */
 export async function findNextDue(
   db: Database,
   kind: JobKind,
-  underWay: string[],
+  running: string[],
 ): Promise<number | undefined> {
-  return (await waiting(db, kind, underWay).select('next_at').executeTakeFirst())?.next_at
+  return (await waiting(db, kind, running).select('next_at').executeTakeFirst())?.next_at
 }
 
-/** Keeps a job for longer; false when it is another's by now, or gone. */
+/** Extends a lease; false if the lease was lost or the job is gone. */
 export async function renewJob(db: Database, job: TakenJob, until: number): Promise<boolean> {
-  const result = await db
-    .updateTable('jobs')
-    .set({ next_at: until })
-    .where('kind', '=', job.kind)
-    .where('blob', '=', job.blob)
-    .where('fence', '=', job.fence)
-    .executeTakeFirst()
+  const result = await db.updateTable('jobs').set({ next_at: until }).where(isTaken(job)).executeTakeFirst()
   return result.numUpdatedRows > 0n
 }
 
-/** Gives a job back, to be taken again from that second on. */
+/** Returns a job to the queue until `next_at`. */
 export async function returnJob(
   db: Database,
   job: TakenJob,
@@ -71,29 +64,21 @@ export async function returnJob(
   await db
     .updateTable('jobs')
     .set({ ...values, is_taken: 0 })
-    .where('kind', '=', job.kind)
-    .where('blob', '=', job.blob)
-    .where('fence', '=', job.fence)
+    .where(isTaken(job))
     .execute()
 }
 
-/** Ends a job that is done; false when it is another's by now, or gone. Runs in the transaction that writes what it has done. */
+/** Ends a job; false if the lease was lost or the job is gone. Runs in the transaction that records its result. */
 export async function deleteJob(trx: Database, job: TakenJob): Promise<boolean> {
-  const result = await trx
-    .deleteFrom('jobs')
-    .where('kind', '=', job.kind)
-    .where('blob', '=', job.blob)
-    .where('fence', '=', job.fence)
-    .executeTakeFirst()
+  const result = await trx.deleteFrom('jobs').where(isTaken(job)).executeTakeFirst()
   return result.numDeletedRows > 0n
 }
 
-/** Ends all jobs of an upload. */
 export async function deleteJobs(trx: Database, blob: string): Promise<void> {
   await trx.deleteFrom('jobs').where('blob', '=', blob).execute()
 }
 
-/** Makes every job that somebody had free again: those who had them are gone, and may be gone because of them. */
+/** Returns all leased jobs to the queue, with one more failure, because each may have stopped its process. */
 export async function clearTakenJobs(db: Database, now: number): Promise<void> {
   await db
     .updateTable('jobs')
@@ -102,7 +87,6 @@ export async function clearTakenJobs(db: Database, now: number): Promise<void> {
     .execute()
 }
 
-/** How many nobody has taken. */
 export async function countWaitingJobs(db: Database): Promise<Record<JobKind, number>> {
   const rows = await db
     .selectFrom('jobs')
@@ -123,7 +107,11 @@ export async function countJobs(db: Database, kind: JobKind): Promise<number> {
   return Number(row.count)
 }
 
-function waiting(db: Database, kind: JobKind, underWay: string[]) {
+function isTaken({ kind, blob, fence }: TakenJob) {
+  return (where: ExpressionBuilder<Tables, 'jobs'>) => where.and({ kind, blob, fence })
+}
+
+function waiting(db: Database, kind: JobKind, running: string[]) {
   const jobs = db.selectFrom('jobs').where('kind', '=', kind).orderBy('next_at').limit(1)
-  return underWay.length === 0 ? jobs : jobs.where('blob', 'not in', underWay)
+  return running.length === 0 ? jobs : jobs.where('blob', 'not in', running)
 }

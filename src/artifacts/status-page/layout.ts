@@ -1,15 +1,15 @@
-/** The frame of the waiting page, and what fills it when there is nothing to be seen. */
+/** The HTML frame of the status page, its assets, and the page for a failed request. */
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import type { ServiceError } from '../../lib/errors.ts'
 import { type Html, html } from '../../lib/html.ts'
 import { Page } from '../../operations/operation.ts'
-import { watchFiles } from './files.ts'
 
-/** What the page says, piece by piece; its script replaces them by the same pieces of a newer page. */
+/** The parts of the page; its script replaces them with those of a newer page. */
 export interface Pieces {
   readonly state: string
-  /** Whether there may be something new later, for which the page stays open. */
   readonly isFollowed: boolean
-  /** Seconds after which a browser without scripts asks again. */
+  /** Seconds until a browser without JavaScript reloads the page. */
   readonly refreshSeconds: number | undefined
   readonly title: string
   readonly heading: Html
@@ -21,8 +21,8 @@ export interface Pieces {
 
 const RETRY_SECONDS = 10
 
-/** What somebody is told who may not see it, or cannot. */
-export function renderWatchFailure(failure: ServiceError): Page {
+/** The page for a caller that may not or cannot open the artifact. */
+export function renderStatusPageFailure(failure: ServiceError): Page {
   const { status, details } = failure
   const isPassing = status === 429 || status >= 500
   const [heading, says] = failures[status] ?? failures[isPassing ? 500 : 400] ?? ['', '']
@@ -49,9 +49,8 @@ const failures: Readonly<Record<number, readonly [heading: string, says: string]
   500: ['Something went wrong', 'It is not your doing. This page tries again by itself.'],
 }
 
-/** The whole page. */
 export function renderPage(pieces: Pieces): Page {
-  const { script, style, icon } = watchFiles
+  const { script, style, icon } = statusPageFiles
   const { refreshSeconds, title, state, isFollowed, heading, progress, content, facts } = pieces
   const refresh = html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>`
   const { text } = html`<!doctype html>
@@ -80,4 +79,22 @@ ${refreshSeconds === undefined ? undefined : refresh}
 </html>
 `
   return new Page(text)
+}
+
+interface StatusPageFile {
+  readonly name: string
+  readonly mediaType: string
+  readonly text: string
+}
+
+export const statusPageFiles = {
+  script: readStatusPageFile('status.js', 'text/javascript'),
+  style: readStatusPageFile('status.css', 'text/css'),
+  icon: readStatusPageFile('icon.svg', 'image/svg+xml'),
+} as const
+
+function readStatusPageFile(source: string, mediaType: string): StatusPageFile {
+  const text = readFileSync(new URL(source, import.meta.url), 'utf8')
+  const [stem, extension] = source.split('.')
+  return { name: `${stem}-${hash('sha256', text, 'hex').slice(0, 16)}.${extension}`, mediaType, text }
 }

@@ -1,29 +1,25 @@
-/** The waiting page: how an artifact is doing, and what became of it, for somebody who has nothing but the address. */
-
+/** Renders the status page: the progress of an artifact, and a preview of the result. */
 import { type Html, html } from '../../lib/html.ts'
 import type { Page } from '../../operations/operation.ts'
 import type { ArtifactStatus } from '../schema.ts'
 import { renderPage } from './layout.ts'
 
-/** What is there to be looked at. */
-export interface Shown {
+export interface Preview {
   readonly as: 'video' | 'picture' | 'captions' | 'file'
   readonly sizeBytes: number
   readonly hasPoster: boolean
-  /** The beginning of captions. */
   readonly text?: string
 }
 
-export interface WatchView {
+interface StatusPageView {
   readonly status: ArtifactStatus
-  /** What the page's own address has behind its path, and what belongs behind every other of that artifact. */
+  /** The query of the page's own address, which every link to the artifact needs. */
   readonly query: string
-  /** Once it is ready. */
-  readonly shown?: Shown | undefined
+  readonly preview?: Preview | undefined
 }
 
 const kinds = { video: 'Video', project: 'Project', captions: 'Captions', thumbnail: 'Picture' } as const
-const says = {
+const stateLabels = {
   unknown: 'Nothing here yet',
   uploading: 'Uploading',
   processing: 'Preparing',
@@ -31,8 +27,8 @@ const says = {
 } as const
 const REFRESH_SECONDS = { unknown: 10, uploading: 3, processing: 3, ready: undefined } as const
 
-/** The page as it is now, complete without its script. */
-export function renderWatchPage(view: WatchView): Page {
+/** Renders the page completely, so that it also works without JavaScript. */
+export function renderStatusPage(view: StatusPageView): Page {
   const { status } = view
   const { state, kind, name } = status
   const label = name ?? (kind === undefined ? 'Upload' : kinds[kind])
@@ -41,16 +37,16 @@ export function renderWatchPage(view: WatchView): Page {
     state,
     isFollowed: state !== 'ready' || status.acknowledged !== true,
     refreshSeconds: REFRESH_SECONDS[state],
-    title: `${share === undefined ? says[state] : `${toPercent(share)} %`} · ${withoutDirections(label)}`,
+    title: `${share === undefined ? stateLabels[state] : `${toPercent(share)} %`} · ${withoutDirections(label)}`,
     heading: html`<bdi>${label}</bdi>`,
-    says: says[state],
+    says: stateLabels[state],
     progress: renderProgress(status, share),
-    content: view.shown && renderShown(view.shown, view, label),
+    content: view.preview && renderPreview(view.preview, view, label),
     facts: listFacts(view),
   })
 }
 
-/** How much of what is going on is done, 0 to 1; undefined where nothing is, or nobody knows. */
+/** The progress from 0 to 1; undefined if there is none or it is unknown. */
 function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactStatus): number | undefined {
   if (state === 'processing') return progress
   if (state !== 'uploading' || size === undefined) return undefined
@@ -65,23 +61,23 @@ function renderProgress(status: ArtifactStatus, share: number | undefined): Html
   const { state, size, bytesReceived = 0 } = status
   if (state !== 'uploading' && state !== 'processing') return undefined
   if (share === undefined)
-    return html`<progress max="1" aria-label="${says[state]}"></progress>
+    return html`<progress max="1" aria-label="${stateLabels[state]}"></progress>
 <p class="figures">${toByteText(bytesReceived)} so far</p>`
   const total = state === 'uploading' && size !== undefined ? ` of ${toByteText(size)}` : ''
-  return html`<progress max="1" value="${share}" aria-label="${says[state]}"></progress>
+  return html`<progress max="1" value="${share}" aria-label="${stateLabels[state]}"></progress>
 <p class="figures"><span id="percent">${toPercent(share)}</span> %${total}</p>`
 }
 
-function renderShown(shown: Shown, { status, query }: WatchView, label: string): Html {
+function renderPreview(preview: Preview, { status, query }: StatusPageView, label: string): Html {
   const address = `../${status.artifactId}${query}`
-  const size = toByteText(shown.sizeBytes)
+  const size = toByteText(preview.sizeBytes)
   const link = html`<p><a class="download" href="${address}" download>Download</a> <span class="figures">${size}</span></p>`
-  if (shown.as === 'file') return link
-  return html`${renderMedia(shown, address, query, label)}
+  if (preview.as === 'file') return link
+  return html`${renderMedia(preview, address, query, label)}
 ${link}`
 }
 
-function renderMedia({ as, text, hasPoster }: Shown, address: string, query: string, label: string): Html {
+function renderMedia({ as, text, hasPoster }: Preview, address: string, query: string, label: string): Html {
   if (as === 'captions')
     return html`<pre role="region" tabindex="0" aria-label="Captions" dir="auto">${text}</pre>`
   if (as === 'picture') return html`<img src="${address}" alt="${label}">`
@@ -89,8 +85,8 @@ function renderMedia({ as, text, hasPoster }: Shown, address: string, query: str
   return html`<video controls playsinline preload="metadata" aria-label="${label}" src="${address}"${poster}></video>`
 }
 
-/** What else there is to know. `outcome` is between the host and its own pages. Contract: Artifact status. */
-function listFacts({ status: { state, kind, conversion, acknowledged }, shown }: WatchView): Html[] {
+/** Leaves `outcome` out, because only the host's own pages can interpret it. */
+function listFacts({ status: { state, kind, conversion, acknowledged }, preview }: StatusPageView): Html[] {
   if (state === 'unknown')
     return [
       fact(
@@ -102,7 +98,7 @@ function listFacts({ status: { state, kind, conversion, acknowledged }, shown }:
   const facts = []
   if (state === 'processing')
     facts.push(fact('All of it has arrived, and is being made ready to be looked at.'))
-  if (conversion?.result === 'original' && kind !== 'project' && shown !== undefined)
+  if (conversion?.result === 'original' && kind !== 'project' && preview !== undefined)
     facts.push(fact('It is offered just as it was uploaded.'))
   if (conversion?.reason !== undefined) facts.push(fact(conversion.reason))
   facts.push(
@@ -120,7 +116,7 @@ function fact(text: string): Html {
 `
 }
 
-/** In the units that people read: 1 kB is 1000 bytes. */
+/** Decimal units: 1 kB is 1000 bytes. */
 function toByteText(bytes: number): string {
   if (bytes === 1) return '1 byte'
   const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
@@ -129,7 +125,7 @@ function toByteText(bytes: number): string {
   return `${(bytes / 1000 ** power).toFixed(digits)} ${units[power]}`
 }
 
-/** A window's title cannot isolate text that runs the other way. */
+/** A window title cannot isolate text of the other direction. */
 function withoutDirections(text: string): string {
   return text.replace(/\p{Bidi_Control}/gu, '')
 }

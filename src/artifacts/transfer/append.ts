@@ -1,16 +1,14 @@
-/** Adds the bytes of one request to an upload, with nobody else writing into it meanwhile. */
+/** Appends the bytes of one request to an upload under a lease, so that there is one writer at a time. */
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { assertWithinQuota, countFreeBytes, quotaExceeded } from '../../files/quota.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { locked, removedMeanwhile, takenOver } from '../access.ts'
+import { leaseStolen, locked, uploadDeleted } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
-import type { ArtifactDesk } from '../processing.ts'
 import {
   acquireLease,
-  breakLease,
   findUploadRow,
+  stealLease,
   type Upload,
   type UploadRow,
   updateLeased,
@@ -20,18 +18,17 @@ import { completeUpload } from './complete.ts'
 import { receive } from './receive.ts'
 import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
 
-export type AppendDeps = UploadDeps & Pick<Dependencies, 'log' | 'onUploadComplete' | 'metrics'>
+type AppendDeps = UploadDeps & Pick<Dependencies, 'log' | 'onUploadComplete' | 'metrics'>
 
-/** What a client says of the bytes it sends. */
+/** What a client announces about the bytes it sends. */
 export interface Part {
   readonly offset: number
-  /** The length of the whole, where it is told only now. */
+  /** The total length, if it was deferred until this request. */
   readonly declaredBytes: number | undefined
-  /** How many bytes follow; undefined when the client does not say. */
+  /** Undefined for a chunked body. */
   readonly bodyBytes: number | undefined
 }
 
-/** How far an upload has got. */
 export interface Progress {
   readonly receivedBytes: number
   /** Unix seconds; null once the upload is complete. */
@@ -39,34 +36,34 @@ export interface Progress {
 }
 
 /**
- * Takes in the bytes until the request ends, and completes the upload with its last byte. What came before a failure is kept, and the
- * upload goes on from there, unless the reason says otherwise.
- * @throws ServiceError `conflict` (another offset), `locked`, `too_large`, `invalid_value` (another length; the client left),
- * `request_timeout`, `storage_full`, `checksum_mismatch` (then the upload is gone), `not_found` (removed meanwhile), the reason of
- * `left`.
+ * Receives bytes until the request ends, and completes the upload after its last byte. After most failures the received bytes are kept and
+ * the upload can be resumed.
+ * @throws ServiceError `conflict` (another offset), `locked`, `too_large`, `invalid_value` (another length; the client disconnected),
+ * `request_timeout`, `storage_full`, `checksum_mismatch` (then the upload is gone), `not_found` (deleted meanwhile), the reason of
+ * `disconnected`.
  */
 export async function appendBytes(
   deps: AppendDeps,
   row: UploadRow,
   part: Part,
   source: Readable,
-  left: AbortSignal,
+  disconnected: AbortSignal,
 ): Promise<Progress> {
   assertFits(deps, row, part)
   if (row.state !== 'uploading') return { receivedBytes: row.received_bytes, expiresAt: null }
-  const lease = await takeOverUpload(deps, row)
+  const lease = await acquireOrStealLease(deps, row)
   try {
-    // Until the lease was ours somebody else may have added to it.
+    // Another request may have appended bytes before the lease was acquired.
     assertFits(deps, lease.row, part)
     const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
-    const receiving = { ...part, source, left, stopped: lease.stopped, sizeBytes }
+    const receiving = { ...part, source, disconnected, stopped: lease.stopped, sizeBytes }
     return await appendLeased(deps, lease.row, receiving)
   } finally {
     await lease.release()
   }
 }
 
-/** Refuses what cannot follow, before a byte of it is read. */
+/** Rejects a request before its body is read. */
 function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, bodyBytes }: Part): void {
   const { size_bytes: sizeBytes, received_bytes: receivedBytes } = row
   if (offset !== receivedBytes)
@@ -79,27 +76,27 @@ function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, b
       throw new ServiceError('invalid_value', 'Upload-Length: is less than what has arrived')
   }
   const length = sizeBytes ?? declaredBytes ?? deps.config.limits.maxUploadBytes
-  if (offset + (bodyBytes ?? 0) > length) throw beyond(length)
+  if (offset + (bodyBytes ?? 0) > length) throw bodyTooLong(length)
 }
 
-function beyond(length: number): ServiceError {
+function bodyTooLong(length: number): ServiceError {
   return tooLarge(`The body goes beyond the upload's length of ${length} bytes.`)
 }
 
-/** Writes down a length that is told only now, and counts it against the quota. */
+/** Records a deferred length and counts it against the quota. */
 async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }: Part): Promise<UploadRow> {
   if (declaredBytes === undefined || row.size_bytes !== null) return row
   await deps.db.transaction().execute(async (trx) => {
-    await assertWithinQuota({ ...deps, db: trx }, row.parent_key_id, declaredBytes - row.kept_bytes)
+    await deps.quota.assertFits(trx, row.parent_key_id, declaredBytes - row.kept_bytes)
     const declared = { size_bytes: declaredBytes, kept_bytes: declaredBytes }
-    if (!(await updateLeased(trx, row, declared))) throw await lost({ ...deps, db: trx }, row)
+    if (!(await updateLeased(trx, row, declared))) throw await explainLostLease({ ...deps, db: trx }, row)
   })
   return { ...row, size_bytes: declaredBytes }
 }
 
 interface LeasedPart extends Part {
   readonly source: Readable
-  readonly left: AbortSignal
+  readonly disconnected: AbortSignal
   readonly stopped: AbortSignal
   readonly sizeBytes: number | null
 }
@@ -108,128 +105,125 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   const { config, artifacts, metrics } = deps
   const { offset, sizeBytes, bodyBytes } = part
   const { limit, refuse } = await findLimit(deps, row, sizeBytes)
-  await artifacts.store.growing.assertRoom(bodyBytes ?? 0)
-  const blob = await artifacts.store.growing.extend(row.blob, offset, row.fence)
-  if (blob === undefined) throw await goBack(deps, row)
-  // What came earlier is not read again for it: only a whole that comes at once is hashed on its way.
+  await artifacts.store.resumable.assertSpace(bodyBytes ?? 0)
+  const blob = await artifacts.store.resumable.extend(row.blob, offset, row.fence)
+  if (blob === undefined) throw await rewindToStoredSize(deps, row)
+  // Earlier bytes are not read again, so only an upload in a single request is hashed on arrival.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
   const commit = async (beforeBytes: number, afterBytes: number) => {
     expiresAt = unixSeconds(deps.clock) + config.uploads.expirySeconds
     const keptBytes = Math.max(sizeBytes ?? 0, afterBytes)
     const values = { received_bytes: afterBytes, kept_bytes: keptBytes, expires_at: expiresAt }
-    if (!(await updateReceived(deps.db, row, beforeBytes, values))) throw await lost(deps, row)
+    if (!(await updateReceived(deps.db, row, beforeBytes, values))) throw await explainLostLease(deps, row)
     metrics.uploads.receivedBytes.inc(afterBytes - beforeBytes)
-    artifacts.changes.announce(row.id)
+    artifacts.changes.publish(row.id)
   }
   const idleMs = config.timings.uploadIdleMs
   const { bytes, failure } = await receive({ ...part, blob, limit, refuse, hash, idleMs, commit }).finally(
     () => blob.close(),
   )
-  // A client that lost its connection behind the last byte learns from HEAD that there is nothing more to send, and so does whoever
-  // took the upload over at that moment: nobody else would complete it.
+  // Also after a failure: a client that disconnected after the last byte learns from HEAD that nothing is missing, so no further request
+  // would complete the upload.
   const isComplete = bytes === sizeBytes
   if (isComplete) await completeUpload(deps, { ...row, received_bytes: bytes }, hash?.digest('hex'))
   if (failure !== undefined) throw failure
   return { receivedBytes: bytes, expiresAt: isComplete ? null : expiresAt }
 }
 
-/** Bytes that were promised are gone, as those of a bucket that throws away what takes too long: the client begins before them. */
-async function goBack(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
-  const sizeBytes = (await deps.artifacts.store.growing.findSize(row.blob)) ?? 0
+/** Acknowledged bytes are gone, for example deleted by the bucket; the client must send them again. */
+async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
+  const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob)) ?? 0
   if (sizeBytes < row.received_bytes) {
     const { id: artifactId, received_bytes: receivedBytes } = row
     deps.log.warn({ artifactId, sizeBytes, receivedBytes }, 'bytes were lost')
-    if (!(await updateLeased(deps.db, row, { received_bytes: sizeBytes }))) return lost(deps, row)
+    if (!(await updateLeased(deps.db, row, { received_bytes: sizeBytes }))) return explainLostLease(deps, row)
   }
   return new ServiceError('conflict', `Upload-Offset: the upload is at ${sizeBytes}`)
 }
 
-/** The most bytes the upload may hold in all: its length, or as long as nobody knows that, what there is room for. */
+/** The maximum size of the upload: its length or, while that is unknown, the limits and the free quota. */
 async function findLimit(
   deps: AppendDeps,
   row: UploadRow,
   sizeBytes: number | null,
 ): Promise<{ limit: number; refuse: () => ServiceError }> {
-  if (sizeBytes !== null) return { limit: sizeBytes, refuse: () => beyond(sizeBytes) }
-  const { maxUploadBytes, storageQuotaBytes } = deps.config.limits
-  const roomBytes = row.kept_bytes + (await countFreeBytes(deps, row.parent_key_id))
-  if (roomBytes < maxUploadBytes) return { limit: roomBytes, refuse: () => quotaExceeded(storageQuotaBytes) }
-  return { limit: maxUploadBytes, refuse: () => beyond(maxUploadBytes) }
+  if (sizeBytes !== null) return { limit: sizeBytes, refuse: () => bodyTooLong(sizeBytes) }
+  const { maxUploadBytes } = deps.config.limits
+  const roomBytes = row.kept_bytes + (await deps.quota.countFreeBytes(deps.db, row.parent_key_id))
+  if (roomBytes < maxUploadBytes) return { limit: roomBytes, refuse: () => deps.quota.exceeded() }
+  return { limit: maxUploadBytes, refuse: () => bodyTooLong(maxUploadBytes) }
 }
 
-/** Why what is written under a lease is not taken any more. */
-async function lost({ db }: Pick<Dependencies, 'db'>, upload: Upload): Promise<ServiceError> {
-  return (await findUploadRow(db, upload)) === undefined ? removedMeanwhile() : takenOver()
+/** The error of a write whose lease is lost. */
+async function explainLostLease({ db }: Pick<Dependencies, 'db'>, upload: Upload): Promise<ServiceError> {
+  return (await findUploadRow(db, upload)) === undefined ? uploadDeleted() : leaseStolen()
 }
 
-/** Whoever does not renew it in time has lost it; until they find out, the fence shuts them out. */
+/** A writer that does not renew in time loses the lease; the fence rejects its later writes. */
 const LEASE_SECONDS = 30
 
 const RENEW_EVERY_MS = 10_000
 
-const FREE_AGAIN_AFTER_MS = 1_000
+const RETRY_RELEASE_EVERY_MS = 1_000
 
-type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & { readonly artifacts: ArtifactDesk }
+type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
 
-/** A lease, renewed until it is given back. */
-export interface HeldLease {
-  /** The upload as it was when the lease began; its fence is the lease's. */
+/** A lease that is renewed until it is released. */
+interface UploadLease {
+  /** The upload when the lease was acquired, with the fence of the lease. */
   readonly row: UploadRow
-  /** Aborts when somebody else wants the upload. */
+  /** Aborts when another request wants the upload. */
   readonly stopped: AbortSignal
   release(): Promise<void>
 }
 
 /**
- * Takes the lease from whoever has it: a client that comes back is not kept waiting by the connection it has lost, whichever replica
- * that leads to.
- * @throws ServiceError `not_found` when the upload was removed meanwhile, `locked` when whoever is writing does not stop, or there is
- * nothing to write any more.
+ * Stops the current writer on any replica and acquires its lease, so that a returning client need not wait until its lost connection times
+ * out.
+ * @throws ServiceError `not_found` when the upload was deleted, `locked` when the writer does not stop, or nothing remains to be written.
  */
-export async function takeOverUpload(
+export async function acquireOrStealLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
-): Promise<HeldLease> {
-  const { underWay } = deps.artifacts
-  await underWay.stop(upload.id, 'taken-over')
-  const lease = await takeLease(deps, upload)
+): Promise<UploadLease> {
+  const { activeUploads } = deps.artifacts
+  await activeUploads.stop(upload.id, 'taken-over')
+  const lease = await tryAcquireLease(deps, upload)
   if (lease !== undefined) return lease
   const seen = await findUploadRow(deps.db, upload)
-  if (seen === undefined) throw removedMeanwhile()
-  const isGone = await underWay.stopElsewhere(upload.id, 'taken-over')
-  // Its replica is, or cannot be heard: then the fence shuts it out, should it come back.
+  if (seen === undefined) throw uploadDeleted()
+  const isGone = await activeUploads.stopOnOtherReplicas(upload.id, 'taken-over')
+  // The writer's replica is gone or cut off; the fence rejects its writes if it returns.
   if (isGone) {
-    const row = await breakLease(deps.db, seen, leaseEnd(deps))
-    if (row !== undefined) return hold(deps, row)
+    const row = await stealLease(deps.db, seen, leaseEnd(deps))
+    if (row !== undefined) return startRenewing(deps, row)
   }
-  return leaseUpload(deps, upload)
+  return acquireUploadLease(deps, upload)
 }
 
-/** @throws ServiceError `locked` when somebody else is writing, or there is nothing to write any more. */
-export async function leaseUpload(
+/** @throws ServiceError `locked` when another request is writing, or nothing remains to be written. */
+export async function acquireUploadLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
-): Promise<HeldLease> {
-  const lease = await takeLease(deps, upload)
+): Promise<UploadLease> {
+  const lease = await tryAcquireLease(deps, upload)
   if (lease === undefined) throw locked('Another request is writing into this upload; try again.')
   return lease
 }
 
-/** Undefined when somebody else has it. */
-async function takeLease(deps: LeaseDeps, upload: Upload): Promise<HeldLease | undefined> {
+async function tryAcquireLease(deps: LeaseDeps, upload: Upload): Promise<UploadLease | undefined> {
   const row = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
-  return row === undefined ? undefined : hold(deps, row)
+  return row === undefined ? undefined : startRenewing(deps, row)
 }
 
 function leaseEnd({ clock }: LeaseDeps): number {
   return unixSeconds(clock) + LEASE_SECONDS
 }
 
-/** Keeps a lease that was taken until it is given back. */
-function hold(deps: LeaseDeps, row: UploadRow): HeldLease {
+function startRenewing(deps: LeaseDeps, row: UploadRow): UploadLease {
   const { db, artifacts } = deps
-  const held = artifacts.underWay.hold(row.id)
+  const registration = artifacts.activeUploads.register(row.id)
   const onFailure = (error: unknown) =>
     deps.log.warn({ err: error, artifactId: row.id }, 'a lease could not be renewed')
   const renewing = setInterval(() => {
@@ -237,28 +231,28 @@ function hold(deps: LeaseDeps, row: UploadRow): HeldLease {
   }, RENEW_EVERY_MS).unref()
   return {
     row,
-    stopped: held.stopped,
+    stopped: registration.stopped,
     async release() {
       clearInterval(renewing)
-      const free = () => updateLeased(db, row, { lease_until: null })
-      await free().catch((error) => {
+      const release = () => updateLeased(db, row, { lease_until: null })
+      await release().catch((error) => {
         onFailure(error)
-        freeLater(free)
+        releaseLater(release)
       })
-      held.end()
+      registration.end()
     },
   }
 }
 
-/** With the database away: whoever goes on with the upload once it is back need not wait until the lease runs out. */
-function freeLater(free: () => Promise<unknown>): void {
+/** Retries after a database failure, so that a client can resume before the lease expires. */
+function releaseLater(release: () => Promise<unknown>): void {
   let tries = 0
   const timer = setInterval(() => {
     tries += 1
     if (tries === LEASE_SECONDS) clearInterval(timer)
-    free().then(
+    release().then(
       () => clearInterval(timer),
       () => {},
     )
-  }, FREE_AGAIN_AFTER_MS).unref()
+  }, RETRY_RELEASE_EVERY_MS).unref()
 }

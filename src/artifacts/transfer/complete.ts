@@ -1,40 +1,39 @@
-/** Ends an upload whose last byte has come: looks at the checksum, moves the bytes to where they stay, and hands them on. */
+/** Completes an upload after its last byte: verifies the checksum, commits the bytes and queues the jobs. */
 import { createHash } from 'node:crypto'
 import { assertTenantLives, lockTenant } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { countingExternalBytes } from '../../lib/external-memory.ts'
 import { wholeOf } from '../../storage/blobs.ts'
-import { removedMeanwhile, takenOver } from '../access.ts'
+import { leaseStolen, uploadDeleted } from '../access.ts'
 import { deleteBytes } from '../artifacts.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { insertJob } from '../jobs/store.ts'
-import type { ArtifactDesk } from '../processing.ts'
 import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from '../store.ts'
 
-export type CompletionDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'onUploadComplete' | 'metrics'> & {
-  readonly artifacts: ArtifactDesk
-}
+export type CompletionDeps = Pick<
+  Dependencies,
+  'db' | 'clock' | 'log' | 'onUploadComplete' | 'metrics' | 'artifacts'
+>
 
 /**
- * Makes the upload `processing`, once, for the holder of its lease, and leaves the jobs that are to follow. `digest` is that of its
- * bytes, where it is known. A crash on the way leaves an upload that has all its bytes: a start and the sweeper look for those and call
- * this again.
- * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was removed meanwhile;
- * `locked` when somebody else has the lease by now; `invalid_api_key` when its parent key was revoked.
+ * Makes the upload `processing`, for the holder of its lease. `digest` is the hash of its bytes, if known. After a crash in between, the
+ * next start or sweep finds the upload with all its bytes and calls this again.
+ * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was deleted; `locked` when the
+ * lease was lost; `invalid_api_key` when its parent key was revoked.
  */
 export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
   const { db, clock, artifacts, onUploadComplete } = deps
   const { id, blob, checksum } = row
-  // What is still growing cannot be read back from every store.
+  // Not every store can read uncommitted bytes.
   if (checksum === null || checksum === digest || digest === undefined)
-    await artifacts.store.growing.keep(blob, row.received_bytes)
+    await artifacts.store.resumable.commit(blob, row.received_bytes)
   if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
     return rejectUpload(deps, row)
   const isComplete = await db.transaction().execute(async (trx) => {
     if (!(await assertOwnerLives(trx, row))) return false
     const now = unixSeconds(clock)
-    // Where there is no host to tell of it, it is acknowledged. Decision: 9 (Host hooks).
+    // Without a handler there is nothing to acknowledge.
     const acknowledged = onUploadComplete === undefined ? 1 : 0
     const done = { finished_at: now, expires_at: null, lease_until: null, acknowledged }
     if (!(await completeLeased(trx, row, done))) return false
@@ -44,11 +43,11 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
   })
   if (!isComplete) return forget(deps, row)
   deps.metrics.uploads.completed.inc()
-  artifacts.changes.announce(id)
+  artifacts.changes.publish(id)
   artifacts.processing.wake()
 }
 
-/** False when the upload is gone. Its owner may be another one than when it began, or than a moment ago. */
+/** False if the upload is gone. Its owner may change until the tenant is locked. */
 async function assertOwnerLives(trx: Dependencies['db'], row: UploadRow): Promise<boolean> {
   for (let known: string | undefined; ; ) {
     const owner = (await findUploadRow(trx, row))?.parent_key_id
@@ -73,16 +72,16 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
   await removeArtifact(deps.db, row, 'reject')
   deps.metrics.uploadFailed('checksum')
   await deleteBytes(deps, row)
-  deps.artifacts.changes.announce(row.id)
+  deps.artifacts.changes.publish(row.id)
   throw new ServiceError(
     'checksum_mismatch',
     'checksum: is not that of the bytes that arrived; the upload was removed',
   )
 }
 
-/** Somebody removed the upload while its bytes were being moved, or has taken it over: then they are what that one completes. */
+/** Another request deleted the upload or took its lease while the bytes were committed. A new lease holder completes it itself. */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
-  if ((await findUploadRow(deps.db, row)) !== undefined) throw takenOver()
+  if ((await findUploadRow(deps.db, row)) !== undefined) throw leaseStolen()
   await deleteBytes(deps, row)
-  throw removedMeanwhile()
+  throw uploadDeleted()
 }

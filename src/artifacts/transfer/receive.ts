@@ -1,54 +1,48 @@
-/** Takes the bytes of one request into a growing blob as they come, and writes down now and then how many are safe. */
+/** Receives the body of one request into a resumable blob, and records at intervals how many bytes are durable. */
 import type { Hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../lib/errors.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
-import type { GrowingBlob } from '../../storage/blobs.ts'
+import type { ResumableBlob } from '../../storage/blobs.ts'
 
-/** After so many bytes, or so long, what has come is made safe in the middle of a request. Security: 2.8. */
+/** How often received bytes are synced and recorded during a request. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
 const SYNC_EVERY_MS = 5_000
-/** While the disk is busy, so many bytes may wait for it in memory. */
+/** Bytes that may wait in memory for a busy disk. */
 const MAX_WAITING_BYTES = 1024 ** 2
 
-export interface ReceivingOptions {
+interface ReceivingOptions {
   readonly source: Readable
-  readonly blob: GrowingBlob
-  /** Bytes that were there before. */
+  readonly blob: ResumableBlob
   readonly offset: number
-  /** The most bytes there may be in all. */
   readonly limit: number
-  /** Why there may be no more. */
   refuse(): ServiceError
-  /** The longest silence. Security: 2.4. */
+  /** The longest pause of the client. */
   readonly idleMs: number
-  /** Fed with every byte. */
   readonly hash: Hash | undefined
-  /** Aborted when the sender leaves or the service does: what has come is kept. */
-  readonly left: AbortSignal
-  /** Aborted when somebody else takes the upload over, or it is removed: what was not written down yet is dropped. */
+  /** Aborts when the client disconnects or the service stops: received bytes are kept. */
+  readonly disconnected: AbortSignal
+  /** Aborts when the lease is stolen or the upload is deleted: unrecorded bytes are dropped. */
   readonly stopped: AbortSignal
-  /** Writes down how many bytes are safe, on top of those that were. @throws when that is not ours to say any more. */
+  /** Records the number of durable bytes. @throws if the lease is lost. */
   commit(beforeBytes: number, afterBytes: number): Promise<void>
 }
 
-/** What came of it. */
 export interface Received {
-  /** So many bytes are safe, in all. */
   readonly bytes: number
-  /** Why no more came than did; undefined when the request was whole. */
+  /** Why the body is incomplete; undefined if it is complete. */
   readonly failure: unknown
 }
 
-/** Resolves when the request is over, one way or the other, and nothing is being written any more. */
+/** Resolves when the request has ended and no write is running. */
 export function receive(options: ReceivingOptions): Promise<Received> {
   return new Receiving(options).run()
 }
 
-/** What is still done with bytes once something ended it: `all` that came are kept, or those `written`, or no more than the `safe` ones. */
+/** Which bytes to keep after a failure: `all` received ones, those `written`, or only the `safe` (recorded) ones. */
 interface Halt {
   readonly failure: unknown
-  readonly keeps: 'all' | 'written' | 'safe'
+  readonly retained: 'all' | 'written' | 'safe'
 }
 
 class Receiving {
@@ -79,19 +73,19 @@ class Receiving {
     }
     detach()
     await this.syncing
-    if (this.halt?.keeps !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
+    if (this.halt?.retained !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
     return { bytes: this.safeBytes, failure: this.halt?.failure }
   }
 
-  /** Listens to everything that can happen; the function returned ends that. */
+  /** Adds all listeners; the returned function removes them. */
   private attach(): () => void {
-    const { source, idleMs, left, stopped } = this.options
+    const { source, idleMs, disconnected, stopped } = this.options
     const idle = setTimeout(() => {
-      // A busy disk is not the sender's silence.
+      // A busy disk is not a pause of the client.
       if (this.waitingBytes > 0) idle.refresh()
-      else this.end(tooSlow(), 'all')
+      else this.end(idleTimeout(), 'all')
     }, idleMs)
-    const syncing = setInterval(() => this.syncAside(), SYNC_EVERY_MS)
+    const syncing = setInterval(() => this.syncInBackground(), SYNC_EVERY_MS)
     const onData = (chunk: Uint8Array) => {
       idle.refresh()
       this.take(chunk)
@@ -101,22 +95,22 @@ class Receiving {
       this.wake()
     }
     const onClose = () => {
-      if (!this.hasEnded) this.end(endedEarly(), 'all')
+      if (!this.hasEnded) this.end(bodyEndedEarly(), 'all')
     }
-    const onLeft = () => this.end(left.reason, 'all')
+    const onDisconnect = () => this.end(disconnected.reason, 'all')
     const onStopped = () => this.end(stopped.reason, 'safe')
     source.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
-    left.addEventListener('abort', onLeft)
+    disconnected.addEventListener('abort', onDisconnect)
     stopped.addEventListener('abort', onStopped)
     if (source.destroyed) onClose()
-    if (left.aborted) onLeft()
+    if (disconnected.aborted) onDisconnect()
     if (stopped.aborted) onStopped()
-    // A listener for errors stays: one may still come.
+    // Keeps the error listener, because an error may still be emitted.
     return () => {
       clearTimeout(idle)
       clearInterval(syncing)
       source.off('data', onData).off('end', onEnd).off('close', onClose)
-      left.removeEventListener('abort', onLeft)
+      disconnected.removeEventListener('abort', onDisconnect)
       stopped.removeEventListener('abort', onStopped)
     }
   }
@@ -125,7 +119,7 @@ class Receiving {
     const { limit, refuse, source } = this.options
     if (this.halt !== undefined) return
     this.arrivedBytes += chunk.length
-    // Whoever sends more than was announced is wrong about the rest as well.
+    // A client that sends more than it announced is wrong about the other bytes too.
     if (this.arrivedBytes > limit) {
       this.end(refuse(), 'safe')
       return
@@ -136,9 +130,8 @@ class Receiving {
     this.wake()
   }
 
-  /** The first end counts. */
-  private end(failure: unknown, keeps: Halt['keeps']): void {
-    this.halt ??= { failure, keeps }
+  private end(failure: unknown, retained: Halt['retained']): void {
+    this.halt ??= { failure, retained }
     this.wake()
   }
 
@@ -148,7 +141,7 @@ class Receiving {
         this.wake = resolve
       })
     }
-    return this.waitingBytes > 0 && (this.halt === undefined || this.halt.keeps === 'all')
+    return this.waitingBytes > 0 && (this.halt === undefined || this.halt.retained === 'all')
   }
 
   private async write(): Promise<void> {
@@ -162,14 +155,11 @@ class Receiving {
     await appending
     this.writtenBytes += sizeBytes
     countExternalBytes(sizeBytes)
-    if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncAside()
+    if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncInBackground()
   }
 
-  /**
-   * Makes safe what is written while more comes in. The last byte waits for the end of the request: until then there may be one too
-   * many.
-   */
-  private syncAside(): void {
+  /** Syncs while more bytes arrive. The last byte is synced only after the request ends, because the body may be too long. */
+  private syncInBackground(): void {
     if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return
     this.syncing = this.sync()
       .catch((error) => this.end(error, 'safe'))
@@ -182,17 +172,17 @@ class Receiving {
     const [before, after] = [this.safeBytes, this.writtenBytes]
     if (after === before) return
     await this.options.blob.sync(async () => {
-      if (this.halt?.keeps === 'safe') throw this.halt.failure
+      if (this.halt?.retained === 'safe') throw this.halt.failure
       await this.options.commit(before, after)
       this.safeBytes = after
     })
   }
 }
 
-function tooSlow(): ServiceError {
+function idleTimeout(): ServiceError {
   return new ServiceError('request_timeout', 'No bytes arrived for too long; the upload can be resumed.')
 }
 
-function endedEarly(): ServiceError {
+function bodyEndedEarly(): ServiceError {
   return new ServiceError('invalid_value', 'The request body ended early; the upload can be resumed.')
 }

@@ -1,15 +1,13 @@
-/** Begins uploads, and finds those that were begun. */
+/** Creates uploads, and finds them by their address. */
 import { randomUUID } from 'node:crypto'
 import { mapConstraintError } from '../../db/open.ts'
-import { assertWithinQuota } from '../../files/quota.ts'
 import { assertTenantLives } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { newId } from '../../lib/ids.ts'
-import { type ArtifactCaller, assertFor, assertUse, isFor, wrongArtifact } from '../access.ts'
+import { type ArtifactCaller, assertAccess, assertTokenUse, grantsAccess, wrongArtifact } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { refused, type UploadMetadata } from '../metadata.ts'
-import type { ArtifactDesk } from '../processing.ts'
 import {
   beginReserved,
   deleteExpired,
@@ -19,26 +17,19 @@ import {
   type UploadRow,
 } from '../store.ts'
 
-export type { UploadRow } from '../store.ts'
-
-/** Nobody guesses it: 190 bits. */
+/** 190 bits, so that an address cannot be guessed. */
 const SEGMENT_LENGTH = 32
 
-export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'> & {
-  readonly artifacts: ArtifactDesk
-}
+export type UploadDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'quota' | 'artifacts'>
 
-/** What a client asks for. */
-export interface NewUpload {
+interface NewUpload {
   readonly metadata: UploadMetadata
-  /** The metadata as they were sent. */
   readonly header: string | undefined
-  /** Undefined while the client does not know. */
   readonly sizeBytes: number | undefined
 }
 
 /**
- * Begins the upload of an artifact; of several for one id exactly one comes about. Decision: 9.
+ * Creates an upload; of several requests for one id only one succeeds.
  * @throws ServiceError `insufficient_permissions`, `invalid_value`, `conflict` for an id that is taken, `too_large`, `storage_full`,
  * `invalid_api_key`.
  */
@@ -47,22 +38,22 @@ export async function createUpload(
   caller: ArtifactCaller,
   upload: NewUpload,
 ): Promise<UploadRow> {
-  assertUse(caller, 'upload')
+  assertTokenUse(caller, 'upload')
   assertLength(deps, upload.sizeBytes ?? 0)
   const id = upload.metadata.artifactId ?? idFor(caller, upload.metadata)
-  await deps.artifacts.store.growing.assertRoom(upload.sizeBytes ?? 0)
+  await deps.artifacts.store.resumable.assertSpace(upload.sizeBytes ?? 0)
   try {
     const row = await deps.db
       .transaction()
       .execute((trx) => insertUpload({ ...deps, db: trx }, caller, id, upload))
-    deps.artifacts.changes.announce(id)
+    deps.artifacts.changes.publish(id)
     return row
   } catch (error) {
     throw mapConstraintError(error) === 'unique' ? taken() : error
   }
 }
 
-/** @throws ServiceError `too_large` for an upload that may not be so long. */
+/** @throws ServiceError `too_large` */
 export function assertLength({ config }: Pick<Dependencies, 'config'>, sizeBytes: number): void {
   const { maxUploadBytes } = config.limits
   if (sizeBytes > maxUploadBytes)
@@ -73,7 +64,7 @@ export function tooLarge(message: string): ServiceError {
   return new ServiceError('too_large', message)
 }
 
-/** An id that the client left to us: the one its token is for, unless the upload belongs to that. */
+/** The id of an upload without `artifactId`: the token's, unless the upload belongs to the token's artifact. */
 function idFor(caller: ArtifactCaller, { relatedTo }: UploadMetadata): string {
   const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
   return isOfToken ? caller.artifactId : randomUUID()
@@ -93,10 +84,10 @@ async function insertUpload(
   const found = await findArtifact(db, tenantId, id, now)
   const reserved = found?.state === 'unknown' ? found : undefined
   const relatedTo = metadata.relatedTo ?? reserved?.related_to ?? null
-  assertFor(caller, id, { id, related_to: relatedTo })
-  if (found !== reserved || (reserved !== undefined && !isFor(caller, reserved))) throw taken()
+  assertAccess(caller, id, { id, related_to: relatedTo })
+  if (found !== reserved || (reserved !== undefined && !grantsAccess(caller, reserved))) throw taken()
   assertAsReserved(metadata, reserved)
-  await assertWithinQuota(deps, tenantId, sizeBytes ?? 0)
+  await deps.quota.assertFits(db, tenantId, sizeBytes ?? 0)
   const values = {
     segment: newId('', SEGMENT_LENGTH, random),
     kind: metadata.kind ?? reserved?.kind ?? 'video',
@@ -118,7 +109,7 @@ async function insertUpload(
   return getUpload(deps, caller, values.segment)
 }
 
-/** What was reserved is not turned into something else. */
+/** An upload must match what its id was reserved for. */
 function assertAsReserved(
   { kind, relatedTo }: UploadMetadata,
   reserved: { readonly kind: string | null; readonly related_to: string | null } | undefined,
@@ -130,19 +121,16 @@ function assertAsReserved(
     throw refused('relatedTo', 'the id was reserved for another one')
 }
 
-/**
- * The upload at an address, for whoever may upload it. Security: 2.8 (authorise on the id resolved from the URL).
- * @throws ServiceError `not_found`, `insufficient_permissions`.
- */
+/** @throws ServiceError `not_found`, `insufficient_permissions`. */
 export async function getUpload(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,
   segment: string,
 ): Promise<UploadRow> {
-  assertUse(caller, 'upload')
+  assertTokenUse(caller, 'upload')
   const row = await findUpload(db, caller.tenantId, segment, unixSeconds(clock))
   if (row === undefined) throw new ServiceError('not_found', 'There is no such upload, or not any more.')
-  if (!isFor(caller, row)) throw wrongArtifact()
+  if (!grantsAccess(caller, row)) throw wrongArtifact()
   return row
 }
 

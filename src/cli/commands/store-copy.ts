@@ -1,6 +1,7 @@
 /** The `store copy` command: moves the rows of a data directory to PostgreSQL and, with `S3_BUCKET`, its files to the bucket. */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { namedBlobs } from '../../artifacts/maintenance.ts'
 import { type CopiedBytes, copyIntoBucket } from '../../backup/copy-to-bucket.ts'
 import type { Config } from '../../config/config.ts'
 import { copyToPostgres, type OnCopied } from '../../db/copy.ts'
@@ -24,7 +25,11 @@ export async function storeCopy(isJson: boolean): Promise<void> {
   await assertDatabaseExists(config.dataDir)
   const { db, close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
   try {
-    await findUnmarkedFolders({ dataDir: config.dataDir, databaseUrl: undefined, s3: undefined }, db)
+    await findUnmarkedFolders(
+      { dataDir: config.dataDir, databaseUrl: undefined, s3: undefined },
+      db,
+      namedBlobs,
+    )
     // Files first: every row that is readable afterwards must have its bytes.
     const bucket = config.s3 && (await copyBytes(config, db))
     const tables = await copyToPostgres(db, databaseUrl, createProgress())

@@ -1,21 +1,16 @@
 /** The `store orphans` command: counts stored files without a row, and deletes them with `--delete`. */
-import { listArtifactPlaces } from '../../artifacts/maintenance.ts'
+import { listArtifactPlaces, namedBlobs } from '../../artifacts/maintenance.ts'
 import { openBucketStores } from '../../backup/copy-to-bucket.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
 import { listFilePlaces } from '../../files/files.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
-import type { GrowingStore } from '../../storage/blobs.ts'
-import { openGrowingStore } from '../../storage/local.ts'
+import type { ResumableStore } from '../../storage/blobs.ts'
+import { openResumableStore } from '../../storage/local.ts'
 import { findUnmarkedFolders, type StoreName } from '../../storage/mark.ts'
 import { abandonedBefore } from '../../storage/open.ts'
-import {
-  countOrphans,
-  deleteAllOrphans,
-  type OrphanReport,
-  orphansKeptBefore,
-} from '../../storage/sweeper.ts'
+import { countOrphans, deleteAllOrphans, type OrphanReport, orphanCutoff } from '../../storage/sweeper.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { withDatabase } from '../installation.ts'
 import { printNotice, printResult, renderTable } from '../output.ts'
@@ -28,18 +23,18 @@ interface OrphansOptions {
 /** Deletes what the sweeper does not delete without confirmation (ADR 0040). */
 export async function storeOrphans({ delete: isDeleting = false, json }: OrphansOptions): Promise<void> {
   await withDatabase(async (db, config) => {
-    await findUnmarkedFolders(config, db)
+    await findUnmarkedFolders(config, db, namedBlobs)
     const stores = await openStores(db, config)
     try {
       const places = {
         files: listFilePlaces(db, stores.files.blobs),
         artifacts: listArtifactPlaces(db, stores.artifacts),
       }
-      const keptBeforeMs = orphansKeptBefore(systemClock)
+      const storedBeforeMs = orphanCutoff(systemClock)
       const look = async (name: StoreName): Promise<OrphanReport> =>
         isDeleting
-          ? deleteAllOrphans(places[name], keptBeforeMs)
-          : { ...(await countOrphans(places[name], keptBeforeMs)), deleted: 0 }
+          ? deleteAllOrphans(places[name], storedBeforeMs)
+          : { ...(await countOrphans(places[name], storedBeforeMs)), deleted: 0 }
       const reports = { files: await look('files'), artifacts: await look('artifacts') }
       printResult(json === true, reports, renderReports(reports))
       const isAnyLeft = Object.values(reports).some(({ orphans, deleted }) => orphans > deleted)
@@ -51,13 +46,13 @@ export async function storeOrphans({ delete: isDeleting = false, json }: Orphans
 }
 
 /** Opens the stores as a second process, so that unfinished uploads of a running server are not touched. */
-async function openStores(db: Database, config: Config): Promise<Record<StoreName, GrowingStore>> {
+async function openStores(db: Database, config: Config): Promise<Record<StoreName, ResumableStore>> {
   const deps = { db, clock: systemClock, log: createLog(config), isOnlyServer: false }
   if (config.s3 !== undefined) return openBucketStores({ ...deps, config })
   if (config.dataDir === ':memory:')
     throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files; set it to a directory.')
   const open = (name: StoreName) =>
-    openGrowingStore(config.dataDir, name, config.uploads.isSynced, abandonedBefore(deps))
+    openResumableStore(config.dataDir, name, config.uploads.isSynced, abandonedBefore(deps))
   return { files: await open('files'), artifacts: await open('artifacts') }
 }
 

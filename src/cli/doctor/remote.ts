@@ -1,9 +1,10 @@
 /** The checks of `parley doctor` on Redis, PostgreSQL, the S3 bucket, and their clocks. */
 import { sql } from 'kysely'
+import { namedBlobs } from '../../artifacts/maintenance.ts'
 import type { Config } from '../../config/config.ts'
 import { findInstallation } from '../../db/installation.ts'
 import { openDatabase } from '../../db/open.ts'
-import { examinePostgres } from '../../db/open-postgres.ts'
+import { inspectPostgres } from '../../db/open-postgres.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { findUnmarkedFolders } from '../../storage/mark.ts'
 import { assertNothingLeft } from '../../storage/open.ts'
@@ -84,12 +85,12 @@ export async function checkBucket(config: BucketConfig): Promise<Diagnostic[]> {
   const check = 'bucket'
   const where = `${s3.bucket} at ${s3.endpoint ?? `AWS (${s3.region})`}`
   return failOnStartupError(check, async () => {
-    const { examineS3 } = await import('../../storage/probe-s3.ts')
+    const { checkBucket } = await import('../../storage/probe-s3.ts')
     const installationId = await findInstallationId(config)
     let canListUnfinished = true
     for (const store of ['files', 'artifacts']) {
       await assertNothingLeft(dataDir, store, s3)
-      canListUnfinished = (await examineS3(s3, store, installationId)) && canListUnfinished
+      canListUnfinished = (await checkBucket(s3, store, installationId)) && canListUnfinished
     }
     if (canListUnfinished) return [ok(check, `${where} can be read and written`)]
     const message = `${where} can be read and written, but unfinished uploads cannot be listed; have the bucket abort them after a day, or allow s3:ListBucketMultipartUploads`
@@ -105,7 +106,7 @@ export async function checkFolders(config: BucketConfig): Promise<Diagnostic[]> 
   const check = 'stored files'
   try {
     return await failOnStartupError(check, async () => {
-      await findUnmarkedFolders(config, opened.db)
+      await findUnmarkedFolders(config, opened.db, namedBlobs)
       return [ok(check, 'they belong to this database')]
     })
   } finally {
@@ -127,7 +128,7 @@ async function findInstallationId(config: BucketConfig): Promise<string | undefi
 export async function checkPostgres(config: Config, databaseUrl: string): Promise<Diagnostic[]> {
   const check = 'database'
   return failOnStartupError(check, async () => {
-    const { db, version, isEncrypted, pending, target, close } = await examinePostgres(databaseUrl)
+    const { db, version, isEncrypted, pending, target, close } = await inspectPostgres(databaseUrl)
     try {
       const found = `PostgreSQL ${version}, ${target.database} at ${target.server}`
       const isLocal = /^(127\.|\[::1\]|localhost:|\/)/.test(target.server)

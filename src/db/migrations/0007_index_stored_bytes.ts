@@ -1,4 +1,4 @@
-/** Lets what a tenant keeps be summed up from an index alone. */
+/** Adds indexes from which the stored bytes of a tenant can be summed. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

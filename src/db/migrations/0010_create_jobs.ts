@@ -31,7 +31,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .columns(columns)
     .expression(uploads('convert').where('state', '=', 'processing'))
     .execute()
-  // A host was told of no upload so far.
+  // No handler was called before this migration.
   await then
     .insertInto('jobs')
     .columns(columns)

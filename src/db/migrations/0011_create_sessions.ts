@@ -1,4 +1,4 @@
-/** Creates the one-time links that sign somebody in where no proxy does, and the sessions that begin with them. */
+/** Creates one-time sign-in links for installations without a proxy, and their sessions. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** One bucket, as the store uses it: its calls, and what their answers come to. */
+/** The S3 calls of one bucket. */
 import type { IncomingMessage } from 'node:http'
 import type {
   CompletedPart,
@@ -11,36 +11,30 @@ import { isMissing, S3Failure, toS3Failure } from './failure.ts'
 
 const NAMES_PER_PAGE = 1_000
 
-/** An object, opened. */
 export interface FoundObject {
-  /** Not read from yet; whoever does not want it destroys it. */
+  /** Unread; destroy it if you do not need it. */
   readonly body: IncomingMessage
-  /** Of the body. */
   readonly sizeBytes: number
-  /** What the answer says it is a part of; undefined when it is the whole. */
+  /** The `Content-Range` header; undefined for a whole object. */
   readonly contentRange: string | undefined
 }
 
-/** An object as a list shows it. */
-export interface ListedObject {
+interface ListedObject {
   readonly key: string
-  /** Unix milliseconds: when it was put there or, for one sent in parts, when the first of them was announced. */
+  /** Unix milliseconds: when it was put or, for a multipart upload, when that began. */
   readonly begunAtMs: number
 }
 
-/** What a multipart upload is called by. */
 export interface UploadAddress {
   readonly key: string
   readonly uploadId: string
 }
 
-/** A multipart upload that has not come to its end. */
+/** A multipart upload that was neither completed nor aborted. */
 export interface UnfinishedUpload extends UploadAddress, ListedObject {}
 
-/** A part that S3 has. */
 export type SentPart = Required<Pick<CompletedPart, 'PartNumber' | 'ETag'>>
 
-/** The calls of one bucket. */
 export class Bucket {
   private readonly name: string
   private readonly s3: S3
@@ -50,12 +44,12 @@ export class Bucket {
     this.s3 = s3
   }
 
-  /** Resolves when the bucket is there and these credentials may use it. */
+  /** Resolves if the bucket exists and the credentials may use it. */
   async probe(signal: AbortSignal): Promise<void> {
     await this.call(signal, (options) => this.s3.headBucket({ Bucket: this.name }, options))
   }
 
-  /** Opens an object, or a part of it; undefined when it is not there. */
+  /** Opens an object or a range of it; undefined if it does not exist. */
   async find(
     key: string,
     range: ByteRange | undefined,
@@ -75,7 +69,7 @@ export class Bucket {
     }
   }
 
-  /** The size of an object in bytes; undefined when it is not there. */
+  /** The size of an object in bytes; undefined if it does not exist. */
   async findSize(key: string, signal: AbortSignal): Promise<number | undefined> {
     try {
       const { ContentLength } = await this.call(signal, (options) =>
@@ -93,7 +87,7 @@ export class Bucket {
     await this.call(signal, (options) => this.s3.putObject(input, options))
   }
 
-  /** As `put`, unless there is such an object; some servers do not know the condition and replace it. */
+  /** Does not replace an existing object, except on servers without conditional writes. */
   async putNew(key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     const input = { ...this.at(key), Body: bytes, ContentLength: bytes.length }
     try {
@@ -105,12 +99,10 @@ export class Bucket {
     }
   }
 
-  /** Does nothing when it is not there. */
   async delete(key: string, signal: AbortSignal): Promise<void> {
     await this.call(signal, (options) => this.s3.deleteObject(this.at(key), options))
   }
 
-  /** Every object whose name begins so. */
   async *list(prefix: string, signal: AbortSignal): AsyncIterable<ListedObject> {
     let from: string | undefined
     do {
@@ -127,7 +119,6 @@ export class Bucket {
     } while (from !== undefined)
   }
 
-  /** Announces an object that will come in parts; answers with the upload's id. */
   async beginUpload(key: string, signal: AbortSignal): Promise<string> {
     const { UploadId } = await this.call(signal, (options) =>
       this.s3.createMultipartUpload(this.at(key), options),
@@ -135,7 +126,7 @@ export class Bucket {
     return UploadId as string
   }
 
-  /** Parts count from 1; all but the last one have at least 5 MiB. */
+  /** Part numbers start at 1; all parts but the last must have at least 5 MiB. */
   async sendPart(
     { key, uploadId }: UploadAddress,
     PartNumber: number,
@@ -148,7 +139,6 @@ export class Bucket {
     return { PartNumber, ETag }
   }
 
-  /** Makes one object of the parts: from then on it is there in full. */
   async completeUpload(
     { key, uploadId }: UploadAddress,
     Parts: SentPart[],
@@ -158,7 +148,6 @@ export class Bucket {
     await this.call(signal, (options) => this.s3.completeMultipartUpload(input, options))
   }
 
-  /** Throws the parts away; does nothing when that has been done. */
   async abortUpload({ key, uploadId }: UploadAddress, signal: AbortSignal): Promise<void> {
     const input = { ...this.at(key), UploadId: uploadId }
     try {
@@ -168,7 +157,6 @@ export class Bucket {
     }
   }
 
-  /** Every upload of an object whose name begins so that was neither completed nor aborted. */
   async *listUnfinished(prefix: string, signal: AbortSignal): AsyncIterable<UnfinishedUpload> {
     let from: Partial<ListMultipartUploadsRequest> | undefined = {}
     do {

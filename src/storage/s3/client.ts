@@ -1,25 +1,23 @@
-/** Makes the way to a bucket: bounded in time, tried again where that may help, and led by the settings alone. */
-
+/** Creates the S3 client with time-outs, retries and nothing but the configured settings. */
 import type { S3Config } from '../../config/config.ts'
 import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../lib/net.ts'
 import { Bucket } from './bucket.ts'
 import { S3Failure } from './failure.ts'
 
-/** How long the steps of a call may take, each time it is tried. */
 export interface BucketTimings {
   readonly connectMs: number
-  /** Without a byte in either direction; stands still for nobody, so a reader that pauses longer starts a new call. */
+  /** The longest silence in either direction; a reader that pauses longer starts a new call. */
   readonly idleMs: number
 }
 
-/** S3 sends blanks while it puts a large object together. */
+/** S3 sends whitespace while it assembles a large object, so 20 seconds are enough. */
 const standardTimings: BucketTimings = { connectMs: 5_000, idleMs: 20_000 }
-/** The first time included; only what may pass is tried again: 5xx, `SlowDown`, broken connections, silence. */
-const MOST_ATTEMPTS = 3
+/** Includes the first; the SDK retries 5xx, `SlowDown`, broken connections and time-outs. */
+const MAX_ATTEMPTS = 3
 
 /**
- * Makes the way to a bucket; nothing is sent yet. The SDK is loaded here: it takes a quarter of a second and 30 MB.
- * @throws S3Failure when the endpoint is an address that no store may have.
+ * Creates the client without a call. Loads the SDK here because that takes a quarter of a second and 30 MB.
+ * @throws S3Failure when the endpoint is a forbidden address.
  */
 export async function createBucket(config: S3Config, timings = standardTimings): Promise<Bucket> {
   assertAllowed(config.endpoint)
@@ -32,11 +30,11 @@ export async function createBucket(config: S3Config, timings = standardTimings):
       forcePathStyle: config.forcePathStyle,
       ...(config.endpoint !== undefined && { endpoint: config.endpoint }),
       ...(config.credentials !== undefined && { credentials: toIdentity(config.credentials) }),
-      // Endpoints that know no checksums must work too; the signature covers a hash of every body.
+      // Works with servers that do not know checksums; the request signature covers a hash of every body.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       retryMode: 'standard',
-      maxAttempts: MOST_ATTEMPTS,
+      maxAttempts: MAX_ATTEMPTS,
       expectContinueHeader: false,
       requestHandler: {
         connectionTimeout: timings.connectMs,
@@ -49,7 +47,7 @@ export async function createBucket(config: S3Config, timings = standardTimings):
   )
 }
 
-/** What the SDK would otherwise look for in the environment and in files of the user's. */
+/** Set here so that the SDK does not read them from the environment or from the user's files. */
 const unaskedSettings = {
   defaultsMode: 'standard',
   useArnRegion: false,
@@ -63,7 +61,6 @@ function toIdentity({ sessionToken, ...keys }: NonNullable<S3Config['credentials
   return sessionToken === undefined ? keys : { ...keys, sessionToken }
 }
 
-/** Security: 2.10 */
 function assertAllowed(endpoint: string | undefined): void {
   if (endpoint === undefined) return
   const { hostname } = new URL(endpoint)

@@ -1,13 +1,13 @@
-/** What a bucket refuses a call with, in little: nothing of it is secret, and it says whose fault it is. */
+/** Errors of S3 calls without secrets, and their translation into errors of the service. */
 import { ServiceError } from '../../lib/errors.ts'
 import { storageFull } from '../folder.ts'
 
-/** A call of S3 that failed for good. The client's own error is not kept: it holds the request that was signed. */
+/** A call that failed after all retries. It omits the SDK's error, which contains the signed request. */
 export class S3Failure extends Error {
   override readonly name = 'S3Failure'
-  /** S3's word for it, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
+  /** S3's code, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
   readonly code: string
-  /** Of the answer; undefined when there was none. */
+  /** Undefined without a response. */
   readonly status: number | undefined
 
   constructor(code: string, status: number | undefined, message: string) {
@@ -17,7 +17,7 @@ export class S3Failure extends Error {
   }
 }
 
-/** What the SDK's errors hold; one of the system's has a `code` and no metadata. */
+/** The fields of the SDK's errors; a system error has a `code` and no metadata. */
 interface ThrownBySdk {
   readonly name?: string
   readonly message?: string
@@ -25,7 +25,6 @@ interface ThrownBySdk {
   readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string }
 }
 
-/** Tells what the SDK threw. */
 export function toS3Failure(thrown: unknown): S3Failure {
   const { name = 'Error', message = '', code, $metadata } = thrown as ThrownBySdk
   const status = $metadata?.httpStatusCode
@@ -34,7 +33,7 @@ export function toS3Failure(thrown: unknown): S3Failure {
   return new S3Failure(word, status, `${word}: ${message || 'no reason was given'}${answer}`)
 }
 
-/** What S3, Ceph and MinIO say when a quota or a disk is full; AWS itself never is. */
+/** The codes of a full disk or quota in S3, Ceph and MinIO. */
 const fullCodes: readonly string[] = [
   'EntityTooLarge',
   'InsufficientStorage',
@@ -43,18 +42,14 @@ const fullCodes: readonly string[] = [
   'XMinioStorageFull',
 ]
 
-/** Whether a bucket said that it has no room. */
 export function isFull(error: unknown): boolean {
   return error instanceof S3Failure && (error.status === 507 || fullCodes.includes(error.code))
 }
 
-/** Refusals that are no mistake in the call: of the credentials, of the hour, of another call at the same time. */
+/** Client error statuses that are not mistakes of the call: wrong credentials, throttling, concurrent calls. */
 const passingStatuses: readonly number[] = [401, 403, 408, 409, 429]
 
-/**
- * Throws what was thrown; a bucket that is full, or away, becomes what the caller of the service is told. What stays is a loss or a
- * mistake of ours. Decision: 4 (507, 503).
- */
+/** Throws a full or unreachable bucket as the matching ServiceError. Other errors are lost objects or bugs and stay as they are. */
 export function rethrowS3(error: unknown): never {
   if (isFull(error)) throw storageFull(error)
   if (!(error instanceof S3Failure)) throw error
@@ -65,7 +60,6 @@ export function rethrowS3(error: unknown): never {
   })
 }
 
-/** Whether there is nothing under the name. */
 export function isMissing(error: unknown): boolean {
   return error instanceof S3Failure && error.status === 404 && error.code !== 'NoSuchBucket'
 }

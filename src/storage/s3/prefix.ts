@@ -1,4 +1,4 @@
-/** Makes sure at start that a place in a bucket can be used, and that it is this installation's. */
+/** Checks at start that a bucket can be used and that the store's prefix belongs to this installation. */
 import { text } from 'node:stream/consumers'
 import type { S3Config } from '../../config/config.ts'
 import { StartupError } from '../../lib/errors.ts'
@@ -8,20 +8,17 @@ import type { Bucket } from './bucket.ts'
 import { createBucket } from './client.ts'
 import { S3Failure, toS3Failure } from './failure.ts'
 
-/** When nobody has marked a place, so many names there are looked at. */
-const MOST_LOOKED_AT = 1_000
+const MAX_NAMES_CHECKED = 1_000
 
-/** Where in a bucket a store keeps its objects. */
 export interface Place {
   readonly bucket: Bucket
-  /** Stands before the names of all of them, with a slash at its end. */
   readonly prefix: string
 }
 
 /**
- * Whether a place is the installation's already; if not, it can become so. Bytes that no row speaks of are swept away, so to a
- * second installation, or to one whose database was lost, everything there would look like rubbish.
- * @throws StartupError when it is another's, or nobody's and not empty; S3Failure.
+ * Whether the prefix is marked for this installation; false if it is empty and unmarked. The sweeper deletes blobs that no row names, so a
+ * second installation or a lost database would delete everything there.
+ * @throws StartupError when it belongs to another installation or holds blobs without a mark; S3Failure.
  */
 export async function isOwnPlace(
   place: Place,
@@ -41,7 +38,6 @@ export async function isOwnPlace(
   throw otherInstallation(prefix, mark, installationId)
 }
 
-/** Undefined when nobody has marked the place. */
 export async function readMark({ bucket, prefix }: Place, signal: AbortSignal): Promise<string | undefined> {
   const mark = await bucket.find(prefix + MARK, undefined, signal)
   return mark && (await text(mark.body)).trim()
@@ -54,15 +50,15 @@ function otherInstallation(prefix: string, mark: string, id: string | undefined)
   )
 }
 
-/** Takes a place for the installation. @throws StartupError as `isOwnPlace`; S3Failure. */
+/** @throws StartupError as `isOwnPlace`; S3Failure. */
 export async function claimPlace(place: Place, installationId: string, signal: AbortSignal): Promise<void> {
   if (await isOwnPlace(place, installationId, signal)) return
   await place.bucket.putNew(place.prefix + MARK, Buffer.from(`${installationId}\n`), signal)
-  // Another installation may have been faster.
+  // Another installation may have written its mark first.
   await isOwnPlace(place, installationId, signal)
 }
 
-/** Marks places as this installation's whatever they hold; answers the ids that they were marked with before. */
+/** Marks both prefixes for this installation unconditionally and returns their former marks. */
 export async function adoptPlaces(
   config: S3Config,
   id: string,
@@ -89,7 +85,7 @@ async function holdsBlobs({ bucket, prefix }: Place, signal: AbortSignal): Promi
   let seen = 0
   for await (const { key } of bucket.list(prefix, signal)) {
     if (isBlobName(key.slice(prefix.length))) return true
-    if (++seen === MOST_LOOKED_AT) return false
+    if (++seen === MAX_NAMES_CHECKED) return false
   }
   return false
 }
@@ -97,9 +93,9 @@ async function holdsBlobs({ bucket, prefix }: Place, signal: AbortSignal): Promi
 const NEEDED_RIGHTS =
   's3:ListBucket, s3:ListBucketMultipartUploads, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload'
 
-/** The sentence for a bucket that cannot be used; whatever else was thrown stays as it is. */
+/** Explains why a bucket cannot be used; other errors are returned unchanged. */
 export function toPlaceError(error: unknown, { bucket, endpoint, region }: S3Config): unknown {
-  // What was too late for the whole start is no failure of one call.
+  // The time limit of the whole start.
   const failure = error instanceof DOMException ? toS3Failure(error) : error
   if (!(failure instanceof S3Failure)) return error
   const where = `The bucket ${bucket} at ${endpoint ?? `AWS (${region})`}`

@@ -1,16 +1,15 @@
-/** Reads an object out of a bucket, as fast as its reader does, and goes on where the connection broke. */
+/** Reads an object at the speed of its reader, and reconnects when the connection breaks. */
 import { Readable } from 'node:stream'
 import type { ByteRange } from '../../http/ranges.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { Bucket, FoundObject } from './bucket.ts'
 import { rethrowS3, toS3Failure } from './failure.ts'
 
-/** Held for a reader who is slower than the bucket. */
+/** Read ahead for a slow reader. */
 const BUFFERED_BYTES = 256 * 1024
-/** How often in a row an answer may break off without having brought a byte. */
-const MOST_BREAKS = 3
+/** Consecutive responses that may break off without a byte. */
+const MAX_BREAKS = 3
 
-/** An object, and for how long it is read at most. */
 interface Reading {
   readonly bucket: Bucket
   readonly key: string
@@ -18,8 +17,8 @@ interface Reading {
 }
 
 /**
- * Opens an object, or the part of it in `range`. Whoever leaves the stream ends the call of S3 too.
- * @throws Error when it is not there in full; ServiceError `service_unavailable`.
+ * Opens an object or a range of it. Destroying the stream ends the S3 call.
+ * @throws Error if any byte of the range is missing; ServiceError `service_unavailable`.
  */
 export async function openObject(
   bucket: Bucket,
@@ -47,7 +46,6 @@ export async function openObject(
   })
 }
 
-/** The bytes of the range, all of them; the first answer is there already. */
 async function* readOn(
   reading: Reading,
   first: FoundObject,
@@ -60,7 +58,7 @@ async function* readOn(
     try {
       for await (const chunk of body) {
         next += chunk.length
-        // In; whoever sends them on counts what goes out.
+        // Received; the sender counts outgoing bytes.
         countExternalBytes(chunk.length)
         breaks = 0
         yield chunk
@@ -70,12 +68,12 @@ async function* readOn(
     }
     if (next > end) return
     if (reading.signal.aborted) throw reading.signal.reason
-    if (breaks === MOST_BREAKS) rethrowS3(toS3Failure(failure ?? new Error('the answer ended early')))
+    if (breaks === MAX_BREAKS) rethrowS3(toS3Failure(failure ?? new Error('the answer ended early')))
     body = (await findPart(reading, { start: next, end })).body
   }
 }
 
-/** @throws Error when the object, or what of it is in the range, is not there. */
+/** @throws Error if the object or a part of the range does not exist. */
 async function findPart(
   { bucket, key, signal }: Reading,
   range: ByteRange | undefined,

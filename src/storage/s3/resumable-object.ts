@@ -1,46 +1,42 @@
-/** Sends one growing blob into a bucket as its bytes come, so that what was promised of it outlives this process. */
+/** Sends one active upload to the bucket as its bytes arrive, so that acknowledged bytes survive this process. */
 import { ServiceError } from '../../lib/errors.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
-import type { GrowingBlob } from '../blobs.ts'
+import type { ResumableBlob } from '../blobs.ts'
 import type { Bucket } from './bucket.ts'
 import { isMissing, rethrowS3 } from './failure.ts'
 import type { Part, SpareParts } from './part.ts'
-import { encodeTail, type Tail, toTailKey } from './tail.ts'
-import { MOST_PARTS, tooLong } from './upload.ts'
+import { encodeTrailingPart, type TrailingPart, toTrailingKey } from './trailing-part.ts'
+import { MAX_PARTS, tooLong } from './upload.ts'
 
-export interface GrowingObjectOptions {
+interface ResumableObjectOptions {
   readonly bucket: Bucket
-  /** Of the object it will be. */
   readonly key: string
-  /** Where its tails lie. */
   readonly folder: string
   readonly fence: number
-  /** What it goes on from; its `nextNumber` is one that no other writer may use. */
-  readonly tail: Tail
-  /** The tail's name; undefined at the beginning. */
-  readonly tailKey: string | undefined
-  /** Tails that nobody needs any more. */
+  /** The state to continue from. No other writer uses its `nextNumber`. */
+  readonly trailing: TrailingPart
+  /** Undefined for a new upload. */
+  readonly trailingKey: string | undefined
+  /** Trailing parts that are no longer needed. */
   readonly obsolete: readonly string[]
   readonly spare: SpareParts
-  /** Aborted with the store. */
   readonly closing: AbortSignal
 }
 
 /**
- * Its calls go one after another, so that at most two parts are in memory: the one that is being sent, or a tail, and the one that is
- * being gathered. A part is sent only once the one before is written down: a writer that is fenced out has at most one
- * number to write to that was not there before, and that is its own.
+ * Sends one request at a time, so that at most two parts are in memory: the one being sent and the one being filled. A part is sent only
+ * after the previous one is recorded, so a fenced-out writer can write at most one new part number, and that number is its own.
  */
-export class GrowingObject implements GrowingBlob {
-  private readonly options: GrowingObjectOptions
+export class ResumableObject implements ResumableBlob {
+  private readonly options: ResumableObjectOptions
   private readonly stopping = new AbortController()
   private readonly signal: AbortSignal
   private uploadId: string | undefined
-  private readonly parts: Tail['parts'][number][]
+  private readonly parts: TrailingPart['parts'][number][]
   private nextNumber: number
   private part: Part
   private sizeBytes: number
-  private passedParts: number
+  private queuedParts: number
   private settledParts: number
   private settledKey: string | undefined
   private obsolete: readonly string[]
@@ -49,19 +45,19 @@ export class GrowingObject implements GrowingBlob {
   private settling: PromiseWithResolvers<void> | undefined
   private failure: unknown
 
-  constructor(options: GrowingObjectOptions) {
-    const { tail, tailKey, spare, closing, obsolete } = options
+  constructor(options: ResumableObjectOptions) {
+    const { trailing, trailingKey, spare, closing, obsolete } = options
     this.options = options
     this.signal = AbortSignal.any([closing, this.stopping.signal])
-    this.uploadId = tail.uploadId
-    this.parts = [...tail.parts]
-    this.nextNumber = tail.nextNumber
-    this.part = spare.take(tail.partBytes)
-    this.part.take(tail.bytes)
-    this.sizeBytes = tail.parts.length * tail.partBytes + tail.bytes.length
-    this.passedParts = tail.parts.length
-    this.settledParts = tail.parts.length
-    this.settledKey = tailKey
+    this.uploadId = trailing.uploadId
+    this.parts = [...trailing.parts]
+    this.nextNumber = trailing.nextNumber
+    this.part = spare.take(trailing.partBytes)
+    this.part.take(trailing.bytes)
+    this.sizeBytes = trailing.parts.length * trailing.partBytes + trailing.bytes.length
+    this.queuedParts = trailing.parts.length
+    this.settledParts = trailing.parts.length
+    this.settledKey = trailingKey
     this.obsolete = obsolete
   }
 
@@ -69,38 +65,38 @@ export class GrowingObject implements GrowingBlob {
     if (this.failure !== undefined) throw this.failure
     for (const chunk of chunks) {
       for (let rest = chunk; rest.length > 0; rest = this.part.take(rest))
-        if (this.part.isFull) await this.passPart()
+        if (this.part.isFull) await this.queueFullPart()
       this.sizeBytes += chunk.length
     }
-    // Before the tail that is asked for next, which would hold all of it once more.
-    if (this.part.isFull && this.passedParts === this.settledParts) this.passPart().catch(() => {})
+    // Otherwise the next trailing part would contain all of it again.
+    if (this.part.isFull && this.queuedParts === this.settledParts) this.queueFullPart().catch(() => {})
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
-    // No more than that: while it waits for a part to be sent, most of another may come.
+    // Only these bytes: more may be appended while a part is being sent.
     const { sizeBytes } = this
-    const saved = await this.call(() => this.saveTail(sizeBytes))
+    const saved = await this.call(() => this.saveTrailingPart(sizeBytes))
     await record().catch((error) => this.fail(error))
     this.settle(saved)
   }
 
   async close(): Promise<void> {
-    // What is still being sent was promised to nobody.
+    // Bytes still being sent were never acknowledged.
     this.stopping.abort()
     await this.calls
     this.options.spare.give(this.part)
   }
 
-  /** Hands the full part over to be sent, and puts an empty one in its place; does not wait until it is sent. */
-  private passPart(): Promise<void> {
-    this.passing ??= this.passInTurn().finally(() => {
+  /** Queues the full part for sending and replaces it by an empty one; does not wait until it is sent. */
+  private queueFullPart(): Promise<void> {
+    this.passing ??= this.queuePartInTurn().finally(() => {
       this.passing = undefined
     })
     return this.passing
   }
 
-  private async passInTurn(): Promise<void> {
-    while (this.passedParts > this.settledParts) {
+  private async queuePartInTurn(): Promise<void> {
+    while (this.queuedParts > this.settledParts) {
       if (this.failure !== undefined) throw this.failure
       this.settling ??= Promise.withResolvers()
       await this.settling.promise
@@ -109,7 +105,7 @@ export class GrowingObject implements GrowingBlob {
     const sending = this.call(async () => {
       const { part } = this
       this.part = this.options.spare.take(part.capacityBytes)
-      this.passedParts += 1
+      this.queuedParts += 1
       resolve()
       await this.send(part)
     })
@@ -120,7 +116,7 @@ export class GrowingObject implements GrowingBlob {
   private async send(part: Part): Promise<void> {
     const { bucket, key, spare } = this.options
     const number = this.nextNumber
-    if (number > MOST_PARTS) throw tooLong(this.parts.length * part.capacityBytes)
+    if (number > MAX_PARTS) throw tooLong(this.parts.length * part.capacityBytes)
     this.nextNumber += 1
     this.uploadId ??= await bucket.beginUpload(key, this.signal)
     const address = { key, uploadId: this.uploadId }
@@ -128,31 +124,31 @@ export class GrowingObject implements GrowingBlob {
       this.parts.push(await bucket.sendPart(address, number, part.bytes, this.signal))
     } catch (error) {
       if (!isMissing(error)) throw error
-      // Somebody threw the parts away. Without its tail it begins again; with it, it would fail for ever.
+      // Someone aborted the multipart upload. Without its trailing part the upload restarts; with it, every retry would fail.
       if (this.settledKey !== undefined) await bucket.delete(this.settledKey, this.signal)
       throw new ServiceError('service_unavailable', 'The storage has lost this upload.', { cause: error })
     }
-    // Out; whoever received them has counted what came in.
+    // Sent; the receiver counted incoming bytes.
     countExternalBytes(part.capacityBytes)
     spare.give(part)
   }
 
-  /** All parts before it are sent by its turn, and none after it: it begins where the last of them ends. */
-  private async saveTail(endBytes: number): Promise<{ key: string; partCount: number }> {
+  /** In its turn all earlier parts are sent and no later one, so the trailing part starts after the last of them. */
+  private async saveTrailingPart(endBytes: number): Promise<{ key: string; partCount: number }> {
     const { bucket, folder, fence } = this.options
     const { uploadId, parts, nextNumber, part } = this
     const startBytes = parts.length * part.capacityBytes
-    // Whoever syncs while an append waits for its turn would write down an offset that no tail begins before.
+    // Syncing while an append waits would record an offset before the start of every trailing part.
     if (endBytes < startBytes) throw new Error('bytes that are not all added yet cannot be made safe')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
-    const key = toTailKey(folder, { fence, startBytes, endBytes })
-    const tail = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes }
+    const key = toTrailingKey(folder, { fence, startBytes, endBytes })
+    const trailing = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes }
     const saved = { key, partCount: parts.length }
-    if (key !== this.settledKey) await bucket.put(key, encodeTail(tail), this.signal)
+    if (key !== this.settledKey) await bucket.put(key, encodeTrailingPart(trailing), this.signal)
     return saved
   }
 
-  /** The offset is written down: nobody goes on from an earlier tail any more. */
+  /** Called when the offset is recorded; earlier trailing parts are obsolete then. */
   private settle({ key, partCount }: { key: string; partCount: number }): void {
     const { settledKey, options } = this
     const gone =
@@ -160,13 +156,13 @@ export class GrowingObject implements GrowingBlob {
     this.obsolete = []
     this.settledKey = key
     this.settledParts = partCount
-    // Nobody waits for it: what does not go now goes with the upload.
+    // Not awaited: what cannot be deleted now is deleted with the upload.
     for (const one of gone) options.bucket.delete(one, options.closing).catch(() => {})
     this.settling?.resolve()
     this.settling = undefined
   }
 
-  /** One after another, and none once one has failed. */
+  /** Runs requests one after another, and none after a failure. */
   private call<T>(send: () => Promise<T>): Promise<T> {
     const called = this.calls.then(() => {
       if (this.failure !== undefined) throw this.failure

@@ -1,34 +1,31 @@
-/** Sends a blob into a bucket while it comes in: in parts when it is large, and in one piece when it is not. */
+/** Sends a blob to the bucket while it is received: a large one in parts, a small one in one request. */
 import { ServiceError } from '../../lib/errors.ts'
 import type { Bucket, SentPart, UploadAddress } from './bucket.ts'
 import type { Part, SpareParts } from './part.ts'
 
 const MIB = 1024 ** 2
 const PART_BYTES = 8 * MIB
-/** More are not in memory either: while they are on their way no further bytes are taken. */
-const MOST_IN_FLIGHT = 2
-/** S3's own limit. */
-export const MOST_PARTS = 10_000
-/** What is thrown away and does not go at once is left to the sweeper: somebody waits for an answer. */
-const DISCARD_WITHIN_MS = 5_000
+/** Also the number of parts in memory: while they are being sent, `write` waits. */
+const MAX_IN_FLIGHT = 2
+export const MAX_PARTS = 10_000
+/** After this time the sweeper cleans up instead, because a client waits for the response. */
+const ABORT_TIMEOUT_MS = 5_000
 
-/** How large the parts of a blob must be, all but the last, so that there are not too many of them. */
+/** The part size that keeps a blob of that size within `MAX_PARTS`. */
 export function choosePartBytes(expectedBytes: number): number {
-  return Math.max(PART_BYTES, Math.ceil(expectedBytes / MOST_PARTS / MIB) * MIB)
+  return Math.max(PART_BYTES, Math.ceil(expectedBytes / MAX_PARTS / MIB) * MIB)
 }
 
-/** What an upload needs to know. */
 export interface UploadOptions {
   readonly bucket: Bucket
   readonly key: string
-  /** As far as anybody knows; 0 when nobody does. */
+  /** 0 if unknown. */
   readonly expectedBytes: number
   readonly spare: SpareParts
-  /** Aborted with the store. */
   readonly closing: AbortSignal
 }
 
-/** One blob on its way into a bucket. `write` until all of it is there, then `end`, then `keep`; `discard` at any time. */
+/** One staged blob: `write` all bytes, then `end`, then `commit`; `abort` at any time. */
 export class Upload {
   sizeBytes = 0
   private readonly bucket: Bucket
@@ -41,10 +38,10 @@ export class Upload {
   private readonly spare: SpareParts
   private part: Part
   private partCount = 0
-  /** Undefined as long as the blob fits into one piece: nothing of it is in the bucket then. */
+  /** Undefined while the blob fits into one part; nothing is in the bucket then. */
   private address: UploadAddress | undefined
   private failure: unknown
-  private state: 'arriving' | 'keeping' | 'kept' | 'discarded' = 'arriving'
+  private state: 'arriving' | 'committing' | 'committed' | 'aborted' = 'arriving'
 
   constructor({ bucket, key, expectedBytes, spare, closing }: UploadOptions) {
     this.bucket = bucket
@@ -55,12 +52,11 @@ export class Upload {
     this.signal = AbortSignal.any([closing, this.stopping.signal])
   }
 
-  /** The id under which S3 has the parts; undefined while there are none. */
   get uploadId(): string | undefined {
     return this.address?.uploadId
   }
 
-  /** Takes bytes, which may be overwritten afterwards; waits while too many are on their way. */
+  /** Copies the bytes; waits while too many parts are being sent. */
   async write(chunk: Uint8Array): Promise<void> {
     this.sizeBytes += chunk.length
     for (let rest = chunk; rest.length > 0; rest = this.part.take(rest)) {
@@ -70,7 +66,6 @@ export class Upload {
     }
   }
 
-  /** Waits until all parts are in the bucket. */
   async end(): Promise<void> {
     if (this.address === undefined) return
     await this.sendPart()
@@ -78,42 +73,41 @@ export class Upload {
     this.assertSound()
   }
 
-  /** Puts the object there, in full. */
-  async keep(): Promise<void> {
-    this.state = 'keeping'
+  async commit(): Promise<void> {
+    this.state = 'committing'
     if (this.address === undefined) {
       await this.bucket.put(this.key, this.part.bytes, this.signal)
       this.spare.give(this.part)
     } else await this.complete(this.address)
-    this.state = 'kept'
+    this.state = 'committed'
   }
 
-  /** Takes everything out of the bucket again; does nothing once the object is kept. */
-  async discard(): Promise<void> {
-    if (this.state === 'kept' || this.state === 'discarded') return
-    const mayBeThere = this.state === 'keeping'
-    this.state = 'discarded'
+  /** Deletes everything from the bucket; does nothing after `commit`. */
+  async abort(): Promise<void> {
+    if (this.state === 'committed' || this.state === 'aborted') return
+    const mayBeThere = this.state === 'committing'
+    this.state = 'aborted'
     this.stopping.abort()
-    // A part that arrives after its upload was thrown away would stay.
+    // A part that arrives after the abort would stay.
     await Promise.all(this.sending)
-    const signal = AbortSignal.any([this.closing, AbortSignal.timeout(DISCARD_WITHIN_MS)])
+    const signal = AbortSignal.any([this.closing, AbortSignal.timeout(ABORT_TIMEOUT_MS)])
     if (this.address !== undefined) await this.bucket.abortUpload(this.address, signal)
-    // The answer was lost, perhaps, and not what it answered.
+    // The request may have succeeded although its response was lost.
     if (mayBeThere) await this.bucket.delete(this.key, signal)
   }
 
   private async sendPart(): Promise<void> {
     this.address ??= { key: this.key, uploadId: await this.bucket.beginUpload(this.key, this.signal) }
-    if (this.partCount === MOST_PARTS) throw tooLong(this.sizeBytes)
+    if (this.partCount === MAX_PARTS) throw tooLong(this.sizeBytes)
     this.partCount += 1
     const sending = this.send(this.address, this.partCount, this.part)
     this.sending.add(sending)
     void sending.then(() => this.sending.delete(sending))
-    if (this.sending.size === MOST_IN_FLIGHT) await Promise.race(this.sending)
+    if (this.sending.size === MAX_IN_FLIGHT) await Promise.race(this.sending)
     this.assertSound()
   }
 
-  /** Never rejects: whoever takes the next step finds the failure. */
+  /** Never rejects; the next step throws the failure. */
   private async send(address: UploadAddress, number: number, part: Part): Promise<void> {
     try {
       this.sent.push(await this.bucket.sendPart(address, number, part.bytes, this.signal))
@@ -136,7 +130,6 @@ export class Upload {
   }
 }
 
-/** A multipart upload of which all is there, or nearly. */
 interface Completion {
   readonly bucket: Bucket
   readonly address: UploadAddress
@@ -144,7 +137,7 @@ interface Completion {
   readonly signal: AbortSignal
 }
 
-/** Makes an object of the parts, which `prepare` lists, unless that has been done. */
+/** Completes the upload with the parts that `prepare` returns, unless it is complete already. */
 export async function completeOrFind(
   { bucket, address, sizeBytes, signal }: Completion,
   prepare: () => Promise<readonly SentPart[]>,
@@ -152,13 +145,13 @@ export async function completeOrFind(
   try {
     await bucket.completeUpload(address, [...(await prepare())], signal)
   } catch (failure) {
-    // Tried again after its answer was lost, it finds no upload any more.
+    // A retry after a lost response no longer finds the upload.
     const foundBytes = await bucket.findSize(address.key, signal).catch(() => undefined)
     if (foundBytes !== sizeBytes) throw failure
   }
 }
 
-/** The failure of a blob that nobody expected to be so long. */
+/** The error for a blob of unknown size that needs more than `MAX_PARTS`. */
 export function tooLong(sizeBytes: number): ServiceError {
   const message = `More than ${sizeBytes} bytes can only be taken in when their length is announced.`
   return new ServiceError('too_large', message)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { backOffSeconds } from '../../../src/artifacts/jobs/queue.ts'
 import { openFolder } from '../../../src/storage/folder.ts'
-import { toGrowingStore } from '../../../src/storage/local.ts'
+import { toResumableStore } from '../../../src/storage/local.ts'
 import { startApp } from '../../support/app.ts'
 import { listJobs, openArtifact, startJobs, until } from '../../support/jobs.ts'
 import { createLineLog } from '../../support/log-lines.ts'
@@ -89,7 +89,7 @@ describe('a server without room for what it makes', () => {
     const disk = { freeBytes: 2 * 1024 ** 3 + srt.length, totalBytes: 1 }
     const folder = await openFolder(join(await makeFolder(), 'artifacts'), async () => disk)
     const { log, lines } = createLineLog()
-    const options = { artifactStore: toGrowingStore(folder, true), log }
+    const options = { artifactStore: toResumableStore(folder, true), log }
     const { app, advance } = await startJobs({ options })
     const { id } = await beginUpload(app, { size: srt.length, body: srt, metadata: { kind: 'captions' } })
     const untilFailed = (failures: number) =>

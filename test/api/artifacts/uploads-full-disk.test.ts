@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openFolder } from '../../../src/storage/folder.ts'
-import { toGrowingStore } from '../../../src/storage/local.ts'
+import { toResumableStore } from '../../../src/storage/local.ts'
 import { startApp } from '../../support/app.ts'
 import { filePart, purpose, toPieces, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
@@ -25,7 +25,7 @@ const error = { ok: false, error: expect.any(String) }
 async function startOnDisk() {
   const disk = { freeBytes: 900 * GIB, totalBytes: 1_000 * GIB }
   const folder = await openFolder(join(await makeFolder(), 'artifacts'), async () => disk)
-  return { disk, app: await startApp({}, { artifactStore: toGrowingStore(folder, true) }) }
+  return { disk, app: await startApp({}, { artifactStore: toResumableStore(folder, true) }) }
 }
 
 describe('a disk that is full', () => {

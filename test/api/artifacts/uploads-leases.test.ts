@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { acquireLease, completeLeased, findUploadRow, updateReceived } from '../../../src/artifacts/store.ts'
-import { leaseUpload, takeOverUpload } from '../../../src/artifacts/transfer/append.ts'
+import { acquireOrStealLease, acquireUploadLease } from '../../../src/artifacts/transfer/append.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { eventually } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
@@ -116,7 +116,7 @@ describe('a lease', () => {
     const other = await acquireLease(db, await rowOf(app), now, now + 30)
     const refusal = { reason: 'locked', details: { retryAfterSeconds: 1 } }
     const upload = { ...(await rowOf(app)), id: begun.id }
-    await expect(leaseUpload(app.service.deps, upload)).rejects.toMatchObject(refusal)
+    await expect(acquireUploadLease(app.service.deps, upload)).rejects.toMatchObject(refusal)
     expect((await headUpload(app, begun)).status).toBe(200)
 
     await db
@@ -160,9 +160,9 @@ test('an upload that is taken over at the moment its last byte is safe is comple
   const app = await startApp()
   const { artifacts } = app.service.deps
   const begun = await beginUpload(app, { size: 5 })
-  const stopListening = artifacts.changes.listen(begun.id, () => {
+  const stopListening = artifacts.changes.subscribe(begun.id, () => {
     stopListening()
-    void artifacts.underWay.stop(begun.id, 'taken-over')
+    void artifacts.activeUploads.stop(begun.id, 'taken-over')
   })
   expect([204, 423]).toContain((await patchUpload(app, begun, 0, Buffer.from('hello'))).status)
   await untilState(app, begun.id, 'ready')
@@ -187,7 +187,7 @@ test('a server that stops keeps what has arrived, and says that it goes', async 
   await untilLeased(app)
   const { db } = app.service.deps
   const changed = new Promise<number>((resolve) => {
-    app.service.deps.artifacts.changes.listen(begun.id, async () => {
+    app.service.deps.artifacts.changes.subscribe(begun.id, async () => {
       const row = await db.selectFrom('artifacts').select('received_bytes').executeTakeFirstOrThrow()
       resolve(row.received_bytes)
     })
@@ -203,5 +203,5 @@ test('whoever comes to write a moment after the upload was removed is told that 
   const begun = await beginUpload(app, { size: 10 })
   const row = await rowOf(app)
   expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
-  await expect(takeOverUpload(app.service.deps, row)).rejects.toMatchObject({ status: 404 })
+  await expect(acquireOrStealLease(app.service.deps, row)).rejects.toMatchObject({ status: 404 })
 })

@@ -6,7 +6,7 @@ import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
 import { startApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { toPieces } from '../../support/files.ts'
-import { listGrowing } from '../../support/growing.ts'
+import { listResumable } from '../../support/growing.ts'
 import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 import { S3Server } from '../../support/s3-server.ts'
@@ -72,10 +72,10 @@ describe('an artifact in a bucket', () => {
     const { app, server } = await startScripted()
     const ready = await uploadWhole(app, randomBytes(9 * MIB))
     const growing = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
-    expect(listGrowing(server)).toMatchObject({ uploads: 1 })
+    expect(listResumable(server)).toMatchObject({ uploads: 1 })
     expect((await callUpload(app, 'DELETE', growing.location)).status).toBe(204)
     expect((await app.call('DELETE', `/artifacts/${ready.id}`)).status).toBe(200)
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
     expect(server.listBlobs()).toEqual([])
   })
 
@@ -95,7 +95,7 @@ describe('an artifact in a bucket', () => {
     }
     expect(status).toBe(422)
     expect((await readStatus(app, begun.id)).state).toBe('unknown')
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
     expect(server.listBlobs()).toEqual([])
   })
 })
@@ -104,15 +104,15 @@ describe('what nobody finishes', () => {
   test('goes from the bucket with its row, and no sooner', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const begun = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
-    await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
-    const before = listGrowing(server)
+    await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
+    const before = listResumable(server)
     clock.advance(DAY - 1)
     await sweep()
-    expect(listGrowing(server)).toEqual(before)
+    expect(listResumable(server)).toEqual(before)
     expect(await readOffset(app, begun)).toBe(9 * MIB)
     clock.advance(1)
     await sweep()
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
   test('goes later where the bucket was away, and so does what came late to a finished one', async () => {
@@ -122,17 +122,17 @@ describe('what nobody finishes', () => {
     const [name = ''] = server.listBlobs()
     server.uploads.set('late', { key: `artifacts/${name}`, begunMs: Date.now(), parts: new Map() })
     const begun = await beginUpload(app, { size: 40 * MIB, body: bytes })
-    await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
+    await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
     server.fail('DeleteObject', { status: 403, code: 'AccessDenied' })
     server.fail('AbortMultipartUpload', { status: 403, code: 'AccessDenied' })
     expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
-    expect(listGrowing(server)).toMatchObject({ tails: [expect.any(String)], uploads: 2 })
+    expect(listResumable(server)).toMatchObject({ trailingParts: [expect.any(String)], uploads: 2 })
     server.heal()
     await sweep()
     expect(server.uploads.size).toBe(2)
     clock.advance(2 * HOUR)
     await sweep()
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
     expect((await readArtifact(app, ready.id)).equals(bytes)).toBe(true)
   })
 })

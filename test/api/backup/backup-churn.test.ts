@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Collected, collect } from '../../../src/backup/collect.ts'
 import { openByteSource } from '../../../src/backup/sources.ts'
-import { listNeeded, type NeededBlob } from '../../../src/backup/store.ts'
+import { listReferencedBlobs, type ReferencedBlob } from '../../../src/backup/store.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { openSnapshotSource } from '../../../src/db/snapshot.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -20,7 +20,7 @@ import { makeFolder } from '../../support/process.ts'
 const FILE = Buffer.from('one file')
 
 /** Takes bytes as a backup does, while of each small file it asks for the row goes, then the bytes, and another one comes. */
-async function churn(isHolding: boolean) {
+async function churn(isPinning: boolean) {
   const dataDir = join(await makeFolder(), 'data')
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   for (let count = 0; count < 3; count++) await upload(app, [filePart(FILE), purpose])
@@ -44,20 +44,21 @@ async function churn(isHolding: boolean) {
     writer.prepare('update files set blob = ? where blob = ?').run(next, name)
     await rm(join(files, name))
   }
-  const take = async (blob: NeededBlob) => {
+  const take = async (blob: ReferencedBlob) => {
     if (blob.store === 'files') await replace(blob.name).catch(() => {})
     return source.take(blob)
   }
-  return { database, collecting: collect(database, { ...source, isHolding, take }) }
+  return { database, collecting: collect(database, { ...source, isPinning, take }) }
 }
 
 test('files that come and go make writers wait for a moment in the end, and are all there', async () => {
   const { database, collecting } = await churn(true)
   const { value, done } = await collecting.next()
   expect([done, value]).toEqual([true, expect.objectContaining({ lost: [], unfinished: [] })])
-  const { held } = value as Collected
-  for await (const { name } of listNeeded(database.db)) expect(held.map((blob) => blob.name)).toContain(name)
-  expect(held).toHaveLength(3)
+  const { pinned } = value as Collected
+  for await (const { name } of listReferencedBlobs(database.db))
+    expect(pinned.map((blob) => blob.name)).toContain(name)
+  expect(pinned).toHaveLength(3)
 })
 
 test('files that come and go end a backup of a bucket, which cannot make them wait', async () => {

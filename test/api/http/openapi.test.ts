@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
-import { uploadPaths } from '../../../src/artifacts/tus/openapi.ts'
+import { uploadPaths } from '../../../src/artifacts/tus-openapi.ts'
 import { errorShapeOf } from '../../../src/operations/errors.ts'
 import { definitionFormats } from '../../../src/operations/rest.ts'
 import { listOperations, renderApiDocument, restOperations } from '../../../src/server/api.ts'

@@ -7,8 +7,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { ByteRange } from '../../../src/http/ranges.ts'
 import { ServiceError, StartupError } from '../../../src/lib/errors.ts'
 import type { Blobs } from '../../../src/storage/blobs.ts'
-import type { Space } from '../../../src/storage/folder.ts'
-import { openBlobsIn, openLocalBlobs } from '../../../src/storage/local.ts'
+import { openFolder, type ReadSpace, type Space } from '../../../src/storage/folder.ts'
+import { openResumableStore, toResumableStore } from '../../../src/storage/local.ts'
 import { startApp } from '../../support/app.ts'
 import { listStored, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
@@ -44,7 +44,7 @@ describe('a store', () => {
     expect(await modeOf()).toBe(0o700)
     expect(await modeOf('incoming')).toBe(0o700)
     expect(await modeOf('incoming', blob.name)).toBe(0o600)
-    await blob.keep()
+    await blob.commit()
     expect(await modeOf(blob.name)).toBe(0o600)
   })
 
@@ -56,7 +56,7 @@ describe('a store', () => {
     expect(Buffer.from(blob.head).toString()).toBe('one two three')
     expect(await listNames(blobs)).toEqual([])
     await expect(blobs.open(blob.name)).rejects.toThrow('ENOENT')
-    await blob.keep()
+    await blob.commit()
     expect(await listNames(blobs)).toEqual([blob.name])
     expect(await read(blobs, blob.name)).toBe('one two three')
   })
@@ -71,7 +71,7 @@ describe('a store', () => {
   test('gives any part of a blob, and none it does not have', async () => {
     const { blobs } = await openStore()
     const blob = await blobs.stage(chunksOf('0123456789'))
-    await blob.keep()
+    await blob.commit()
     expect(await read(blobs, blob.name, { start: 2, end: 4 })).toBe('234')
     expect(await read(blobs, blob.name, { start: 9, end: 9 })).toBe('9')
     await expect(blobs.open(blob.name, { start: 5, end: 10 })).rejects.toThrow('10 bytes')
@@ -80,11 +80,11 @@ describe('a store', () => {
   test('throws a staged blob away, and deletes a kept one, as often as it is told', async () => {
     const { blobs, root } = await openStore()
     const [staged, kept] = [await blobs.stage(chunksOf('a')), await blobs.stage(chunksOf('b'))]
-    await kept.keep()
-    await kept.discard()
+    await kept.commit()
+    await kept.abort()
     expect(await read(blobs, kept.name)).toBe('b')
     for (let times = 0; times < 2; times++) {
-      await staged.discard()
+      await staged.abort()
       await blobs.delete(kept.name)
     }
     expect(await readdir(join(root, 'incoming'))).toEqual([])
@@ -104,7 +104,7 @@ describe('a store', () => {
   test('clears away what an earlier process left half done, and keeps the rest', async () => {
     const { blobs, root } = await openStore()
     const blob = await blobs.stage(chunksOf('whole'))
-    await blob.keep()
+    await blob.commit()
     await blobs.stage(chunksOf('half'))
     const again = await openLocalBlobs(root, async () => plenty)
     expect(await readdir(join(root, 'incoming'))).toEqual([])
@@ -121,10 +121,10 @@ describe('a store', () => {
     const folder = await makeFolder()
     vi.stubEnv('TMPDIR', folder)
     onTestFinished(() => void vi.unstubAllEnvs())
-    const blobs = await openBlobsIn(':memory:', 'files')
+    const blobs = (await openResumableStore(':memory:', 'files', true)).blobs
     expect(await readdir(folder)).toEqual([])
     const blob = await blobs.stage(chunksOf('for now'))
-    await blob.keep()
+    await blob.commit()
     expect(await read(blobs, blob.name)).toBe('for now')
     expect(await readdir(folder)).toHaveLength(1)
     await blobs.close()
@@ -182,3 +182,7 @@ describe('a disk', () => {
 test('a full store is an error of the table', () => {
   expect(new ServiceError('storage_full', 'Full.').status).toBe(507)
 })
+
+async function openLocalBlobs(root: string, readSpace?: ReadSpace): Promise<Blobs> {
+  return toResumableStore(await openFolder(root, readSpace), true).blobs
+}

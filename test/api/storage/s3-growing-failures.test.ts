@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
-import { GrowingRow, listGrowing } from '../../support/growing.ts'
+import { listResumable, ResumableRow } from '../../support/growing.ts'
 import { type Fault, S3Server } from '../../support/s3-server.ts'
-import { MIB, openGrowing, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
+import { MIB, openResumable, type StoreOptions, shortTimings } from '../../support/s3-store.ts'
 
 // Many megabytes go to a server in this very process.
 vi.setConfig({ testTimeout: 60_000 })
@@ -24,8 +24,8 @@ const calls = [
 
 async function startWorld(options: StoreOptions = {}) {
   const server = await S3Server.start()
-  const store = await openGrowing(server, options)
-  return { server, store, row: new GrowingRow(store) }
+  const store = await openResumable(server, options)
+  return { server, store, row: new ResumableRow(store) }
 }
 
 test.each([
@@ -41,8 +41,8 @@ test.each([
   await row.add(bytes.subarray(9 * MIB + 5))
   expect((await row.finish()).equals(bytes)).toBe(true)
   // Those that were begun without anybody learning of it go with the sweeper.
-  await row.store.growing.delete(row.name)
-  expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+  await row.store.resumable.delete(row.name)
+  expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
 })
 
 test('silence does no harm either', async () => {
@@ -104,8 +104,8 @@ describe('parts that the bucket has thrown away', () => {
     await row.add(bytes.subarray(0, 9 * MIB))
     server.uploads.clear()
     await expect(row.add(bytes.subarray(9 * MIB))).rejects.toMatchObject(away)
-    expect(await row.store.growing.extend(row.name, row.receivedBytes, ++row.fence)).toBe(undefined)
-    expect(await row.store.growing.findSize(row.name)).toBe(undefined)
+    expect(await row.store.resumable.extend(row.name, row.receivedBytes, ++row.fence)).toBe(undefined)
+    expect(await row.store.resumable.findSize(row.name)).toBe(undefined)
     row.receivedBytes = 0
     await row.add(bytes)
     expect((await row.finish()).equals(bytes)).toBe(true)
@@ -116,22 +116,25 @@ describe('parts that the bucket has thrown away', () => {
     await row.add(randomBytes(9 * MIB))
     server.uploads.clear()
     await expect(row.finish()).rejects.toMatchObject({ code: 'NoSuchUpload' })
-    await expect(row.store.growing.keep(row.name, 5)).rejects.toThrow('does not hold 5 bytes')
+    await expect(row.store.resumable.commit(row.name, 5)).rejects.toThrow('does not hold 5 bytes')
   })
 })
 
 describe('what is thrown away', () => {
   test('leaves nothing, however far it had come', async () => {
     const { server, row } = await startWorld()
-    await row.store.growing.delete(row.name)
+    await row.store.resumable.delete(row.name)
     for (const size of [10, 9 * MIB, 8 * MIB]) {
       await row.add(randomBytes(size))
       await row.lease()
     }
-    const other = new GrowingRow(row.store)
+    const other = new ResumableRow(row.store)
     await other.add(randomBytes(9 * MIB))
-    await row.store.growing.delete(row.name)
-    expect(listGrowing(server)).toMatchObject({ tails: [expect.stringContaining(other.name)], uploads: 1 })
+    await row.store.resumable.delete(row.name)
+    expect(listResumable(server)).toMatchObject({
+      trailingParts: [expect.stringContaining(other.name)],
+      uploads: 1,
+    })
   })
 
   test('is left to the sweeper where the bucket does not answer, or cannot list', async () => {
@@ -140,14 +143,14 @@ describe('what is thrown away', () => {
     const { server, row } = await startWorld({ log })
     await row.add(randomBytes(9 * MIB))
     server.fail('ListMultipartUploads', { status: 501, code: 'NotImplemented' })
-    await row.store.growing.delete(row.name)
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 1 })
+    await row.store.resumable.delete(row.name)
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 1 })
     const names: string[] = []
-    for await (const { name } of row.store.growing.list()) names.push(name)
+    for await (const { name } of row.store.resumable.list()) names.push(name)
     expect(names).toEqual([])
     expect(lines).toHaveLength(2)
     server.heal()
-    for await (const { name } of row.store.growing.list()) await row.store.growing.delete(name)
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    for await (const { name } of row.store.resumable.list()) await row.store.resumable.delete(name)
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 })

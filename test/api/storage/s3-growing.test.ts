@@ -1,9 +1,9 @@
 /** Blobs that grow in a bucket: what each next writer goes on from, and what those before it can do to that. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { GrowingRow, listGrowing } from '../../support/growing.ts'
+import { listResumable, ResumableRow } from '../../support/growing.ts'
 import { S3Server } from '../../support/s3-server.ts'
-import { listNames, MIB, openGrowing } from '../../support/s3-store.ts'
+import { listNames, MIB, openResumable } from '../../support/s3-store.ts'
 
 // Many megabytes go to a server in this very process.
 vi.setConfig({ testTimeout: 60_000 })
@@ -12,8 +12,8 @@ const GIB = 1024 ** 3
 
 async function startWorld() {
   const server = await S3Server.start()
-  const store = await openGrowing(server)
-  return { server, store, row: new GrowingRow(store) }
+  const store = await openResumable(server)
+  return { server, store, row: new ResumableRow(store) }
 }
 
 describe('a blob of many requests', () => {
@@ -26,17 +26,17 @@ describe('a blob of many requests', () => {
     const { server, row } = await startWorld()
     const pieces = sizes.map((size) => randomBytes(size))
     for (const [index, piece] of pieces.entries()) {
-      const other = await openGrowing(server)
-      const writer = await row.lease(other.growing)
+      const other = await openResumable(server)
+      const writer = await row.lease(other.resumable)
       await writer.write(piece, [MIB, 300_001][index % 2])
       await writer.sync()
       await writer.blob.close()
       // Another server finds what was promised, and nothing else lies there.
-      await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
+      await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
     }
     const bytes = Buffer.concat(pieces)
     expect((await row.finish()).equals(bytes)).toBe(true)
-    expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+    expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
     expect(await listNames(row.store.blobs)).toEqual([row.name])
   })
 
@@ -58,7 +58,7 @@ describe('a blob of many requests', () => {
     for (let sent = 0; sent < 6; sent++) await writer.append(randomBytes(MIB))
     await syncing
     expect(row.receivedBytes).toBe(9 * MIB)
-    expect(listGrowing(server).tails).toEqual([expect.stringMatching(`/1-${8 * MIB}-${9 * MIB}$`)])
+    expect(listResumable(server).trailingParts).toEqual([expect.stringMatching(`/1-${8 * MIB}-${9 * MIB}$`)])
     await writer.blob.close()
   })
 
@@ -72,8 +72,8 @@ describe('a blob of many requests', () => {
 
   test('of 5 GiB has numbers enough for thousands of requests, and larger ones have larger parts', async () => {
     const server = await S3Server.start()
-    const store = await openGrowing(server, { maxBytes: 5 * GIB })
-    const row = new GrowingRow(store)
+    const store = await openResumable(server, { maxBytes: 5 * GIB })
+    const row = new ResumableRow(store)
     await row.add(randomBytes(9 * MIB))
     row.fence = 20_000
     await row.add(randomBytes(9 * MIB))
@@ -81,7 +81,7 @@ describe('a blob of many requests', () => {
     const [, second = 0] = [...(upload?.parts.keys() ?? [])]
     // 639 parts may still come.
     expect(second).toBe(10_001 - 639)
-    const large = new GrowingRow(await openGrowing(server, { maxBytes: 100 * GIB }))
+    const large = new ResumableRow(await openResumable(server, { maxBytes: 100 * GIB }))
     await large.add(randomBytes(24 * MIB))
     expect([...server.uploads.values()].at(-1)?.parts.get(1)).toHaveLength(21 * MIB)
   })
@@ -100,7 +100,7 @@ describe('a process that dies', () => {
       reached.push(row.receivedBytes)
       await row.add(bytes.subarray(row.receivedBytes))
       expect((await row.finish()).equals(bytes)).toBe(true)
-      expect(listGrowing(server).tails).toEqual([])
+      expect(listResumable(server).trailingParts).toEqual([])
     }
     expect([...new Set(reached)]).toEqual([3 * MIB, 11 * MIB, 18 * MIB])
   })
@@ -111,9 +111,9 @@ describe('a process that dies', () => {
     while (ends.at(-1) !== 'kept') {
       const { server, row } = await startWorld()
       await row.add(bytes)
-      await expect.poll(() => listGrowing(server).tails).toHaveLength(1)
+      await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
       server.serveOnly(ends.length)
-      const keeping = row.store.growing.keep(row.name, bytes.length)
+      const keeping = row.store.resumable.commit(row.name, bytes.length)
       ends.push(
         await keeping.then(
           () => 'kept',
@@ -122,7 +122,7 @@ describe('a process that dies', () => {
       )
       server.heal()
       expect((await row.finish()).equals(bytes)).toBe(true)
-      expect(listGrowing(server).uploads).toBe(0)
+      expect(listResumable(server).uploads).toBe(0)
     }
     // To list, to read the tail, to send it, to complete; a tail that is left then goes with the sweeper.
     expect(ends).toEqual(['failed', 'failed', 'failed', 'failed', 'kept'])
@@ -171,10 +171,10 @@ describe('a writer that was fenced out', () => {
     await row.add(bytes.subarray(MIB, 3 * MIB))
     await expect(old.sync()).rejects.toThrow('another’s')
     await old.blob.close()
-    await expect.poll(() => listGrowing(server).tails).toHaveLength(2)
+    await expect.poll(() => listResumable(server).trailingParts).toHaveLength(2)
     await row.add(bytes.subarray(3 * MIB))
     expect((await row.finish()).equals(bytes)).toBe(true)
-    expect(listGrowing(server).tails).toEqual([])
+    expect(listResumable(server).trailingParts).toEqual([])
   })
 
   test('has sent one part at most that nobody wrote down', async () => {
@@ -213,10 +213,10 @@ test('two that begin at once do not disturb each other, and the loser’s parts 
   expect((await row.finish()).equals(bytes)).toBe(true)
   expect(server.uploads.size).toBe(1)
   const left: string[] = []
-  for await (const { name } of store.growing.list()) left.push(name)
+  for await (const { name } of store.resumable.list()) left.push(name)
   expect(left).toEqual([row.name])
-  await store.growing.delete(row.name)
-  expect(listGrowing(server)).toEqual({ tails: [], uploads: 0 })
+  await store.resumable.delete(row.name)
+  expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   expect(await listNames(store.blobs)).toEqual([row.name])
 })
 
@@ -225,17 +225,17 @@ test('a store that is opened leaves alone what grows, and lists it with its time
   server.now = () => 1_000_000
   await row.add(randomBytes(9 * MIB))
   server.now = () => 9_000_000
-  const small = new GrowingRow(store)
+  const small = new ResumableRow(store)
   await small.add(randomBytes(10))
   server.objects.set(`artifacts/growing/notes/1-0-1`, { bytes: Buffer.alloc(1), modifiedMs: 0 })
   server.uploads.set(randomUUID(), { key: 'artifacts/notes', begunMs: 0, parts: new Map() })
-  const { growing, blobs } = await openGrowing(server)
-  await blobs.discardAbandoned()
+  const { resumable, blobs } = await openResumable(server)
+  await blobs.abortAbandoned()
   const entries: object[] = []
-  for await (const entry of growing.list()) entries.push(entry)
+  for await (const entry of resumable.list()) entries.push(entry)
   expect(entries).toEqual([
-    { name: row.name, keptAtMs: 1_000_000 },
-    { name: small.name, keptAtMs: 9_000_000 },
+    { name: row.name, storedAtMs: 1_000_000 },
+    { name: small.name, storedAtMs: 9_000_000 },
   ])
   expect(await listNames(blobs)).toEqual([])
 })

@@ -2,7 +2,8 @@
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
-import { openLocalBlobs } from '../../../src/storage/local.ts'
+import { openFolder } from '../../../src/storage/folder.ts'
+import { toResumableStore } from '../../../src/storage/local.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { listStored, upload } from '../../support/files.ts'
@@ -22,7 +23,7 @@ const roomy = { freeBytes: 900 * GIB, totalBytes: 1000 * GIB }
 /** A service whose storage lies in a folder; the space on its disk is what `readSpace` says. */
 async function startWithSpace(readSpace: () => Promise<typeof roomy>) {
   const dataDir = await makeFolder()
-  const fileBlobs = await openLocalBlobs(join(dataDir, 'files'), readSpace)
+  const fileBlobs = toResumableStore(await openFolder(join(dataDir, 'files'), readSpace), true).blobs
   const clock = createFakeClock()
   return { app: await startApp({}, { fileBlobs, clock }), clock, dataDir }
 }

@@ -1,8 +1,8 @@
-/** How the document tells of the upload protocol, which has no operations of its own: its bodies are bytes. */
+/** The OpenAPI description of the tus endpoint, which has no operation records because its bodies are bytes. */
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
-import { ArtifactError, protocolHeaders, retryAfter } from '../../operations/openapi-parts.ts'
-import { BODY_TYPE, PROTOCOL_VERSION } from './protocol.ts'
+import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi-parts.ts'
+import { BODY_TYPE, PROTOCOL_VERSION } from './tus.ts'
 
 const byteCount = (description: string) => z.string().regex(/^\d+$/).meta({ description })
 const text = (description: string) => ({ description, schema: { type: 'string' } }) as const
@@ -64,7 +64,7 @@ const partHeaders = z.object({
   'Upload-Length': byteCount('The length of the whole, where it was deferred.').optional(),
 })
 
-const answerOptions: ZodOpenApiOperationObject = {
+const readOptions: ZodOpenApiOperationObject = {
   operationId: 'uploads-options',
   tags,
   summary: 'Read what of the protocol is offered',
@@ -82,10 +82,9 @@ const answerOptions: ZodOpenApiOperationObject = {
   },
 }
 
-/** Every path of the protocol. */
 export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObject>> = {
   '/upload': {
-    options: answerOptions,
+    options: readOptions,
     post: {
       operationId: 'uploads-create',
       tags,

@@ -1,14 +1,70 @@
-/** Reads the entries of an archive of ours as they come, packed or not, and believes nothing it says of itself. */
+/** Writes and reads POSIX tar archives as streams. Reading trusts nothing that an archive says about itself. */
+import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { Header } from 'tar/header'
 import { StartupError } from '../lib/errors.ts'
-import { isEntryName } from './manifest.ts'
-import { BLOCK_BYTES, type Entry } from './tar-writer.ts'
+import { countingExternalBytes } from '../lib/external-memory.ts'
+import { type EntryRecord, isEntryName } from './manifest.ts'
+
+const BLOCK_BYTES = 512
+
+export interface Entry {
+  readonly name: string
+  readonly sizeBytes: number
+  readonly bytes: AsyncIterable<Uint8Array>
+}
 
 /**
- * The entries in order. All bytes of one are to be read before the next is asked for.
- * @throws StartupError when it is no such archive, ends too early, or holds what none of ours does.
+ * Calls `onEntry` for each written entry before it requests the next one. `modifiedAt` is in Unix seconds.
+ * @throws Error when an entry has more or fewer bytes than announced.
+ */
+export async function* renderTar(
+  entries: AsyncIterable<Entry>,
+  modifiedAt: number,
+  onEntry: (record: EntryRecord) => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const { name, sizeBytes, bytes } of entries) {
+    yield renderHeader(name, sizeBytes, modifiedAt)
+    const hash = createHash('sha256')
+    let sentBytes = 0
+    for await (const chunk of countingExternalBytes(bytes)) {
+      sentBytes += chunk.length
+      if (sentBytes > sizeBytes) break
+      hash.update(chunk)
+      yield chunk
+    }
+    if (sentBytes !== sizeBytes) throw new Error(`${name} does not have ${sizeBytes} bytes`)
+    const behindBytes = sizeBytes % BLOCK_BYTES
+    if (behindBytes > 0) yield Buffer.alloc(BLOCK_BYTES - behindBytes)
+    onEntry({ name, size: sizeBytes, sha256: hash.digest('hex') })
+  }
+  yield Buffer.alloc(2 * BLOCK_BYTES)
+}
+
+function renderHeader(path: string, size: number, modifiedAt: number): Buffer {
+  const mtime = new Date(modifiedAt * 1000)
+  const header = new Header({ path, size, mtime, type: 'File', mode: 0o600, uid: 0, gid: 0 })
+  const block = Buffer.alloc(BLOCK_BYTES)
+  // Our names always fit; sizes above 8 GiB use the GNU format, which every tar reads.
+  header.encode(block)
+  return block
+}
+
+export function toEntry(name: string, text: string | Buffer): Entry {
+  const bytes = Buffer.from(text)
+  return {
+    name,
+    sizeBytes: bytes.length,
+    bytes: (async function* () {
+      yield bytes
+    })(),
+  }
+}
+
+/**
+ * Yields the entries in order; read all bytes of one before requesting the next.
+ * @throws StartupError when it is not an archive of Parley, ends too early, or contains foreign entries.
  */
 export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   const reader = new ByteReader(unpack(source))
@@ -20,7 +76,7 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
       yield { name, sizeBytes, bytes: reader.stream(sizeBytes) }
       await reader.take((BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES)
     }
-    // The end is two empty blocks.
+    // Two empty blocks end an archive.
     const second = await reader.take(BLOCK_BYTES)
     if (second.some((byte) => byte !== 0) || !(await reader.hasZerosOnly()))
       throw damaged('it goes on behind its end')
@@ -31,7 +87,6 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   }
 }
 
-/** The sentence for an archive that is not as it was written. */
 export function damaged(what: string): StartupError {
   return new StartupError(`The archive cannot be used: ${what}. Nothing was restored from it.`)
 }
@@ -43,13 +98,13 @@ function checkHeader({ cksumValid, path = '', size = 0, type }: Header): Omit<En
   return { name: path, sizeBytes: size }
 }
 
-/** What packed bytes begin with. */
+/** The first bytes of each compression format. */
 const packings = [
   { magic: Buffer.from([0x1f, 0x8b]), createUnpacker: createGunzip },
   { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), createUnpacker: createZstdDecompress },
 ]
 
-/** Goes by the bytes: a name may have been changed. */
+/** Detects the compression from the bytes, because a file may have been renamed. */
 async function* unpack(source: Readable): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   let head: Buffer = Buffer.alloc(0)
@@ -77,7 +132,7 @@ function isUnpackError(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && /^(Z_|ZSTD_)/.test(String(error.code))
 }
 
-/** Hands out bytes in the amounts that are asked for. */
+/** Reads a stream in pieces of requested sizes. */
 class ByteReader {
   private readonly chunks: AsyncIterator<Buffer>
   private rest: Buffer = Buffer.alloc(0)
@@ -86,14 +141,12 @@ class ByteReader {
     this.chunks = chunks[Symbol.asyncIterator]()
   }
 
-  /** The next so many bytes, for a few at a time. */
   async take(sizeBytes: number): Promise<Buffer> {
     const pieces: Buffer[] = []
     for await (const piece of this.stream(sizeBytes)) pieces.push(piece)
     return Buffer.concat(pieces)
   }
 
-  /** The next so many bytes, as they come. */
   async *stream(sizeBytes: number): AsyncGenerator<Buffer> {
     for (let left = sizeBytes; left > 0; ) {
       if (this.rest.length === 0 && !(await this.fill())) throw damaged('it ends too early')
@@ -104,7 +157,7 @@ class ByteReader {
     }
   }
 
-  /** Whether nothing but zeros follows: programs fill archives up with them. */
+  /** Programs pad archives with zeros. */
   async hasZerosOnly(): Promise<boolean> {
     do if (this.rest.some((byte) => byte !== 0)) return false
     while (await this.fill())

@@ -52,7 +52,8 @@ export function keepFromLog(text: string): void {
   for (const run of runs) {
     const piece = run.trim().slice(0, LONGEST)
     const isText = piece.length >= SHORTEST && new Set(piece).size >= FEWEST_CHARACTERS
-    const isTelling = isText && (runs.length === 1 || piece.includes(' '))
+    // A text that is a field name of the API may appear in an error that names the field.
+    const isTelling = isText && !spokenFields.has(piece) && (runs.length === 1 || piece.includes(' '))
     if (!isTelling || textCount >= MOST_TEXTS) continue
     const start = piece.slice(0, SHORTEST)
     const known = texts.get(start) ?? new Set()

@@ -31,7 +31,6 @@ import { openWatchPage } from './status-page.ts'
 import { describeCapabilities } from './tus/protocol.ts'
 
 const tag = 'Artifacts'
-/** Decision: 9 (Who may upload and open). */
 const opener = { callers: ['parent', 'token'], isUncounted: true } as const
 const byId = { path: ArtifactReference } as const
 const bytesFailures = {

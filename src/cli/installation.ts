@@ -45,7 +45,6 @@ export async function withDatabase(
   }
 }
 
-/** What functions that change keys or agents depend on. */
 export function createDeps(db: Database) {
   return {
     db,
@@ -89,7 +88,6 @@ export async function chooseParentKey(db: Database, given: string | undefined): 
   throw new StartupError(`There are several parent keys; choose one with --key: ${candidates}.`)
 }
 
-/** The user of the operating system, as the audit log names them. */
 export function commandActor(): Actor {
   return { kind: 'command', name: userName(), requestId: null, clientAddress: null }
 }

@@ -7,7 +7,6 @@ import { printNotice, printResult } from './output.ts'
 /** Each worker opens 20 connections to the database. */
 const MOST_WORKERS = 64
 
-/** Runs the command line; reports errors on standard error and in the exit code. */
 export async function runCommand(args: readonly string[]): Promise<void> {
   // A reader that stops reading, such as `| head`, makes a command fail but must not stop a server.
   for (const stream of [process.stdout, process.stderr]) {

@@ -10,7 +10,6 @@ import type { McpServerConfig, ProviderConfig } from './config.ts'
 import type { Variables } from './settings.ts'
 import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, visibleText } from './values.ts'
 
-/** The content of a configuration file, and everything that is wrong with it. */
 export interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
@@ -20,7 +19,6 @@ export interface ConfigFile {
   readonly variables: ReadonlySet<string>
 }
 
-/** What is wrong, and the path of the key it is wrong at. */
 interface Fault {
   readonly path: Path
   readonly problem: string
@@ -81,7 +79,6 @@ function maskKeys(path: Path): Path {
 
 interface References {
   readonly variables: Readonly<Variables>
-  /** What could not be replaced. */
   readonly faults: Fault[]
   readonly names: Set<string>
 }
@@ -137,12 +134,10 @@ function findMcpNameProblem(name: string): string | undefined {
   return name.includes('__') ? 'a name must not contain __' : undefined
 }
 
-/** The error of a value of the wrong kind, which differs when the value is missing. */
 function orMissing(rule: string): z.core.$ZodErrorMap {
   return ({ input }) => (input === undefined ? 'is missing' : rule)
 }
 
-/** A mapping of these keys and no others. */
 function mappingOf<Shape extends z.ZodRawShape>(shape: Shape) {
   const unknownKey = z.custom<never>(() => false, {
     error: ({ path }) =>

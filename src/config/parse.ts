@@ -11,7 +11,6 @@ import { Settings, secretNames, settingNames, type Variables } from './settings.
 /** Everything that is wrong with the settings, in one error; no sentence holds a value. */
 export class ConfigError extends StartupError {
   override readonly name = 'ConfigError'
-  /** One sentence per problem. */
   readonly problems: readonly string[]
 
   constructor(problems: readonly string[]) {
@@ -22,7 +21,6 @@ export class ConfigError extends StartupError {
   }
 }
 
-/** A configuration, and what its operator should know at start. */
 export interface ParsedConfig {
   readonly config: Config
   readonly warnings: readonly string[]

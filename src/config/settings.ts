@@ -362,7 +362,6 @@ export const Settings = z.object({
 
 export type Settings = z.infer<typeof Settings>
 
-/** Environment variables by name. */
 export type Variables = NodeJS.Dict<string>
 
 /** The settings that `<name>_FILE` can read from a file. */

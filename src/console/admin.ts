@@ -21,7 +21,6 @@ import {
 } from './admin-schema.ts'
 import type { Dependencies } from './dependencies.ts'
 
-/** @throws ServiceError `invalid_value` when `after` is not the id of a user. */
 export async function listUsersWithKeys(
   deps: Pick<Dependencies, 'config' | 'db'>,
   query: AdminListQuery,
@@ -35,7 +34,6 @@ export async function listUsersWithKeys(
   return { object: 'list', data, has_more: hasMore }
 }
 
-/** @throws ServiceError `invalid_value` when `after` is not the id of a key. */
 export async function listOwnedKeys(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   query: AdminListQuery,
@@ -66,7 +64,6 @@ export async function readAllUsage(
   return readUsage(deps, ids, rest)
 }
 
-/** @throws ServiceError `invalid_value` when `after` is not the id of an event, or `from` is after `to`. */
 export async function readAudit(deps: Pick<Dependencies, 'db'>, query: AuditListQuery): Promise<AuditList> {
   const from = toSecond(query.from, 'first')
   const to = toSecond(query.to, 'last')
@@ -91,7 +88,6 @@ export async function setKeyBudget(
 
 const SECONDS_IN_DAY = 86_400
 
-/** A day becomes its first or last second. */
 function toSecond(moment: string | number | undefined, end: 'first' | 'last'): number | undefined {
   if (typeof moment !== 'string') return moment
   const first = Date.parse(moment) / 1000

@@ -28,7 +28,6 @@ export async function readMe(
   })
 }
 
-/** @throws ServiceError `not_found` when the key belongs to another user or was revoked. */
 export async function chooseKey(
   deps: Pick<Dependencies, 'db' | 'users'>,
   userId: string,
@@ -105,7 +104,6 @@ async function claimWithin(
   return { parentKeyId: id, moved }
 }
 
-/** @throws ServiceError `not_found` when the key belongs to another user or was revoked. */
 export async function assertOwnKey(
   deps: Pick<Dependencies, 'db'>,
   userId: string,

@@ -14,7 +14,6 @@ export interface FileSink {
   stage(bytes: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<StagedFile>
 }
 
-/** A received file and the name that the client sent. */
 export interface FilePart {
   readonly blob: StagedFile
   readonly filename: string
@@ -23,25 +22,19 @@ export interface FilePart {
 interface StoringOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
-  /** Aborted when any part of the form fails. */
   readonly signal: AbortSignal
 }
 
 interface FeedOptions {
   readonly signal: AbortSignal
-  /** The timeout between two chunks. */
   readonly idleMs: number
   readonly limit: SizeLimit
-  /** The maximum size of the whole body. */
   readonly maxBodyBytes: number
 }
 
-/** The one file of a form while it is stored. */
 export class Storing {
-  /** The file once it is stored; undefined while there is none. */
   file: Promise<FilePart | undefined> = Promise.resolve(undefined)
   isPending = false
-  /** Whether storage waits for more bytes. */
   isHungry = false
   /** Called when either changes. */
   onChange = () => {}
@@ -194,7 +187,6 @@ export function notAForm(): ServiceError {
 
 export interface SizeLimit {
   readonly maxBytes: number
-  /** The error for a larger file. */
   refuse(): ServiceError
 }
 
@@ -242,7 +234,6 @@ export function toFilename(sent: string | undefined): string {
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name
 }
 
-/** The error for a malformed form, naming the part. */
 export function badPart(what: string, part?: string): ServiceError {
   if (part === undefined) return new ServiceError('invalid_value', what)
   return new ServiceError('invalid_value', `${part}: ${what}`, { param: part })

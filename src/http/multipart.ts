@@ -23,7 +23,6 @@ import {
 import { mediaTypeOf } from './request.ts'
 
 const FILE_PART = 'file'
-/** The limits of the other fields. */
 const MAX_FIELDS = 8
 const MAX_FIELD_BYTES = 4_096
 const MAX_HEADER_BYTES = 8_192
@@ -37,22 +36,16 @@ export interface UploadOptions {
   readonly limit: SizeLimit
   /** The timeout between two chunks; the whole form has none. */
   readonly idleMs: number
-  /** Aborted when the client disconnects or the service shuts down. */
   readonly signal: AbortSignal
 }
 
-/** A received form. */
 export interface ReceivedUpload {
-  /** The fields by name, the file among them. */
   readonly fields: Record<string, unknown>
   /** Deletes the file unless it was committed. */
   discard(): Promise<void>
 }
 
-/**
- * Receives a form that `assertAcceptable` accepts; the caller discards it after use.
- * @throws ServiceError `invalid_value`, `too_large`, `request_timeout`, `storage_full`, or the signal's reason.
- */
+/** Receives a form that `assertAcceptable` accepts; the caller discards it after use. */
 export async function receiveUpload(
   request: IncomingMessage,
   options: UploadOptions,
@@ -68,10 +61,7 @@ export async function receiveUpload(
   }
 }
 
-/**
- * Rejects a form by its head.
- * @throws ServiceError `unsupported_media_type`, `too_large`
- */
+/** Rejects a form by its head. */
 export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
   const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = request.headers
   if (mediaTypeOf(request) !== 'multipart/form-data') {

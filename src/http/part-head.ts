@@ -10,20 +10,15 @@ export interface PartHead {
   /** Empty if the part has no name. */
   readonly name: string
   readonly filename: string | undefined
-  /** The charset of a field's value. */
   readonly charset: string
 }
 
-/** A header value's first word in lower case, and its parameters. */
 interface HeaderValue {
   readonly type: string
   readonly parameters: ReadonlyMap<string, string>
 }
 
-/**
- * The head of a part, or undefined if the part is not a form field.
- * @throws ServiceError `invalid_value` for a name that is not valid text.
- */
+/** The head of a part, or undefined if the part is not a form field. */
 export function readPartHead(header: PartHeader): PartHead | undefined {
   const { type, parameters } = parseHeaderValue(header['content-disposition']?.[0] ?? '')
   if (type !== 'form-data') return undefined

@@ -17,14 +17,10 @@ export interface PortionHeaders {
 
 export interface Representation {
   readonly sizeBytes: number
-  /** A strong tag, with its quotes. */
   readonly entityTag: string
 }
 
-/**
- * Evaluates `If-None-Match`, then `Range` with its `If-Range`, in this order.
- * @throws ServiceError `range_not_satisfiable` when the range starts after the last byte.
- */
+/** Evaluates `If-None-Match`, then `Range` with its `If-Range`, in this order. */
 export function choosePortion(
   method: string,
   headers: PortionHeaders,

@@ -20,11 +20,8 @@ export interface EventWriting {
   readonly events: AsyncIterator<Uint8Array, void, void>
   /** Called once, before the first event or heartbeat. */
   writeHead(): void
-  /** Sent after the last event. */
   readonly end: string
-  /** Renders a failure after the head. */
   renderFailure(thrown: unknown): Uint8Array
-  /** The idle time after which a comment is sent. */
   readonly heartbeatMs: number
 }
 

@@ -9,13 +9,11 @@ export const keyPrefixes = { parent: 'svc_', agent: 'agnt_key-', scoped: 'svc_sc
 export type KeyKind = keyof typeof keyPrefixes
 
 export interface MintedKey {
-  /** The complete key, which is the secret of its owner. */
   readonly text: string
   /** The 12 characters after the prefix, which identify the key and are not secret. */
   readonly publicId: string
   /** What the database stores and finds the key by. */
   readonly digest: string
-  /** Prefix and last four characters. */
   readonly hint: string
 }
 

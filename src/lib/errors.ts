@@ -66,13 +66,11 @@ export class ServiceError extends Error {
     return reasons[this.reason].status
   }
 
-  /** The machine-readable code in the error body. */
   get code(): string {
     return this.details.code ?? this.reason
   }
 }
 
-/** Error codes of disks and databases. */
 const storageFaults: Readonly<Record<string, Reason>> = {
   ENOSPC: 'storage_full',
   EDQUOT: 'storage_full',

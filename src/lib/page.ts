@@ -18,7 +18,6 @@ export interface Pageable<Row> {
   list(limit: number, after: Row | undefined): Promise<Row[]>
 }
 
-/** @throws ServiceError `invalid_value` when `after` is not the id of a row. */
 export async function readPage<Row>({ limit, after }: PageQuery, source: Pageable<Row>): Promise<Page<Row>> {
   const last = after === undefined ? undefined : await source.find(after)
   if (after !== undefined && last === undefined)

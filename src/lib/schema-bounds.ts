@@ -33,7 +33,6 @@ export function label() {
   return z.string().max(MAX_LABEL)
 }
 
-/** An id that a client or a provider made. */
 export function foreignId() {
   return z.string().max(MAX_ID)
 }
@@ -43,7 +42,6 @@ export function reference() {
   return z.string().max(MAX_REFERENCE)
 }
 
-/** The id of a model, as a body names it. */
 export function modelId() {
   return z.string().min(1).max(MAX_MODEL_ID)
 }

@@ -1,6 +1,5 @@
 /** Bounds how long the service waits for a promise. */
 
-/** A promise did not settle in time. */
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError'
 

@@ -3,7 +3,6 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from './clock.ts'
 
 export interface TtlCache<V> {
-  /** Returns the cached value, or loads and caches it. */
   get(key: string, load: () => Promise<V>): Promise<V>
   /** Drops every value; called after every change to the cached data. */
   invalidate(): void

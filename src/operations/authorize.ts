@@ -4,13 +4,9 @@ import type { Dependencies, GuardedCall } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind } from './operation.ts'
 import { countRequest, limitAuthFailures } from './rate-limit.ts'
 
-/** A step that decides whether a call may continue. */
 export type AccessStep = (call: GuardedCall) => Promise<void> | void
 
-/**
- * Step: finds the caller and sets `context.caller`.
- * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`
- */
+/** Step: finds the caller and sets `context.caller`. */
 export async function authenticate({ context, auth }: GuardedCall): Promise<void> {
   if (auth === undefined || auth.callers.length === 0) return
   const caller = await findCaller(context)
@@ -20,10 +16,7 @@ export async function authenticate({ context, auth }: GuardedCall): Promise<void
   context.caller = caller
 }
 
-/**
- * Step: checks the kind of the caller, and whether a user is signed in where one is needed.
- * @throws ServiceError `insufficient_permissions`, `invalid_api_key`
- */
+/** Step: checks the kind of the caller, and whether a user is signed in where one is needed. */
 export function checkPermission({ context, auth }: GuardedCall): void {
   if (auth === undefined || auth.callers.length === 0) return
   const { caller } = context
@@ -44,10 +37,7 @@ export async function rateLimitUnmatchedRoute(context: CallContext<AnyCaller, De
   if (caller !== undefined) await countRequest(context, caller)
 }
 
-/**
- * Rejects a call without valid credentials; `messages` are the errors for missing and invalid ones.
- * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`
- */
+/** Rejects a call without valid credentials; `messages` are the errors for missing and invalid ones. */
 export async function rejectCredentials(
   context: CallContext<AnyCaller, Dependencies>,
   messages = keyMessages,

@@ -2,7 +2,6 @@
 import type { Config } from '../config/config.ts'
 import type { AnyCaller } from './operation.ts'
 
-/** The maximum body size in bytes for this caller, where the operation allows `maxBytes`. */
 export function limitBodyBytes(
   { limits }: Pick<Config, 'limits'>,
   caller: Pick<AnyCaller, 'kind'> | undefined,

@@ -102,12 +102,10 @@ export const securitySchemes = {
   },
 } as const
 
-/** Whether console users can call a path without a key. */
 function isForUsers(path: string): boolean {
   return isAboutArtifacts(path) || !isOpenToOrigins(path)
 }
 
-/** The accepted credentials, any one of which is enough. */
 export function renderSecurity({ http, auth }: RestOperation): Record<string, string[]>[] {
   const keys = auth.needs === undefined ? auth.callers.map((caller) => securityOf[caller]) : []
   const inAddress = auth.callers.includes('token') && http.method === 'GET' ? ['artifactTokenInAddress'] : []

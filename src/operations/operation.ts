@@ -16,7 +16,6 @@ export interface Http {
   readonly path: `/${string}`
 }
 
-/** Who may call, and how calls are counted. */
 export interface AuthPolicy<K extends CallerKind = CallerKind> {
   /** The accepted credentials; a public operation has none. */
   readonly callers: readonly K[]
@@ -30,7 +29,6 @@ export interface AuthPolicy<K extends CallerKind = CallerKind> {
   readonly implicitBodyType?: string
 }
 
-/** How the input is read from a request. */
 export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** What the path's parameters must be, checked before the caller is authenticated. */
   readonly path?: z.ZodType
@@ -63,7 +61,6 @@ export interface ResponseOptions {
   readonly events?: z.ZodType
 }
 
-/** What only the OpenAPI document needs. */
 export interface OperationDocs {
   readonly tag: string
   readonly summary: string
@@ -75,7 +72,6 @@ export interface OperationDocs {
 export interface Call<D, C extends AnyCaller, I> {
   readonly context: CallContext<C, D>
   readonly input: I
-  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
   /** The client accepts a stream of events (`Accept: text/event-stream`). */
   readonly wantsEvents: boolean
@@ -130,7 +126,6 @@ export interface Operation<
   readonly run: (call: Call<D, AnyCaller, unknown>) => unknown
 }
 
-/** An operation and its name (`agents.create`). */
 export interface NamedOperation<D = never> {
   readonly name: string
   readonly operation: Operation<D>
@@ -143,7 +138,6 @@ export function operationsOf<D>() {
   ): Operation<D, Kind, I, O> => definition as unknown as Operation<D, Kind, I, O>
 }
 
-/** A user who is signed in to the console. */
 export interface ConsoleUser {
   readonly id: string
   readonly email: string
@@ -169,7 +163,6 @@ export interface AgentCaller {
 /** A client that presented a token for one artifact and those related to it. */
 export interface TokenCaller {
   readonly kind: 'token'
-  /** The tenant that created the token. */
   readonly tenantId: string
   readonly artifactId: string
   readonly use: 'upload' | 'view'
@@ -199,7 +192,6 @@ export interface RequestMetadata {
 
 /** The context of one call. A class, because accessors of object literals are slow on this path. */
 export class CallContext<C extends AnyCaller = Caller, D = unknown> {
-  /** What the operation's module needs of the service. */
   readonly deps: D
   readonly metadata: RequestMetadata
   /** Response headers as a flat list of names and values, written on success and on failure. */
@@ -235,10 +227,7 @@ export function withRequestLog<D extends { readonly log: Logger }>({
 }
 
 export interface Authenticator {
-  /**
-   * Looks up a key or token, or else the user of a session or a trusted proxy; undefined without valid credentials.
-   * @throws ServiceError `invalid_value` when the proxy's headers are ambiguous.
-   */
+  /** Looks up a key or token, or else the user of a session or a trusted proxy; undefined without valid credentials. */
   find(metadata: RequestMetadata): Promise<AnyCaller | undefined> | undefined
 }
 

@@ -5,10 +5,7 @@ import type { Hit, Quota } from '../replicas/rate-limiter.ts'
 import type { Dependencies, GuardedCall } from './dependencies.ts'
 import type { AnyCaller, CallContext } from './operation.ts'
 
-/**
- * Step: counts the call against the limits of its caller.
- * @throws ServiceError `rate_limit_exceeded`
- */
+/** Step: counts the call against the limits of its caller. */
 export async function limitRate({ context, auth }: GuardedCall): Promise<void> {
   if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
   await countRequest(context, context.caller)
@@ -42,10 +39,7 @@ function listQuotas({ deps, metadata }: CallContext<AnyCaller, Dependencies>, ca
   ]
 }
 
-/**
- * Counts a call without valid credentials against its address; valid keys from that address are not limited by it.
- * @throws ServiceError `rate_limit_exceeded`
- */
+/** Counts a call without valid credentials against its address; valid keys from that address are not limited by it. */
 export async function limitAuthFailures(context: CallContext<AnyCaller, Dependencies>): Promise<void> {
   const { deps, metadata } = context
   const limit = deps.config.limits.authFailures

@@ -124,10 +124,8 @@ function renderErrorEvent(failure: ServiceError): Uint8Array {
   return Buffer.from(`data: ${JSON.stringify(renderError(failure, 'openai'))}\n\n`)
 }
 
-/** The maximum size of a JSON body unless the operation sets another. */
 const MAX_JSON_BYTES = 1024 * 1024
 
-/** The raw media types of an agent definition with their formats. */
 export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = {
   'application/yaml': 'yaml',
   'text/yaml': 'yaml',

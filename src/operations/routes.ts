@@ -2,7 +2,6 @@
 import { ServiceError } from '../lib/errors.ts'
 import type { Http, NamedOperation, Operation, OperationDocs } from './operation.ts'
 
-/** An operation that is in the REST API. */
 export type RestOperation<D = never> = Operation<D> & {
   readonly http: Http
   readonly docs: OperationDocs
@@ -43,13 +42,11 @@ function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
   }
 }
 
-/** What a table needs to know of an operation. */
 interface Routable {
   readonly http: Http
   readonly request?: { readonly takesRest?: true } | undefined
 }
 
-/** An operation found, with its path parameters decoded. */
 export interface Match<O> {
   readonly operation: O
   readonly params: Readonly<Record<string, string>>
@@ -62,10 +59,7 @@ interface Pattern<O> {
 }
 
 export interface RouteTable<O> {
-  /**
-   * The operation of a request; HEAD is answered by GET's.
-   * @throws ServiceError `not_found`, `method_not_allowed` (with the allowed methods), `invalid_value` (bad percent-encoding).
-   */
+  /** The operation of a request; HEAD is answered by GET's. */
   match(method: string, path: string): Match<O>
 }
 

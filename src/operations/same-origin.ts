@@ -6,10 +6,7 @@ import { ServiceError } from '../lib/errors.ts'
 import type { GuardedCall } from './dependencies.ts'
 import type { RequestMetadata } from './operation.ts'
 
-/**
- * Step: accepts a request that changes nothing, that carries a key, or that only a page of this service can make.
- * @throws ServiceError `insufficient_permissions`, `unsupported_media_type`
- */
+/** Step: accepts a request that changes nothing, that carries a key, or that only a page of this service can make. */
 export function checkSameOrigin({ context, auth }: GuardedCall): void {
   if (auth !== undefined) assertSameOrigin(context.metadata, context.deps.config, auth.implicitBodyType)
 }

@@ -90,7 +90,6 @@ export function createRouter<T extends Operations>(operations: T) {
   return t.router(Object.fromEntries(procedures) as unknown as Procedures<T>)
 }
 
-/** The operation as a procedure: checks access, validates and runs it. */
 function createProcedure(operation: Operation) {
   const procedure = t.procedure
     .use(async ({ ctx, next }) => {
@@ -150,7 +149,6 @@ export function toRpcFailure(error: TRPCError): ServiceError {
   }
 }
 
-/** All operations, as a tRPC router and as the list it is made from. */
 export interface Api {
   readonly router: AnyTRPCRouter
   readonly operations: readonly NamedOperation[]
@@ -196,7 +194,6 @@ export function createTrpcEndpoint(
   return { find: ({ path }) => (/^\/trpc(\/|$)/.test(path) ? route : undefined) }
 }
 
-/** Lets tRPC write the response. */
 function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
   const { request, response, context, path, deps } = call
   for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)

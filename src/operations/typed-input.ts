@@ -17,10 +17,7 @@ interface Place {
   readonly value: unknown
 }
 
-/**
- * Returns `json`, without the fields that `meta` marks as undefined. Returns null, which no operation accepts, when there is no envelope.
- * @throws ServiceError `invalid_value` when `meta` describes a value that JSON cannot hold, such as a set or a circle.
- */
+/** Returns `json`, without the fields that `meta` marks as undefined. Returns null, which no operation accepts, when there is no envelope. */
 export function readTypedInput(sent: Envelope | null | undefined): unknown {
   if (typeof sent !== 'object' || sent === null || !Object.hasOwn(sent, 'json')) return null
   const { json, meta } = sent

@@ -37,9 +37,7 @@ export interface AppOptions extends PageOptions {
 }
 
 export interface App {
-  /** For `http.createServer`. */
   readonly listener: RequestListener
-  /** Aborts every active call at shutdown. */
   readonly abortCalls: () => void
 }
 
@@ -81,7 +79,6 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-/** Step: gives the request an id and reads its client address and credentials. */
 function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerResponse): RequestMetadata {
   toOriginForm(request)
   const bearer = bearerOf(request)

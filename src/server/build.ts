@@ -35,14 +35,12 @@ import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 import { countStreams } from './metrics.ts'
 
-/** The hooks of the options and of `PARLEY_HOOKS`. */
 export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
   const given = readHooks({ tools, onUploadComplete }, 'createService')
   if (config.hooks === undefined) return given
   return joinHooks(given, await loadHostModule(config.hooks))
 }
 
-/** @throws StartupError when the secret, a store or a provider cannot be used. */
 export async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
   { db, postgres, isOnlyServer }: OpenedDatabase,
@@ -127,7 +125,6 @@ async function openStores(options: ServiceOptions, deps: StoreDeps) {
   }
 }
 
-/** Loads OpenTelemetry only if a trace collector is configured. */
 async function startTracing({ tracing }: Config, log: Logger): Promise<Tracing | undefined> {
   if (tracing === undefined) return undefined
   const { openTracing } = await import('../telemetry/otel.ts')
@@ -141,7 +138,6 @@ function startMcp(
   return mcp.length === 0 ? undefined : startMcpServers(mcp, { ...deps, callMs: timings.toolMs })
 }
 
-/** Only the configuration is required. */
 export interface ServiceOptions {
   readonly config: Config
   readonly clock?: Clock

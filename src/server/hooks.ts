@@ -11,7 +11,6 @@ export interface HostHooks {
   readonly onUploadComplete?: OnUploadComplete
 }
 
-/** Validated hooks. */
 export interface ReadHooks {
   readonly tools: readonly ServerTool[]
   readonly onUploadComplete: OnUploadComplete | undefined

@@ -23,16 +23,13 @@ import {
 import type { Deps as Dependencies } from './dependencies.ts'
 
 export interface CountingOptions extends StateOptions {
-  /** Undefined where there is one process only. */
   readonly gather: GatherReadings | undefined
 }
 
 export interface Counting {
-  /** What this process has counted. */
   read(): Promise<Reading[]>
   /** What all processes have, as text. @throws ServiceError `service_unavailable` when they could not be asked. */
   scrape(): Promise<Scraped>
-  /** Stops watching the process. */
   close(): void
 }
 
@@ -135,7 +132,6 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Looked[] {
 const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
-/** What the installation stores, for all processes together. */
 export interface StoredCounts {
   readonly openUploads: number
   readonly waitingJobs: Readonly<Record<string, number>>
@@ -171,7 +167,6 @@ export function createStoredMeters(
   ]
 }
 
-/** A stream limiter that counts open streams. */
 export function countStreams(slots: StreamSlots, metrics: Metrics): StreamSlots {
   return {
     async take(owners) {
@@ -202,10 +197,7 @@ const metricsMessages = {
   invalid: 'This is not the token of the metrics.',
 }
 
-/**
- * Accepts the operator's token, and programs on this machine that send no token. A wrong token is rejected wherever it comes from.
- * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`
- */
+/** Accepts the operator's token, and programs on this machine that send no token. A wrong token is rejected wherever it comes from. */
 export async function assertMayReadMetrics({ request, context }: HttpCall): Promise<void> {
   const { metricsToken } = context.deps.config
   const { bearer } = context.metadata

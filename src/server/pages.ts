@@ -14,10 +14,8 @@ import { assertMayReadMetrics } from './metrics.ts'
 
 export interface PageOptions {
   readonly deps: Deps
-  /** The OpenAPI document, as JSON. */
   readonly openapi: Uint8Array
   readonly health: Health
-  /** Renders the metrics. */
   readonly scrape: () => Promise<Scraped>
   readonly widget: WidgetAssets
   readonly console: ConsoleAssets

@@ -27,14 +27,12 @@ export type { CompletedUpload, OnUploadComplete, UploadHooks } from '../artifact
 export type { HostTool, HostTools } from '../tools/host-tools.ts'
 export type { HostHooks } from './hooks.ts'
 
-/** A running service. */
 export interface Service {
   /** Such as `http://127.0.0.1:3000`. */
   readonly url: string
   /** The first parent key, if this start created it; it is not shown again. */
   readonly firstParentKey: string | undefined
   readonly deps: Deps
-  /** The metrics of this process. */
   readReadings(): Promise<Reading[]>
   /** Stops accepting, waits for active calls, then aborts them. Safe to call twice. */
   close(): Promise<void>
@@ -159,7 +157,6 @@ function warnWithoutFfmpeg({ converter: { programs }, log }: Deps): void {
   log.warn('there is no ffmpeg here: videos are served as they were uploaded (see docs/conversion.md)')
 }
 
-/** Closes the connections to providers and tools. */
 async function closeSources({ models, backends, tools }: Deps): Promise<void> {
   models.close()
   await Promise.all([...backends.map((backend) => backend.close()), tools.close()])

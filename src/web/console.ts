@@ -28,17 +28,12 @@ export interface ConsoleAssets {
   /** The path of the script that chooses light or dark before the first paint. */
   readonly firstScript: string
   readonly mainScript: string
-  /** The paths of the scripts that the main script imports. */
   readonly preloads: readonly string[]
   readonly styles: readonly string[]
 }
 
 const builtFolder = new URL('../../dist/console/', import.meta.url)
 
-/**
- * Reads the built console.
- * @throws StartupError when it was not built.
- */
 export async function loadConsole(folder: URL = builtFolder): Promise<ConsoleAssets> {
   try {
     const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
@@ -61,7 +56,6 @@ export async function loadConsole(folder: URL = builtFolder): Promise<ConsoleAss
   }
 }
 
-/** The files that a file needs, directly or indirectly. */
 function listNeeded(files: z.infer<typeof Manifest>['files'], start: string): string[] {
   const found = new Set([start])
   for (const name of found) {
@@ -119,7 +113,6 @@ ${styles.join('')}${preloads.join('')}<script type="module" src="${assets.mainSc
 
 const NONCE_BYTES = 16
 
-/** The files of the console by path. */
 export function createConsoleFiles({ files }: ConsoleAssets): ReadonlyMap<string, Page> {
   return new Map(files.map((file) => [file.path, filePage(file)]))
 }

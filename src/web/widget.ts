@@ -37,10 +37,6 @@ export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
 
 const builtFolder = new URL('../../dist/widget/', import.meta.url)
 
-/**
- * Reads the built widget.
- * @throws StartupError when it was not built.
- */
 export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
   try {
     const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
@@ -151,7 +147,6 @@ const crossOriginHeaders: Headers = {
   'Access-Control-Allow-Origin': '*',
 }
 
-/** The pages and files of the widget by path. */
 export function createEmbedPages(
   deps: Pick<Dependencies, 'agents' | 'keys' | 'config'>,
   widget: WidgetAssets,

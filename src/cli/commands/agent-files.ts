@@ -15,7 +15,6 @@ const formats: Readonly<Record<string, DefinitionFormat | undefined>> = {
   '.markdown': 'markdown',
 }
 
-/** A file with a valid definition. */
 export interface DefinitionFile {
   readonly path: string
   /** The agent id in the file name, as `agents export` writes it. */
@@ -24,7 +23,6 @@ export interface DefinitionFile {
   readonly text: DefinitionText
 }
 
-/** One agent's file after an export. */
 export interface ExportedFile {
   readonly id: string
   readonly path: string

@@ -108,12 +108,10 @@ export type Change =
       readonly action: 'update'
       readonly file: DefinitionFile
       readonly agent: Agent
-      /** The changed lines, as `- line` and `+ line`. */
       readonly diff: readonly string[]
     }
   | { readonly action: 'same'; readonly file: DefinitionFile; readonly agent: Agent }
 
-/** The change of each file, and the agents without a file. */
 export interface Plan {
   readonly changes: readonly Change[]
   readonly untouched: readonly Agent[]

@@ -26,7 +26,6 @@ function renderContents({ rows, blobs, bytes }: BackupReport): string {
   return `${count} rows in ${Object.keys(rows).length} tables, ${blobs} files of ${bytes} bytes`
 }
 
-/** What the archive does not contain. */
 function* listNotices({ secret, lost, unfinished }: BackupReport): Iterable<string> {
   if (secret === 'environment')
     yield 'PARLEY_SECRET is not in the archive: keep a copy of it, because the agent keys cannot be read without it.'

@@ -58,7 +58,6 @@ async function copyBytes(config: Config, db: Database): Promise<CopiedBytes> {
   return copied
 }
 
-/** Prints the progress every few seconds. */
 function createProgress(): OnCopied {
   let nextAtMs = systemClock.monotonic() + PROGRESS_EVERY_MS
   return (step, table, rows) => {

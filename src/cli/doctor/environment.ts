@@ -87,7 +87,6 @@ function toSetting({ kind, name }: RemoteConfig, variable: string, key: string):
   return name === kind ? `${variable} (or ${inFile})` : inFile
 }
 
-/** Checks that the port is free, or that Parley answers on it. */
 export async function checkPort({ host, port, allowedHosts }: Config['server']): Promise<Diagnostic> {
   const check = 'port'
   if (port === 0) return ok(check, 'any free one (PORT=0)')
@@ -130,7 +129,6 @@ function toAuthority(host: string): string {
 
 const SEE = 'see docs/conversion.md'
 
-/** Checks the programs that convert uploads, and whether they run isolated. */
 export async function checkConversion(config: Config): Promise<Diagnostic[]> {
   const { programs, isIsolated } = await createConverter({ config, clock: systemClock })
   return [await checkFfmpeg(programs), await checkIsolation(programs, isIsolated)]
@@ -165,7 +163,6 @@ async function checkIsolation(programs: Programs, isIsolated: () => Promise<bool
   )
 }
 
-/** Loads the host module, as a start does. */
 export async function checkHostModule({ hooks }: Pick<Config, 'hooks'>): Promise<Diagnostic[]> {
   if (hooks === undefined) return []
   const check = 'host module'

@@ -23,7 +23,6 @@ export type ToWorker =
   | { readonly type: 'read'; readonly id: number }
   | { readonly type: 'collected'; readonly id: number; readonly gathered: Gathered }
 
-/** Sends to a worker, unless it has disconnected. */
 export function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.send(message, () => {})
 }
@@ -38,7 +37,6 @@ class PendingRequests<Answer> {
   private readonly pending = new Map<number, (answer: Answer) => void>()
   private lastId = 0
 
-  /** @throws TimeoutError */
   async request(ms: number, ask: (id: number) => void): Promise<Answer> {
     this.lastId += 1
     const id = this.lastId
@@ -62,7 +60,6 @@ class PendingRequests<Answer> {
 export class MetricsCollector {
   private readonly requests = new PendingRequests<readonly Reading[]>()
 
-  /** Answers the `collect` of a worker. */
   async collectFor(asking: Worker, id: number, workers: readonly Worker[]): Promise<void> {
     const answers = await Promise.all(
       workers.map((worker) =>

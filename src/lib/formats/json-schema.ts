@@ -68,9 +68,7 @@ function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
   return undefined
 }
 
-/**
- * A copy without patterns, to validate values by an untrusted schema: a malicious pattern could take exponential time.
- */
+/** A copy without patterns, to validate values by an untrusted schema: a malicious pattern could take exponential time. */
 export function withoutPatterns(schema: JsonSchema): JsonSchema {
   const copy = structuredClone(schema)
   for (const place of listPlaces(copy)) {
@@ -146,7 +144,6 @@ function decodeFragment(reference: string): string {
   }
 }
 
-/** Decodes a segment of a JSON Pointer. */
 export function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~')
 }
@@ -167,7 +164,6 @@ export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   return findKeywordFault(schema, dialect) ?? findReferenceFault(schema) ?? findPatternFault(schema)
 }
 
-/** Limits the size of all input schemas of an agent together. */
 export function findSizeProblem(schemas: readonly JsonSchema[]): string | undefined {
   if (Buffer.byteLength(JSON.stringify(schemas)) > mostBytes)
     return 'must hold at most 64 KiB of input schemas'
@@ -187,7 +183,6 @@ const metaSchemas = {
   '2020-12': 'https://json-schema.org/draft/2020-12/schema',
 } as const
 
-/** The dialect of a `$schema`; undefined for unknown ones. */
 export function dialectOf(named: unknown): Dialect | undefined {
   if (named === undefined) return '2020-12'
   const address = String(named)

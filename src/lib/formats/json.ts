@@ -1,6 +1,5 @@
 /** Reads JSON values of unknown shape. */
 
-/** A JSON object of unknown fields. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Whether a JSON value is an object: not null, not an array. */
@@ -36,7 +35,6 @@ const BACKSLASH = 0x5c
 const COMMA = 0x2c
 
 export interface JsonOutline {
-  /** The depth of the deepest object or array. */
   readonly depth: number
   /** Objects, arrays, strings, numbers and literals; an empty object or array counts as two. */
   readonly values: number

@@ -20,39 +20,31 @@ import {
 } from './admin-schema.ts'
 import type { Dependencies } from './dependencies.ts'
 
-const tag = 'Administration'
 const administrator = { callers: ['parent'], needs: 'administrator' } as const
 const notFound = { 404: 'There is no such key, or it was revoked.' }
 
-const define = operationsOf<Dependencies>()
+const { query, mutation } = operationsOf<Dependencies>()('Administration', administrator)
 
 export const adminOperations = {
-  users: define({
-    kind: 'query',
+  users: query({
     http: { method: 'GET', path: '/v1/manager/admin/users' },
-    auth: administrator,
-    docs: { tag, summary: 'List the users of the console' },
+    docs: { summary: 'List the users of the console' },
     input: AdminListQuery,
     output: AdminUserList,
     run: ({ context: { deps }, input }) => listUsersWithKeys(deps, input),
   }),
 
-  keys: define({
-    kind: 'query',
+  keys: query({
     http: { method: 'GET', path: '/v1/manager/admin/keys' },
-    auth: administrator,
-    docs: { tag, summary: 'List all parent keys' },
+    docs: { summary: 'List all parent keys' },
     input: AdminListQuery,
     output: AdminKeyList,
     run: ({ context: { deps }, input }) => listOwnedKeys(deps, input),
   }),
 
-  usage: define({
-    kind: 'query',
+  usage: query({
     http: { method: 'GET', path: '/v1/manager/admin/usage' },
-    auth: administrator,
     docs: {
-      tag,
       summary: 'Sum up the calls of all parent keys by day, agent, model or key',
       description: 'Calls count for the day (UTC) they began on.',
     },
@@ -61,21 +53,17 @@ export const adminOperations = {
     run: ({ context: { deps }, input }) => readAllUsage(deps, input),
   }),
 
-  audit: define({
-    kind: 'query',
+  audit: query({
     http: { method: 'GET', path: '/v1/manager/admin/audit' },
-    auth: administrator,
-    docs: { tag, summary: 'List what was done to keys, agents, files, budgets and policies, and by whom' },
+    docs: { summary: 'List what was done to keys, agents, files, budgets and policies, and by whom' },
     input: AuditListQuery,
     output: AuditList,
     run: ({ context: { deps }, input }) => readAudit(deps, input),
   }),
 
-  revokeKey: define({
-    kind: 'mutation',
+  revokeKey: mutation({
     http: { method: 'POST', path: '/v1/manager/admin/keys/{key_id}/revoke' },
-    auth: administrator,
-    docs: { tag, summary: 'End a parent key and the keys of its agents, for good', failures: notFound },
+    docs: { summary: 'End a parent key and the keys of its agents, for good', failures: notFound },
     input: KeyReference,
     output: KeyRevoked,
     run: async ({ context, input }) => {
@@ -84,12 +72,10 @@ export const adminOperations = {
     },
   }),
 
-  setBudget: define({
-    kind: 'mutation',
+  setBudget: mutation({
     http: { method: 'PUT', path: '/v1/manager/admin/keys/{key_id}/budget' },
-    auth: administrator,
     request: { bodySchema: BudgetBody },
-    docs: { tag, summary: "Bound a parent key's tokens, or take its bounds away", failures: notFound },
+    docs: { summary: "Bound a parent key's tokens, or take its bounds away", failures: notFound },
     input: BudgetReplacement,
     output: KeyBudget,
     run: async ({ context, input: { key_id: id, ...body } }) => {

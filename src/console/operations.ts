@@ -23,29 +23,25 @@ import {
   SignIn,
 } from './schema.ts'
 
-const tag = 'Manager'
 const parent = { callers: ['parent'] } as const
 const user = { ...parent, needs: 'user' } as const
 
-const define = operationsOf<Dependencies>()
+const { query, mutation } = operationsOf<Dependencies>()('Manager', user)
 
 export const managerOperations = {
-  me: define({
-    kind: 'query',
+  me: query({
     http: { method: 'GET', path: '/v1/manager/me' },
     auth: parent,
-    docs: { tag, summary: 'Read who is calling, and their keys' },
+    docs: { summary: 'Read who is calling, and their keys' },
     input: z.object({}),
     output: Me,
     run: ({ context: { deps, caller } }) => readMe(deps, caller),
   }),
 
-  signIn: define({
-    kind: 'mutation',
+  signIn: mutation({
     http: { method: 'POST', path: '/v1/manager/sign-in' },
     auth: { callers: [] },
     docs: {
-      tag,
       summary: 'Begin a session with a one-time link',
       description:
         'The link is printed by the first start and by `parley sign-in`; the answer sets a cookie.',
@@ -59,11 +55,9 @@ export const managerOperations = {
     },
   }),
 
-  signOut: define({
-    kind: 'mutation',
+  signOut: mutation({
     http: { method: 'POST', path: '/v1/manager/sign-out' },
-    auth: user,
-    docs: { tag, summary: 'End the session of this browser' },
+    docs: { summary: 'End the session of this browser' },
     input: z.object({}),
     output: SignedOut,
     run: async ({ context }) => {
@@ -72,12 +66,9 @@ export const managerOperations = {
     },
   }),
 
-  activeKey: define({
-    kind: 'mutation',
+  activeKey: mutation({
     http: { method: 'POST', path: '/v1/manager/active-key' },
-    auth: user,
     docs: {
-      tag,
       summary: "Work with another of the user's keys",
       failures: { 404: "None of the user's keys." },
     },
@@ -89,9 +80,7 @@ export const managerOperations = {
     },
   }),
 
-  createKey: define({
-    kind: 'mutation',
-    auth: user,
+  createKey: mutation({
     input: KeyCreation,
     output: KeyCreated,
     run: async ({ context, input: { name } }) => {
@@ -101,9 +90,7 @@ export const managerOperations = {
     },
   }),
 
-  rotateKey: define({
-    kind: 'mutation',
-    auth: user,
+  rotateKey: mutation({
     input: OwnKeyRotation,
     output: ParentKeyRotated,
     run: async ({ context, input: { parent_key_id: id, overlap_seconds: overlapSeconds } }) => {
@@ -114,9 +101,7 @@ export const managerOperations = {
     },
   }),
 
-  revokeKey: define({
-    kind: 'mutation',
-    auth: user,
+  revokeKey: mutation({
     input: KeyChoice,
     output: OwnKeyRevoked,
     run: async ({ context, input: { parent_key_id: id } }) => {
@@ -127,9 +112,7 @@ export const managerOperations = {
     },
   }),
 
-  previewClaim: define({
-    kind: 'mutation',
-    auth: user,
+  previewClaim: mutation({
     input: KeyClaim,
     output: ClaimPreview,
     run: async ({ context, input }) => {
@@ -138,12 +121,9 @@ export const managerOperations = {
     },
   }),
 
-  claimKey: define({
-    kind: 'mutation',
+  claimKey: mutation({
     http: { method: 'POST', path: '/v1/manager/claim-key' },
-    auth: user,
     docs: {
-      tag,
       summary: "Make a parent key one's own",
       description: 'What the automatic key owns goes over to it; agent keys go on working.',
       failures: {

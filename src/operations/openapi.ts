@@ -66,7 +66,7 @@ function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
   }
   return {
     operationId: id,
-    tags: [docs.tag],
+    tags: [operation.tag],
     summary: docs.summary,
     ...(docs.description === undefined ? {} : { description: docs.description }),
     security: renderSecurity(operation),

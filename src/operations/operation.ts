@@ -62,7 +62,6 @@ export interface ResponseOptions {
 }
 
 export interface OperationDocs {
-  readonly tag: string
   readonly summary: string
   readonly description?: string
   /** The statuses that only this operation fails with, and what they mean here. */
@@ -84,14 +83,9 @@ export interface UploadTarget {
 
 export type OperationKind = 'query' | 'mutation'
 
-interface OperationDefinition<
-  D,
-  Kind extends OperationKind,
-  K extends CallerKind,
-  I extends z.ZodType,
-  O extends z.ZodType,
-> extends Omit<Operation<D, Kind, I, O>, 'auth' | 'request' | 'run'> {
-  readonly auth: AuthPolicy<K>
+interface OperationDefinition<D, K extends CallerKind, I extends z.ZodType, O extends z.ZodType>
+  extends Omit<Operation<D, OperationKind, I, O>, 'kind' | 'tag' | 'auth' | 'request' | 'run'> {
+  readonly auth?: AuthPolicy<K>
   readonly request?: RequestOptions<D, Extract<AnyCaller, { kind: K }>>
   readonly run: (
     call: Call<D, Extract<AnyCaller, { kind: K }>, z.output<I>>,
@@ -112,6 +106,7 @@ export interface Operation<
   O extends z.ZodType = z.ZodType,
 > {
   readonly kind: Kind
+  readonly tag: string
   /** Absent: the operation is in the tRPC API only. */
   readonly http?: Http
   /** False: the operation is in the REST API only. */
@@ -131,11 +126,17 @@ export interface NamedOperation<D = never> {
   readonly operation: Operation<D>
 }
 
-/** How the operations of one module are defined: with its own `Dependencies`. */
+/** Defines the operations of a module. They share a tag in the OpenAPI document, and a policy unless one has its own. */
 export function operationsOf<D>() {
-  return <Kind extends OperationKind, K extends CallerKind, I extends z.ZodType, O extends z.ZodType>(
-    definition: OperationDefinition<D, Kind, K, I, O>,
-  ): Operation<D, Kind, I, O> => definition as unknown as Operation<D, Kind, I, O>
+  return <Shared extends CallerKind>(tag: string, auth: AuthPolicy<Shared>) => {
+    const defineAs =
+      <Kind extends OperationKind>(kind: Kind) =>
+      <I extends z.ZodType, O extends z.ZodType, K extends CallerKind = Shared>(
+        definition: OperationDefinition<D, K, I, O>,
+      ): Operation<D, Kind, I, O> =>
+        ({ auth, ...definition, kind, tag }) as unknown as Operation<D, Kind, I, O>
+    return { query: defineAs('query'), mutation: defineAs('mutation') }
+  }
 }
 
 export interface ConsoleUser {

@@ -33,9 +33,9 @@ function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
   return {
     ...operation,
     http: { method, path: `/v1/manager${path.slice('/v1'.length)}` as const },
+    tag: 'Manager',
     docs: {
       ...operation.docs,
-      tag: 'Manager',
       description: `The same as \`${method} ${path}\`, also for users of the console.`,
     },
     id: `manager-${operation.id}`,

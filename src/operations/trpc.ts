@@ -13,8 +13,7 @@ import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '.
 import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/model-metrics.ts'
-import { type AccessStep, findCaller } from './authorize.ts'
-import { limitBodyBytes } from './body-limit.ts'
+import { type AccessStep, assertSameOrigin, findCaller, limitBodyBytes } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { fromEnvelope, toEnvelope } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'
@@ -27,7 +26,6 @@ import {
   type OperationKind,
 } from './operation.ts'
 import type { Endpoint, HttpCall, Route } from './pipeline.ts'
-import { assertSameOrigin } from './same-origin.ts'
 import { readTypedInput } from './typed-input.ts'
 
 /** tRPC copies the fields of its context, so the call is one field. */

@@ -1,8 +1,8 @@
 /** The health check behind `/readyz`. */
 import { hasParentKey } from '../identity/keys.ts'
 import { within } from '../lib/timeout.ts'
+import type { Health } from './app.ts'
 import type { Deps } from './dependencies.ts'
-import type { Health } from './pages.ts'
 
 const CHECK_TIMEOUT_MS = 500
 /** The check writes to storage, so its result is cached. */

@@ -1,7 +1,7 @@
 /** How the document tells of the upload protocol, which has no operations of its own: its bodies are bytes. */
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
-import { ArtifactError, protocolHeaders, retryAfter } from '../../operations/openapi-parts.ts'
+import { ArtifactError, protocolHeaders, retryAfter } from '../../operations/openapi.ts'
 import { BODY_TYPE, PROTOCOL_VERSION } from './protocol.ts'
 
 const byteCount = (description: string) => z.string().regex(/^\d+$/).meta({ description })

@@ -10,7 +10,7 @@ import type { McpServerConfig, ProviderConfig } from './config.ts'
 import type { Variables } from './settings.ts'
 import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, visibleText } from './values.ts'
 
-export interface ConfigFile {
+interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
   /** One sentence each, with the file, the path in it and the line; none holds a value. */

@@ -4,7 +4,6 @@ import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { closest } from 'fastest-levenshtein'
 import { StartupError } from '../lib/errors.ts'
-
 import { type Config, keepsRows, toConfig, toProvider } from './config.ts'
 import { Settings, secretNames, settingNames, type Variables } from './settings.ts'
 
@@ -26,11 +25,7 @@ export interface ParsedConfig {
   readonly warnings: readonly string[]
 }
 
-/**
- * The configuration of this process. The environment takes precedence over a `.env` file in the working directory.
- * @throws ConfigError
- * @throws StartupError when `.env` exists and cannot be read.
- */
+/** The configuration of this process. The environment takes precedence over a `.env` file in the working directory. */
 export async function loadConfig(): Promise<ParsedConfig> {
   return parseConfig({ ...(await readDotEnv()), ...dropBlanks(process.env) })
 }
@@ -45,11 +40,7 @@ async function readDotEnv(): Promise<Variables> {
   }
 }
 
-/**
- * Builds the configuration from variables and the files that they name. Spaces around a value are ignored, and an empty value
- * counts as unset.
- * @throws ConfigError
- */
+/** Builds the configuration from variables and the files that they name. Trims values; an empty value counts as unset. */
 export async function parseConfig(variables: Readonly<Variables>): Promise<ParsedConfig> {
   const given = dropBlanks(variables)
   const secretProblems = await readSecretFiles(given)

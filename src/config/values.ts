@@ -49,7 +49,7 @@ export const seconds = () =>
 export const fraction = () => number('a number from 0 to 1, such as 0.1', /^\d(\.\d{1,12})?$/, 0, 1)
 
 /** A URL without slashes at its end; `finish` may change or reject it. */
-export function httpUrl(rule: string, finish: (url: string) => string | undefined = (url) => url) {
+function httpUrl(rule: string, finish: (url: string) => string | undefined = (url) => url) {
   return value(rule, (text) => {
     if (!URL.canParse(text) || /[?#\s]/.test(text)) return undefined
     const { protocol, username, password, href } = new URL(text)

@@ -6,7 +6,7 @@ import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
 
 /** A received file; discarding it has no effect once it is committed. */
-export interface StagedFile {
+interface StagedFile {
   discard(): Promise<void>
 }
 
@@ -190,11 +190,7 @@ export interface SizeLimit {
   refuse(): ServiceError
 }
 
-/**
- * The fields by name: `expires_after[seconds]` is the field `seconds` of `expires_after`, and a JSON object is parsed; `whole` are
- * fields that are values already.
- * @throws ServiceError `invalid_value` when a field comes twice.
- */
+/** The fields by name: `expires_after[seconds]` is the field `seconds` of `expires_after`; JSON objects are parsed, `whole` is not. */
 export function toFields(
   entries: readonly [string, string][],
   whole: readonly [string, unknown][],
@@ -229,7 +225,7 @@ function toValue(text: string): unknown {
  * The name as it was sent, without the folders before it (RFC 7578, 4.2). Browsers and the official clients write a quote as
  * `%22`; their escapes for line breaks stay as they are, because a name has none.
  */
-export function toFilename(sent: string | undefined): string {
+function toFilename(sent: string | undefined): string {
   const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name
 }

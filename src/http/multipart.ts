@@ -24,7 +24,7 @@ const MAX_HEADER_BYTES = 8_192
 const MAX_HEADERS = 16
 const MAX_BOUNDARY_LENGTH = 250
 /** The maximum size of everything but the file. */
-const MAX_BYTES_BESIDE = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
+const MAX_OVERHEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
 export interface UploadOptions {
   readonly files: FileSink
@@ -34,7 +34,7 @@ export interface UploadOptions {
   readonly signal: AbortSignal
 }
 
-export interface ReceivedUpload {
+interface ReceivedUpload {
   readonly fields: Record<string, unknown>
   /** Deletes the file unless it was committed. */
   discard(): Promise<void>
@@ -64,7 +64,7 @@ export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): vo
   }
   if (encoding.toLowerCase() !== 'identity')
     throw new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`)
-  if (Number(length) > limit.maxBytes + MAX_BYTES_BESIDE) throw limit.refuse()
+  if (Number(length) > limit.maxBytes + MAX_OVERHEAD_BYTES) throw limit.refuse()
 }
 
 async function createParser(request: IncomingMessage): Promise<Dicer> {
@@ -89,7 +89,7 @@ async function readParts(
   parser.on('part', (part) => parts.add(part))
   try {
     const signal = AbortSignal.any([options.signal, stopping.signal])
-    const maxBodyBytes = options.limit.maxBytes + MAX_BYTES_BESIDE
+    const maxBodyBytes = options.limit.maxBytes + MAX_OVERHEAD_BYTES
     await feed(request, parser, storing, { ...options, maxBodyBytes, signal })
     if (parts.headlessCount > 0) throw notAForm()
     return { file: await storing.file, entries: parts.entries }
@@ -225,10 +225,7 @@ function parseHeaderValue(text: string): HeaderValue {
   return { type: type.trim().toLowerCase(), parameters }
 }
 
-/**
- * Decodes bytes of a part.
- * @throws TypeError or RangeError if they are not text in this charset, or the charset is unknown.
- */
+/** Throws if the bytes are not text in this charset, or the charset is unknown. */
 function decodeStrictly(bytes: Uint8Array, charset: string): string {
   return new TextDecoder(charset, { fatal: true, ignoreBOM: true }).decode(bytes)
 }

@@ -9,7 +9,7 @@ export type Portion =
   | { readonly status: 200 | 304 }
   | { readonly status: 206; readonly start: number; readonly end: number }
 
-export interface PortionHeaders {
+interface PortionHeaders {
   readonly 'if-none-match'?: string | undefined
   readonly 'if-range'?: string | undefined
   readonly range?: string | undefined

@@ -58,7 +58,7 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
   return client
 }
 
-export function plainAddress(address: string): string {
+function plainAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address
 }
 
@@ -91,7 +91,7 @@ export const MAX_JSON_VALUES = 50_000
 
 const EMPTY = Buffer.alloc(0)
 
-export interface BodyLimits {
+interface BodyLimits {
   readonly maxBytes: number
   readonly totalMs: number
   readonly idleMs: number
@@ -150,11 +150,7 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
-/**
- * Parses a JSON body.
- * @throws ServiceError `invalid_value` for anything but well-formed JSON in UTF-8 of moderate depth and with at most `mostValues`
- * values.
- */
+/** Parses a JSON body; rejects invalid UTF-8, deep nesting, and more than `mostValues` values. */
 export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown {
   assertUtf8(bytes)
   assertOutline(bytes, mostValues)

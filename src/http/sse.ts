@@ -16,7 +16,7 @@ export const eventStreamHeaders: readonly string[] = [
 export const DONE = 'data: [DONE]\n\n'
 const HEARTBEAT = ': keep-alive\n\n'
 
-export interface EventWriting {
+interface EventWriting {
   readonly events: AsyncIterator<Uint8Array, void, void>
   /** Called once, before the first event or heartbeat. */
   writeHead(): void

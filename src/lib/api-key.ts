@@ -6,7 +6,7 @@ import { ALPHABET, newId, type Random } from './ids.ts'
 /** Scoped keys are reserved: none is minted yet. */
 export const keyPrefixes = { parent: 'svc_', agent: 'agnt_key-', scoped: 'svc_scoped_' } as const
 
-export type KeyKind = keyof typeof keyPrefixes
+type KeyKind = keyof typeof keyPrefixes
 
 export interface MintedKey {
   readonly text: string

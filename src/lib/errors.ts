@@ -33,7 +33,7 @@ export const reasons = {
 
 export type Reason = keyof typeof reasons
 
-export interface ErrorDetails {
+interface ErrorDetails {
   /** The request field at fault, as a path: `messages[2].tool_call_id`. */
   param?: string
   /** The place of the error in a text; both numbers start at 1. */

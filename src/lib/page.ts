@@ -12,7 +12,7 @@ export interface Page<Row> {
   readonly hasMore: boolean
 }
 
-export interface Pageable<Row> {
+interface Pageable<Row> {
   find(id: string): Promise<Row | undefined>
   /** The rows after the given one in order, or the first rows. */
   list(limit: number, after: Row | undefined): Promise<Row[]>

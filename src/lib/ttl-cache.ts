@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from './clock.ts'
 
-export interface TtlCache<V> {
+interface TtlCache<V> {
   get(key: string, load: () => Promise<V>): Promise<V>
   /** Drops every value; called after every change to the cached data. */
   invalidate(): void

@@ -51,7 +51,7 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
 }
 
 /** What the response is, where it is not JSON with status 200. */
-export interface ResponseOptions {
+interface ResponseOptions {
   readonly status?: 201
   /** The response is bytes that a client uploaded. */
   readonly download?: true
@@ -76,7 +76,7 @@ export interface Call<D, C extends AnyCaller, I> {
   readonly wantsEvents: boolean
 }
 
-export interface UploadTarget {
+interface UploadTarget {
   readonly files: FileSink
   readonly limit: SizeLimit
 }

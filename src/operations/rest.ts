@@ -137,7 +137,6 @@ type InputReader = (call: HttpCall) => unknown
 /**
  * Reads an operation's input before validation: from the query of a GET or DELETE, else from the body. A body may not contain the
  * fields of the path or of a header.
- * @throws ServiceError for a body that is too large, too slow, of another media type, or not what its type says.
  */
 function createInputReader<D>(operation: RestOperation<D>): InputReader {
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation

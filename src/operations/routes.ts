@@ -47,24 +47,14 @@ interface Routable {
   readonly request?: { readonly takesRest?: true } | undefined
 }
 
-export interface Match<O> {
-  readonly operation: O
-  readonly params: Readonly<Record<string, string>>
-}
-
 interface Pattern<O> {
   readonly segments: readonly string[]
   readonly takesRest: boolean
   readonly byMethod: Map<string, O>
 }
 
-export interface RouteTable<O> {
-  /** The operation of a request; HEAD is answered by GET's. */
-  match(method: string, path: string): Match<O>
-}
-
 /** Fixed paths in a map, patterns in a short list, those with more fixed segments first. */
-export function createRouteTable<O extends Routable>(operations: readonly O[]): RouteTable<O> {
+export function createRouteTable<O extends Routable>(operations: readonly O[]) {
   const fixed = new Map<string, Map<string, O>>()
   const patterns = new Map<string, Pattern<O>>()
   for (const operation of operations) {
@@ -82,7 +72,8 @@ export function createRouteTable<O extends Routable>(operations: readonly O[]): 
   const ordered = [...patterns.values()].sort((a, b) => countParams(a.segments) - countParams(b.segments))
 
   return {
-    match(method, path) {
+    /** The operation of a request with its decoded path parameters; GET's answers HEAD. */
+    match(method: string, path: string): { operation: O; params: Readonly<Record<string, string>> } {
       const byMethod = fixed.get(path)
       if (byMethod !== undefined) return { operation: choose(byMethod, method), params: {} }
       const segments = path.split('/')

@@ -29,7 +29,7 @@ import type { Endpoint, HttpCall, Route } from './pipeline.ts'
 import { readTypedInput } from './typed-input.ts'
 
 /** tRPC copies the fields of its context, so the call is one field. */
-export interface RpcContext {
+interface RpcContext {
   readonly call: CallContext<AnyCaller, Dependencies>
   /** Why the request's body cannot be used; reported to callers that may call. */
   readonly badBody: ServiceError | undefined
@@ -130,7 +130,7 @@ function rethrowForRpc(thrown: unknown): never {
 }
 
 /** A tRPC error as our own; tRPC throws its own for bad input and unknown paths. */
-export function toRpcFailure(error: TRPCError): ServiceError {
+function toRpcFailure(error: TRPCError): ServiceError {
   if (error.cause instanceof ServiceError) return error.cause
   if (error.code === 'BAD_REQUEST' && error.cause instanceof ZodError) return toInvalidValue(error.cause)
   switch (error.code) {
@@ -230,10 +230,7 @@ function listNames(path: string): string[] {
   return path.slice('/trpc/'.length).split(',')
 }
 
-/**
- * The body as the text tRPC parses; empty for an unknown caller, whom the procedures reject without it.
- * @throws ServiceError as the REST API does for a body that is too large, too slow or not JSON.
- */
+/** The body as the text that tRPC parses; empty for an unknown caller, whom the procedures reject without reading it. */
 async function readCallBody(
   { context, request, response, deps }: HttpCall,
   isPublic: boolean,

@@ -69,10 +69,7 @@ function applyType({ holder, key, value }: Place, type: unknown): void {
   }
 }
 
-/**
- * Ignores which objects of the client were the same: `json` holds each of them where it occurs.
- * @throws ServiceError when it does not, because an object contains itself.
- */
+/** Ignores which objects of the client were the same, because `json` repeats them; rejects an object that contains itself. */
 function assertWritten(json: unknown, equalities: unknown, budget: Budget): void {
   if (equalities === undefined) return
   // Paths that are equal to the input itself come in a list: the input contains itself.

@@ -38,7 +38,14 @@ import { appRouter, listOperations, restOperations } from './api.ts'
 import type { Deps } from './dependencies.ts'
 import { assertMayReadMetrics } from './metrics.ts'
 
-export interface AppOptions extends PageOptions {
+export interface AppOptions {
+  readonly deps: Deps
+  readonly openapi: Uint8Array
+  /** Reads the state of the service's parts; `isReady` decides between 200 and 503. */
+  readonly readHealth: () => Promise<{ isReady: boolean; report: object }>
+  readonly scrape: () => Promise<Scraped>
+  readonly widget: WidgetAssets
+  readonly console: ConsoleAssets
   /** While the service shuts down, connections are closed after their response. */
   readonly isDraining: () => boolean
 }
@@ -107,24 +114,10 @@ function checkHost({ request, deps }: HttpCall): void {
   throw new ServiceError('invalid_value', 'This Host is not served here.', { param: 'Host' })
 }
 
-interface PageOptions {
-  readonly deps: Deps
-  readonly openapi: Uint8Array
-  readonly health: Health
-  readonly scrape: () => Promise<Scraped>
-  readonly widget: WidgetAssets
-  readonly console: ConsoleAssets
-}
-
-export interface Health {
-  /** Reads the state of the service's parts; `isReady` decides between 200 and 503. */
-  read(): Promise<{ isReady: boolean; report: object }>
-}
-
 type PageCall = HttpCall<AnyCaller, Deps>
 type PageRoute = Route<AnyCaller, Deps>
 
-function createPageEndpoint(options: PageOptions): Endpoint<AnyCaller, Deps> {
+function createPageEndpoint(options: AppOptions): Endpoint<AnyCaller, Deps> {
   const { deps, widget, console } = options
   const files = [...docsPages, ...watchPages].map(([path, file]) => [path, createFilePage(file)] as const)
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]
@@ -145,7 +138,7 @@ function createPageEndpoint(options: PageOptions): Endpoint<AnyCaller, Deps> {
   }
 }
 
-function createServiceRoutes(options: PageOptions): [path: string, route: PageRoute][] {
+function createServiceRoutes(options: AppOptions): [path: string, route: PageRoute][] {
   const health = publicRoute((call) => writeJson(call, 200, { status: 'ok' }))
   return [
     ['/', publicRoute((call) => call.writeEmpty(302, ['Location', '/console']))],
@@ -154,7 +147,7 @@ function createServiceRoutes(options: PageOptions): [path: string, route: PageRo
     [
       '/readyz',
       publicRoute(async (call) => {
-        const { isReady, report } = await options.health.read()
+        const { isReady, report } = await options.readHealth()
         writeJson(call, isReady ? 200 : 503, report)
       }),
     ],

@@ -10,7 +10,7 @@ import { createTtlCache } from '../lib/ttl-cache.ts'
 import { rejectCredentials } from '../operations/access.ts'
 import type { HttpCall } from '../operations/pipeline.ts'
 import type { StreamSlots } from '../replicas/stream-limiter.ts'
-import { type Looked, lookUp, type Meter, type Reading } from '../telemetry/counters.ts'
+import { type Looked, lookUp, type Meter } from '../telemetry/counters.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { ProcessMeters } from '../telemetry/process-metrics.ts'
 import {
@@ -20,20 +20,23 @@ import {
   renderReadings,
   type Scraped,
 } from '../telemetry/prometheus.ts'
-import type { Deps as Dependencies } from './dependencies.ts'
+import type { Deps } from './dependencies.ts'
 
-export interface CountingOptions extends StateOptions {
+interface PoolState {
+  readonly busy: number
+  readonly idle: number
+  readonly waiting: number
+}
+
+interface CountingOptions {
+  readonly version: string
+  /** Undefined where there is no pool. */
+  readonly readPool: (() => PoolState) | undefined
+  /** Undefined where there is one process only. */
   readonly gather: GatherReadings | undefined
 }
 
-export interface Counting {
-  read(): Promise<Reading[]>
-  /** What all processes have, as text. @throws ServiceError `service_unavailable` when they could not be asked. */
-  scrape(): Promise<Scraped>
-  close(): void
-}
-
-export function createCounting(deps: Dependencies, options: CountingOptions): Counting {
+export function createCounting(deps: Deps, options: CountingOptions) {
   const { clock, metrics } = deps
   const { gather } = options
   const ofProcess = new ProcessMeters(clock)
@@ -45,8 +48,10 @@ export function createCounting(deps: Dependencies, options: CountingOptions): Co
   ]
   const read = () => readMeters(meters)
   return {
+    /** The metrics of this process. */
     read,
-    async scrape() {
+    /** The metrics of all processes, as text. */
+    async scrape(): Promise<Scraped> {
       if (gather === undefined) return renderReadings({ processes: [await read()] })
       const gathered = await gather().catch((cause: unknown) => {
         throw new ServiceError('service_unavailable', 'The processes of this service could not be asked.', {
@@ -59,21 +64,9 @@ export function createCounting(deps: Dependencies, options: CountingOptions): Co
   }
 }
 
-export interface PoolState {
-  readonly busy: number
-  readonly idle: number
-  readonly waiting: number
-}
+type StateDeps = Pick<Deps, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
 
-export interface StateOptions {
-  readonly version: string
-  /** Undefined where there is no pool. */
-  readonly readPool: (() => PoolState) | undefined
-}
-
-type StateDeps = Pick<Dependencies, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
-
-export function createStateMeters(deps: StateDeps, { version, readPool }: StateOptions): Meter[] {
+function createStateMeters(deps: StateDeps, { version, readPool }: CountingOptions): Meter[] {
   const { models, shared, tools } = deps
   return [
     lookUp(
@@ -132,16 +125,13 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Looked[] {
 const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
-export interface StoredCounts {
+interface StoredCounts {
   readonly openUploads: number
   readonly waitingJobs: Readonly<Record<string, number>>
 }
 
 /** Metrics of what `count` finds; omitted when it does not answer in time. */
-export function createStoredMeters(
-  count: () => Promise<StoredCounts>,
-  clock: Pick<Clock, 'monotonic'>,
-): Meter[] {
+function createStoredMeters(count: () => Promise<StoredCounts>, clock: Clock): Meter[] {
   const cache = createTtlCache<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
   let loading: Promise<StoredCounts> | undefined
 

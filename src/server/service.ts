@@ -40,10 +40,7 @@ export interface Service {
 
 const RECORD_USE_EVERY_MS = 10_000
 
-/**
- * Opens the data, starts the backends and listens.
- * @throws StartupError when the host's module or tools, the data directory, the database, the secret or the port cannot be used.
- */
+/** Opens the data, starts the backends and listens; a StartupError says what the operator has to fix. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const hooks = await gatherHooks(options)
   const { config, log = createLog(config) } = options
@@ -99,7 +96,7 @@ async function startService(
       openapi ??= Buffer.from(JSON.stringify(renderApiDocument()))
       return openapi
     },
-    health: { read: () => readHealth(isDraining) },
+    readHealth: () => readHealth(isDraining),
     scrape: counting.scrape,
     isDraining: () => isDraining,
   })

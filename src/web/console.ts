@@ -34,13 +34,13 @@ export interface ConsoleAssets {
 
 const builtFolder = new URL('../../dist/console/', import.meta.url)
 
-export async function loadConsole(folder: URL = builtFolder): Promise<ConsoleAssets> {
+export async function loadConsole(): Promise<ConsoleAssets> {
   try {
-    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
+    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', builtFolder), 'utf8')))
     const files = manifest.files.map(async ({ file }) => ({
       path: pathOf(file),
-      body: await readFile(new URL(file, folder)),
-      brotli: await readFile(new URL(`${file}.br`, folder)),
+      body: await readFile(new URL(file, builtFolder)),
+      brotli: await readFile(new URL(`${file}.br`, builtFolder)),
     }))
     const needed = listNeeded(manifest.files, manifest.main).map(pathOf)
     return {
@@ -51,7 +51,7 @@ export async function loadConsole(folder: URL = builtFolder): Promise<ConsoleAss
       styles: needed.filter((path) => path.endsWith('.css')),
     }
   } catch (cause) {
-    const path = fileURLToPath(folder)
+    const path = fileURLToPath(builtFolder)
     throw new StartupError(`The console is not built in ${path}; \`npm run build\` builds it.`, { cause })
   }
 }

@@ -6,7 +6,7 @@ import { isJsonObject, type Path } from './json.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-export interface SchemaFault {
+interface SchemaFault {
   readonly path: Path
   readonly problem: string
 }

@@ -34,7 +34,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
 
-export interface JsonOutline {
+interface JsonOutline {
   readonly depth: number
   /** Objects, arrays, strings, numbers and literals; an empty object or array counts as two. */
   readonly values: number

@@ -28,7 +28,6 @@ export function renderTable(headings: readonly string[], rows: readonly (readonl
   return table.map(renderRow).join('\n')
 }
 
-/** Renders Unix seconds in ISO 8601, and null as a dash. */
 export function renderTime(unixSeconds: number | null): string {
   return unixSeconds === null ? '-' : new Date(unixSeconds * 1000).toISOString().replace('.000', '')
 }

@@ -58,7 +58,6 @@ export async function readConfigFile(path: string, variables: Readonly<Variables
   }
 }
 
-/** The mapping in a file, or the sentence that says why it cannot be read. */
 async function readMapping(path: string): Promise<YamlMapping | string> {
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error)
   if (bytes instanceof Error)
@@ -146,7 +145,6 @@ function mappingOf<Shape extends z.ZodRawShape>(shape: Shape) {
   return z.object(shape, { error: orMissing('must be a mapping') }).catchall(unknownKey)
 }
 
-/** Texts under names that match a pattern. */
 function recordOf(pattern: RegExp, nameProblem: string, text: z.ZodType<string>) {
   return z
     .record(z.string(), text, { error: 'must be a mapping of names to texts' })

@@ -97,7 +97,6 @@ async function readSecretFiles(given: Variables): Promise<string[]> {
   return problems
 }
 
-/** One sentence for each combination of settings that cannot work. */
 function listConflicts(given: Variables): string[] {
   const has = (name: keyof Settings) => given[name] !== undefined
   const problems: string[] = []

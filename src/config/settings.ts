@@ -331,7 +331,6 @@ const times = {
     .describe('For open streams to end after the server received SIGTERM or SIGINT.'),
 }
 
-/** The settings under the headings of the documentation. */
 export const settingGroups = {
   Server: server,
   'Console identity: a proxy authenticates users (docs/console-identity.md)': consoleIdentity,

@@ -71,7 +71,7 @@ async function createParser(request: IncomingMessage): Promise<Dicer> {
   const boundary = parseHeaderValue(request.headers['content-type'] ?? '').parameters.get('boundary') ?? ''
   if (boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH)
     throw new ServiceError('invalid_value', 'The Content-Type names no usable boundary.')
-  // Loaded with the first upload: a start has no use for it.
+  // Loaded with the first upload, to start faster.
   const { Dicer } = await import('@fastify/busboy')
   const config = { boundary, maxHeaderPairs: MAX_HEADERS, maxHeaderSize: MAX_HEADER_BYTES }
   return new Dicer(config)
@@ -120,14 +120,14 @@ class FormParts {
   }
 
   add(part: Readable): void {
-    // Every part has this listener for its whole life: the parser reports errors on parts that the form no longer needs, too.
+    // The parser also emits errors on parts that the form no longer needs.
     part.on('error', () => {
-      // An error of the file reaches its storage, which knows the reason.
+      // Storage reports an error of the file, with the reason.
       if (part !== this.file) this.stop(notAForm())
     })
     this.partCount += 1
     if (this.partCount > MAX_FIELDS + 1) this.stop(tooManyFields())
-    // The parser goes on only once every part of its chunk has been read, one without an end to its headers as well.
+    // The parser continues only once every part of its chunk has been read, even one whose headers do not end.
     part.resume()
     this.headlessCount += 1
     part.once('header', (header: PartHeader) => {
@@ -137,7 +137,7 @@ class FormParts {
   }
 
   private open(part: Readable, header: PartHeader): void {
-    // The parser is still busy with its chunk after the form was refused.
+    // The parser still emits the rest of its chunk after the form was rejected.
     if (this.stopping.signal.aborted) return
     try {
       const head = readPartHead(header)

@@ -1,6 +1,6 @@
 /**
  * Which part of a representation a request asks for, after its conditions (RFC 9110, 13 and 14). The package `range-parser` cannot
- * replace this: it rejects a suffix longer than the representation, and does not tell an invalid range from an unsatisfiable one.
+ * replace this: it rejects a suffix longer than the representation, and does not distinguish an invalid range from an unsatisfiable one.
  */
 import { ServiceError } from '../lib/errors.ts'
 

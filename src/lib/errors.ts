@@ -50,7 +50,7 @@ interface ErrorDetails {
   cause?: unknown
 }
 
-/** A failure that the client is told of; `message` is sent unchanged. */
+/** A failure that is reported to the client; `message` is sent unchanged. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly reason: Reason

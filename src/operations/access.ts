@@ -16,8 +16,8 @@ export async function authenticate({ context, auth }: GuardedCall): Promise<void
   if (auth === undefined || auth.callers.length === 0) return
   const caller = await findCaller(context)
   // Treats an artifact token as an invalid key where tokens are not accepted.
-  const isUseless = caller?.kind === 'token' && !auth.callers.includes('token')
-  if (caller === undefined || isUseless) return rejectCredentials(context)
+  const isMisplacedToken = caller?.kind === 'token' && !auth.callers.includes('token')
+  if (caller === undefined || isMisplacedToken) return rejectCredentials(context)
   context.caller = caller
 }
 
@@ -142,7 +142,6 @@ export function addressGroup(address: string): string {
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':')
 }
 
-/** Step: accepts a request that changes nothing, that carries a key, or that only a page of this service can make. */
 export function checkSameOrigin({ context, auth }: GuardedCall): void {
   if (auth !== undefined) assertSameOrigin(context.metadata, context.deps.config, auth.implicitBodyType)
 }

@@ -17,7 +17,6 @@ export interface Http {
 }
 
 export interface AuthPolicy<K extends CallerKind = CallerKind> {
-  /** The accepted credentials; a public operation has none. */
   readonly callers: readonly K[]
   /** Accepts signed-in users only, whatever key is sent. */
   readonly needs?: 'user' | 'administrator'
@@ -44,7 +43,6 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   readonly maxBodyBytes?: (config: Config) => number
   /** The maximum number of values in a JSON body, where the usual limit is too low. */
   readonly maxJsonValues?: number
-  /** Request headers that are input fields. */
   readonly headers?: Readonly<Record<string, string>>
   /** The last path parameter takes the rest of the path, slashes included. */
   readonly takesRest?: true
@@ -57,7 +55,6 @@ interface ResponseOptions {
   readonly download?: true
   /** The response is a page, and so is a failure. */
   readonly page?: (failure: ServiceError) => Page
-  /** The response can be a stream of these events. */
   readonly events?: z.ZodType
 }
 

@@ -199,7 +199,6 @@ function readHeaderFields(
   return fields
 }
 
-/** The fields of an input that can be whole numbers. */
 function listNumericFields(input: z.ZodType): string[] {
   const { shape } = input as z.ZodObject
   return Object.keys(shape).filter((name) => (shape[name] as z.ZodType).safeParse(1).success)

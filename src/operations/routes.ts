@@ -95,7 +95,6 @@ function isParam(segment: string): boolean {
   return segment.startsWith('{')
 }
 
-/** The raw values by name; undefined when the path does not match. */
 function matchSegments(
   { segments: expected, takesRest }: Pattern<unknown>,
   segments: readonly string[],

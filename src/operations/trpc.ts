@@ -29,7 +29,7 @@ import type { Endpoint, HttpCall, Route } from './pipeline.ts'
 import { readTypedInput } from './typed-input.ts'
 
 /** tRPC copies the fields of its context, so the call is one field. */
-interface RpcContext {
+export interface RpcContext {
   readonly call: CallContext<AnyCaller, Dependencies>
   /** Why the request's body cannot be used; reported to callers that may call. */
   readonly badBody: ServiceError | undefined

@@ -102,7 +102,6 @@ export async function createDeps(
   }
 }
 
-/** The stores that the host does not bring along. */
 function listOwnStores({ fileBlobs, artifactStore }: ServiceOptions): StoreName[] {
   const brought = { files: fileBlobs, artifacts: artifactStore }
   return storeNames.filter((name) => brought[name] === undefined)

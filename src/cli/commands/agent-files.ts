@@ -108,7 +108,6 @@ export async function writeAgentFiles(
   return exported
 }
 
-/** Compares the file of an agent with the folder: its current state, and files with other names for the same agent. */
 async function planFile(folder: string, entries: readonly string[], agent: Agent) {
   const name = fileNameOf(agent)
   const path = join(folder, name)

@@ -155,7 +155,6 @@ function listChangedLines(before: string, after: string): string[] {
   })
 }
 
-/** Rejects two files for one agent, and two new agents with the same name. */
 function assertOneFileEach(changes: readonly Change[]): void {
   const seen = new Map<string, string>()
   for (const change of changes) {

@@ -51,7 +51,6 @@ export async function restore(archive: string, isJson: boolean): Promise<void> {
   })
 }
 
-/** What the operator still has to do, and what was not restored. */
 function* listNotices(
   { secret, lost, unfinished, bucket }: RestoreReport,
   hasSecret: boolean,

@@ -54,7 +54,6 @@ async function checkParent(check: string, dataDir: string): Promise<Diagnostic> 
   }
 }
 
-/** Checks the free disk space, and whether a single key may use all of it. */
 export async function checkFreeSpace({
   dataDir,
   s3,

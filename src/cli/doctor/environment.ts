@@ -20,7 +20,6 @@ export function checkNode(version: string): Diagnostic {
   return trouble === undefined ? ok('node', version) : fail('node', trouble)
 }
 
-/** Requests the model list of every provider, as a start does. */
 export async function checkBackends({ providers, timings }: Config): Promise<Diagnostic[]> {
   const isAlone = providers.length === 1
   const diagnostics = await Promise.all(
@@ -34,7 +33,6 @@ export async function checkBackends({ providers, timings }: Config): Promise<Dia
   return diagnostics.flat()
 }
 
-/** Checks the file of a model without reading all of it. */
 async function checkModelFile(check: string, provider: LocalModelConfig): Promise<Diagnostic[]> {
   const { checkLocalModel } = await import('../../providers/load-model.ts')
   return failOnStartupError(check, async () => {

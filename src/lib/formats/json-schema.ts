@@ -34,7 +34,6 @@ const namingKeywords = new Set([
   'definitions',
 ])
 
-/** Finds a reference to another document, or to nothing in this one. */
 function findReferenceFault(schema: JsonSchema): SchemaFault | undefined {
   const places = listPlaces(schema)
   const anchors = new Set(places.flatMap(({ node }) => anchorsOf(node)))

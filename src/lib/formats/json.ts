@@ -68,7 +68,6 @@ export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINI
   return { depth: deepest, values }
 }
 
-/** The objects in a JSON array; empty when the value is not an array. */
 export function listObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
@@ -79,7 +78,6 @@ export function listStrings(value: unknown): readonly string[] {
   return values.filter((item) => typeof item === 'string')
 }
 
-/** The value if it is an integer of at least `smallest`. */
 export function toCount(value: unknown, smallest: number): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= smallest ? value : undefined
 }

@@ -204,7 +204,6 @@ function takeToken(text: string, tokens: CST.Token[], token: CST.Token, isSecret
   tokens.push(token)
 }
 
-/** The path to the current token: the keys and indexes of the open collections. */
 function pathOf(stack: readonly CST.Token[]): Path {
   return stack.flatMap((token): Path => {
     if (!CST.isCollection(token)) return []

@@ -6,8 +6,14 @@ import type { Config } from '../config/config.ts'
 import { hasNoBody, type ImplicitCredentials, mediaTypeOf } from '../http/request.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Hit, Quota } from '../replicas/rate-limiter.ts'
-import type { Dependencies, GuardedCall } from './dependencies.ts'
+import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
+
+/** A call and the policy it has to meet; a preflight has none. */
+interface GuardedCall {
+  readonly context: CallContext<AnyCaller, Dependencies>
+  readonly auth: AuthPolicy | undefined
+}
 
 export type AccessStep = (call: GuardedCall) => Promise<void> | void
 

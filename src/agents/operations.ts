@@ -40,68 +40,58 @@ import {
   renderVersionList,
 } from './schema.ts'
 
-const tag = 'Agents'
-const owner = { callers: ['parent'], wrongKind: 'invalid_api_key' } as const
 const notFound = { 404: 'Agent not found.' }
 
-const define = operationsOf<Dependencies & { readonly agents: AgentDirectory }>()
+const { query, mutation } = operationsOf<Dependencies & { readonly agents: AgentDirectory }>()('Agents', {
+  callers: ['parent'],
+  wrongKind: 'invalid_api_key',
+})
 
 export const agentsOperations = {
-  create: define({
-    kind: 'mutation',
+  create: mutation({
     http: { method: 'POST', path: '/v1/agents' },
-    auth: owner,
     request: { body: 'definition' },
     response: { status: 201 },
-    docs: { tag, summary: 'Create an agent' },
+    docs: { summary: 'Create an agent' },
     input: DefinitionBody,
     output: AgentCreated,
     run: async ({ context: { deps, caller }, input }) =>
       renderAgentCreated(deps, await createAgent(deps, caller.tenantId, input)),
   }),
 
-  list: define({
-    kind: 'query',
+  list: query({
     http: { method: 'GET', path: '/v1/agents' },
-    auth: owner,
-    docs: { tag, summary: "List the calling key's agents" },
+    docs: { summary: "List the calling key's agents" },
     input: AgentListQuery,
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
       renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
   }),
 
-  me: define({
-    kind: 'query',
+  me: query({
     http: { method: 'GET', path: '/v1/agents/me' },
     auth: { callers: ['agent'] },
-    docs: { tag, summary: "Read the calling agent key's own agent" },
+    docs: { summary: "Read the calling agent key's own agent" },
     input: z.object({}),
     output: AgentSelf,
     run: async ({ context: { deps, caller } }) => renderAgentSelf(deps, await getOwnAgent(deps, caller)),
   }),
 
-  check: define({
-    kind: 'mutation',
-    auth: owner,
+  check: mutation({
     input: DefinitionBody,
     output: DefinitionCheck,
     run: ({ input }) => checkDefinition(input.yaml, input.format),
   }),
 
-  definitionSchema: define({
-    kind: 'query',
-    auth: owner,
+  definitionSchema: query({
     input: z.object({}),
     output: z.record(z.string(), z.unknown()),
     run: () => definitionSchema,
   }),
 
-  get: define({
-    kind: 'query',
+  get: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}' },
-    auth: owner,
-    docs: { tag, summary: 'Read an agent', failures: notFound },
+    docs: { summary: 'Read an agent', failures: notFound },
     input: AgentReference,
     output: AgentDetail,
     run: async ({ context, input }) => {
@@ -111,13 +101,10 @@ export const agentsOperations = {
     },
   }),
 
-  replace: define({
-    kind: 'mutation',
+  replace: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
-    auth: owner,
     request: { body: 'definition', bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
     docs: {
-      tag,
       summary: "Replace an agent's definition",
       failures: { ...notFound, 412: 'The agent has changed since the version named in `If-Match`.' },
     },
@@ -131,11 +118,9 @@ export const agentsOperations = {
     },
   }),
 
-  delete: define({
-    kind: 'mutation',
+  delete: mutation({
     http: { method: 'DELETE', path: '/v1/agents/{agent_id}' },
-    auth: owner,
-    docs: { tag, summary: 'Delete an agent and its key', failures: notFound },
+    docs: { summary: 'Delete an agent and its key', failures: notFound },
     input: AgentReference,
     output: AgentDeleted,
     run: async ({ context, input }) => {
@@ -144,12 +129,10 @@ export const agentsOperations = {
     },
   }),
 
-  rotateKey: define({
-    kind: 'mutation',
+  rotateKey: mutation({
     http: { method: 'POST', path: '/v1/agents/{agent_id}/rotate-key' },
-    auth: owner,
     request: { bodySchema: KeyRotation },
-    docs: { tag, summary: 'Give an agent a new key', failures: notFound },
+    docs: { summary: 'Give an agent a new key', failures: notFound },
     input: KeyRotation.extend(AgentReference.shape),
     output: AgentKeyRotated,
     run: async ({ context, input: { agent_id, overlap_seconds } }) => {
@@ -160,45 +143,36 @@ export const agentsOperations = {
     },
   }),
 
-  modelPolicy: define({
-    kind: 'query',
+  modelPolicy: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/model-policy' },
-    auth: owner,
-    docs: { tag, summary: 'Read which models an agent may use', failures: notFound },
+    docs: { summary: 'Read which models an agent may use', failures: notFound },
     input: AgentReference,
     output: AgentModelPolicy,
     run: ({ context: { deps, caller }, input }) => getModelPolicy(deps, caller.tenantId, input.agent_id),
   }),
 
-  replaceModelPolicy: define({
-    kind: 'mutation',
+  replaceModelPolicy: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}/model-policy' },
-    auth: owner,
     request: { bodySchema: ModelPolicyBody, ignoredFields: ['agent_id'] },
-    docs: { tag, summary: 'Replace which models an agent may use', failures: notFound },
+    docs: { summary: 'Replace which models an agent may use', failures: notFound },
     input: ModelPolicyReplacement,
     output: AgentModelPolicy,
     run: ({ context, input }) =>
       replaceModelPolicy(context.deps, actorOf(context), context.caller.tenantId, input.agent_id, input),
   }),
 
-  versions: define({
-    kind: 'query',
+  versions: query({
     http: { method: 'GET', path: '/v1/agents/{agent_id}/versions' },
-    auth: owner,
-    docs: { tag, summary: "List an agent's versions", failures: notFound },
+    docs: { summary: "List an agent's versions", failures: notFound },
     input: AgentReference,
     output: AgentVersionList,
     run: async ({ context: { deps, caller }, input }) =>
       renderVersionList(await listVersions(deps, caller.tenantId, input.agent_id)),
   }),
 
-  restore: define({
-    kind: 'mutation',
+  restore: mutation({
     http: { method: 'POST', path: '/v1/agents/{agent_id}/versions/{version}/restore' },
-    auth: owner,
     docs: {
-      tag,
       summary: 'Make an earlier version the one in force',
       failures: { 404: 'Agent not found, or no such version of it.' },
     },

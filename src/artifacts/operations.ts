@@ -30,45 +30,42 @@ import { renderStatusPageFailure } from './status-page/layout.ts'
 import { openStatusPage } from './status-page.ts'
 import { uploadExtensions } from './tus.ts'
 
-const tag = 'Artifacts'
-const opener = { callers: ['parent', 'token'], isUncounted: true } as const
 const byId = { path: ArtifactReference } as const
 const bytesFailures = {
   404: 'There is nothing to be served (yet).',
   416: 'The range lies behind the last byte.',
 }
 
-const define = operationsOf<Dependencies>()
+const { query, mutation } = operationsOf<Dependencies>()('Artifacts', {
+  callers: ['parent', 'token'],
+  isUncounted: true,
+})
 
 export const artifactsOperations = {
-  reserve: define({
-    kind: 'mutation',
+  reserve: mutation({
     http: { method: 'POST', path: '/v1/artifacts' },
     auth: { callers: ['parent'] },
     response: { status: 201 },
-    docs: { tag, summary: 'Reserve an id, with tokens to upload and to open it' },
+    docs: { summary: 'Reserve an id, with tokens to upload and to open it' },
     input: ArtifactReservation,
     output: ArtifactReserved,
     run: ({ context: { deps, caller }, input }) => reserveArtifact(deps, caller.tenantId, input),
   }),
 
-  list: define({
-    kind: 'query',
+  list: query({
     http: { method: 'GET', path: '/v1/artifacts' },
     auth: { callers: ['parent'] },
-    docs: { tag, summary: "List the calling key's artifacts, newest first" },
+    docs: { summary: "List the calling key's artifacts, newest first" },
     input: ArtifactListQuery,
     output: ArtifactList,
     run: async ({ context: { deps, caller }, input }) =>
       renderArtifactList(await listArtifacts(deps, caller.tenantId, input)),
   }),
 
-  get: define({
-    kind: 'query',
+  get: query({
     http: { method: 'GET', path: '/v1/artifacts/{artifact_id}' },
     auth: { callers: ['parent'] },
     docs: {
-      tag,
       summary: 'Read an artifact as it is listed',
       failures: { 404: 'There is no such artifact, or its id is only reserved.' },
     },
@@ -78,14 +75,11 @@ export const artifactsOperations = {
       renderListed(await getListedArtifact(deps, caller.tenantId, input.artifact_id)),
   }),
 
-  status: define({
-    kind: 'query',
+  status: query({
     http: { method: 'GET', path: '/artifacts/{artifact_id}/status' },
-    auth: opener,
     request: { ...byId, headers: { prefer: 'prefer' } },
     response: { events: ArtifactStatus },
     docs: {
-      tag,
       summary: 'Ask how an artifact is doing',
       description: 'With `Accept: text/event-stream` every change is an event.',
     },
@@ -94,23 +88,18 @@ export const artifactsOperations = {
     run: answerStatus,
   }),
 
-  watch: define({
-    kind: 'query',
-    auth: opener,
+  watch: query({
     input: ArtifactReference,
     output: z.custom<AsyncIterable<ArtifactStatus>>(),
     run: (call) => watchWithinLimit(call, call.input.artifact_id),
   }),
 
-  page: define({
-    kind: 'query',
+  page: query({
     http: { method: 'GET', path: '/artifacts/{artifact_id}/watch' },
     rpc: false,
-    auth: opener,
     request: byId,
     response: { page: renderStatusPageFailure },
     docs: {
-      tag,
       summary: 'Watch an artifact become ready, in a browser',
       description: 'A page that follows the status, also without scripts, and shows what comes of it.',
     },
@@ -120,39 +109,32 @@ export const artifactsOperations = {
       openStatusPage(deps, caller, input.artifact_id, metadata.token),
   }),
 
-  content: define({
-    kind: 'query',
+  content: query({
     http: { method: 'GET', path: '/artifacts/{artifact_id}' },
     rpc: false,
-    auth: opener,
     request: byId,
     response: { download: true },
-    docs: { tag, summary: 'Open an artifact', failures: bytesFailures },
+    docs: { summary: 'Open an artifact', failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openArtifact(deps, caller, input.artifact_id),
   }),
 
-  poster: define({
-    kind: 'query',
+  poster: query({
     http: { method: 'GET', path: '/artifacts/{artifact_id}/poster' },
     rpc: false,
-    auth: opener,
     request: byId,
     response: { download: true },
-    docs: { tag, summary: 'Open the still picture of a video', failures: bytesFailures },
+    docs: { summary: 'Open the still picture of a video', failures: bytesFailures },
     input: ArtifactReference,
     output: z.never(),
     run: ({ context: { deps, caller }, input }) => openPoster(deps, caller, input.artifact_id),
   }),
 
-  delete: define({
-    kind: 'mutation',
+  delete: mutation({
     http: { method: 'DELETE', path: '/artifacts/{artifact_id}' },
-    auth: opener,
     request: byId,
     docs: {
-      tag,
       summary: 'Delete an artifact, whether it is uploaded or not',
       failures: { 404: 'There is no such artifact.' },
     },
@@ -164,11 +146,10 @@ export const artifactsOperations = {
     },
   }),
 
-  capabilities: define({
-    kind: 'query',
+  capabilities: query({
     http: { method: 'GET', path: '/capabilities' },
     auth: { callers: [], isUncounted: true },
-    docs: { tag, summary: 'Read what uploads may be like' },
+    docs: { summary: 'Read what uploads may be like' },
     input: z.object({}),
     output: Capabilities,
     run: ({ context: { deps } }) => ({

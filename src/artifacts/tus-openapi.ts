@@ -1,7 +1,7 @@
 /** The OpenAPI description of the tus endpoint, which has no operation records because its bodies are bytes. */
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
-import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi-parts.ts'
+import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi.ts'
 import { BODY_TYPE, PROTOCOL_VERSION } from './tus.ts'
 
 const byteCount = (description: string) => z.string().regex(/^\d+$/).meta({ description })

@@ -18,17 +18,14 @@ export const chatFailures = {
   504: 'The backend was too slow.',
 }
 
-const define = operationsOf<Dependencies>()
+const { mutation } = operationsOf<Dependencies>()('Chat', chatAuth)
 
 export const chatOperations = {
-  completions: define({
-    kind: 'mutation',
+  completions: mutation({
     http: { method: 'POST', path: '/v1/chat/completions' },
-    auth: chatAuth,
     request: chatRequest,
     response: { events: ChatChunk },
     docs: {
-      tag: 'Chat',
       summary: 'Answer a conversation, as one object or as a stream',
       failures: chatFailures,
     },
@@ -38,9 +35,7 @@ export const chatOperations = {
     run: ({ context, input, signal }) => chat(context, input, signal),
   }),
 
-  stream: define({
-    kind: 'mutation',
-    auth: chatAuth,
+  stream: mutation({
     input: StreamRequest,
     output: z.custom<AsyncIterable<StreamChunk[]>>(),
     run: ({ context, input, signal }) => streamChunks(context, input, signal),

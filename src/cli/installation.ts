@@ -20,11 +20,7 @@ export async function readConfig(): Promise<Config> {
   return config
 }
 
-/**
- * Runs on the database of the installation. Only with `create` may the command create it: usually a missing database means that
- * the directory is wrong.
- * @throws StartupError
- */
+/** Runs on the database. Creates a missing one only with `create`, because usually the directory is wrong. */
 export async function withDatabase(
   run: (db: Database, config: Config) => Promise<void>,
   ifMissing?: 'create',
@@ -45,7 +41,6 @@ export async function withDatabase(
   }
 }
 
-/** What functions that change keys or agents depend on. */
 export function createDeps(db: Database) {
   return {
     db,
@@ -56,11 +51,7 @@ export function createDeps(db: Database) {
   }
 }
 
-/**
- * The id of a parent key, given as the id, with its prefix or as the complete key. An invalid text is not repeated in the error: it
- * may be a secret.
- * @throws StartupError
- */
+/** The id of a parent key, given as the id, with its prefix or as the complete key. Errors do not repeat the text: it may be a secret. */
 export function toPublicId(text: string): string {
   const [, id] = /^(?:svc_)?([0-9A-Za-z]{12})$/.exec(text) ?? []
   if (id !== undefined) return id
@@ -69,10 +60,7 @@ export function toPublicId(text: string): string {
   throw new StartupError('That is not the id of a parent key; `parley keys list` shows the ids.')
 }
 
-/**
- * The id of the given parent key, or of the only active one.
- * @throws StartupError when it is not active, or none is given and there is not exactly one.
- */
+/** The id of the given parent key, or of the only active one. */
 export async function chooseParentKey(db: Database, given: string | undefined): Promise<string> {
   const active = (await listParentKeys({ db })).filter((row) => row.revoked_at === null)
   if (given !== undefined) {
@@ -89,7 +77,6 @@ export async function chooseParentKey(db: Database, given: string | undefined): 
   throw new StartupError(`There are several parent keys; choose one with --key: ${candidates}.`)
 }
 
-/** The user of the operating system, as the audit log names them. */
 export function commandActor(): Actor {
   return { kind: 'command', name: userName(), requestId: null, clientAddress: null }
 }

@@ -5,7 +5,6 @@ import { createSignInLink, renderSignInUrl } from '../identity/sessions.ts'
 import type { Service } from '../server/service.ts'
 import { commandName } from './output.ts'
 
-/** How long open requests may continue after a crash. */
 const CRASH_DRAIN_MS = 5_000
 
 /** What the first start prints: the first key at once, then a sign-in link unless a proxy authenticates users. */

@@ -9,17 +9,14 @@ export function printExactly(text: string): void {
   process.stdout.write(text)
 }
 
-/** Prints a result as one line of JSON with `--json`, or else as the text. */
 export function printResult(isJson: boolean, value: unknown, text: string): void {
   print(isJson ? JSON.stringify(value) : text)
 }
 
-/** Prints a message that is not part of the result. */
 export function printNotice(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** Renders rows under headings, each column as wide as its widest cell. */
 export function renderTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const table = [headings, ...rows]
   const widths = headings.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
@@ -31,7 +28,6 @@ export function renderTable(headings: readonly string[], rows: readonly (readonl
   return table.map(renderRow).join('\n')
 }
 
-/** Renders Unix seconds in ISO 8601, and null as a dash. */
 export function renderTime(unixSeconds: number | null): string {
   return unixSeconds === null ? '-' : new Date(unixSeconds * 1000).toISOString().replace('.000', '')
 }

@@ -7,7 +7,6 @@ import { printNotice, printResult } from './output.ts'
 /** Each worker opens 20 connections to the database. */
 const MOST_WORKERS = 64
 
-/** Runs the command line; reports errors on standard error and in the exit code. */
 export async function runCommand(args: readonly string[]): Promise<void> {
   // A reader that stops reading, such as `| head`, makes a command fail but must not stop a server.
   for (const stream of [process.stdout, process.stderr]) {
@@ -135,22 +134,22 @@ function addDataCommands(program: Command): void {
     .action(async (archive, { json }) => (await import('./commands/backup.ts')).backup(archive, json))
   withJson(program.command('restore <archive>'))
     .description('restore an archive to an empty data directory (- for standard input)')
-    .action(async (archive, { json }) => (await import('./commands/restore.ts')).restore(archive, json))
+    .action(async (archive, { json }) => (await import('./commands/backup.ts')).restore(archive, json))
   const store = program.command('store').description('move the rows, and repair the stored files')
   withJson(store.command('copy'))
     .description(
       'copy the rows of the data directory to the empty PostgreSQL database in DATABASE_URL, and compare them',
     )
-    .action(async ({ json }) => (await import('./commands/store-copy.ts')).storeCopy(json))
+    .action(async ({ json }) => (await import('./commands/store.ts')).storeCopy(json))
   withJson(store.command('adopt'))
     .description(
       'mark the stored files as belonging to this database, even if they are of another installation',
     )
-    .action(async ({ json }) => (await import('./commands/store-adopt.ts')).storeAdopt(json))
+    .action(async ({ json }) => (await import('./commands/store.ts')).storeAdopt(json))
   withJson(store.command('orphans'))
     .description('count the stored files without a row')
     .option('--delete', 'delete them; this cannot be undone')
-    .action(async (options) => (await import('./commands/store-orphans.ts')).storeOrphans(options))
+    .action(async (options) => (await import('./commands/store.ts')).storeOrphans(options))
 }
 
 function parseWorkers(text: string): number {

@@ -19,7 +19,6 @@ export type ProviderConfig =
   | { readonly kind: 'local'; readonly name: string; readonly url: string }
   | LocalModelConfig
 
-/** A model that runs in this process. */
 export interface LocalModelConfig {
   readonly kind: 'local-model'
   readonly name: string

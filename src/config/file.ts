@@ -10,8 +10,7 @@ import type { McpServerConfig, ProviderConfig } from './config.ts'
 import type { Variables } from './settings.ts'
 import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, visibleText } from './values.ts'
 
-/** The content of a configuration file, and everything that is wrong with it. */
-export interface ConfigFile {
+interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
   /** One sentence each, with the file, the path in it and the line; none holds a value. */
@@ -20,7 +19,6 @@ export interface ConfigFile {
   readonly variables: ReadonlySet<string>
 }
 
-/** What is wrong, and the path of the key it is wrong at. */
 interface Fault {
   readonly path: Path
   readonly problem: string
@@ -60,7 +58,6 @@ export async function readConfigFile(path: string, variables: Readonly<Variables
   }
 }
 
-/** The mapping in a file, or the sentence that says why it cannot be read. */
 async function readMapping(path: string): Promise<YamlMapping | string> {
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error)
   if (bytes instanceof Error)
@@ -81,7 +78,6 @@ function maskKeys(path: Path): Path {
 
 interface References {
   readonly variables: Readonly<Variables>
-  /** What could not be replaced. */
   readonly faults: Fault[]
   readonly names: Set<string>
 }
@@ -137,12 +133,10 @@ function findMcpNameProblem(name: string): string | undefined {
   return name.includes('__') ? 'a name must not contain __' : undefined
 }
 
-/** The error of a value of the wrong kind, which differs when the value is missing. */
 function orMissing(rule: string): z.core.$ZodErrorMap {
   return ({ input }) => (input === undefined ? 'is missing' : rule)
 }
 
-/** A mapping of these keys and no others. */
 function mappingOf<Shape extends z.ZodRawShape>(shape: Shape) {
   const unknownKey = z.custom<never>(() => false, {
     error: ({ path }) =>
@@ -151,7 +145,6 @@ function mappingOf<Shape extends z.ZodRawShape>(shape: Shape) {
   return z.object(shape, { error: orMissing('must be a mapping') }).catchall(unknownKey)
 }
 
-/** Texts under names that match a pattern. */
 function recordOf(pattern: RegExp, nameProblem: string, text: z.ZodType<string>) {
   return z
     .record(z.string(), text, { error: 'must be a mapping of names to texts' })

@@ -4,14 +4,12 @@ import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { closest } from 'fastest-levenshtein'
 import { StartupError } from '../lib/errors.ts'
-
 import { type Config, keepsRows, toConfig, toProvider } from './config.ts'
 import { Settings, secretNames, settingNames, type Variables } from './settings.ts'
 
 /** Everything that is wrong with the settings, in one error; no sentence holds a value. */
 export class ConfigError extends StartupError {
   override readonly name = 'ConfigError'
-  /** One sentence per problem. */
   readonly problems: readonly string[]
 
   constructor(problems: readonly string[]) {
@@ -22,17 +20,12 @@ export class ConfigError extends StartupError {
   }
 }
 
-/** A configuration, and what its operator should know at start. */
 export interface ParsedConfig {
   readonly config: Config
   readonly warnings: readonly string[]
 }
 
-/**
- * The configuration of this process. The environment takes precedence over a `.env` file in the working directory.
- * @throws ConfigError
- * @throws StartupError when `.env` exists and cannot be read.
- */
+/** The configuration of this process. The environment takes precedence over a `.env` file in the working directory. */
 export async function loadConfig(): Promise<ParsedConfig> {
   return parseConfig({ ...(await readDotEnv()), ...dropBlanks(process.env) })
 }
@@ -47,11 +40,7 @@ async function readDotEnv(): Promise<Variables> {
   }
 }
 
-/**
- * Builds the configuration from variables and the files that they name. Spaces around a value are ignored, and an empty value
- * counts as unset.
- * @throws ConfigError
- */
+/** Builds the configuration from variables and the files that they name. Trims values; an empty value counts as unset. */
 export async function parseConfig(variables: Readonly<Variables>): Promise<ParsedConfig> {
   const given = dropBlanks(variables)
   const secretProblems = await readSecretFiles(given)
@@ -108,7 +97,6 @@ async function readSecretFiles(given: Variables): Promise<string[]> {
   return problems
 }
 
-/** One sentence for each combination of settings that cannot work. */
 function listConflicts(given: Variables): string[] {
   const has = (name: keyof Settings) => given[name] !== undefined
   const problems: string[] = []

@@ -331,7 +331,6 @@ const times = {
     .describe('For open streams to end after the server received SIGTERM or SIGINT.'),
 }
 
-/** The settings under the headings of the documentation. */
 export const settingGroups = {
   Server: server,
   'Console identity: a proxy authenticates users (docs/console-identity.md)': consoleIdentity,
@@ -362,7 +361,6 @@ export const Settings = z.object({
 
 export type Settings = z.infer<typeof Settings>
 
-/** Environment variables by name. */
 export type Variables = NodeJS.Dict<string>
 
 /** The settings that `<name>_FILE` can read from a file. */

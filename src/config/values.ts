@@ -5,7 +5,6 @@ import { parseKey } from '../lib/api-key.ts'
 import { parseEmail } from '../lib/email.ts'
 import type { AddressBlock } from '../lib/net.ts'
 
-/** A text of one kind. */
 export type Value<T> = ReturnType<typeof value<T>>
 
 /** `rule` completes the sentence "<name> must be …", in error messages and in the generated documentation. */
@@ -21,12 +20,10 @@ export function value<T>(rule: string | undefined, parse: (text: string) => T | 
   return z.string({ error }).transform(parseOrReport).meta({ rule })
 }
 
-/** Text that matches as a whole. */
 export function matching(pattern: RegExp, rule: string) {
   return value(rule, (text) => (pattern.test(text) ? text : undefined))
 }
 
-/** Any text. */
 export const path = () => value(undefined, (text) => text)
 
 export const flag = () =>
@@ -52,7 +49,7 @@ export const seconds = () =>
 export const fraction = () => number('a number from 0 to 1, such as 0.1', /^\d(\.\d{1,12})?$/, 0, 1)
 
 /** A URL without slashes at its end; `finish` may change or reject it. */
-export function httpUrl(rule: string, finish: (url: string) => string | undefined = (url) => url) {
+function httpUrl(rule: string, finish: (url: string) => string | undefined = (url) => url) {
   return value(rule, (text) => {
     if (!URL.canParse(text) || /[?#\s]/.test(text)) return undefined
     const { protocol, username, password, href } = new URL(text)
@@ -64,7 +61,6 @@ export function httpUrl(rule: string, finish: (url: string) => string | undefine
 export const httpUrlSuchAs = (example: string) =>
   httpUrl(`an http or https URL without credentials, query or fragment, such as ${example}`)
 
-/** The base URL of an OpenAI-compatible server. */
 export const gatewayUrl = () =>
   httpUrl('an http or https URL that ends in /v1, without credentials, query or fragment', (url) =>
     url.endsWith('/v1') ? url : undefined,
@@ -80,10 +76,8 @@ export const localUrl = () =>
     (url) => (url.endsWith('/v1') ? url : `${url}/v1`),
   )
 
-/** Processor threads of a model that runs in this process. */
 export const localThreads = () => integer(1, 512)
 
-/** Tokens of context of a model that runs in this process. */
 export const localContext = () => integer(256, 1_048_576)
 
 export const postgresUrl = () =>
@@ -104,12 +98,10 @@ export const redisUrl = () =>
     },
   )
 
-/** What other services accept as a key. */
 export const visibleText = () => matching(/^[!-~]+$/, 'visible ASCII characters only')
 
 export const printable = (what: string) => matching(/^\P{C}{1,200}$/u, `${what} of at most 200 characters`)
 
-/** A secret that a header carries. */
 export const bearerToken = (minimumLength: number) =>
   value(
     `at least ${minimumLength} visible ASCII characters; \`openssl rand -hex 24\` generates some`,
@@ -155,7 +147,6 @@ function parseHeader(text: string): [name: string, value: string] | undefined {
   }
 }
 
-/** E-mail addresses in the form that is compared. */
 export const emailList = () =>
   list('e-mail addresses separated by commas, such as ada@example.org', parseEmail)
 
@@ -166,7 +157,6 @@ export const hostList = () =>
     (text) => (/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i.test(text) ? text.toLowerCase() : undefined),
   )
 
-/** Origins as a content security policy takes them. */
 export const originList = () =>
   list(
     'origins separated by commas, each http:// or https://, a host and an optional port, such as https://chat.example.org',

@@ -1,8 +1,18 @@
-/** The administrators' operations. */
-import { actorOf } from '../identity/audit.ts'
-import { revokeParentKey } from '../identity/keys.ts'
+/** The administrators' operations: list users, keys, usage and the audit log; revoke a key and limit its tokens. */
+import { countAgents } from '../agents/agents.ts'
+import { type Actor, actorOf, listAuditEvents } from '../identity/audit.ts'
+import {
+  getLiveKey,
+  listKeyPage,
+  listKeysOfUsers,
+  listParentKeys,
+  revokeParentKey,
+} from '../identity/keys.ts'
+import { listUsers, readEmails } from '../identity/users.ts'
+import { ServiceError } from '../lib/errors.ts'
 import { operationsOf } from '../operations/operation.ts'
-import { listOwnedKeys, listUsersWithKeys, readAllUsage, readAudit, setKeyBudget } from './admin.ts'
+import { type BudgetState, getBudget, readBudgets, setBudget } from '../usage/budgets.ts'
+import { readUsage } from '../usage/usage.ts'
 import {
   AdminKeyList,
   AdminListQuery,
@@ -17,42 +27,101 @@ import {
   KeyReference,
   KeyRevoked,
   renderBudget,
+  renderEvent,
+  renderKey,
+  renderUser,
 } from './admin-schema.ts'
 import type { Dependencies } from './dependencies.ts'
 
-const tag = 'Administration'
+async function listUsersWithKeys(deps: Dependencies, query: AdminListQuery): Promise<AdminUserList> {
+  const { rows: users, hasMore } = await listUsers(deps, query)
+  const ids = users.map(({ id }) => id)
+  const keys = await listKeysOfUsers(deps, ids)
+  const data = users.map((user) =>
+    renderUser(user, keys.get(user.id) ?? [], deps.config.adminEmails.includes(user.email)),
+  )
+  return { object: 'list', data, has_more: hasMore }
+}
+
+async function listOwnedKeys(deps: Dependencies, query: AdminListQuery): Promise<AdminKeyList> {
+  const { rows: keys, hasMore } = await listKeyPage(deps, query)
+  const ids = keys.map(({ id }) => id)
+  const userIds = keys.flatMap(({ user_id }) => user_id ?? [])
+  const emails = await readEmails(deps, userIds)
+  const counts = await countAgents(deps, ids)
+  const budgets = await readBudgets(deps, ids)
+  const data = keys.map((key) =>
+    renderKey(key, {
+      owner: emails.get(key.user_id ?? '') ?? null,
+      agents: counts.get(key.id) ?? 0,
+      budget: renderBudget(budgets.get(key.id) ?? {}),
+    }),
+  )
+  return { object: 'list', data, has_more: hasMore }
+}
+
+/** Sums up the calls of one key, or of all keys. @throws ServiceError `invalid_value` */
+async function readAllUsage(deps: Dependencies, query: AdminUsageQuery) {
+  const { key, ...rest } = query
+  const ids = key === undefined ? (await listParentKeys(deps)).map(({ id }) => id) : [key]
+  return readUsage(deps, ids, rest)
+}
+
+async function readAudit(deps: Dependencies, query: AuditListQuery): Promise<AuditList> {
+  const from = toSecond(query.from, 'first')
+  const to = toSecond(query.to, 'last')
+  if (from !== undefined && to !== undefined && from > to)
+    throw new ServiceError('invalid_value', 'from: must not be after to', { param: 'from' })
+  const { rows, hasMore } = await listAuditEvents(deps, { ...query, from, to })
+  return { object: 'list', data: rows.map(renderEvent), has_more: hasMore }
+}
+
+/** Limits the tokens of a key. @throws ServiceError `not_found` when there is no such key or it was revoked. */
+async function setKeyBudget(
+  deps: Dependencies,
+  actor: Actor,
+  id: string,
+  { day, month }: BudgetBody,
+): Promise<BudgetState> {
+  await getLiveKey(deps, id)
+  const owner = { kind: 'parent', tenantId: id } as const
+  await setBudget(deps, actor, owner, { ...(day != null && { day }), ...(month != null && { month }) })
+  return getBudget(deps, owner)
+}
+
+const SECONDS_IN_DAY = 86_400
+
+function toSecond(moment: string | number | undefined, end: 'first' | 'last'): number | undefined {
+  if (typeof moment !== 'string') return moment
+  const first = Date.parse(moment) / 1000
+  return end === 'first' ? first : first + SECONDS_IN_DAY - 1
+}
+
 const administrator = { callers: ['parent'], needs: 'administrator' } as const
 const notFound = { 404: 'There is no such key, or it was revoked.' }
 
-const define = operationsOf<Dependencies>()
+const { query, mutation } = operationsOf<Dependencies>()('Administration', administrator)
 
 export const adminOperations = {
-  users: define({
-    kind: 'query',
+  users: query({
     http: { method: 'GET', path: '/v1/manager/admin/users' },
-    auth: administrator,
-    docs: { tag, summary: 'List the users of the console' },
+    docs: { summary: 'List the users of the console' },
     input: AdminListQuery,
     output: AdminUserList,
     run: ({ context: { deps }, input }) => listUsersWithKeys(deps, input),
   }),
 
-  keys: define({
-    kind: 'query',
+  keys: query({
     http: { method: 'GET', path: '/v1/manager/admin/keys' },
-    auth: administrator,
-    docs: { tag, summary: 'List all parent keys' },
+    docs: { summary: 'List all parent keys' },
     input: AdminListQuery,
     output: AdminKeyList,
     run: ({ context: { deps }, input }) => listOwnedKeys(deps, input),
   }),
 
-  usage: define({
-    kind: 'query',
+  usage: query({
     http: { method: 'GET', path: '/v1/manager/admin/usage' },
-    auth: administrator,
     docs: {
-      tag,
       summary: 'Sum up the calls of all parent keys by day, agent, model or key',
       description: 'Calls count for the day (UTC) they began on.',
     },
@@ -61,21 +130,17 @@ export const adminOperations = {
     run: ({ context: { deps }, input }) => readAllUsage(deps, input),
   }),
 
-  audit: define({
-    kind: 'query',
+  audit: query({
     http: { method: 'GET', path: '/v1/manager/admin/audit' },
-    auth: administrator,
-    docs: { tag, summary: 'List what was done to keys, agents, files, budgets and policies, and by whom' },
+    docs: { summary: 'List what was done to keys, agents, files, budgets and policies, and by whom' },
     input: AuditListQuery,
     output: AuditList,
     run: ({ context: { deps }, input }) => readAudit(deps, input),
   }),
 
-  revokeKey: define({
-    kind: 'mutation',
+  revokeKey: mutation({
     http: { method: 'POST', path: '/v1/manager/admin/keys/{key_id}/revoke' },
-    auth: administrator,
-    docs: { tag, summary: 'End a parent key and the keys of its agents, for good', failures: notFound },
+    docs: { summary: 'End a parent key and the keys of its agents, for good', failures: notFound },
     input: KeyReference,
     output: KeyRevoked,
     run: async ({ context, input }) => {
@@ -84,12 +149,10 @@ export const adminOperations = {
     },
   }),
 
-  setBudget: define({
-    kind: 'mutation',
+  setBudget: mutation({
     http: { method: 'PUT', path: '/v1/manager/admin/keys/{key_id}/budget' },
-    auth: administrator,
     request: { bodySchema: BudgetBody },
-    docs: { tag, summary: "Bound a parent key's tokens, or take its bounds away", failures: notFound },
+    docs: { summary: "Bound a parent key's tokens, or take its bounds away", failures: notFound },
     input: BudgetReplacement,
     output: KeyBudget,
     run: async ({ context, input: { key_id: id, ...body } }) => {

@@ -137,7 +137,6 @@ const AuditEvent = z
 export const AuditList = list(AuditEvent).meta({ id: 'AuditList' })
 export type AuditList = z.output<typeof AuditList>
 
-/** A period without a limit is null. */
 export function renderBudget({ day, month }: BudgetState): z.output<typeof Budget> {
   return { day: day ?? null, month: month ?? null }
 }

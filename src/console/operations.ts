@@ -1,13 +1,28 @@
 /** The console's own operations: the caller, their sign-in and their parent keys. */
+
 import { z } from 'zod'
-import { actorOf } from '../identity/audit.ts'
+import { moveAgents } from '../agents/agents.ts'
+import { moveArtifacts } from '../artifacts/artifacts.ts'
+import { moveFiles } from '../files/files.ts'
+import { type Actor, actorOf, recordAudit } from '../identity/audit.ts'
+import { assertParentKey, claimParentKey, retireParentKey } from '../identity/key-claims.ts'
 import { ParentKeyRotated, renderRotation } from '../identity/key-schema.ts'
-import { createParentKey, revokeParentKey, rotateParentKey } from '../identity/keys.ts'
-import { signIn, signOut } from '../identity/sessions.ts'
+import {
+  createParentKey,
+  getParentKey,
+  listKeysOfUser,
+  lockTenant,
+  revokeParentKey,
+  rotateParentKey,
+} from '../identity/keys.ts'
+import { localAdministrator, signIn, signOut } from '../identity/sessions.ts'
+import { findUserByEmail, lockUser, updateUser } from '../identity/users.ts'
+import { ServiceError } from '../lib/errors.ts'
 import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
-import { assertOwnKey, chooseKey, claimKey, previewClaim, readMe } from './console.ts'
+import { moveUsage } from '../usage/usage.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
+  type Claim,
   ClaimPreview,
   KeyChoice,
   KeyClaim,
@@ -15,37 +30,143 @@ import {
   KeyCreated,
   KeyCreation,
   Me,
+  type Moved,
   OwnKeyRevoked,
   OwnKeyRotation,
   renderClaim,
+  renderMe,
   SignedIn,
   SignedOut,
   SignIn,
 } from './schema.ts'
 
-const tag = 'Manager'
+/** What the console shows of the caller: the user and all their keys, or the key that was presented. */
+async function readMe(deps: Dependencies, { tenantId, user }: ParentCaller): Promise<Me> {
+  return renderMe({
+    user: user === undefined ? undefined : await findUserByEmail(deps.db, user.email),
+    isAdministrator: user?.isAdministrator ?? false,
+    signedInBy: user === undefined ? 'key' : user.email === localAdministrator.email ? 'link' : 'proxy',
+    keys: user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id),
+    activeKeyId: tenantId,
+    agentCount: (await deps.agents.list(tenantId)).length,
+  })
+}
+
+async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string): Promise<void> {
+  await deps.db.transaction().execute(async (trx) => {
+    await lockUser(trx, userId)
+    await assertOwnKey({ db: trx }, userId, parentKeyId)
+    await updateUser(trx, userId, { active_key_id: parentKeyId })
+  })
+  deps.users.invalidate()
+}
+
+/**
+ * Assigns a parent key to a user who knows its secret and makes it their active key. Moves everything that their automatic key owns to
+ * it, and ends the automatic key. Changes nothing if the user already owns the key.
+ * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict`
+ * (`parent_key_already_claimed`).
+ */
+async function claimKey(deps: Dependencies, actor: Actor, userId: string, secret: string): Promise<Claim> {
+  const text = await prepareClaim(deps, secret)
+  const claim = await deps.db
+    .transaction()
+    .execute((trx) => claimWithin({ ...deps, db: trx }, actor, userId, text))
+  deps.keys.invalidate()
+  deps.agents.invalidate()
+  deps.usage.invalidate()
+  return claim
+}
+
+/** The result `claimKey` would have: runs the claim and rolls it back. @throws ServiceError as `claimKey` does. */
+async function previewClaim(
+  deps: Dependencies,
+  actor: Actor,
+  userId: string,
+  secret: string,
+): Promise<Claim> {
+  const text = await prepareClaim(deps, secret)
+  const trx = await deps.db.startTransaction().execute()
+  try {
+    return await claimWithin({ ...deps, db: trx }, actor, userId, text)
+  } finally {
+    await trx.rollback().execute()
+  }
+}
+
+async function prepareClaim({ usage }: Dependencies, secret: string): Promise<string> {
+  const text = secret.trim()
+  assertParentKey(text)
+  await usage.flush()
+  return text
+}
+
+async function claimWithin(deps: Dependencies, actor: Actor, userId: string, text: string): Promise<Claim> {
+  await lockUser(deps.db, userId)
+  const { id, wasOwn } = await claimParentKey(deps, text, userId)
+  if (wasOwn) return { parentKeyId: id, moved: nothing }
+  const { moved, retired } = await moveAutomatic(deps, userId, id)
+  await updateUser(deps.db, userId, { active_key_id: id })
+  const target = { kind: 'key', id } as const
+  await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id, details: { retired, moved } })
+  return { parentKeyId: id, moved }
+}
+
+async function assertOwnKey(
+  deps: Pick<Dependencies, 'db'>,
+  userId: string,
+  parentKeyId: string,
+): Promise<void> {
+  const keys = await listKeysOfUser(deps, userId)
+  if (keys.some(({ id }) => id === parentKeyId)) return
+  throw new ServiceError('not_found', 'None of your keys has this id.', { param: 'parent_key_id' })
+}
+
+const nothing: Moved = { agents: 0, files: 0, artifacts: 0, usage_days: 0, usage_calls: 0 }
+
+/** A user has at most one automatic key. */
+async function moveAutomatic(
+  deps: Dependencies,
+  userId: string,
+  toTenantId: string,
+): Promise<{ moved: Moved; retired: string | null }> {
+  const keys = await listKeysOfUser(deps, userId)
+  const automatic = keys.find((key) => key.is_automatic === 1)
+  if (automatic === undefined) return { moved: nothing, retired: null }
+  // Waits for concurrent inserts, so that those rows move too.
+  await lockTenant(deps, automatic.id)
+  const moved = await moveEverything(deps.db, automatic.id, toTenantId)
+  await retireParentKey(deps, automatic.id)
+  return { moved, retired: automatic.id }
+}
+
+async function moveEverything(trx: Dependencies['db'], from: string, to: string): Promise<Moved> {
+  const agents = await moveAgents(trx, from, to)
+  const files = await moveFiles(trx, from, to)
+  const artifacts = await moveArtifacts(trx, from, to)
+  const { days: usage_days, calls: usage_calls } = await moveUsage(trx, from, to)
+  return { agents, files, artifacts, usage_days, usage_calls }
+}
+
 const parent = { callers: ['parent'] } as const
 const user = { ...parent, needs: 'user' } as const
 
-const define = operationsOf<Dependencies>()
+const { query, mutation } = operationsOf<Dependencies>()('Manager', user)
 
 export const managerOperations = {
-  me: define({
-    kind: 'query',
+  me: query({
     http: { method: 'GET', path: '/v1/manager/me' },
     auth: parent,
-    docs: { tag, summary: 'Read who is calling, and their keys' },
+    docs: { summary: 'Read who is calling, and their keys' },
     input: z.object({}),
     output: Me,
     run: ({ context: { deps, caller } }) => readMe(deps, caller),
   }),
 
-  signIn: define({
-    kind: 'mutation',
+  signIn: mutation({
     http: { method: 'POST', path: '/v1/manager/sign-in' },
     auth: { callers: [] },
     docs: {
-      tag,
       summary: 'Begin a session with a one-time link',
       description:
         'The link is printed by the first start and by `parley sign-in`; the answer sets a cookie.',
@@ -59,11 +180,9 @@ export const managerOperations = {
     },
   }),
 
-  signOut: define({
-    kind: 'mutation',
+  signOut: mutation({
     http: { method: 'POST', path: '/v1/manager/sign-out' },
-    auth: user,
-    docs: { tag, summary: 'End the session of this browser' },
+    docs: { summary: 'End the session of this browser' },
     input: z.object({}),
     output: SignedOut,
     run: async ({ context }) => {
@@ -72,12 +191,9 @@ export const managerOperations = {
     },
   }),
 
-  activeKey: define({
-    kind: 'mutation',
+  activeKey: mutation({
     http: { method: 'POST', path: '/v1/manager/active-key' },
-    auth: user,
     docs: {
-      tag,
       summary: "Work with another of the user's keys",
       failures: { 404: "None of the user's keys." },
     },
@@ -89,9 +205,7 @@ export const managerOperations = {
     },
   }),
 
-  createKey: define({
-    kind: 'mutation',
-    auth: user,
+  createKey: mutation({
     input: KeyCreation,
     output: KeyCreated,
     run: async ({ context, input: { name } }) => {
@@ -101,9 +215,7 @@ export const managerOperations = {
     },
   }),
 
-  rotateKey: define({
-    kind: 'mutation',
-    auth: user,
+  rotateKey: mutation({
     input: OwnKeyRotation,
     output: ParentKeyRotated,
     run: async ({ context, input: { parent_key_id: id, overlap_seconds: overlapSeconds } }) => {
@@ -114,9 +226,7 @@ export const managerOperations = {
     },
   }),
 
-  revokeKey: define({
-    kind: 'mutation',
-    auth: user,
+  revokeKey: mutation({
     input: KeyChoice,
     output: OwnKeyRevoked,
     run: async ({ context, input: { parent_key_id: id } }) => {
@@ -127,9 +237,7 @@ export const managerOperations = {
     },
   }),
 
-  previewClaim: define({
-    kind: 'mutation',
-    auth: user,
+  previewClaim: mutation({
     input: KeyClaim,
     output: ClaimPreview,
     run: async ({ context, input }) => {
@@ -138,12 +246,9 @@ export const managerOperations = {
     },
   }),
 
-  claimKey: define({
-    kind: 'mutation',
+  claimKey: mutation({
     http: { method: 'POST', path: '/v1/manager/claim-key' },
-    auth: user,
     docs: {
-      tag,
       summary: "Make a parent key one's own",
       description: 'What the automatic key owns goes over to it; agent keys go on working.',
       failures: {

@@ -103,7 +103,6 @@ export const KeyClaimed = z
 
 export const ClaimPreview = KeyClaimed.omit({ claimed: true })
 
-/** The parts of `Me` as rows. */
 interface Overview {
   /** Undefined for a caller with a key. */
   readonly user: UserRow | undefined
@@ -126,7 +125,6 @@ export function renderMe(overview: Overview): Me {
   }
 }
 
-/** A claimed key, by its public id. */
 export interface Claim {
   readonly parentKeyId: string
   readonly moved: Moved

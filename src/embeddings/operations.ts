@@ -4,16 +4,13 @@ import type { Dependencies } from './dependencies.ts'
 import { createEmbeddings } from './embeddings.ts'
 import { EmbeddingList, EmbeddingsRequest, MAX_EMBEDDINGS_VALUES } from './schema.ts'
 
-const define = operationsOf<Dependencies>()
+const { mutation } = operationsOf<Dependencies>()('Embeddings', { callers: ['parent'] })
 
 export const embeddingsOperations = {
-  create: define({
-    kind: 'mutation',
+  create: mutation({
     http: { method: 'POST', path: '/v1/embeddings' },
-    auth: { callers: ['parent'] },
     request: { maxBodyBytes: ({ limits }) => limits.maxBodyBytes, maxJsonValues: MAX_EMBEDDINGS_VALUES },
     docs: {
-      tag: 'Embeddings',
       summary: 'Turn texts into vectors',
       failures: {
         404: 'There is no such model.',

@@ -15,18 +15,14 @@ import {
   renderFileList,
 } from './schema.ts'
 
-const tag = 'Files'
-const owner = { callers: ['parent'] } as const
 const notFound = { 404: 'There is no such file.' }
 
-const define = operationsOf<Dependencies>()
+const { query, mutation } = operationsOf<Dependencies>()('Files', { callers: ['parent'] })
 
 export const filesOperations = {
-  create: define({
-    kind: 'mutation',
+  create: mutation({
     http: { method: 'POST', path: '/v1/files' },
     rpc: false,
-    auth: owner,
     request: {
       upload: async ({ deps, caller }) => ({
         files: deps.fileBlobs,
@@ -34,7 +30,6 @@ export const filesOperations = {
       }),
     },
     docs: {
-      tag,
       summary: 'Upload a file',
       failures: {
         413: 'The file is too large, or the key may not keep so much (`storage_quota_exceeded`).',
@@ -47,36 +42,29 @@ export const filesOperations = {
       renderFile(await createFile(deps, caller.tenantId, input)),
   }),
 
-  list: define({
-    kind: 'query',
+  list: query({
     http: { method: 'GET', path: '/v1/files' },
-    auth: owner,
-    docs: { tag, summary: "List the calling key's files" },
+    docs: { summary: "List the calling key's files" },
     input: FileListQuery,
     output: FileList,
     run: async ({ context: { deps, caller }, input }) =>
       renderFileList(await listFiles(deps, caller.tenantId, input)),
   }),
 
-  get: define({
-    kind: 'query',
+  get: query({
     http: { method: 'GET', path: '/v1/files/{file_id}' },
-    auth: owner,
-    docs: { tag, summary: 'Read what is known of a file', failures: notFound },
+    docs: { summary: 'Read what is known of a file', failures: notFound },
     input: FileReference,
     output: FileObject,
     run: async ({ context: { deps, caller }, input }) =>
       renderFile(await getFile(deps, caller.tenantId, input.file_id)),
   }),
 
-  content: define({
-    kind: 'query',
+  content: query({
     http: { method: 'GET', path: '/v1/files/{file_id}/content' },
     rpc: false,
-    auth: owner,
     response: { download: true },
     docs: {
-      tag,
       summary: "Download a file's bytes",
       failures: { ...notFound, 416: 'The range lies behind the last byte.' },
     },
@@ -85,11 +73,9 @@ export const filesOperations = {
     run: ({ context: { deps, caller }, input }) => downloadFile(deps, caller.tenantId, input.file_id),
   }),
 
-  delete: define({
-    kind: 'mutation',
+  delete: mutation({
     http: { method: 'DELETE', path: '/v1/files/{file_id}' },
-    auth: owner,
-    docs: { tag, summary: 'Delete a file', failures: notFound },
+    docs: { summary: 'Delete a file', failures: notFound },
     input: FileReference,
     output: FileDeleted,
     run: async ({ context, input }) => {

@@ -23,20 +23,15 @@ const sandboxHeaders: readonly string[] = securityHeaders.with(
   "default-src 'none'; sandbox; frame-ancestors 'none'",
 )
 
-/** The request of a download and its response. */
 interface DownloadCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly context: { setHeader(name: string, value: string): void }
-  /** Aborted when the client disconnects or the service shuts down. */
   readonly signal: AbortSignal
   writeHead(status: number, headers: readonly string[], security: readonly string[]): void
 }
 
-/**
- * Sends the bytes, or the requested part of them.
- * @throws ServiceError `range_not_satisfiable`; a failure to read the bytes; the signal's reason.
- */
+/** Sends the bytes, or the requested part of them. */
 export async function writeDownload(content: DownloadContent, call: DownloadCall): Promise<void> {
   const { request, response, context, signal } = call
   const portion = choosePortionOfRequest(request, content, context)

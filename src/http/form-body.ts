@@ -6,7 +6,7 @@ import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
 
 /** A received file; discarding it has no effect once it is committed. */
-export interface StagedFile {
+interface StagedFile {
   abort(): Promise<void>
 }
 
@@ -14,7 +14,6 @@ export interface FileSink {
   stage(bytes: AsyncIterable<Uint8Array>, expectedBytes: number): Promise<StagedFile>
 }
 
-/** A received file and the name that the client sent. */
 export interface FilePart {
   readonly blob: StagedFile
   readonly filename: string
@@ -23,25 +22,19 @@ export interface FilePart {
 interface StoringOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
-  /** Aborted when any part of the form fails. */
   readonly signal: AbortSignal
 }
 
 interface FeedOptions {
   readonly signal: AbortSignal
-  /** The timeout between two chunks. */
   readonly idleMs: number
   readonly limit: SizeLimit
-  /** The maximum size of the whole body. */
   readonly maxBodyBytes: number
 }
 
-/** The one file of a form while it is stored. */
 export class Storing {
-  /** The file once it is stored; undefined while there is none. */
   file: Promise<FilePart | undefined> = Promise.resolve(undefined)
   isPending = false
-  /** Whether storage waits for more bytes. */
   isHungry = false
   /** Called when either changes. */
   onChange = () => {}
@@ -55,7 +48,7 @@ export class Storing {
     const { files, signal } = this.options
     this.isPending = true
     signal.addEventListener('abort', () => bytes.destroy(signal.reason))
-    const staging = files.stage(this.watch(bytes), Number(headers['content-length'] ?? 0))
+    const staging = files.stage(this.limitBytes(bytes), Number(headers['content-length'] ?? 0))
     this.file = staging
       .then((blob) => ({ blob, filename: toFilename(filename) }))
       .finally(() => {
@@ -65,7 +58,7 @@ export class Storing {
     return this.file
   }
 
-  private async *watch(bytes: Readable): AsyncIterable<Uint8Array> {
+  private async *limitBytes(bytes: Readable): AsyncIterable<Uint8Array> {
     const { limit } = this.options
     let sizeBytes = 0
     this.setHungry(true)
@@ -86,11 +79,10 @@ export class Storing {
 }
 
 /**
- * Runs the body through the parser to its end; rejects at the first thing wrong, and takes no more of the body then.
+ * Parses the body to its end; rejects at the first error and discards the rest.
  *
- * The parser reports errors on streams of its own making, some of them a turn later, and an error without a listener ends the
- * process. So it gets one chunk at a time, which makes all its work part of a call from here; it is destroyed as soon as the
- * outcome is known; and it is never told of the end of the body, which it answers with such errors in the middle of a part.
+ * The parser emits errors on its own streams, some of them a turn later, and an error without a listener ends the process. So this
+ * passes one chunk at a time, destroys the parser as soon as the outcome is known, and does not report the end of the body to it.
  */
 export function feed(
   request: IncomingMessage,
@@ -117,9 +109,9 @@ export function feed(
       request.off('data', onData).resume()
       parser.destroy()
     }
-    // Not a pipe: that stops at the last boundary, where the parser is done, and the body may go on behind it.
+    // A pipe would stop at the last boundary, and the body may continue after it.
     function onData(chunk: Buffer): void {
-      // Another listener may have settled it during the same event; what follows the last boundary means nothing.
+      // Another listener may have settled it during the same event. Bytes after the last boundary are ignored.
       if (isSettled || isParsed) return
       isParsing = true
       request.pause()
@@ -133,10 +125,10 @@ export function feed(
       if (isSettled) return
       isParsing = false
       request.resume()
-      look()
+      checkEnd()
     }
     // The parser does not report an incomplete form. Once it has the whole body, parts and storage need one turn to finish.
-    async function look(): Promise<void> {
+    async function checkEnd(): Promise<void> {
       if (!request.readableEnded || isParsing) return
       await nextTurn()
       if (storing.isHungry || !(storing.isPending || isParsed)) fail(notAForm())
@@ -145,16 +137,16 @@ export function feed(
         resolve()
       }
     }
-    storing.onChange = look
+    storing.onChange = checkEnd
     parser.on('error', () => fail(notAForm()))
-    // Of the chunk with the last boundary the parser does not always report the end.
+    // The parser does not always call back for the chunk with the last boundary.
     parser.once('finish', () => {
       isParsed = true
       onParsed()
     })
     if (signal.aborted) return onAbort()
     signal.addEventListener('abort', onAbort)
-    request.on('data', onData).once('end', look)
+    request.on('data', onData).once('end', checkEnd)
   })
 }
 
@@ -181,7 +173,7 @@ function watchBody(
     if (!request.complete) fail(badPart('The request body ended early.'))
   }
   request.on('data', onData).on('close', onClose).on('error', onClose)
-  // Errors are heard on: one that comes later is no reason to die.
+  // Keeps the listener for errors, because a late error without one would end the process.
   return () => {
     clearTimeout(idle)
     request.off('data', onData).off('close', onClose)
@@ -194,15 +186,10 @@ export function notAForm(): ServiceError {
 
 export interface SizeLimit {
   readonly maxBytes: number
-  /** The error for a larger file. */
   refuse(): ServiceError
 }
 
-/**
- * The fields by name: `expires_after[seconds]` is the field `seconds` of `expires_after`, and a JSON object is parsed; `whole` are
- * fields that are values already.
- * @throws ServiceError `invalid_value` when a field comes twice.
- */
+/** The fields by name: `expires_after[seconds]` is the field `seconds` of `expires_after`; JSON objects are parsed, `whole` is not. */
 export function toFields(
   entries: readonly [string, string][],
   whole: readonly [string, unknown][],
@@ -237,12 +224,11 @@ function toValue(text: string): unknown {
  * The name as it was sent, without the folders before it (RFC 7578, 4.2). Browsers and the official clients write a quote as
  * `%22`; their escapes for line breaks stay as they are, because a name has none.
  */
-export function toFilename(sent: string | undefined): string {
+function toFilename(sent: string | undefined): string {
   const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name
 }
 
-/** The error for a malformed form, naming the part. */
 export function badPart(what: string, part?: string): ServiceError {
   if (part === undefined) return new ServiceError('invalid_value', what)
   return new ServiceError('invalid_value', `${part}: ${what}`, { param: part })

@@ -1,4 +1,6 @@
-/** Receives a form with a file: the file is streamed to storage; the other fields are few and short. */
+/** Receives a form with a file (RFC 7578): the file is streamed to storage; the other fields are few and short. */
+
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Dicer } from '@fastify/busboy'
@@ -13,46 +15,32 @@ import {
   Storing,
   toFields,
 } from './form-body.ts'
-import {
-  decodeStrictly,
-  type PartHead,
-  type PartHeader,
-  parseHeaderValue,
-  readPartHead,
-} from './part-head.ts'
 import { mediaTypeOf } from './request.ts'
 
 const FILE_PART = 'file'
-/** The limits of the other fields. */
 const MAX_FIELDS = 8
 const MAX_FIELD_BYTES = 4_096
 const MAX_HEADER_BYTES = 8_192
 const MAX_HEADERS = 16
 const MAX_BOUNDARY_LENGTH = 250
 /** The maximum size of everything but the file. */
-const MAX_BYTES_BESIDE = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
+const MAX_OVERHEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
 export interface UploadOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
   /** The timeout between two chunks; the whole form has none. */
   readonly idleMs: number
-  /** Aborted when the client disconnects or the service shuts down. */
   readonly signal: AbortSignal
 }
 
-/** A received form. */
-export interface ReceivedUpload {
-  /** The fields by name, the file among them. */
+interface ReceivedUpload {
   readonly fields: Record<string, unknown>
   /** Deletes the file unless it was committed. */
   discard(): Promise<void>
 }
 
-/**
- * Receives a form that `assertAcceptable` accepts; the caller discards it after use.
- * @throws ServiceError `invalid_value`, `too_large`, `request_timeout`, `storage_full`, or the signal's reason.
- */
+/** Receives a form that `assertAcceptable` accepts; the caller discards it after use. */
 export async function receiveUpload(
   request: IncomingMessage,
   options: UploadOptions,
@@ -68,10 +56,7 @@ export async function receiveUpload(
   }
 }
 
-/**
- * Rejects a form by its head.
- * @throws ServiceError `unsupported_media_type`, `too_large`
- */
+/** Rejects a form by its head. */
 export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
   const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = request.headers
   if (mediaTypeOf(request) !== 'multipart/form-data') {
@@ -79,14 +64,14 @@ export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): vo
   }
   if (encoding.toLowerCase() !== 'identity')
     throw new ServiceError('unsupported_media_type', `Content-Encoding '${encoding}' is not supported here.`)
-  if (Number(length) > limit.maxBytes + MAX_BYTES_BESIDE) throw limit.refuse()
+  if (Number(length) > limit.maxBytes + MAX_OVERHEAD_BYTES) throw limit.refuse()
 }
 
 async function createParser(request: IncomingMessage): Promise<Dicer> {
   const boundary = parseHeaderValue(request.headers['content-type'] ?? '').parameters.get('boundary') ?? ''
   if (boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH)
     throw new ServiceError('invalid_value', 'The Content-Type names no usable boundary.')
-  // Loaded with the first upload: a start has no use for it.
+  // Loaded with the first upload, to start faster.
   const { Dicer } = await import('@fastify/busboy')
   const config = { boundary, maxHeaderPairs: MAX_HEADERS, maxHeaderSize: MAX_HEADER_BYTES }
   return new Dicer(config)
@@ -104,7 +89,7 @@ async function readParts(
   parser.on('part', (part) => parts.add(part))
   try {
     const signal = AbortSignal.any([options.signal, stopping.signal])
-    const maxBodyBytes = options.limit.maxBytes + MAX_BYTES_BESIDE
+    const maxBodyBytes = options.limit.maxBytes + MAX_OVERHEAD_BYTES
     await feed(request, parser, storing, { ...options, maxBodyBytes, signal })
     if (parts.headlessCount > 0) throw notAForm()
     return { file: await storing.file, entries: parts.entries }
@@ -135,14 +120,14 @@ class FormParts {
   }
 
   add(part: Readable): void {
-    // Every part has this listener for its whole life: the parser reports errors on parts that the form no longer needs, too.
+    // The parser also emits errors on parts that the form no longer needs.
     part.on('error', () => {
-      // An error of the file reaches its storage, which knows the reason.
+      // Storage reports an error of the file, with the reason.
       if (part !== this.file) this.stop(notAForm())
     })
     this.partCount += 1
     if (this.partCount > MAX_FIELDS + 1) this.stop(tooManyFields())
-    // The parser goes on only once every part of its chunk has been read, one without an end to its headers as well.
+    // The parser continues only once every part of its chunk has been read, even one whose headers do not end.
     part.resume()
     this.headlessCount += 1
     part.once('header', (header: PartHeader) => {
@@ -152,7 +137,7 @@ class FormParts {
   }
 
   private open(part: Readable, header: PartHeader): void {
-    // The parser is still busy with its chunk after the form was refused.
+    // The parser still emits the rest of its chunk after the form was rejected.
     if (this.stopping.signal.aborted) return
     try {
       const head = readPartHead(header)
@@ -197,4 +182,86 @@ class FormParts {
 
 function tooManyFields(): ServiceError {
   return badPart(`The form has more than ${MAX_FIELDS} fields.`)
+}
+
+/** Header values by lower-case name, one character per byte. */
+type PartHeader = Readonly<Record<string, readonly string[] | undefined>>
+
+interface PartHead {
+  /** Empty if the part has no name. */
+  readonly name: string
+  readonly filename: string | undefined
+  readonly charset: string
+}
+
+interface HeaderValue {
+  readonly type: string
+  readonly parameters: ReadonlyMap<string, string>
+}
+
+/** The head of a part, or undefined if the part is not a form field. */
+function readPartHead(header: PartHeader): PartHead | undefined {
+  const { type, parameters } = parseHeaderValue(header['content-disposition']?.[0] ?? '')
+  if (type !== 'form-data') return undefined
+  const name = readText(parameters, 'name', () =>
+    badPart('The form has a field whose name is not valid text; encode names in UTF-8.'),
+  )
+  const filename = readText(parameters, 'filename', () =>
+    badPart('the file name is not valid text; encode it in UTF-8', name || undefined),
+  )
+  const contentType = parseHeaderValue(header['content-type']?.[0] ?? '')
+  return { name: name ?? '', filename, charset: contentType.parameters.get('charset') ?? 'utf-8' }
+}
+
+/** Splits `type; name=value; name="value"`. Accepts unquoted spaces and a missing closing quote, as some clients send them. */
+function parseHeaderValue(text: string): HeaderValue {
+  const parameters = new Map<string, string>()
+  const [type = ''] = text.split(';', 1)
+  for (const [, name = '', value = ''] of text
+    .slice(type.length)
+    .matchAll(/;\s*([^\s;="]+)\s*=((?:"(?:[^"\\]|\\.)*"?|[^";])*)/gs)) {
+    if (!parameters.has(name.toLowerCase())) parameters.set(name.toLowerCase(), unquote(value.trim()))
+  }
+  return { type: type.trim().toLowerCase(), parameters }
+}
+
+/** Throws if the bytes are not text in this charset, or the charset is unknown. */
+function decodeStrictly(bytes: Uint8Array, charset: string): string {
+  return new TextDecoder(charset, { fatal: true, ignoreBOM: true }).decode(bytes)
+}
+
+/** A backslash escapes only a quote or itself: some browsers send paths with single backslashes. */
+function unquote(value: string): string {
+  return value.replace(/"((?:[^"\\]|\\.)*)"?/gs, (_all, inner: string) => inner.replace(/\\(["\\])/g, '$1'))
+}
+
+/** A parameter as text; its extended form (`name*=UTF-8''...`) wins over the plain one. */
+function readText(
+  parameters: ReadonlyMap<string, string>,
+  name: string,
+  refuse: () => ServiceError,
+): string | undefined {
+  const extended = parameters.get(`${name}*`)
+  const plain = parameters.get(name)
+  if (extended === undefined && plain === undefined) return undefined
+  const text = extended === undefined ? decodePlain(plain ?? '') : decodeExtended(extended)
+  if (text === undefined || /[\r\n]/.test(text)) throw refuse()
+  return text
+}
+
+function decodePlain(value: string): string | undefined {
+  const bytes = Buffer.from(value, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : undefined
+}
+
+function decodeExtended(value: string): string | undefined {
+  const [, charset = 'utf-8', encoded = ''] = /^([^']*)'[^']*'(.*)$/s.exec(value) ?? [value, undefined, value]
+  const binary = encoded.replace(/%([0-9a-f]{2})/gi, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+  try {
+    return decodeStrictly(Buffer.from(binary, 'latin1'), charset)
+  } catch {
+    return undefined
+  }
 }

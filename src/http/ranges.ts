@@ -1,6 +1,6 @@
 /**
  * Which part of a representation a request asks for, after its conditions (RFC 9110, 13 and 14). The package `range-parser` cannot
- * replace this: it rejects a suffix longer than the representation, and does not tell an invalid range from an unsatisfiable one.
+ * replace this: it rejects a suffix longer than the representation, and does not distinguish an invalid range from an unsatisfiable one.
  */
 import { ServiceError } from '../lib/errors.ts'
 
@@ -9,7 +9,7 @@ export type Portion =
   | { readonly status: 200 | 304 }
   | { readonly status: 206; readonly start: number; readonly end: number }
 
-export interface PortionHeaders {
+interface PortionHeaders {
   readonly 'if-none-match'?: string | undefined
   readonly 'if-range'?: string | undefined
   readonly range?: string | undefined
@@ -17,14 +17,10 @@ export interface PortionHeaders {
 
 export interface Representation {
   readonly sizeBytes: number
-  /** A strong tag, with its quotes. */
   readonly entityTag: string
 }
 
-/**
- * Evaluates `If-None-Match`, then `Range` with its `If-Range`, in this order.
- * @throws ServiceError `range_not_satisfiable` when the range starts after the last byte.
- */
+/** Evaluates `If-None-Match`, then `Range` with its `If-Range`, in this order. */
 export function choosePortion(
   method: string,
   headers: PortionHeaders,

@@ -26,7 +26,6 @@ export function toOriginForm(request: IncomingMessage): void {
   request.url = target?.startsWith('/') ? target : `/${target}`
 }
 
-/** The client's request id when it is well-formed, else a new one. */
 export function requestIdOf(request: IncomingMessage): string {
   const sent = request.headers['x-request-id']
   return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : randomUUID()
@@ -59,8 +58,7 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
   return client
 }
 
-/** An IPv4 address without the prefix of dual-stack sockets. */
-export function plainAddress(address: string): string {
+function plainAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address
 }
 
@@ -80,7 +78,6 @@ export function implicitCredentialsOf(request: IncomingMessage): ImplicitCredent
 
 const MAX_TARGET_LENGTH = 8_192
 
-/** @throws ServiceError `too_large` */
 export function assertShortTarget({ url = '' }: IncomingMessage): void {
   if (url.length > MAX_TARGET_LENGTH)
     throw new ServiceError('too_large', `The address is longer than ${MAX_TARGET_LENGTH} characters.`)
@@ -94,18 +91,13 @@ export const MAX_JSON_VALUES = 50_000
 
 const EMPTY = Buffer.alloc(0)
 
-export interface BodyLimits {
+interface BodyLimits {
   readonly maxBytes: number
-  /** The timeout of the whole body. */
   readonly totalMs: number
-  /** The timeout between two chunks. */
   readonly idleMs: number
 }
 
-/**
- * Reads a whole body into memory.
- * @throws ServiceError `too_large`, `request_timeout`, `unsupported_media_type` (a compressed body).
- */
+/** Reads a whole body into memory. */
 export function readBody(
   request: IncomingMessage,
   limits: BodyLimits,
@@ -150,21 +142,15 @@ export function readBody(
   })
 }
 
-/** Without its parameters, in lower case. */
 export function mediaTypeOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }
 
-/** Whether the head of a request announces no body. */
 export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
-/**
- * Parses a JSON body.
- * @throws ServiceError `invalid_value` for anything but well-formed JSON in UTF-8 of moderate depth and with at most `mostValues`
- * values.
- */
+/** Parses a JSON body; rejects invalid UTF-8, deep nesting, and more than `mostValues` values. */
 export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown {
   assertUtf8(bytes)
   assertOutline(bytes, mostValues)
@@ -183,7 +169,6 @@ export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown 
   return value
 }
 
-/** @throws ServiceError `invalid_value` when the bytes are not UTF-8. */
 export function decodeUtf8(bytes: Buffer): string {
   assertUtf8(bytes)
   return bytes.toString('utf8')
@@ -193,7 +178,6 @@ function assertUtf8(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
 }
 
-/** @throws ServiceError `invalid_value` before anything parses JSON that is too deep or holds too many values. */
 function assertOutline(bytes: Buffer, mostValues: number): void {
   // A body with few brackets is not deep, and a short body does not hold many values.
   if (bytes.length <= mostValues && !hasManyBrackets(bytes)) return

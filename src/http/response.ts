@@ -14,7 +14,6 @@ export const securityHeaders: readonly string[] = [
   'Authorization, Origin, Access-Control-Request-Headers',
 ]
 
-/** A flat list of headers as pairs. */
 export function toPairs(flat: readonly string[]): [name: string, value: string][] {
   return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] as string]] : []))
 }
@@ -61,7 +60,6 @@ export function isOpenToOrigins(path: string): boolean {
 const allowedRequestHeader =
   /^(authorization|content-type|accept|upload-[a-z-]+|tus-resumable|x-stainless-[a-z-]+|openai-[a-z-]+|if-match|if-none-match|range|prefer|x-http-method-override|x-request-id|idempotency-key)$/
 
-/** The response headers of a preflight: the methods, and the requested headers that are allowed. */
 export function preflightHeaders(request: IncomingMessage): string[] {
   const requested = String(request.headers['access-control-request-headers'] ?? '').toLowerCase()
   const allowed = requested
@@ -78,7 +76,6 @@ export function preflightHeaders(request: IncomingMessage): string[] {
   ]
 }
 
-/** The timeout of a client that reads nothing. */
 export const STALL_MS = 120_000
 
 export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
@@ -103,7 +100,6 @@ export function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean
   return isRead
 }
 
-/** How long the rest of a request's body is read and discarded. */
 const LINGERING_CLOSE_MS = 1_000
 
 export function isStillSending({ complete, headers }: IncomingMessage): boolean {
@@ -139,7 +135,6 @@ function destroyLater(request: IncomingMessage): void {
   request.once('end', stop).once('close', stop)
 }
 
-/** A file of a page with all of its headers. */
 export interface PageFile {
   /** Text in memory, or a file of an installed package. */
   readonly body: { readonly text: string } | { readonly folder: string; readonly name: string }
@@ -151,7 +146,6 @@ export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 export const pageHeaders: readonly string[] = ['Content-Type', 'text/html; charset=utf-8', ...noStore]
 
-/** The security headers of a page that loads files of this service. */
 export const pageSecurityHeaders: readonly string[] = securityHeaders.with(
   securityHeaders.indexOf('Content-Security-Policy') + 1,
   [

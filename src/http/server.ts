@@ -6,7 +6,6 @@ import { within } from '../lib/timeout.ts'
 
 /** How long aborted calls have to end their responses. */
 const ABORTED_CALLS_MS = 2_000
-/** How often idle connections are closed during the shutdown. */
 const CLOSE_IDLE_EVERY_MS = 50
 
 /** A whole request has no timeout, because uploads and streams may take long; readers of bodies have their own. */
@@ -27,7 +26,6 @@ function createHttpServer(listener: RequestListener): Server {
   return server
 }
 
-/** @throws StartupError when the address or port cannot be used. */
 export async function listen(listener: RequestListener, host: string, port: number): Promise<Server> {
   const server = createHttpServer(listener)
   try {

@@ -16,15 +16,12 @@ export const eventStreamHeaders: readonly string[] = [
 export const DONE = 'data: [DONE]\n\n'
 const HEARTBEAT = ': keep-alive\n\n'
 
-export interface EventWriting {
+interface EventWriting {
   readonly events: AsyncIterator<Uint8Array, void, void>
   /** Called once, before the first event or heartbeat. */
   writeHead(): void
-  /** Sent after the last event. */
   readonly end: string
-  /** Renders a failure after the head. */
   renderFailure(thrown: unknown): Uint8Array
-  /** The idle time after which a comment is sent. */
   readonly heartbeatMs: number
 }
 

@@ -7,26 +7,23 @@ import type { Dependencies } from './dependencies.ts'
 import { KeyRotation, KeyValidity, ParentKeyRotated, renderRotation } from './key-schema.ts'
 import { rotateParentKey } from './keys.ts'
 
-const tag = 'Keys'
-
-const define = operationsOf<Dependencies & { readonly keys: KeyDirectory }>()
+const { query, mutation } = operationsOf<Dependencies & { readonly keys: KeyDirectory }>()('Keys', {
+  callers: ['parent'],
+})
 
 export const keysOperations = {
-  validate: define({
-    kind: 'query',
+  validate: query({
     http: { method: 'GET', path: '/v1/keys/validate' },
     auth: { callers: ['parent', 'agent'] },
-    docs: { tag, summary: 'Check the presented key' },
+    docs: { summary: 'Check the presented key' },
     input: z.object({}),
     output: KeyValidity,
     run: ({ context }) => ({ valid: true as const, kind: context.caller.kind }),
   }),
 
-  rotate: define({
-    kind: 'mutation',
+  rotate: mutation({
     http: { method: 'POST', path: '/v1/keys/rotate' },
-    auth: { callers: ['parent'] },
-    docs: { tag, summary: 'Give the presented parent key a new secret' },
+    docs: { summary: 'Give the presented parent key a new secret' },
     input: KeyRotation,
     output: ParentKeyRotated,
     run: async ({ context, input }) => {

@@ -6,16 +6,14 @@ import { ALPHABET, newId, type Random } from './ids.ts'
 /** Scoped keys are reserved: none is minted yet. */
 export const keyPrefixes = { parent: 'svc_', agent: 'agnt_key-', scoped: 'svc_scoped_' } as const
 
-export type KeyKind = keyof typeof keyPrefixes
+type KeyKind = keyof typeof keyPrefixes
 
 export interface MintedKey {
-  /** The complete key, which is the secret of its owner. */
   readonly text: string
   /** The 12 characters after the prefix, which identify the key and are not secret. */
   readonly publicId: string
   /** What the database stores and finds the key by. */
   readonly digest: string
-  /** Prefix and last four characters. */
   readonly hint: string
 }
 
@@ -29,11 +27,7 @@ const CHECKSUM_LENGTH = 6
 // The longest prefix comes first, so that a scoped key is never read as a parent key.
 const layout = /^(svc_scoped_|svc_|agnt_key-)([0-9A-Za-z]{12})[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/
 
-const kinds: Readonly<Record<string, KeyKind>> = {
-  [keyPrefixes.scoped]: 'scoped',
-  [keyPrefixes.parent]: 'parent',
-  [keyPrefixes.agent]: 'agent',
-}
+const kinds = Object.keys(keyPrefixes) as KeyKind[]
 
 /** Makes a new key; a rotated key keeps its public id. */
 export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: string): MintedKey {
@@ -46,7 +40,7 @@ export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: str
 /** The kind and public id of a key; undefined when its format or checksum is wrong. */
 export function parseKey(text: string): { kind: KeyKind; publicId: string } | undefined {
   const [, prefix = '', publicId = ''] = layout.exec(text) ?? []
-  const kind = kinds[prefix]
+  const kind = kinds.find((one) => keyPrefixes[one] === prefix)
   if (kind === undefined || checksumOf(text.slice(0, -CHECKSUM_LENGTH)) !== text.slice(-CHECKSUM_LENGTH)) {
     return undefined
   }

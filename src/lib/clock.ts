@@ -11,7 +11,6 @@ export interface Clock {
   wait(ms: number, signal?: AbortSignal): Promise<void>
 }
 
-/** The current time in Unix seconds, as in tables and responses. */
 export function unixSeconds(clock: Pick<Clock, 'now'>): number {
   return Math.floor(clock.now() / 1000)
 }

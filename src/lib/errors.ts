@@ -33,7 +33,7 @@ export const reasons = {
 
 export type Reason = keyof typeof reasons
 
-export interface ErrorDetails {
+interface ErrorDetails {
   /** The request field at fault, as a path: `messages[2].tool_call_id`. */
   param?: string
   /** The place of the error in a text; both numbers start at 1. */
@@ -50,7 +50,7 @@ export interface ErrorDetails {
   cause?: unknown
 }
 
-/** A failure that the client is told of; `message` is sent unchanged. */
+/** A failure that is reported to the client; `message` is sent unchanged. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly reason: Reason
@@ -66,13 +66,11 @@ export class ServiceError extends Error {
     return reasons[this.reason].status
   }
 
-  /** The machine-readable code in the error body. */
   get code(): string {
     return this.details.code ?? this.reason
   }
 }
 
-/** Error codes of disks and databases. */
 const storageFaults: Readonly<Record<string, Reason>> = {
   ENOSPC: 'storage_full',
   EDQUOT: 'storage_full',

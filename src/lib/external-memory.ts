@@ -25,7 +25,6 @@ export function countExternalBytes(sizeBytes: number): void {
   collectYoung()
 }
 
-/** Passes chunks on and counts them. */
 export async function* countingExternalBytes<Chunk extends Uint8Array>(
   chunks: AsyncIterable<Chunk>,
 ): AsyncIterable<Chunk> {

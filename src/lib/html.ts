@@ -23,7 +23,6 @@ function renderValue(value: Value): string {
   return escapeAttribute(String(value))
 }
 
-/** Escapes text for use in quotes and between tags. */
 export function escapeAttribute(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

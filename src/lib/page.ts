@@ -12,13 +12,12 @@ export interface Page<Row> {
   readonly hasMore: boolean
 }
 
-export interface Pageable<Row> {
+interface Pageable<Row> {
   find(id: string): Promise<Row | undefined>
   /** The rows after the given one in order, or the first rows. */
   list(limit: number, after: Row | undefined): Promise<Row[]>
 }
 
-/** @throws ServiceError `invalid_value` when `after` is not the id of a row. */
 export async function readPage<Row>({ limit, after }: PageQuery, source: Pageable<Row>): Promise<Page<Row>> {
   const last = after === undefined ? undefined : await source.find(after)
   if (after !== undefined && last === undefined)

@@ -5,19 +5,8 @@ import { isJsonObject } from './formats/json.ts'
 /** What bounds a schema that has no length limit itself; the test of all input schemas accepts only these. */
 export const boundElsewhere = z.registry<{ readonly by: string }>()
 
-/** Longest name, type or other word of a request. */
-const MAX_LABEL = 1024
-/** Longest id: some providers carry signatures inside the ids of tool calls. */
-const MAX_ID = 65_536
-/** Longest id in a path or a query: as long as a request target, so that an id of any length is an unknown one. */
-const MAX_REFERENCE = 8192
-/** Longest id of a model in a body. */
-const MAX_MODEL_ID = 300
-
 /** Content such as a base64 image: as long as the limit of the body allows. */
-export function longText() {
-  return z.string().register(boundElsewhere, { by: 'the limit of the body' })
-}
+export const longText = () => z.string().register(boundElsewhere, { by: 'the limit of the body' })
 
 /** A JSON object that passes through as it is, such as a JSON Schema; its members are not looked at. */
 export function jsonObject() {
@@ -29,24 +18,15 @@ export function jsonObject() {
 }
 
 /** A name, a type or another word, in a field that is not content. */
-export function label() {
-  return z.string().max(MAX_LABEL)
-}
+export const label = () => z.string().max(1024)
 
-/** An id that a client or a provider made. */
-export function foreignId() {
-  return z.string().max(MAX_ID)
-}
+/** An id that a client or a provider made; some providers put signatures into the ids of tool calls. */
+export const foreignId = () => z.string().max(65_536)
 
-/** The id of something that this server may or may not have: an agent, a file, a key. */
-export function reference() {
-  return z.string().max(MAX_REFERENCE)
-}
+/** The id of an agent, a file or a key. As long as a request target, so that an id of any length is an unknown one. */
+export const reference = () => z.string().max(8192)
 
-/** The id of a model, as a body names it. */
-export function modelId() {
-  return z.string().min(1).max(MAX_MODEL_ID)
-}
+export const modelId = () => z.string().min(1).max(300)
 
 /** A record with at most `mostKeys` keys, which are counted before any of them is looked at. */
 export function recordOf<Value extends z.ZodType>(key: z.ZodString, value: Value, mostKeys: number) {

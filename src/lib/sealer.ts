@@ -11,7 +11,6 @@ export interface Sealer {
   seal(text: string, context: string): string
   /** @throws Error when the text was sealed with another master key or context, or was changed. */
   open(sealed: string, context: string): string
-  /** Derives an independent secret from the master key. */
   derive(purpose: string, sizeBytes: number): Buffer
   /** Derives it from each former master key. */
   deriveFormer(purpose: string, sizeBytes: number): Buffer[]

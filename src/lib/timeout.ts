@@ -1,6 +1,5 @@
 /** Bounds how long the service waits for a promise. */
 
-/** A promise did not settle in time. */
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError'
 
@@ -9,10 +8,7 @@ export class TimeoutError extends Error {
   }
 }
 
-/**
- * The value of the promise if it settles within `ms`, or else what `onTimeout` returns.
- * @throws TimeoutError by default.
- */
+/** The value of the promise if it settles within `ms`, or else what `onTimeout` returns; by default it throws a TimeoutError. */
 export async function within<T, Late = never>(
   ms: number,
   promise: Promise<T>,

@@ -2,18 +2,11 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from './clock.ts'
 
-export interface TtlCache<V> {
-  /** Returns the cached value, or loads and caches it. */
-  get(key: string, load: () => Promise<V>): Promise<V>
-  /** Drops every value; called after every change to the cached data. */
-  invalidate(): void
-}
-
 /** `max` bounds the number of values; `keepMs` returns the lifetime of one. */
 export function createTtlCache<V>(
   clock: Pick<Clock, 'monotonic'>,
   { max, keepMs }: { max: number; keepMs: (value: V) => number },
-): TtlCache<V> {
+) {
   const entries = new LRUCache<string, { value: V; untilMs: number }>({
     // `max` would allocate memory for all entries at once; `maxSize` does not.
     maxSize: max,
@@ -21,7 +14,7 @@ export function createTtlCache<V>(
   })
   let generation = 0
   return {
-    async get(key, load) {
+    async get(key: string, load: () => Promise<V>): Promise<V> {
       const known = entries.get(key)
       if (known !== undefined && known.untilMs > clock.monotonic()) return known.value
       const generationBefore = generation
@@ -32,7 +25,8 @@ export function createTtlCache<V>(
       }
       return value
     },
-    invalidate() {
+    /** Drops every value; called after every change to the cached data. */
+    invalidate(): void {
       generation += 1
       entries.clear()
     },

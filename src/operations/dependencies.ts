@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Replicas } from '../replicas/replicas.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { AnyCaller, Authenticator, AuthPolicy, CallContext } from './operation.ts'
+import type { Authenticator } from './operation.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -13,10 +13,4 @@ export interface Dependencies {
   readonly metrics: Metrics
   readonly shared: Pick<Replicas, 'limiter'>
   readonly authenticator: Authenticator
-}
-
-/** A call and the policy it has to meet; a preflight has none. */
-export interface GuardedCall {
-  readonly context: CallContext<AnyCaller, Dependencies>
-  readonly auth: AuthPolicy | undefined
 }

@@ -16,9 +16,7 @@ export interface Http {
   readonly path: `/${string}`
 }
 
-/** Who may call, and how calls are counted. */
 export interface AuthPolicy<K extends CallerKind = CallerKind> {
-  /** The accepted credentials; a public operation has none. */
   readonly callers: readonly K[]
   /** Accepts signed-in users only, whatever key is sent. */
   readonly needs?: 'user' | 'administrator'
@@ -30,7 +28,6 @@ export interface AuthPolicy<K extends CallerKind = CallerKind> {
   readonly implicitBodyType?: string
 }
 
-/** How the input is read from a request. */
 export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** What the path's parameters must be, checked before the caller is authenticated. */
   readonly path?: z.ZodType
@@ -46,26 +43,22 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   readonly maxBodyBytes?: (config: Config) => number
   /** The maximum number of values in a JSON body, where the usual limit is too low. */
   readonly maxJsonValues?: number
-  /** Request headers that are input fields. */
   readonly headers?: Readonly<Record<string, string>>
   /** The last path parameter takes the rest of the path, slashes included. */
   readonly takesRest?: true
 }
 
 /** What the response is, where it is not JSON with status 200. */
-export interface ResponseOptions {
+interface ResponseOptions {
   readonly status?: 201
   /** The response is bytes that a client uploaded. */
   readonly download?: true
   /** The response is a page, and so is a failure. */
   readonly page?: (failure: ServiceError) => Page
-  /** The response can be a stream of these events. */
   readonly events?: z.ZodType
 }
 
-/** What only the OpenAPI document needs. */
 export interface OperationDocs {
-  readonly tag: string
   readonly summary: string
   readonly description?: string
   /** The statuses that only this operation fails with, and what they mean here. */
@@ -75,27 +68,21 @@ export interface OperationDocs {
 export interface Call<D, C extends AnyCaller, I> {
   readonly context: CallContext<C, D>
   readonly input: I
-  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
   /** The client accepts a stream of events (`Accept: text/event-stream`). */
   readonly wantsEvents: boolean
 }
 
-export interface UploadTarget {
+interface UploadTarget {
   readonly files: FileSink
   readonly limit: SizeLimit
 }
 
 export type OperationKind = 'query' | 'mutation'
 
-interface OperationDefinition<
-  D,
-  Kind extends OperationKind,
-  K extends CallerKind,
-  I extends z.ZodType,
-  O extends z.ZodType,
-> extends Omit<Operation<D, Kind, I, O>, 'auth' | 'request' | 'run'> {
-  readonly auth: AuthPolicy<K>
+interface OperationDefinition<D, K extends CallerKind, I extends z.ZodType, O extends z.ZodType>
+  extends Omit<Operation<D, OperationKind, I, O>, 'kind' | 'tag' | 'auth' | 'request' | 'run'> {
+  readonly auth?: AuthPolicy<K>
   readonly request?: RequestOptions<D, Extract<AnyCaller, { kind: K }>>
   readonly run: (
     call: Call<D, Extract<AnyCaller, { kind: K }>, z.output<I>>,
@@ -116,6 +103,7 @@ export interface Operation<
   O extends z.ZodType = z.ZodType,
 > {
   readonly kind: Kind
+  readonly tag: string
   /** Absent: the operation is in the tRPC API only. */
   readonly http?: Http
   /** False: the operation is in the REST API only. */
@@ -130,20 +118,24 @@ export interface Operation<
   readonly run: (call: Call<D, AnyCaller, unknown>) => unknown
 }
 
-/** An operation and its name (`agents.create`). */
 export interface NamedOperation<D = never> {
   readonly name: string
   readonly operation: Operation<D>
 }
 
-/** How the operations of one module are defined: with its own `Dependencies`. */
+/** Defines the operations of a module. They share a tag in the OpenAPI document, and a policy unless one has its own. */
 export function operationsOf<D>() {
-  return <Kind extends OperationKind, K extends CallerKind, I extends z.ZodType, O extends z.ZodType>(
-    definition: OperationDefinition<D, Kind, K, I, O>,
-  ): Operation<D, Kind, I, O> => definition as unknown as Operation<D, Kind, I, O>
+  return <Shared extends CallerKind>(tag: string, auth: AuthPolicy<Shared>) => {
+    const defineAs =
+      <Kind extends OperationKind>(kind: Kind) =>
+      <I extends z.ZodType, O extends z.ZodType, K extends CallerKind = Shared>(
+        definition: OperationDefinition<D, K, I, O>,
+      ): Operation<D, Kind, I, O> =>
+        ({ auth, ...definition, kind, tag }) as unknown as Operation<D, Kind, I, O>
+    return { query: defineAs('query'), mutation: defineAs('mutation') }
+  }
 }
 
-/** A user who is signed in to the console. */
 export interface ConsoleUser {
   readonly id: string
   readonly email: string
@@ -169,7 +161,6 @@ export interface AgentCaller {
 /** A client that presented a token for one artifact and those related to it. */
 export interface TokenCaller {
   readonly kind: 'token'
-  /** The tenant that created the token. */
   readonly tenantId: string
   readonly artifactId: string
   readonly use: 'upload' | 'view'
@@ -199,7 +190,6 @@ export interface RequestMetadata {
 
 /** The context of one call. A class, because accessors of object literals are slow on this path. */
 export class CallContext<C extends AnyCaller = Caller, D = unknown> {
-  /** What the operation's module needs of the service. */
   readonly deps: D
   readonly metadata: RequestMetadata
   /** Response headers as a flat list of names and values, written on success and on failure. */
@@ -235,10 +225,7 @@ export function withRequestLog<D extends { readonly log: Logger }>({
 }
 
 export interface Authenticator {
-  /**
-   * Looks up a key or token, or else the user of a session or a trusted proxy; undefined without valid credentials.
-   * @throws ServiceError `invalid_value` when the proxy's headers are ambiguous.
-   */
+  /** Looks up a key or token, or else the user of a session or a trusted proxy; undefined without valid credentials. */
   find(metadata: RequestMetadata): Promise<AnyCaller | undefined> | undefined
 }
 

@@ -17,7 +17,6 @@ import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, errorShapeOf, isAboutArtifacts, logFailure, renderError, validate } from './errors.ts'
 import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } from './operation.ts'
 
-/** One step; throws to end the request with a failure. */
 export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
 
 /** What answers a request; built at start-up. */
@@ -39,12 +38,8 @@ export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dep
   writeFailure?(call: HttpCall<C, D>, failure: ServiceError): void
 }
 
-/** The routes of some paths. */
 export interface Endpoint<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
-  /**
-   * The route of a request; undefined when the path belongs to another endpoint.
-   * @throws ServiceError `not_found`, `method_not_allowed`, `too_large`
-   */
+  /** The route of a request; undefined when the path belongs to another endpoint. */
   find(call: HttpCall<C, D>): Route<C, D> | Promise<never> | undefined
 }
 
@@ -79,7 +74,6 @@ async function runInOrder<D extends CallDeps>(
   }
 }
 
-/** Step: finds the route of the request in the first endpoint that has its path. */
 export function routeTo<D extends CallDeps>(endpoints: readonly Endpoint<AnyCaller, D>[]): Step<D> {
   return (call) => {
     for (const endpoint of endpoints) {
@@ -98,18 +92,15 @@ function follow<D extends CallDeps>(call: HttpCall<AnyCaller, D>, route: Route<A
   route.check?.(call)
 }
 
-/** Step: reads the input from the path, the query, the headers and the body. */
 export async function parseInput(call: HttpCall): Promise<void> {
   if (call.route.parse !== undefined) call.input = await call.route.parse(call)
 }
 
-/** Step: validates the input. @throws ServiceError `invalid_value` */
 export function validateInput(call: HttpCall): void {
   const { schema } = call.route
   if (schema !== undefined) call.input = validate(schema, call.input)
 }
 
-/** Step: runs the operation, or answers with the page. */
 export async function runRoute(call: HttpCall): Promise<void> {
   call.result = await call.route.run(call)
 }

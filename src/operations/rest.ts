@@ -15,8 +15,7 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { rateLimitUnmatchedRoute } from './authorize.ts'
-import { limitBodyBytes } from './body-limit.ts'
+import { limitBodyBytes, rateLimitUnmatchedRoute } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError, validate } from './errors.ts'
 import { type AnyCaller, Download, EventStream, JsonBytes, Page, type RequestOptions } from './operation.ts'
@@ -124,10 +123,8 @@ function renderErrorEvent(failure: ServiceError): Uint8Array {
   return Buffer.from(`data: ${JSON.stringify(renderError(failure, 'openai'))}\n\n`)
 }
 
-/** The maximum size of a JSON body unless the operation sets another. */
 const MAX_JSON_BYTES = 1024 * 1024
 
-/** The raw media types of an agent definition with their formats. */
 export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = {
   'application/yaml': 'yaml',
   'text/yaml': 'yaml',
@@ -140,7 +137,6 @@ type InputReader = (call: HttpCall) => unknown
 /**
  * Reads an operation's input before validation: from the query of a GET or DELETE, else from the body. A body may not contain the
  * fields of the path or of a header.
- * @throws ServiceError for a body that is too large, too slow, of another media type, or not what its type says.
  */
 function createInputReader<D>(operation: RestOperation<D>): InputReader {
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation
@@ -203,7 +199,6 @@ function readHeaderFields(
   return fields
 }
 
-/** The fields of an input that can be whole numbers. */
 function listNumericFields(input: z.ZodType): string[] {
   const { shape } = input as z.ZodObject
   return Object.keys(shape).filter((name) => (shape[name] as z.ZodType).safeParse(1).success)

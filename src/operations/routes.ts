@@ -2,7 +2,6 @@
 import { ServiceError } from '../lib/errors.ts'
 import type { Http, NamedOperation, Operation, OperationDocs } from './operation.ts'
 
-/** An operation that is in the REST API. */
 export type RestOperation<D = never> = Operation<D> & {
   readonly http: Http
   readonly docs: OperationDocs
@@ -34,25 +33,18 @@ function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
   return {
     ...operation,
     http: { method, path: `/v1/manager${path.slice('/v1'.length)}` as const },
+    tag: 'Manager',
     docs: {
       ...operation.docs,
-      tag: 'Manager',
       description: `The same as \`${method} ${path}\`, also for users of the console.`,
     },
     id: `manager-${operation.id}`,
   }
 }
 
-/** What a table needs to know of an operation. */
 interface Routable {
   readonly http: Http
   readonly request?: { readonly takesRest?: true } | undefined
-}
-
-/** An operation found, with its path parameters decoded. */
-export interface Match<O> {
-  readonly operation: O
-  readonly params: Readonly<Record<string, string>>
 }
 
 interface Pattern<O> {
@@ -61,16 +53,8 @@ interface Pattern<O> {
   readonly byMethod: Map<string, O>
 }
 
-export interface RouteTable<O> {
-  /**
-   * The operation of a request; HEAD is answered by GET's.
-   * @throws ServiceError `not_found`, `method_not_allowed` (with the allowed methods), `invalid_value` (bad percent-encoding).
-   */
-  match(method: string, path: string): Match<O>
-}
-
 /** Fixed paths in a map, patterns in a short list, those with more fixed segments first. */
-export function createRouteTable<O extends Routable>(operations: readonly O[]): RouteTable<O> {
+export function createRouteTable<O extends Routable>(operations: readonly O[]) {
   const fixed = new Map<string, Map<string, O>>()
   const patterns = new Map<string, Pattern<O>>()
   for (const operation of operations) {
@@ -88,7 +72,8 @@ export function createRouteTable<O extends Routable>(operations: readonly O[]): 
   const ordered = [...patterns.values()].sort((a, b) => countParams(a.segments) - countParams(b.segments))
 
   return {
-    match(method, path) {
+    /** The operation of a request with its decoded path parameters; GET's answers HEAD. */
+    match(method: string, path: string): { operation: O; params: Readonly<Record<string, string>> } {
       const byMethod = fixed.get(path)
       if (byMethod !== undefined) return { operation: choose(byMethod, method), params: {} }
       const segments = path.split('/')
@@ -110,7 +95,6 @@ function isParam(segment: string): boolean {
   return segment.startsWith('{')
 }
 
-/** The raw values by name; undefined when the path does not match. */
 function matchSegments(
   { segments: expected, takesRest }: Pattern<unknown>,
   segments: readonly string[],

@@ -13,8 +13,7 @@ import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '.
 import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/model-metrics.ts'
-import { type AccessStep, findCaller } from './authorize.ts'
-import { limitBodyBytes } from './body-limit.ts'
+import { type AccessStep, assertSameOrigin, findCaller, limitBodyBytes } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { fromEnvelope, toEnvelope } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'
@@ -27,7 +26,6 @@ import {
   type OperationKind,
 } from './operation.ts'
 import type { Endpoint, HttpCall, Route } from './pipeline.ts'
-import { assertSameOrigin } from './same-origin.ts'
 import { readTypedInput } from './typed-input.ts'
 
 /** tRPC copies the fields of its context, so the call is one field. */
@@ -90,7 +88,6 @@ export function createRouter<T extends Operations>(operations: T) {
   return t.router(Object.fromEntries(procedures) as unknown as Procedures<T>)
 }
 
-/** The operation as a procedure: checks access, validates and runs it. */
 function createProcedure(operation: Operation) {
   const procedure = t.procedure
     .use(async ({ ctx, next }) => {
@@ -133,7 +130,7 @@ function rethrowForRpc(thrown: unknown): never {
 }
 
 /** A tRPC error as our own; tRPC throws its own for bad input and unknown paths. */
-export function toRpcFailure(error: TRPCError): ServiceError {
+function toRpcFailure(error: TRPCError): ServiceError {
   if (error.cause instanceof ServiceError) return error.cause
   if (error.code === 'BAD_REQUEST' && error.cause instanceof ZodError) return toInvalidValue(error.cause)
   switch (error.code) {
@@ -150,7 +147,6 @@ export function toRpcFailure(error: TRPCError): ServiceError {
   }
 }
 
-/** All operations, as a tRPC router and as the list it is made from. */
 export interface Api {
   readonly router: AnyTRPCRouter
   readonly operations: readonly NamedOperation[]
@@ -196,7 +192,6 @@ export function createTrpcEndpoint(
   return { find: ({ path }) => (/^\/trpc(\/|$)/.test(path) ? route : undefined) }
 }
 
-/** Lets tRPC write the response. */
 function handleCall(router: AnyTRPCRouter, call: HttpCall): Promise<void> {
   const { request, response, context, path, deps } = call
   for (const [name, value] of toPairs([...securityHeaders, ...noStore])) response.setHeader(name, value)
@@ -235,10 +230,7 @@ function listNames(path: string): string[] {
   return path.slice('/trpc/'.length).split(',')
 }
 
-/**
- * The body as the text tRPC parses; empty for an unknown caller, whom the procedures reject without it.
- * @throws ServiceError as the REST API does for a body that is too large, too slow or not JSON.
- */
+/** The body as the text that tRPC parses; empty for an unknown caller, whom the procedures reject without reading it. */
 async function readCallBody(
   { context, request, response, deps }: HttpCall,
   isPublic: boolean,

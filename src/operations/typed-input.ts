@@ -17,10 +17,7 @@ interface Place {
   readonly value: unknown
 }
 
-/**
- * Returns `json`, without the fields that `meta` marks as undefined. Returns null, which no operation accepts, when there is no envelope.
- * @throws ServiceError `invalid_value` when `meta` describes a value that JSON cannot hold, such as a set or a circle.
- */
+/** Returns `json`, without the fields that `meta` marks as undefined. Returns null, which no operation accepts, when there is no envelope. */
 export function readTypedInput(sent: Envelope | null | undefined): unknown {
   if (typeof sent !== 'object' || sent === null || !Object.hasOwn(sent, 'json')) return null
   const { json, meta } = sent
@@ -72,10 +69,7 @@ function applyType({ holder, key, value }: Place, type: unknown): void {
   }
 }
 
-/**
- * Ignores which objects of the client were the same: `json` holds each of them where it occurs.
- * @throws ServiceError when it does not, because an object contains itself.
- */
+/** Ignores which objects of the client were the same, because `json` repeats them; rejects an object that contains itself. */
 function assertWritten(json: unknown, equalities: unknown, budget: Budget): void {
   if (equalities === undefined) return
   // Paths that are equal to the input itself come in a list: the input contains itself.

@@ -7,17 +7,14 @@ import { ResponseEvent, ResponseObject } from './answer-schema.ts'
 import { respond } from './responses.ts'
 import { ResponsesRequest } from './schema.ts'
 
-const define = operationsOf<Dependencies>()
+const { mutation } = operationsOf<Dependencies>()('Chat', chatAuth)
 
 export const responsesOperations = {
-  create: define({
-    kind: 'mutation',
+  create: mutation({
     http: { method: 'POST', path: '/v1/responses' },
-    auth: chatAuth,
     request: chatRequest,
     response: { events: ResponseEvent },
     docs: {
-      tag: 'Chat',
       summary: 'Answer an input of the Responses API, as one object or as a stream',
       description:
         'The same turn as a chat, in the shapes of the Responses API. Nothing is kept: every request holds its whole conversation.',

@@ -33,7 +33,6 @@ const api = {
 
 export const appRouter = createRouter(api)
 
-/** The type of a tRPC client. */
 export type AppRouter = typeof appRouter
 
 /** Every operation with its name (`agents.create`). */

@@ -1,5 +1,6 @@
-/** The app: the pipeline of steps that every request passes, whether it is for REST, tRPC, an upload or a page. */
+/** The app: the pipeline that every request passes, and the routes that are not operations, such as health and pages. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
   bearerOf,
@@ -9,12 +10,15 @@ import {
   tokenOf,
   toOriginForm,
 } from '../http/request.ts'
+import { noStore } from '../http/response.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { authenticate, checkPermission } from '../operations/authorize.ts'
-import type { RequestMetadata } from '../operations/operation.ts'
+import { authenticate, checkPermission, checkSameOrigin, limitRate } from '../operations/access.ts'
+import type { AnyCaller, RequestMetadata } from '../operations/operation.ts'
 import {
+  type Endpoint,
   HttpCall,
   parseInput,
+  type Route,
   routeTo,
   runRoute,
   runSteps,
@@ -22,24 +26,32 @@ import {
   validateInput,
   writeResult,
 } from '../operations/pipeline.ts'
-import { limitRate } from '../operations/rate-limit.ts'
 import { createRestEndpoint } from '../operations/rest.ts'
-import { checkSameOrigin } from '../operations/same-origin.ts'
 import { createTrpcEndpoint } from '../operations/trpc.ts'
+import type { Scraped } from '../telemetry/prometheus.ts'
 import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
+import { type ConsoleAssets, createConsoleFiles, createConsolePage } from '../web/console.ts'
+import { docsPages } from '../web/docs.ts'
+import { createFilePage, type Page } from '../web/page.ts'
+import { createEmbedPages, type WidgetAssets } from '../web/widget.ts'
 import { appRouter, listOperations, restOperations } from './api.ts'
 import type { Deps } from './dependencies.ts'
-import { createPageEndpoint, type PageOptions } from './pages.ts'
+import { assertMayReadMetrics } from './metrics.ts'
 
-export interface AppOptions extends PageOptions {
+export interface AppOptions {
+  readonly deps: Deps
+  readonly openapi: Uint8Array
+  /** Reads the state of the service's parts; `isReady` decides between 200 and 503. */
+  readonly readHealth: () => Promise<{ isReady: boolean; report: object }>
+  readonly scrape: () => Promise<Scraped>
+  readonly widget: WidgetAssets
+  readonly console: ConsoleAssets
   /** While the service shuts down, connections are closed after their response. */
   readonly isDraining: () => boolean
 }
 
 export interface App {
-  /** For `http.createServer`. */
   readonly listener: RequestListener
-  /** Aborts every active call at shutdown. */
   readonly abortCalls: () => void
 }
 
@@ -81,7 +93,6 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-/** Step: gives the request an id and reads its client address and credentials. */
 function identifyRequest(deps: Deps, request: IncomingMessage, response: ServerResponse): RequestMetadata {
   toOriginForm(request)
   const bearer = bearerOf(request)
@@ -101,4 +112,78 @@ function checkHost({ request, deps }: HttpCall): void {
   const { allowedHosts } = deps.config.server
   if (allowedHosts.length === 0 || allowedHosts.includes((request.headers.host ?? '').toLowerCase())) return
   throw new ServiceError('invalid_value', 'This Host is not served here.', { param: 'Host' })
+}
+
+type PageCall = HttpCall<AnyCaller, Deps>
+type PageRoute = Route<AnyCaller, Deps>
+
+function createPageEndpoint(options: AppOptions): Endpoint<AnyCaller, Deps> {
+  const { deps, widget, console } = options
+  const files = [...docsPages, ...statusPageAssets].map(
+    ([path, file]) => [path, createFilePage(file)] as const,
+  )
+  const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]
+  const routes = new Map<string, PageRoute>([
+    ...createServiceRoutes(options),
+    ...pages.map(([path, page]) => [path, toRoute(page)] as const),
+  ])
+  const consoleRoute = toRoute(createConsolePage(deps, console))
+
+  return {
+    find(call) {
+      const route = routes.get(call.path) ?? (isConsolePage(call) ? consoleRoute : undefined)
+      const { method = '' } = call.request
+      if (route === undefined || method === 'GET' || method === 'HEAD') return route
+      const allow = ['GET', 'HEAD']
+      throw new ServiceError('method_not_allowed', `${method} is not possible here, only GET.`, { allow })
+    },
+  }
+}
+
+function createServiceRoutes(options: AppOptions): [path: string, route: PageRoute][] {
+  const health = publicRoute((call) => writeJson(call, 200, { status: 'ok' }))
+  return [
+    ['/', publicRoute((call) => call.writeEmpty(302, ['Location', '/console']))],
+    ['/healthz', health],
+    ['/health', health],
+    [
+      '/readyz',
+      publicRoute(async (call) => {
+        const { isReady, report } = await options.readHealth()
+        writeJson(call, isReady ? 200 : 503, report)
+      }),
+    ],
+    [
+      '/metrics',
+      publicRoute(async (call) => {
+        await assertMayReadMetrics(call)
+        const { mediaType, text } = await options.scrape()
+        call.writeBody(200, [Buffer.from(text)], ['Content-Type', mediaType, ...noStore])
+      }),
+    ],
+    ['/openapi.json', publicRoute((call) => call.writeJson(200, [options.openapi]))],
+  ]
+}
+
+function publicRoute(run: PageRoute['run']): PageRoute {
+  return { auth: { callers: [] }, run }
+}
+
+function writeJson(call: PageCall, status: number, body: object): void {
+  call.writeJson(status, [Buffer.from(JSON.stringify(body))])
+}
+
+/** A page writes its own headers. */
+function toRoute(page: Page): PageRoute {
+  return publicRoute((call) => {
+    call.handOver()
+    return page(call.request, call.response)
+  })
+}
+
+/** Every path below `/console` is a page of it for clients that accept HTML; its script shows what does not exist. */
+function isConsolePage({ path, request: { headers } }: PageCall): boolean {
+  if (!/^\/console(\/(?!assets\/)|$)/.test(path)) return false
+  const { accept } = headers
+  return accept === undefined || /(^|[,\s])(text\/html|text\/\*|\*\/\*)/i.test(accept)
 }

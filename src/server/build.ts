@@ -38,14 +38,12 @@ import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 import { countStreams } from './metrics.ts'
 
-/** The hooks of the options and of `PARLEY_HOOKS`. */
 export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
   const given = readHooks({ tools, onUploadComplete }, 'createService')
   if (config.hooks === undefined) return given
   return joinHooks(given, await loadHostModule(config.hooks))
 }
 
-/** @throws StartupError when the secret, a store or a provider cannot be used. */
 export async function createDeps(
   options: ServiceOptions & { readonly log: Logger },
   { db, postgres, isOnlyServer }: OpenedDatabase,
@@ -112,7 +110,6 @@ export async function createDeps(
   }
 }
 
-/** The stores that the host does not bring along. */
 function listOwnStores({ fileBlobs, artifactStore }: ServiceOptions): StoreName[] {
   const brought = { files: fileBlobs, artifacts: artifactStore }
   return storeNames.filter((name) => brought[name] === undefined)
@@ -135,7 +132,6 @@ async function openStores(options: ServiceOptions, deps: StoreDeps) {
   }
 }
 
-/** Loads OpenTelemetry only if a trace collector is configured. */
 async function startTracing({ tracing }: Config, log: Logger): Promise<Tracing | undefined> {
   if (tracing === undefined) return undefined
   const { openTracing } = await import('../telemetry/otel.ts')
@@ -149,7 +145,6 @@ function startMcp(
   return mcp.length === 0 ? undefined : startMcpServers(mcp, { ...deps, callMs: timings.toolMs })
 }
 
-/** Only the configuration is required. */
 export interface ServiceOptions {
   readonly config: Config
   readonly clock?: Clock

@@ -2,7 +2,6 @@
 import { hasParentKey } from '../identity/keys.ts'
 import { within } from '../lib/timeout.ts'
 import type { Deps } from './dependencies.ts'
-import type { Health } from './pages.ts'
 
 const CHECK_TIMEOUT_MS = 500
 /** The check writes to storage, so its result is cached. */
@@ -16,12 +15,10 @@ type StorageState = 'up' | 'full' | 'down'
  * The service is unavailable while the database or the storage is down. It is degraded while the storage is full, or a provider, an MCP
  * server or the coordination store is down.
  */
-export function createHealth(
-  deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools'>,
-): (isDraining: boolean) => ReturnType<Health['read']> {
+export function createHealth(deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools'>) {
   const { db, models, shared, tools } = deps
   const readStorage = createStorageReader(deps)
-  return async (isDraining) => {
+  return async (isDraining: boolean) => {
     const isFound = hasParentKey(db).then(() => true)
     const [isDatabaseUp, storage] = await Promise.all([
       within(CHECK_TIMEOUT_MS, isFound, () => false).catch(() => false),

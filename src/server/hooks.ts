@@ -11,16 +11,12 @@ export interface HostHooks {
   readonly onUploadComplete?: OnUploadComplete
 }
 
-/** Validated hooks. */
 export interface ReadHooks {
   readonly tools: readonly ServerTool[]
   readonly onUploadComplete: OnUploadComplete | undefined
 }
 
-/**
- * Validates hooks; `source` names their origin in errors.
- * @throws StartupError naming the export, or the tool in it, that cannot be used.
- */
+/** Validates hooks; `source` names their origin in errors. */
 export function readHooks({ tools, onUploadComplete }: HostHooks, source: string): ReadHooks {
   if (onUploadComplete !== undefined && typeof onUploadComplete !== 'function') {
     throw new StartupError(`${source}: onUploadComplete must be a function.`)
@@ -43,10 +39,7 @@ export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
   }
 }
 
-/**
- * Loads the hooks that an ES module exports.
- * @throws StartupError naming the file, and the export that is wrong.
- */
+/** Loads the hooks that an ES module exports. */
 export async function loadHostModule(path: string): Promise<ReadHooks> {
   const source = `PARLEY_HOOKS (${path})`
   await stat(path).catch((cause: NodeJS.ErrnoException) => {

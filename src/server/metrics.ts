@@ -7,13 +7,12 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
-import { rejectCredentials } from '../operations/authorize.ts'
+import { rejectCredentials } from '../operations/access.ts'
 import type { HttpCall } from '../operations/pipeline.ts'
 import type { StreamLimiter } from '../replicas/stream-limiter.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { registerProcessMetrics } from '../telemetry/process-metrics.ts'
 import {
-  type CollectedMetric,
   type CollectFromWorkers,
   collectMetrics,
   collectWorkerCounts,
@@ -22,23 +21,23 @@ import {
   type Sample,
   type Scraped,
 } from '../telemetry/prometheus.ts'
-import type { Deps as Dependencies } from './dependencies.ts'
+import type { Deps } from './dependencies.ts'
 
-export interface CountingOptions extends StateOptions {
+interface PoolState {
+  readonly busy: number
+  readonly idle: number
+  readonly waiting: number
+}
+
+interface CountingOptions {
+  readonly version: string
+  /** Undefined where there is no pool. */
+  readonly readPool: (() => PoolState) | undefined
   /** Undefined where there is one process only. */
   readonly collectFromWorkers: CollectFromWorkers | undefined
 }
 
-export interface Counting {
-  /** The metrics of this process. */
-  collect(): Promise<CollectedMetric[]>
-  /** The metrics of all processes as text. @throws ServiceError `service_unavailable` when they do not answer. */
-  scrape(): Promise<Scraped>
-  /** Stops measuring the process. */
-  close(): void
-}
-
-export function createCounting(deps: Dependencies, options: CountingOptions): Counting {
+export function createCounting(deps: Deps, options: CountingOptions) {
   const { clock, metrics } = deps
   const { registry } = metrics
   const { collectFromWorkers } = options
@@ -47,8 +46,10 @@ export function createCounting(deps: Dependencies, options: CountingOptions): Co
   const close = registerProcessMetrics(registry, clock)
   const collect = () => collectMetrics(registry)
   return {
+    /** The metrics of this process. */
     collect,
-    async scrape() {
+    /** The metrics of all processes as text. @throws ServiceError `service_unavailable` when they do not answer. */
+    async scrape(): Promise<Scraped> {
       if (collectFromWorkers === undefined) return renderMetrics({ processes: [await collect()] })
       const workers = await collectFromWorkers().catch((cause: unknown) => {
         throw new ServiceError('service_unavailable', 'The processes of this service could not be asked.', {
@@ -61,21 +62,9 @@ export function createCounting(deps: Dependencies, options: CountingOptions): Co
   }
 }
 
-export interface PoolState {
-  readonly busy: number
-  readonly idle: number
-  readonly waiting: number
-}
+type StateDeps = Pick<Deps, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
 
-export interface StateOptions {
-  readonly version: string
-  /** Undefined where there is no pool. */
-  readonly readPool: (() => PoolState) | undefined
-}
-
-type StateDeps = Pick<Dependencies, 'metrics' | 'breakers' | 'models' | 'shared' | 'tools'>
-
-export function registerStateMetrics(deps: StateDeps, { version, readPool }: StateOptions): void {
+function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOptions): void {
   const { models, shared, tools } = deps
   const { registry } = deps.metrics
   registerGauge(
@@ -170,14 +159,14 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Sample[] {
 const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
-/** What there is of something, in all processes together. */
-export interface StoredCounts {
+/** What the installation stores, for all processes together. */
+interface StoredCounts {
   readonly openUploads: number
   readonly waitingJobs: Readonly<Record<string, number>>
 }
 
 /** Gauges of what `count` finds in the database; a scrape omits them when it does not answer in time. */
-export function registerStoredMetrics(
+function registerStoredMetrics(
   registry: Metrics['registry'],
   count: () => Promise<StoredCounts>,
   clock: Pick<Clock, 'monotonic'>,
@@ -245,10 +234,7 @@ const metricsMessages = {
   invalid: 'This is not the token of the metrics.',
 }
 
-/**
- * Accepts the operator's token, and programs on this machine that send no token. A wrong token is rejected wherever it comes from.
- * @throws ServiceError `missing_api_key`, `invalid_api_key`, `rate_limit_exceeded`
- */
+/** Accepts the operator's token, and programs on this machine that send no token. A wrong token is rejected wherever it comes from. */
 export async function assertMayReadMetrics({ request, context }: HttpCall): Promise<void> {
   const { metricsToken } = context.deps.config
   const { bearer } = context.metadata

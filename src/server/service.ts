@@ -30,14 +30,12 @@ export type { CompletedUpload, OnUploadComplete, UploadHooks } from '../artifact
 export type { HostTool, HostTools } from '../tools/host-tools.ts'
 export type { HostHooks } from './hooks.ts'
 
-/** A running service. */
 export interface Service {
   /** Such as `http://127.0.0.1:3000`. */
   readonly url: string
   /** The first parent key, if this start created it; it is not shown again. */
   readonly firstParentKey: string | undefined
   readonly deps: Deps
-  /** The metrics of this process. */
   collectMetrics(): Promise<CollectedMetric[]>
   /** Stops accepting, waits for active calls, then aborts them. Safe to call twice. */
   close(): Promise<void>
@@ -45,10 +43,7 @@ export interface Service {
 
 const RECORD_USE_EVERY_MS = 10_000
 
-/**
- * Opens the data, starts the backends and listens.
- * @throws StartupError when the host's module or tools, the data directory, the database, the secret or the port cannot be used.
- */
+/** Opens the data, starts the backends and listens; a StartupError says what the operator has to fix. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const hooks = await gatherHooks(options)
   const { config, log = createLog(config) } = options
@@ -126,7 +121,7 @@ async function startService(
       openapi ??= Buffer.from(JSON.stringify(renderApiDocument()))
       return openapi
     },
-    health: { read: () => readHealth(isDraining) },
+    readHealth: () => readHealth(isDraining),
     scrape: counting.scrape,
     isDraining: () => isDraining,
   })
@@ -175,7 +170,6 @@ function warnWithoutFfmpeg({ converter: { programs }, log }: Deps): void {
   log.warn('there is no ffmpeg here: videos are served as they were uploaded (see docs/conversion.md)')
 }
 
-/** Closes the connections to providers and tools. */
 async function closeSources({ models, backends, tools }: Deps): Promise<void> {
   models.close()
   await Promise.all([...backends.map((backend) => backend.close()), tools.close()])

@@ -6,23 +6,20 @@ import { AgentLastDays, UsageList, UsageQuery } from './schema.ts'
 import type { UsageTracker } from './tracker.ts'
 import { readLastDays, readUsage } from './usage.ts'
 
-const define = operationsOf<Dependencies & { readonly usage: UsageTracker }>()
+const { query } = operationsOf<Dependencies & { readonly usage: UsageTracker }>()('Usage', {
+  callers: ['parent'],
+})
 
 export const usageOperations = {
-  lastDays: define({
-    kind: 'query',
-    auth: { callers: ['parent'] },
+  lastDays: query({
     input: z.object({}),
     output: AgentLastDays,
     run: ({ context: { deps, caller } }) => readLastDays(deps, caller.tenantId),
   }),
 
-  list: define({
-    kind: 'query',
+  list: query({
     http: { method: 'GET', path: '/v1/usage' },
-    auth: { callers: ['parent'] },
     docs: {
-      tag: 'Usage',
       summary: 'Sum up calls by day, agent or model',
       description: 'Calls count for the day (UTC) they began on.',
     },

@@ -28,24 +28,19 @@ export interface ConsoleAssets {
   /** The path of the script that chooses light or dark before the first paint. */
   readonly firstScript: string
   readonly mainScript: string
-  /** The paths of the scripts that the main script imports. */
   readonly preloads: readonly string[]
   readonly styles: readonly string[]
 }
 
 const builtFolder = new URL('../../dist/console/', import.meta.url)
 
-/**
- * Reads the built console.
- * @throws StartupError when it was not built.
- */
-export async function loadConsole(folder: URL = builtFolder): Promise<ConsoleAssets> {
+export async function loadConsole(): Promise<ConsoleAssets> {
   try {
-    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
+    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', builtFolder), 'utf8')))
     const files = manifest.files.map(async ({ file }) => ({
       path: pathOf(file),
-      body: await readFile(new URL(file, folder)),
-      brotli: await readFile(new URL(`${file}.br`, folder)),
+      body: await readFile(new URL(file, builtFolder)),
+      brotli: await readFile(new URL(`${file}.br`, builtFolder)),
     }))
     const needed = listNeeded(manifest.files, manifest.main).map(pathOf)
     return {
@@ -56,12 +51,11 @@ export async function loadConsole(folder: URL = builtFolder): Promise<ConsoleAss
       styles: needed.filter((path) => path.endsWith('.css')),
     }
   } catch (cause) {
-    const path = fileURLToPath(folder)
+    const path = fileURLToPath(builtFolder)
     throw new StartupError(`The console is not built in ${path}; \`npm run build\` builds it.`, { cause })
   }
 }
 
-/** The files that a file needs, directly or indirectly. */
 function listNeeded(files: z.infer<typeof Manifest>['files'], start: string): string[] {
   const found = new Set([start])
   for (const name of found) {
@@ -119,7 +113,6 @@ ${styles.join('')}${preloads.join('')}<script type="module" src="${assets.mainSc
 
 const NONCE_BYTES = 16
 
-/** The files of the console by path. */
 export function createConsoleFiles({ files }: ConsoleAssets): ReadonlyMap<string, Page> {
   return new Map(files.map((file) => [file.path, filePage(file)]))
 }

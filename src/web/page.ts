@@ -4,7 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { PageFile } from '../http/response.ts'
 
-/** Answers a GET or a HEAD. */
 export type Page = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void
 
 export type Headers = Readonly<Record<string, string>>
@@ -27,7 +26,6 @@ export function writePage(
   response.end(method === 'HEAD' ? undefined : body)
 }
 
-/** Serves text from memory, or a file of an installed package. */
 export function createFilePage({ body, headers }: PageFile): Page {
   if ('text' in body) {
     const bytes = Buffer.from(body.text)

@@ -2,13 +2,14 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
 import { matchesTag } from '../http/ranges.ts'
 import { IMMUTABLE } from '../http/response.ts'
+import type { KeyDirectory } from '../identity/authenticate.ts'
 import { parsePublicKey } from '../lib/api-key.ts'
 import { StartupError } from '../lib/errors.ts'
 import { escapeAttribute } from '../lib/html.ts'
-import type { Dependencies } from './dependencies.ts'
 import { commonHeaders, filePolicy, type Headers, type Page, writePage } from './page.ts'
 
 const Part = z.object({
@@ -37,10 +38,6 @@ export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
 
 const builtFolder = new URL('../../dist/widget/', import.meta.url)
 
-/**
- * Reads the built widget.
- * @throws StartupError when it was not built.
- */
 export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
   try {
     const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
@@ -92,10 +89,7 @@ function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
  * The origins that may embed the frame of an agent, for `frame-ancestors`: `*` if the agent names none, and for an unknown key, which
  * the frame itself reports.
  */
-async function listFrameAncestors(
-  deps: Pick<Dependencies, 'agents' | 'keys'>,
-  publicKey: string,
-): Promise<string> {
+async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
   const isLive = agent !== undefined && (await deps.keys.isLive(agent.row.parent_key_id))
@@ -151,11 +145,7 @@ const crossOriginHeaders: Headers = {
   'Access-Control-Allow-Origin': '*',
 }
 
-/** The pages and files of the widget by path. */
-export function createEmbedPages(
-  deps: Pick<Dependencies, 'agents' | 'keys' | 'config'>,
-  widget: WidgetAssets,
-): ReadonlyMap<string, Page> {
+export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): ReadonlyMap<string, Page> {
   const parts = Object.values(widget)
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
@@ -181,7 +171,7 @@ function filePage({ path, body, integrity }: WidgetPart, cacheControl: string): 
   }
 }
 
-function framePage(deps: Pick<Dependencies, 'agents' | 'keys' | 'config'>, html: string): Page {
+function framePage(deps: Dependencies, html: string): Page {
   const body = Buffer.from(html)
   return async (request, response) => {
     const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
@@ -205,4 +195,10 @@ function documentHeaders(policy: string): Headers {
     'Content-Security-Policy': policy,
     'Cache-Control': 'no-store',
   }
+}
+
+interface Dependencies {
+  readonly config: Config
+  readonly keys: KeyDirectory
+  readonly agents: AgentDirectory
 }

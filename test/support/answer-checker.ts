@@ -1,6 +1,6 @@
 /** Holds every answer of the suite against the schema its operation promises. */
 import { errorShapeOf, isAboutArtifacts } from '../../src/operations/errors.ts'
-import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi-parts.ts'
+import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi.ts'
 import { createRouteTable } from '../../src/operations/routes.ts'
 import { restOperations } from '../../src/server/api.ts'
 import { readEvents } from './app.ts'

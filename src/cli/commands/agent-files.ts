@@ -15,7 +15,6 @@ const formats: Readonly<Record<string, DefinitionFormat | undefined>> = {
   '.markdown': 'markdown',
 }
 
-/** A file with a valid definition. */
 export interface DefinitionFile {
   readonly path: string
   /** The agent id in the file name, as `agents export` writes it. */
@@ -24,15 +23,14 @@ export interface DefinitionFile {
   readonly text: DefinitionText
 }
 
-/** One agent's file after an export. */
-export interface ExportedFile {
+interface ExportedFile {
   readonly id: string
   readonly path: string
   readonly state: 'written' | 'same'
 }
 
 /** The file name of an agent: its name in ASCII letters, its id, and the extension of its format. */
-export function fileNameOf({ row }: Agent): string {
+function fileNameOf({ row }: Agent): string {
   const slug = row.name
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
@@ -43,10 +41,7 @@ export function fileNameOf({ row }: Agent): string {
   return `${slug === '' ? '' : `${slug}.`}${row.id}${row.format === 'yaml' ? '.yaml' : '.md'}`
 }
 
-/**
- * Reads one definition file, or those of a folder in the order of their names.
- * @throws StartupError naming every invalid file, or when there is none at all.
- */
+/** Reads one definition file, or those of a folder in the order of their names; names every invalid file in one error. */
 export async function readDefinitionFiles(path: string): Promise<DefinitionFile[]> {
   const read = await Promise.all((await listPaths(path)).map(readDefinitionFile))
   const faults = read.filter((outcome) => typeof outcome === 'string')
@@ -87,10 +82,7 @@ function faultOf(error: unknown): string {
   throw error
 }
 
-/**
- * Writes one file per agent. Only with `isForced` are files replaced that have different content, or another name for the same agent.
- * @throws StartupError naming such files, before anything is written.
- */
+/** Writes one file per agent. Without `isForced`, writes nothing if a file has different content or another name for its agent. */
 export async function writeAgentFiles(
   folder: string,
   agents: readonly Agent[],
@@ -116,7 +108,6 @@ export async function writeAgentFiles(
   return exported
 }
 
-/** Compares the file of an agent with the folder: its current state, and files with other names for the same agent. */
 async function planFile(folder: string, entries: readonly string[], agent: Agent) {
   const name = fileNameOf(agent)
   const path = join(folder, name)

@@ -10,7 +10,7 @@ import { type AgentOptions, loadWriteDeps, withAgents } from './agents.ts'
 
 type WriteDeps = Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys' | 'agents'>
 
-export interface ApplyOptions extends AgentOptions {
+interface ApplyOptions extends AgentOptions {
   readonly yes?: boolean
   readonly showKeys?: boolean
 }
@@ -23,10 +23,7 @@ interface Outcome {
   readonly agentKey: string | undefined
 }
 
-/**
- * Prints the plan and, with `yes`, applies it.
- * @throws StartupError before the first write when a file is invalid or its agent is ambiguous.
- */
+/** Prints the plan and, with `yes`, applies it. Checks all files before the first write. */
 export function apply(path: string, options: ApplyOptions): Promise<void> {
   return withAgents(options.key, async (access) => {
     const files = await readDefinitionFiles(path)
@@ -102,28 +99,23 @@ function renderOutcomes({ untouched }: Plan, outcomes: readonly Outcome[], isApp
 
 const MOST_DIFF_LINES = 20
 
-export type Change =
+type Change =
   | { readonly action: 'create'; readonly file: DefinitionFile }
   | {
       readonly action: 'update'
       readonly file: DefinitionFile
       readonly agent: Agent
-      /** The changed lines, as `- line` and `+ line`. */
       readonly diff: readonly string[]
     }
   | { readonly action: 'same'; readonly file: DefinitionFile; readonly agent: Agent }
 
-/** The change of each file, and the agents without a file. */
-export interface Plan {
+interface Plan {
   readonly changes: readonly Change[]
   readonly untouched: readonly Agent[]
 }
 
-/**
- * Finds the agent of each file: by the id in the file name, or else by the agent's name if it is unique.
- * @throws StartupError when the agent is ambiguous.
- */
-export function planChanges(files: readonly DefinitionFile[], agents: readonly Agent[]): Plan {
+/** Finds the agent of each file: by the id in the file name, or else by the agent's name if it is unique. */
+function planChanges(files: readonly DefinitionFile[], agents: readonly Agent[]): Plan {
   const changes = files.map((file) => toChange(file, findAgentFor(file, agents)))
   assertOneFileEach(changes)
   const touched = new Set(changes.map((change) => (change.action === 'create' ? '' : change.agent.row.id)))
@@ -163,7 +155,6 @@ function listChangedLines(before: string, after: string): string[] {
   })
 }
 
-/** Rejects two files for one agent, and two new agents with the same name. */
 function assertOneFileEach(changes: readonly Change[]): void {
   const seen = new Map<string, string>()
   for (const change of changes) {
@@ -177,7 +168,7 @@ function assertOneFileEach(changes: readonly Change[]): void {
   }
 }
 
-export function renderPlan({ changes, untouched }: Plan): string {
+function renderPlan({ changes, untouched }: Plan): string {
   return [
     ...changes.flatMap(renderChange),
     ...untouched.map(({ row }) => `  untouched, without a file: "${row.name}" (${row.id})`),

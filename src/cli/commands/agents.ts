@@ -9,14 +9,12 @@ import { chooseParentKey, commandActor, createDeps, withDatabase } from '../inst
 import { print, printExactly, printResult, renderTable, renderTime, toVisible } from '../output.ts'
 import { writeAgentFiles } from './agent-files.ts'
 
-/** Options of every `agents` command. */
 export interface AgentOptions {
   /** The parent key or its id. */
   readonly key?: string
   readonly json?: boolean
 }
 
-/** The agents of one tenant, and what functions that read them depend on. */
 export interface AgentAccess {
   readonly deps: Pick<Deps, 'db' | 'clock' | 'random' | 'nextPosition' | 'keys' | 'agents'>
   readonly config: Config

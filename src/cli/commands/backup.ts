@@ -1,6 +1,9 @@
-/** The `backup` command: writes the whole installation to one archive. */
+/** The `backup` and `restore` commands: write the whole installation to one archive, and read it back. */
+
+import { createReadStream } from 'node:fs'
 import { type BackupReport, createBackup } from '../../backup/backup.ts'
 import { toFile, toStream } from '../../backup/output.ts'
+import { type RestoreReport, restoreBackup } from '../../backup/restore.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { readConfig } from '../installation.ts'
@@ -17,7 +20,7 @@ export async function backup(archive: string, isJson: boolean): Promise<void> {
     const text = `${archive}: ${renderContents(report)}`
     if (isPiped) printNotice(text)
     else printResult(isJson, { archive, ...report }, text)
-    for (const notice of listNotices(report)) printNotice(notice)
+    for (const notice of listOmissions(report)) printNotice(notice)
   })
 }
 
@@ -26,12 +29,38 @@ function renderContents({ rows, blobs, bytes }: BackupReport): string {
   return `${count} rows in ${Object.keys(rows).length} tables, ${blobs} files of ${bytes} bytes`
 }
 
-/** What the archive does not contain. */
-function* listNotices({ secret, lost, unfinished }: BackupReport): Iterable<string> {
+function* listOmissions({ secret, lost, unfinished }: BackupReport): Iterable<string> {
   if (secret === 'environment')
     yield 'PARLEY_SECRET is not in the archive: keep a copy of it, because the agent keys cannot be read without it.'
   if (unfinished.length > 0)
     yield `${unfinished.length} unfinished uploads in the bucket are not in the archive; after a restore they have to start again.`
   if (lost.length > 0)
     yield `warning: ${lost.length} files were lost before this backup and are not in it: ${lost.join(', ')}`
+}
+
+/** `-` is standard input. */
+export async function restore(archive: string, isJson: boolean): Promise<void> {
+  const config = await readConfig()
+  await runInterruptible(async (signal) => {
+    const source = archive === '-' ? process.stdin : createReadStream(archive, { highWaterMark: 256 * 1024 })
+    const report = await restoreBackup({ config, clock: systemClock, log: createLog(config) }, source, signal)
+    const createdAt = new Date(report.created_at * 1000).toISOString()
+    const text = `restored the installation of ${createdAt} to ${config.dataDir}: ${report.blobs} files, ${report.bytes} bytes`
+    printResult(isJson, { data_dir: config.dataDir, ...report }, text)
+    for (const notice of listNotices(report, config.secret !== undefined)) printNotice(notice)
+  })
+}
+
+function* listNotices(
+  { secret, lost, unfinished, bucket }: RestoreReport,
+  hasSecret: boolean,
+): Iterable<string> {
+  if (secret === 'environment' && !hasSecret)
+    yield 'The archive does not contain the secret: set PARLEY_SECRET to the value that the installation had.'
+  if (secret === 'included' && hasSecret)
+    yield 'PARLEY_SECRET is set and replaces the secret in the archive; unset it unless both are the same.'
+  if (unfinished.length > 0) yield `${unfinished.length} unfinished uploads have to start again.`
+  const gone = new Set([...lost, ...(bucket?.lost ?? [])])
+  for (const name of unfinished) gone.delete(name)
+  if (gone.size > 0) yield `warning: ${gone.size} files are not in the archive: ${[...gone].join(', ')}`
 }

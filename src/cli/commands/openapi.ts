@@ -6,7 +6,6 @@ import { print } from '../output.ts'
 
 const committed = new URL('../../../openapi.json', import.meta.url)
 
-/** @throws StartupError with `isCheck` when `openapi.json` differs. */
 export async function openapi(isCheck: boolean): Promise<void> {
   const text = JSON.stringify(renderApiDocument(), undefined, 2)
   if (!isCheck) return print(text)

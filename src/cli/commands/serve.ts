@@ -8,7 +8,6 @@ import { createWelcome, stopOnCrash } from '../lifecycle.ts'
 import { print } from '../output.ts'
 import { printStopping, setStopHandler } from '../signals.ts'
 
-/** Prints the URL of the service and, on the first start, the first key. */
 export async function serve(workers: number): Promise<void> {
   if (cluster.isWorker) return (await import('../workers/worker.ts')).serveAsWorker()
   const config = await readConfig()
@@ -26,7 +25,6 @@ export async function serve(workers: number): Promise<void> {
   stopOnCrash(service, service.deps.log)
 }
 
-/** Rejects settings that only a single process can use. */
 function assertShared({ databaseUrl, dataDir, s3 }: Config): void {
   if (databaseUrl === undefined) {
     throw new StartupError(

@@ -5,7 +5,6 @@ import { StartupError } from '../../lib/errors.ts'
 import { commandActor, createDeps, withDatabase } from '../installation.ts'
 import { printResult } from '../output.ts'
 
-/** @throws StartupError when a proxy authenticates users. */
 export function signIn(isJson: boolean): Promise<void> {
   return withDatabase(async (db, config) => {
     if (config.forwardedAuth !== undefined) {

@@ -39,7 +39,6 @@ export async function checkDataDirectory({
   return warn(check, `other users of this machine may write in ${dataDir}; run \`chmod 700\` on it`)
 }
 
-/** Checks whether the directory can be created. */
 async function checkParent(check: string, dataDir: string): Promise<Diagnostic> {
   const parent = await findExisting(dirname(dataDir))
   try {
@@ -55,7 +54,6 @@ async function checkParent(check: string, dataDir: string): Promise<Diagnostic> 
   }
 }
 
-/** Checks the free disk space, and whether a single key may use all of it. */
 export async function checkFreeSpace({
   dataDir,
   s3,
@@ -76,7 +74,6 @@ export async function checkFreeSpace({
   return warn('free space', `only ${found}; make room until it is 2 GiB and 5 %`)
 }
 
-/** Checks the SQLite database and the secret of its agent keys. */
 export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const { dataDir } = config
   const path = join(dataDir, databaseName)

@@ -20,7 +20,6 @@ export function checkNode(version: string): Diagnostic {
   return trouble === undefined ? ok('node', version) : fail('node', trouble)
 }
 
-/** Requests the model list of every provider, as a start does. */
 export async function checkBackends({ providers, timings }: Config): Promise<Diagnostic[]> {
   const isAlone = providers.length === 1
   const diagnostics = await Promise.all(
@@ -34,7 +33,6 @@ export async function checkBackends({ providers, timings }: Config): Promise<Dia
   return diagnostics.flat()
 }
 
-/** Checks the file of a model without reading all of it. */
 async function checkModelFile(check: string, provider: LocalModelConfig): Promise<Diagnostic[]> {
   const { checkLocalModel } = await import('../../providers/load-model.ts')
   return failOnStartupError(check, async () => {
@@ -87,7 +85,6 @@ function toSetting({ kind, name }: RemoteConfig, variable: string, key: string):
   return name === kind ? `${variable} (or ${inFile})` : inFile
 }
 
-/** Checks that the port is free, or that Parley answers on it. */
 export async function checkPort({ host, port, allowedHosts }: Config['server']): Promise<Diagnostic> {
   const check = 'port'
   if (port === 0) return ok(check, 'any free one (PORT=0)')
@@ -130,7 +127,6 @@ function toAuthority(host: string): string {
 
 const SEE = 'see docs/conversion.md'
 
-/** Checks the programs that convert uploads, and whether they run isolated. */
 export async function checkConversion(config: Config): Promise<Diagnostic[]> {
   const { programs, isIsolated } = await createConverter({ config, clock: systemClock })
   return [await checkFfmpeg(programs), await checkIsolation(programs, isIsolated)]
@@ -165,7 +161,6 @@ async function checkIsolation(programs: Programs, isIsolated: () => Promise<bool
   )
 }
 
-/** Loads the host module, as a start does. */
 export async function checkHostModule({ hooks }: Pick<Config, 'hooks'>): Promise<Diagnostic[]> {
   if (hooks === undefined) return []
   const check = 'host module'

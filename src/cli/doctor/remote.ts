@@ -14,7 +14,6 @@ import { type Diagnostic, failOnStartupError, ok, reasonOf, warn } from './diagn
 /** Leases and expiry times need clocks that agree. */
 const MOST_CLOCK_SKEW_MS = 2_000
 
-/** How far another clock is ahead of ours. */
 interface ClockSample {
   readonly source: string
   readonly aheadMs: number
@@ -124,7 +123,6 @@ async function findInstallationId(config: BucketConfig): Promise<string | undefi
   }
 }
 
-/** Checks the database, whether the connection is encrypted, and the secret of the agent keys. */
 export async function checkPostgres(config: Config, databaseUrl: string): Promise<Diagnostic[]> {
   const check = 'database'
   return failOnStartupError(check, async () => {

@@ -22,7 +22,6 @@ export type ToWorker =
   | { readonly type: 'read'; readonly id: number }
   | { readonly type: 'collected'; readonly id: number; readonly workers: WorkerMetrics }
 
-/** Sends to a worker, unless it has disconnected. */
 export function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.send(message, () => {})
 }

@@ -59,7 +59,6 @@ class WorkerPool {
     return report
   }
 
-  /** Handles the messages of a worker; resolves when it has started. */
   private receiveFrom(worker: Worker): Promise<WorkerReport> {
     const { promise, resolve } = Promise.withResolvers<WorkerReport>()
     worker.on('message', (message: FromWorker) => {
@@ -70,7 +69,6 @@ class WorkerPool {
     return promise
   }
 
-  /** From now on, replaces workers that die. */
   keepRunning(): void {
     this.replacesWorkers = true
   }

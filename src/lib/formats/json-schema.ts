@@ -6,7 +6,7 @@ import { isJsonObject, type Path } from './json.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-export interface SchemaFault {
+interface SchemaFault {
   readonly path: Path
   readonly problem: string
 }
@@ -34,7 +34,6 @@ const namingKeywords = new Set([
   'definitions',
 ])
 
-/** Finds a reference to another document, or to nothing in this one. */
 function findReferenceFault(schema: JsonSchema): SchemaFault | undefined {
   const places = listPlaces(schema)
   const anchors = new Set(places.flatMap(({ node }) => anchorsOf(node)))
@@ -68,9 +67,7 @@ function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
   return undefined
 }
 
-/**
- * A copy without patterns, to validate values by an untrusted schema: a malicious pattern could take exponential time.
- */
+/** A copy without patterns, to validate values by an untrusted schema: a malicious pattern could take exponential time. */
 export function withoutPatterns(schema: JsonSchema): JsonSchema {
   const copy = structuredClone(schema)
   for (const place of listPlaces(copy)) {
@@ -146,7 +143,6 @@ function decodeFragment(reference: string): string {
   }
 }
 
-/** Decodes a segment of a JSON Pointer. */
 export function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~')
 }
@@ -167,7 +163,6 @@ export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   return findKeywordFault(schema, dialect) ?? findReferenceFault(schema) ?? findPatternFault(schema)
 }
 
-/** Limits the size of all input schemas of an agent together. */
 export function findSizeProblem(schemas: readonly JsonSchema[]): string | undefined {
   if (Buffer.byteLength(JSON.stringify(schemas)) > mostBytes)
     return 'must hold at most 64 KiB of input schemas'
@@ -187,7 +182,6 @@ const metaSchemas = {
   '2020-12': 'https://json-schema.org/draft/2020-12/schema',
 } as const
 
-/** The dialect of a `$schema`; undefined for unknown ones. */
 export function dialectOf(named: unknown): Dialect | undefined {
   if (named === undefined) return '2020-12'
   const address = String(named)

@@ -1,6 +1,5 @@
 /** Reads JSON values of unknown shape. */
 
-/** A JSON object of unknown fields. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Whether a JSON value is an object: not null, not an array. */
@@ -35,8 +34,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
 
-export interface JsonOutline {
-  /** The depth of the deepest object or array. */
+interface JsonOutline {
   readonly depth: number
   /** Objects, arrays, strings, numbers and literals; an empty object or array counts as two. */
   readonly values: number
@@ -70,7 +68,6 @@ export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINI
   return { depth: deepest, values }
 }
 
-/** The objects in a JSON array; empty when the value is not an array. */
 export function listObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
@@ -81,7 +78,6 @@ export function listStrings(value: unknown): readonly string[] {
   return values.filter((item) => typeof item === 'string')
 }
 
-/** The value if it is an integer of at least `smallest`. */
 export function toCount(value: unknown, smallest: number): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= smallest ? value : undefined
 }

@@ -29,7 +29,6 @@ export interface YamlMapping {
 /**
  * Reads a text that must be one YAML mapping, at most 16 levels deep, without anchors, aliases, tags or repeated keys.
  * Errors in a secret text do not repeat its values.
- * @throws ServiceError `invalid_value`, naming path, line and column.
  */
 export function readYaml(source: string, isSecret = false): YamlMapping {
   const text = source.endsWith('\n') ? source : `${source}\n`
@@ -160,7 +159,6 @@ const mostLexemes = 100_000
 /**
  * Splits the text into tokens and stops at the first forbidden one. Building the document first would overflow the stack on deep
  * nesting and take seconds for thousands of anchors.
- * @throws ServiceError `invalid_value`, naming path, line and column.
  */
 function readTokens(text: string, isSecret: boolean): CST.Token[] {
   const parser = new Parser()
@@ -206,7 +204,6 @@ function takeToken(text: string, tokens: CST.Token[], token: CST.Token, isSecret
   tokens.push(token)
 }
 
-/** The path to the current token: the keys and indexes of the open collections. */
 function pathOf(stack: readonly CST.Token[]): Path {
   return stack.flatMap((token): Path => {
     if (!CST.isCollection(token)) return []

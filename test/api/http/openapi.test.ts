@@ -78,7 +78,7 @@ describe('the document', () => {
   })
 
   test('uses every tag it explains, and explains every one it uses', () => {
-    const used = new Set(operations.map(({ docs }) => docs.tag))
+    const used = new Set(operations.map(({ tag }) => tag))
     expect(new Set(document.tags.map(({ name }: Json) => name))).toEqual(used.add('Uploads'))
   })
 })

@@ -1,0 +1,173 @@
+/** The `store` commands: move the rows and files of a data directory, adopt stored files, and count or delete orphans. */
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { listArtifactPlaces, namedBlobs } from '../../artifacts/maintenance.ts'
+import { type CopiedBytes, copyIntoBucket, openBucketStores } from '../../backup/copy-to-bucket.ts'
+import type { Config } from '../../config/config.ts'
+import { copyToPostgres, type OnCopied } from '../../db/copy.ts'
+import { assertDatabaseExists, databaseName } from '../../db/data-directory.ts'
+import type { Database } from '../../db/database.ts'
+import { getInstallationId } from '../../db/installation.ts'
+import { openDatabase } from '../../db/open.ts'
+import { listFilePlaces } from '../../files/files.ts'
+import { systemClock, unixSeconds } from '../../lib/clock.ts'
+import { StartupError } from '../../lib/errors.ts'
+import type { ResumableStore } from '../../storage/blobs.ts'
+import { ignoreMissing } from '../../storage/folder.ts'
+import { openResumableStore } from '../../storage/local.ts'
+import { adoptFolders, findUnmarkedFolders, type StoreName } from '../../storage/mark.ts'
+import { abandonedBefore } from '../../storage/open.ts'
+import { countOrphans, deleteAllOrphans, type OrphanReport, orphanCutoff } from '../../storage/sweeper.ts'
+import { createLog } from '../../telemetry/log.ts'
+import { readConfig, withDatabase } from '../installation.ts'
+import { printNotice, printResult, renderTable } from '../output.ts'
+
+const PROGRESS_EVERY_MS = 2_000
+
+/** Copies the rows to PostgreSQL and, with `S3_BUCKET`, the files to the bucket. No server may run on the directory. */
+export async function storeCopy(isJson: boolean): Promise<void> {
+  const config = await readConfig()
+  const databaseUrl = toTarget(config)
+  await assertDatabaseExists(config.dataDir)
+  const { db, close } = await openDatabase({ dataDir: config.dataDir, role: 'server' })
+  try {
+    await findUnmarkedFolders(
+      { dataDir: config.dataDir, databaseUrl: undefined, s3: undefined },
+      db,
+      namedBlobs,
+    )
+    // Files first: every row that is readable afterwards must have its bytes.
+    const bucket = config.s3 && (await copyBytes(config, db))
+    const tables = await copyToPostgres(db, databaseUrl, createProgress())
+    await close()
+    const setAside = await setSourceAside(config)
+    const result = { tables, ...(bucket && { bucket }), set_aside: setAside }
+    printResult(isJson, result, renderCounts(tables, bucket))
+    printNotice(`The rows are in PostgreSQL; the originals were renamed to ${setAside.join(', ')}.`)
+  } finally {
+    await close()
+  }
+}
+
+function toTarget({ databaseUrl, dataDir }: Config): string {
+  if (databaseUrl === undefined)
+    throw new StartupError('DATABASE_URL is not set; set it to the PostgreSQL database to copy the rows to.')
+  if (dataDir === ':memory:')
+    throw new StartupError('PARLEY_DATA_DIR is :memory:; set it to the directory that contains the rows.')
+  return databaseUrl
+}
+
+async function copyBytes(config: Config, db: Database): Promise<CopiedBytes> {
+  printNotice(`copying files to the bucket ${config.s3?.bucket}`)
+  const copied = await copyIntoBucket(
+    { config, db, clock: systemClock, log: createLog(config) },
+    config.dataDir,
+  )
+  printNotice(`copied and verified ${copied.copied} files, ${copied.copiedBytes} bytes`)
+  if (copied.lost.length > 0)
+    printNotice(`warning: ${copied.lost.length} files were lost before: ${copied.lost.join(', ')}`)
+  return copied
+}
+
+function createProgress(): OnCopied {
+  let nextAtMs = systemClock.monotonic() + PROGRESS_EVERY_MS
+  return (step, table, rows) => {
+    if (systemClock.monotonic() < nextAtMs) return
+    nextAtMs = systemClock.monotonic() + PROGRESS_EVERY_MS
+    printNotice(`${table}: ${rows} rows ${step}`)
+  }
+}
+
+/** Renames the originals: a server that found the old rows would delete newer files as orphans. */
+async function setSourceAside({ dataDir, s3 }: Config): Promise<string[]> {
+  const suffix = `.copied-${unixSeconds(systemClock)}`
+  const setAside: string[] = []
+  for (const name of [databaseName, ...(s3 === undefined ? [] : ['files', 'artifacts'])]) {
+    const isMoved = await rename(join(dataDir, name), join(dataDir, name + suffix)).then(
+      () => true,
+      ignoreMissing,
+    )
+    if (isMoved) setAside.push(name + suffix)
+  }
+  return setAside
+}
+
+function renderCounts(tables: Readonly<Record<string, number>>, bucket: CopiedBytes | undefined): string {
+  const rows = Object.entries(tables).map(([name, count]) => [name, String(count)])
+  const files = bucket === undefined ? [] : [['files in the bucket', String(bucket.copied)]]
+  return renderTable(['TABLE', 'ROWS'], [...rows, ...files])
+}
+
+const ADOPT_WITHIN_MS = 30_000
+
+/** Overrides the check at start that rejects the folder or bucket of another installation (ADR 0040). */
+export async function storeAdopt(isJson: boolean): Promise<void> {
+  await withDatabase(async (db, { dataDir, s3 }) => {
+    if (s3 === undefined && dataDir === ':memory:')
+      throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files; set it to a directory.')
+    const id = await getInstallationId({ db, clock: systemClock })
+    const former =
+      s3 === undefined
+        ? await adoptFolders(dataDir, id)
+        : await (await import('../../storage/probe-s3.ts')).adoptPlaces(
+            s3,
+            id,
+            AbortSignal.timeout(ADOPT_WITHIN_MS),
+          )
+    const where = s3 === undefined ? dataDir : `the bucket ${s3.bucket}`
+    const lines = Object.entries(former).map(([name, mark]) =>
+      mark === id
+        ? `${name} in ${where} belongs to this database already`
+        : `${name} in ${where} belongs to this database now (${id}); before: ${mark ?? 'no mark'}`,
+    )
+    printResult(isJson, { installation: id, former }, lines.join('\n'))
+  })
+}
+
+interface OrphansOptions {
+  readonly delete?: boolean
+  readonly json?: boolean
+}
+
+/** Deletes what the sweeper does not delete without confirmation (ADR 0040). */
+export async function storeOrphans({ delete: isDeleting = false, json }: OrphansOptions): Promise<void> {
+  await withDatabase(async (db, config) => {
+    await findUnmarkedFolders(config, db, namedBlobs)
+    const stores = await openStores(db, config)
+    try {
+      const places = {
+        files: listFilePlaces(db, stores.files.blobs),
+        artifacts: listArtifactPlaces(db, stores.artifacts),
+      }
+      const storedBeforeMs = orphanCutoff(systemClock)
+      const look = async (name: StoreName): Promise<OrphanReport> =>
+        isDeleting
+          ? deleteAllOrphans(places[name], storedBeforeMs)
+          : { ...(await countOrphans(places[name], storedBeforeMs)), deleted: 0 }
+      const reports = { files: await look('files'), artifacts: await look('artifacts') }
+      printResult(json === true, reports, renderReports(reports))
+      const isAnyLeft = Object.values(reports).some(({ orphans, deleted }) => orphans > deleted)
+      if (isAnyLeft) printNotice('Nothing was deleted; add --delete to delete the orphans for good.')
+    } finally {
+      await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))
+    }
+  })
+}
+
+/** Opens the stores as a second process, so that unfinished uploads of a running server are not touched. */
+async function openStores(db: Database, config: Config): Promise<Record<StoreName, ResumableStore>> {
+  const deps = { db, clock: systemClock, log: createLog(config), isOnlyServer: false }
+  if (config.s3 !== undefined) return openBucketStores({ ...deps, config })
+  if (config.dataDir === ':memory:')
+    throw new StartupError('PARLEY_DATA_DIR=:memory: stores no files; set it to a directory.')
+  const open = (name: StoreName) =>
+    openResumableStore(config.dataDir, name, config.uploads.isSynced, abandonedBefore(deps))
+  return { files: await open('files'), artifacts: await open('artifacts') }
+}
+
+function renderReports(reports: Readonly<Record<StoreName, OrphanReport>>): string {
+  const rows = Object.entries(reports).map(([name, { objects, orphans, deleted }]) =>
+    [name, objects, orphans, deleted].map(String),
+  )
+  return renderTable(['STORE', 'OBJECTS', 'ORPHANS', 'DELETED'], rows)
+}

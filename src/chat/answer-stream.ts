@@ -125,7 +125,6 @@ class StreamedAnswer implements ModelAnswer {
     throw new BackendFailure('protocol', 'the stream ended before the answer did')
   }
 
-  /** What the client gets of a run; undefined for nothing. */
   private take(run: Buffer): Uint8Array | undefined {
     const text = run.toString('latin1')
     const wanted: Uint8Array[] = []

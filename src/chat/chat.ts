@@ -117,7 +117,7 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
   }
 }
 
-/** One run of a turn: how far it has come, and what it must release. */
+/** The state of one turn, and what it must release. */
 class TurnRun {
   readonly attempts: Attempts
   readonly loop: ToolLoop
@@ -152,7 +152,6 @@ class TurnRun {
     return { usage, deadline }
   }
 
-  /** Asks a model for the next answer of the turn. @throws BackendFailure, the signal's reason */
   async ask(signal: AbortSignal): Promise<ModelAnswer> {
     const { turn, context, loop } = this
     const { deps } = context

@@ -24,7 +24,6 @@ interface ChoiceState {
  */
 export class ChunkNormalizer {
   usage: Usage | undefined
-  /** From the first chunk with a choice. */
   names: AnswerNames | undefined
   private isNamed = true
   private readonly states = new Map<number, ChoiceState>()
@@ -150,7 +149,6 @@ interface CallDelta {
   function?: { name?: string | null; arguments?: unknown } | null
 }
 
-/** The first delta of a call, as the client gets it. */
 interface FirstDelta extends ToolCall {
   readonly index: number
 }
@@ -162,7 +160,6 @@ interface PartialCall {
   arguments: string
 }
 
-/** The tool calls of one choice of a stream. */
 class ToolCallAssembler {
   private readonly calls: PartialCall[] = []
   private readonly newId: () => string

@@ -23,7 +23,6 @@ import type { Dependencies } from './dependencies.ts'
 import type { PlaygroundOptions } from './schema.ts'
 import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
 
-/** Marks a client's own system text. */
 const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
 /** Stands for the id of an agent that was never saved. */
 const UNSAVED_ID = 'draft'
@@ -34,15 +33,12 @@ export interface Turn {
   /** The chat-API body; `model`, `stream` and `stream_options` are set for each provider. */
   readonly request: ChatRequest
   readonly isStream: boolean
-  /** Whether the stream reports the steps of the turn. */
   readonly isTraced: boolean
-  /** The saved agent that answers, if any. */
   readonly agentId: string | undefined
   /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
   readonly tools: TurnTools | undefined
   /** The parent of the turn's spans; undefined without tracing. */
   readonly span: TraceSpan | undefined
-  /** Ends the span of an agent's turn. */
   readonly endSpan: (failure: unknown) => void
 }
 
@@ -154,7 +150,6 @@ async function findTurnAgent(
   throw new ServiceError('model_not_found', `The model '${model}' does not exist here.`, { param: 'model' })
 }
 
-/** Applies the agent's limit to the field the client used. */
 function capOutput(request: ChatRequest, most: number | null): ChatRequest {
   if (most === null) return request
   const { max_tokens: asked, max_completion_tokens: newer } = request
@@ -185,7 +180,6 @@ function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): Tra
   return request.begin(`invoke_agent ${definition.name}`, 'internal', attributes)
 }
 
-/** What a turn needs of its agent. */
 type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
 
 interface AgentRequest {
@@ -198,7 +192,6 @@ interface Persona {
   readonly serverTools: readonly ServerTool[]
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
-  /** Those of the tools that run on this server. */
   readonly own: ReadonlyMap<string, OwnTool>
   /** Tools without a description: the client's own tool of that name describes them. */
   readonly bareNames: ReadonlySet<string>
@@ -302,7 +295,6 @@ function withoutAuthority(message: ChatMessage): ChatMessage {
   return { ...message, role: 'user', content: marked }
 }
 
-/** The agent's tools and the client's allowed ones, by name. */
 function mergeTools(
   { tools, bareNames }: Persona,
   pageTools: PageTools,
@@ -320,7 +312,6 @@ function mergeTools(
   return merged
 }
 
-/** Takes names without the prefix. */
 function isPageToolAllowed(pageTools: PageTools, name: string): boolean {
   if (pageTools === 'all') return true
   return 'restricted' in pageTools ? pageTools.restricted.includes(name) : !pageTools.blocked.includes(name)
@@ -334,7 +325,6 @@ function assertChoosable(choice: ChatRequest['tool_choice'], tools: ReadonlyMap<
   throw new ServiceError('invalid_value', `tool_choice: ${what}`, { param: 'tool_choice' })
 }
 
-/** The tools a choice names, in any of its forms. */
 function namesIn(choice: ChatRequest['tool_choice']): string[] {
   if (typeof choice !== 'object' || choice === null) return []
   const { allowed_tools: allowed, function: called, custom } = choice

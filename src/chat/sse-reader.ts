@@ -77,7 +77,6 @@ export function* splitRun(run: Buffer): Generator<Buffer> {
   }
 }
 
-/** The data of one event, its lines joined; undefined for a comment. */
 export function dataOf(event: Buffer): string | undefined {
   const lines = event
     .toString('utf8')
@@ -95,7 +94,6 @@ function tooMuch(what: string, limitBytes: number): BackendFailure {
   return new BackendFailure('protocol', `the backend's ${what} is larger than ${limitBytes} bytes`)
 }
 
-/** The chunks of each run. Leaving the iteration ends the stream. */
 export async function* decodeRuns(
   runs: AsyncIterator<Uint8Array, void, void>,
 ): AsyncGenerator<ChatChunk[], void, void> {

@@ -6,7 +6,6 @@ import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
 import type { ServerTool } from '../tools/tools.ts'
 import type { TurnStep } from './schema.ts'
 
-/** The most times one turn asks its model. */
 const MAX_MODEL_CALLS = 8
 
 /** A whole tool call as a message carries it; fields that a provider adds stay. */
@@ -17,14 +16,12 @@ export interface ToolCall {
   readonly function?: { readonly name: string; readonly arguments: string }
 }
 
-/** A tool of the agent that runs on this server. */
 export interface OwnTool {
   readonly tool: ServerTool
   /** The schema in the agent's definition, which the arguments must fit too. */
   readonly agentSchema: JsonSchema | undefined
 }
 
-/** The tools of an agent, by who answers their calls. */
 export interface ToolNames {
   readonly callers: ReadonlySet<string>
   readonly own: ReadonlyMap<string, OwnTool>
@@ -50,7 +47,6 @@ export interface SaidMessage {
 type ToolChoice = NonNullable<ChatRequest['tool_choice']>
 
 export class ToolLoop {
-  /** What the model is asked next. */
   request: ChatRequest
   /** The tokens of all model calls that have ended. */
   usage: Usage | undefined
@@ -69,7 +65,6 @@ export class ToolLoop {
     return this.modelCalls === 1
   }
 
-  /** Adds the tokens of a model call; details that only one call reports stay as they are. */
   addUsage(usage: Usage | undefined): void {
     const sum = this.usage
     this.usage =

@@ -7,7 +7,6 @@ import type { EmbeddingsUsage } from './schema.ts'
 export interface WantedList {
   readonly count: number
   readonly encoding: Encoding
-  /** Used where the provider does not name the model. */
   readonly model: string
 }
 

@@ -37,7 +37,6 @@ class OutlineReader {
     this.encoding = encoding
   }
 
-  /** False when a vector has another encoding. */
   read(piece: Buffer): boolean {
     const bytes = this.carried.length === 0 ? piece : Buffer.concat([this.carried, piece])
     this.carried = none
@@ -113,7 +112,6 @@ class Places {
   }
 }
 
-/** The offset of the next byte that is not white space in JSON. */
 function skipSpace(bytes: Buffer, from: number): number {
   let at = from
   while ((bytes[at] ?? COLON) <= SPACE) at += 1

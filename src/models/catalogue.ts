@@ -8,7 +8,6 @@ export interface CatalogueTimings {
   readonly refreshEveryMs: number
   /** After a list that could not be read. */
   readonly retryEveryMs: number
-  /** How long `ready` waits for the first lists. */
   readonly firstListMs: number
 }
 
@@ -21,13 +20,10 @@ const standardTimings: CatalogueTimings = {
 /** A model of a provider, under the id clients use. */
 export interface CatalogueModel extends BackendModel {
   readonly provider: string
-  /** The provider's own id. */
   readonly backendId: string
 }
 
-/** The models of all providers, by every id a client may use. */
 export class ModelCatalogue {
-  /** The providers' names, the first choice first. */
   readonly providers: readonly string[]
   private readonly backends: readonly ChatBackend[]
   private readonly deps: Pick<Dependencies, 'config' | 'log'>
@@ -41,7 +37,6 @@ export class ModelCatalogue {
   private readonly timers = new Map<string, NodeJS.Timeout>()
   private readonly firstLists: Promise<unknown>
 
-  /** Asks the providers for their lists at once. */
   constructor(
     backends: readonly ChatBackend[],
     deps: Pick<Dependencies, 'config' | 'log'>,
@@ -59,7 +54,6 @@ export class ModelCatalogue {
     return this.merged
   }
 
-  /** The listed model of an id, bare or with its provider in front. */
   find(id: string): CatalogueModel | undefined {
     return this.byId.get(id)
   }
@@ -92,19 +86,16 @@ export class ModelCatalogue {
     return { backend, model }
   }
 
-  /** Undefined until a provider has listed a model. */
   defaultModel(): string | undefined {
     return this.deps.config.defaultModel ?? this.merged.find(({ chats }) => chats)?.id
   }
 
-  /** Undefined until a provider has listed a model that embeds. */
   defaultEmbeddingModel(): string | undefined {
     const { merged } = this
     const found = merged.find(({ chats }) => !chats) ?? merged.find(({ embeds }) => embeds)
     return this.deps.config.defaultEmbeddingModel ?? found?.id
   }
 
-  /** Whether each provider's list is known. */
   health(): Readonly<Record<string, 'up' | 'down'>> {
     const isUp = (name: string) => this.lists.has(name) && !this.down.has(name)
     return Object.fromEntries(this.providers.map((name) => [name, isUp(name) ? 'up' : 'down']))
@@ -171,7 +162,6 @@ export class ModelCatalogue {
     return this.findQualified(id) === undefined
   }
 
-  /** The route of an id read as `provider/model`. */
   private findQualified(id: string): ModelRoute | undefined {
     const end = Math.max(id.indexOf('/'), 0)
     return this.findRoute(id.slice(0, end), id.slice(end + 1))

@@ -7,7 +7,6 @@ import { AGENT_PREFIX, type ListedAgent, type Model, renderAgentModel, renderMod
 
 export type ModelDeps = { readonly agents: ListedAgents; readonly models: ModelCatalogue }
 
-/** The models and agents that a caller may use. */
 interface Offer {
   readonly agents: readonly ListedAgent[]
   isAllowed(model: CatalogueModel): boolean
@@ -62,7 +61,6 @@ async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
   return { agents: [agent.row], isAllowed, source: agent }
 }
 
-/** The agents that are listed with the models. */
 export interface ListedAgents {
   /** The tenant's agents, newest first; the same array while it is cached. */
   list(tenantId: string): Promise<readonly ListedAgent[]>

@@ -4,7 +4,6 @@ import { ServiceError } from '../lib/errors.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
 
-/** A model by its provider's own id. */
 export interface ModelName {
   readonly provider: string
   readonly model: string
@@ -20,13 +19,10 @@ export interface ModelPolicy {
   readonly default_model: ModelName | null
   /** Empty = unrestricted. */
   readonly allowed_models: readonly AllowedModel[]
-  /** Tried in order. */
   readonly fallback_models: readonly ModelName[]
-  /** The most tokens of an answer. */
   readonly max_output_tokens: number | null
 }
 
-/** The policy of an agent without one. */
 export const openPolicy: ModelPolicy = {
   default_model: null,
   allowed_models: [],
@@ -119,7 +115,6 @@ export function listFallbacks(
   })
 }
 
-/** The listed models that chat, and that the policy allows. */
 export function listAllowed(models: ModelCatalogue, policy: ModelPolicy): CatalogueModel[] {
   return models.list().filter((listed) => listed.chats && isListedAllowed(policy, listed))
 }
@@ -128,7 +123,6 @@ export function isListedAllowed(policy: ModelPolicy, { provider, backendId }: Ca
   return isAllowed(policy, { provider, model: backendId })
 }
 
-/** The shortest id of a route's model. */
 export function idOf(models: ModelCatalogue, { backend, model }: ModelRoute): string {
   const id = `${backend.name}/${model}`
   return models.find(id)?.id ?? id

@@ -41,7 +41,6 @@ export function renderChoice({
   return { provider, model: backendId, id }
 }
 
-/** Names an agent where a model is expected. */
 export const AGENT_PREFIX = 'agent/'
 
 export function renderModel(model: CatalogueModel): Model {
@@ -50,10 +49,8 @@ export function renderModel(model: CatalogueModel): Model {
   return contextLength === undefined ? rendered : { ...rendered, context_length: contextLength }
 }
 
-/** An agent in the list of models. */
 export interface ListedAgent {
   readonly id: string
-  /** Unix seconds. */
   readonly created_at: number
 }
 

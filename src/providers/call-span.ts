@@ -66,7 +66,6 @@ export function toAnswerAttributes({ names, finishReasons, usage }: AnswerFacts)
   }
 }
 
-/** Records whether the provider failed or the client disconnected. */
 export function failCall(span: TraceSpan | undefined, thrown: unknown): void {
   span?.fail(thrown instanceof BackendFailure ? nameFailure(thrown) : 'cancelled')
 }

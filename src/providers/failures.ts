@@ -10,7 +10,6 @@ export function isRetryable(failure: BackendFailure): boolean {
   return status === 408 || status === 429 || status >= 500
 }
 
-/** One of a few words, for metrics and traces. */
 export function nameFailure({ kind, status = 500 }: BackendFailure): string {
   if (kind !== 'status') return kind
   return status === 429 ? 'status_429' : `status_${Math.floor(status / 100)}xx`
@@ -93,7 +92,6 @@ function retryAfterOf({ retryAfterSeconds }: BackendFailure): { retryAfterSecond
     : { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }
 }
 
-/** A 400 that names the field and its rule. */
 export function callersMistake(param: string, rule: string, code = 'invalid_value'): BackendFailure {
   const message = `${param}: ${rule}`
   return new BackendFailure('status', message, { status: 400, said: { message, param, code } })

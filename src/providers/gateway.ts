@@ -7,11 +7,9 @@ import { type HttpCall, HttpClient, type HttpTimings, type Rejection } from './h
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from './provider.ts'
 
 export interface GatewayOptions {
-  /** The provider's name as operators write it. */
   readonly name: string
   /** The API's base, ending in `/v1`; a query in it is sent with every call. */
   readonly url: string
-  /** Sent to the origin of `url` and nowhere else. */
   readonly apiKey?: string | undefined
   readonly timings: HttpTimings & {
     /** All of a model list; 10 s when absent. */
@@ -19,13 +17,11 @@ export interface GatewayOptions {
   }
   /** The largest chat completion, or model list, that is read; 16 MiB when absent. */
   readonly maxAnswerBytes?: number
-  /** Resolves the host name of `url`; the system's resolver when absent. */
   readonly lookup?: LookupFunction
   /** Corrects misleading rejections of a server; clients may read the `said` it returns. */
   readonly normalizeRejection?: (rejection: SaidRejection) => SaidRejection
 }
 
-/** The status of a rejection and what its body says. */
 export type SaidRejection = Pick<BackendFailure, 'said'> & { readonly status: number }
 
 /** 2048 vectors of 1536 numbers fit. */
@@ -149,7 +145,6 @@ function redact(text: string, apiKey: string | undefined): string {
     .replace(/\bsk-[\w*.-]{6,}/g, '[redacted]')
 }
 
-/** Skips entries that are not models. */
 function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   const list = parseJson(body.toString())
   // Ollama writes an empty list as null.

@@ -88,7 +88,6 @@ export class HttpClient {
     return this.send(call, new EventHandler(call.signal, this.toFailure))
   }
 
-  /** Ends the calls in flight and closes the sockets. */
   close(): Promise<void> {
     return this.pool.destroy()
   }
@@ -116,9 +115,7 @@ interface Head {
   readonly headers: Readonly<Record<string, Header>>
 }
 
-/** A response outside 2xx. */
 export interface Rejection extends Head {
-  /** Cut off at 64 KiB. */
   readonly body: Buffer
 }
 
@@ -154,7 +151,6 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   protected abstract onRead(read: Buffer): void
   protected abstract onEnd(): void
 
-  /** Called once, and not after `onEnd`. */
   protected onFailed(reason: unknown): void {
     // No effect on a stream whose head is in: its answer is settled.
     this.answer.reject(reason)
@@ -165,7 +161,6 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
     return this.answer.promise
   }
 
-  /** False if the call was over already. */
   protected end(): boolean {
     if (this.isOver) return false
     this.isOver = true
@@ -236,7 +231,6 @@ class Reads {
     this.sizeBytes += read.length
   }
 
-  /** All bytes at once; a single read is not copied. */
   take(): Buffer {
     const [first, ...others] = this.reads
     const taken =
@@ -286,7 +280,6 @@ function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   return new BackendFailure('unreachable', 'The connection to the backend failed.', { cause })
 }
 
-/** Reads a JSON body to its end. */
 class JsonHandler<Answer> extends ResponseHandler<Answer> {
   protected readonly mediaType = 'application/json'
   private readonly maxBytes: number

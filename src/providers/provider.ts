@@ -9,10 +9,8 @@ export interface BackendRequest {
   readonly trace?: Readonly<Record<string, string>> | undefined
 }
 
-/** A model as a backend lists it. */
 export interface BackendModel {
   readonly id: string
-  /** Unix seconds. */
   readonly created: number
   readonly ownedBy: string
   /** Tokens of context, if known. */
@@ -29,7 +27,6 @@ export interface BackendModel {
 export interface ChatBackend {
   /** The provider's name as operators write it: `mock`, `gateway`. */
   readonly name: string
-  /** Undefined for a provider in this process. */
   readonly address?: { readonly host: string; readonly port: number } | undefined
   /**
    * One `chat.completion` object as JSON.
@@ -61,7 +58,6 @@ export class BackendFailure extends Error {
   readonly kind: BackendFailureKind
   /** With kind `status`. */
   readonly status: number | undefined
-  /** The provider's `Retry-After`. */
   readonly retryAfterSeconds: number | undefined
   /** What the client may read of it, mostly about its own mistake (400, 413, 422). */
   readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
@@ -90,6 +86,5 @@ export class BackendFailure extends Error {
 
 export interface ModelRoute {
   readonly backend: ChatBackend
-  /** The provider's own id. */
   readonly model: string
 }

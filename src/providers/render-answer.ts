@@ -5,13 +5,11 @@ type Fields = Readonly<Record<string, unknown>>
 /** The names of an answer, in their order in JSON. */
 export interface AnswerHead {
   readonly id: string
-  /** Unix seconds. */
   readonly created: number
   readonly model: string
   readonly system_fingerprint?: string
 }
 
-/** The last event of a stream. */
 export const doneEvent = 'data: [DONE]\n\n'
 
 export function renderCompletion(head: AnswerHead, choices: readonly Fields[], usage: object): string {
@@ -19,7 +17,7 @@ export function renderCompletion(head: AnswerHead, choices: readonly Fields[], u
   return JSON.stringify({ id, object: 'chat.completion', ...rest, choices, usage })
 }
 
-/** The beginning of every event of an answer, up to its choices; rendered once for all of them. */
+/** The beginning of every event of an answer, up to its choices. */
 export function openEvent({ id, ...rest }: AnswerHead): string {
   const head = JSON.stringify({ id, object: 'chat.completion.chunk', ...rest })
   return `data: ${head.slice(0, -1)},"choices":[`
@@ -27,7 +25,6 @@ export function openEvent({ id, ...rest }: AnswerHead): string {
 
 export const eventEnd = ']}\n\n'
 
-/** The event of an answer's usage, without a choice. */
 export function renderUsageEvent(opening: string, usage: object): string {
   return `${opening}],"usage":${JSON.stringify(usage)}}\n\n`
 }
@@ -35,7 +32,6 @@ export function renderUsageEvent(opening: string, usage: object): string {
 export interface EmbeddingsAnswer {
   readonly vectors: readonly Float32Array[]
   readonly model: string
-  /** Of all inputs. */
   readonly tokens: number
   readonly isBase64: boolean
 }
@@ -53,7 +49,6 @@ export function renderEmbeddings({ vectors, model, tokens, isBase64 }: Embedding
   })
 }
 
-/** Little-endian float32. */
 function encode(vector: Float32Array): string {
   const bytes = Buffer.alloc(4 * vector.length)
   for (const [place, value] of vector.entries()) bytes.writeFloatLE(value, 4 * place)

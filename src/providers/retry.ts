@@ -26,12 +26,10 @@ interface AttemptDeps {
 /** The models that may answer a call: the first, then its fallbacks. */
 export type Routes = readonly [ModelRoute, ...ModelRoute[]]
 
-/** Asks a model once, and ends the span when the answer is complete. */
 type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined) => Promise<T>
 
 /** The attempts of one call; all model calls of a turn share its retries. */
 export class Attempts {
-  /** Model calls so far. */
   count = 0
   private readonly deps: AttemptDeps
   private readonly routes: Routes
@@ -85,7 +83,6 @@ export class Attempts {
     this.isCommitted = true
   }
 
-  /** An answer that had begun has failed. */
   breakOff(thrown: unknown): void {
     this.countFailure(thrown)
     if (outcomeOf(thrown) === 'failed') this.deps.breakers.of(this.route).breakOff()
@@ -200,7 +197,7 @@ function outcomeOf(thrown: unknown): Outcome {
 /** Bounds the breakers: unlisted model ids pass through, and there is no limit to them. */
 const MOST_MODELS = 1_000
 
-/** The breakers of a service, one for each provider and model. */
+/** One breaker for each provider and model; each opens when at least half of the model's recent calls have failed. */
 export class Breakers {
   private readonly known = new LRUCache<string, Breaker>({ max: MOST_MODELS })
   private readonly limits: Config['breaker']
@@ -211,7 +208,6 @@ export class Breakers {
     this.clock = clock
   }
 
-  /** The models asked so far. */
   list(): Breaker[] {
     return [...this.known.values()]
   }
@@ -230,7 +226,6 @@ export class Breakers {
 /** The sliding window moves in this many steps. */
 const WINDOW_STEPS = 10
 
-/** Opens when at least half of a model's recent calls have failed. */
 class Breaker {
   readonly provider: string
   readonly model: string

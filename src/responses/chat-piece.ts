@@ -18,7 +18,6 @@ export interface ChatChoice {
   readonly finish_reason?: string | null | undefined
 }
 
-/** A completion as the single chunk of a stream. */
 export function toPiece({ choices, ...completion }: ChatCompletion): ChatPiece {
   return {
     ...completion,
@@ -41,7 +40,6 @@ export function partsOf({ delta, logprobs }: ChatChoice): Part[] {
   return parts
 }
 
-/** The calls that a piece begins or continues. */
 export function callsOf({ delta }: ChatChoice): CallAddition[] {
   if (!Array.isArray(delta.tool_calls)) return []
   return delta.tool_calls.map((call) => ({

@@ -20,7 +20,6 @@ interface Open<Item extends OutputItem> {
   readonly index: number
 }
 
-/** The items of one response, in the order they began. */
 export class Output {
   readonly items: OutputItem[] = []
   private speech: Open<Speech> | undefined
@@ -59,7 +58,6 @@ export class Output {
     }
   }
 
-  /** Marks the open items as incomplete. */
   abandon(): void {
     for (const { item } of this.listOpen()) item.status = 'incomplete'
   }
@@ -69,7 +67,6 @@ export class Output {
     return open.sort((one, other) => one.index - other.index)
   }
 
-  /** The message or reasoning whose last part is of that kind. */
   private openSpeech(kind: Part['type']): Open<Speech> {
     const wanted = kind === 'reasoning_text' ? 'reasoning' : 'message'
     if (this.speech?.item.type !== wanted) {
@@ -123,7 +120,6 @@ export class Output {
     return { item, index }
   }
 
-  /** Ends what an item holds: a call's arguments, or the last part of a speech. */
   private endContent({ item, index }: Open<OutputItem>): void {
     if (item.type === 'function_call') {
       const { id, name, arguments: text } = item
@@ -168,7 +164,6 @@ function newPart(type: Part['type']): Part {
   }
 }
 
-/** Appends to a part of the same kind. */
 function growPart(part: Part, added: Part, place: Place): UnnumberedEvent {
   if (part.type === 'output_text' && added.type === 'output_text') {
     const { text: delta, logprobs } = added

@@ -14,7 +14,6 @@ import type {
   ToolChoice,
 } from './schema.ts'
 
-/** Clients list it in `include` to get log probabilities. */
 const LOGPROBS = 'message.output_text.logprobs'
 
 /**

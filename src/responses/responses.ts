@@ -59,7 +59,6 @@ export class ResponseStream {
     yield this.flush()
   }
 
-  /** The events that report a failure; nothing follows them. */
   fail(failure: ServiceError): Uint8Array {
     this.answer.fail(failure)
     return this.flush()

@@ -68,7 +68,6 @@ function findMisfit(value: unknown, rule: Rule): string | undefined {
 }
 
 interface Check {
-  /** Undefined for a schema that cannot be checked. */
   readonly validate: ValidateFunction | undefined
   isTooSlow: boolean
 }
@@ -84,7 +83,6 @@ function checkOf({ schema, origin }: Rule): Check {
   return check
 }
 
-/** A schema may become invalid without its patterns. */
 function tryCompile(schema: JsonSchema): ValidateFunction | undefined {
   try {
     return compileSchema(schema)

@@ -17,7 +17,6 @@ export interface HostTool {
   handler(args: Readonly<Record<string, unknown>>, context: ToolCallContext): unknown
 }
 
-/** Tools by name, or as a list of tools with their names. */
 export type HostTools = Readonly<Record<string, HostTool>> | readonly (HostTool & { readonly name: string })[]
 
 const Tool = z.object(
@@ -31,7 +30,6 @@ const Tool = z.object(
   { error: 'must be an object with a handler' },
 )
 
-/** A tool as given, and the paths of it and its name. */
 interface GivenTool {
   readonly name: unknown
   readonly tool: unknown

@@ -12,7 +12,6 @@ export interface McpOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'wait'>
   readonly random: Random
   readonly log: Logger
-  /** Time-out of a tool call. */
   readonly callMs: number
 }
 

@@ -11,7 +11,6 @@ export interface ToolCallRequest {
   readonly argumentsText: string
   /** The schema in the agent's definition, which applies with the tool's own. */
   readonly agentSchema: JsonSchema | undefined
-  /** Undefined without tracing. */
   readonly span: TraceSpan | undefined
   /** The request's fields for log lines. */
   readonly line: object
@@ -21,10 +20,6 @@ type RunDeps = Pick<Dependencies, 'log'> & {
   readonly config: { readonly timings: { readonly toolMs: number } }
 }
 
-/**
- * The text for the model.
- * @throws only the signal's reason, as soon as it aborts, even while the tool is still running.
- */
 export async function runTool(
   deps: RunDeps,
   request: ToolCallRequest,
@@ -111,7 +106,6 @@ export function capText(text: string): string {
   return bytes.subarray(0, lastBoundary(bytes)).toString() + note
 }
 
-/** Where the last whole character ends. */
 function lastBoundary(bytes: Buffer): number {
   let start = bytes.length - 1
   while (start > 0 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1

@@ -5,7 +5,6 @@ export interface ToolCallContext {
   /** Aborted when the client disconnects or the tool times out. */
   readonly signal: AbortSignal
   readonly agentId: string
-  /** The public part of the agent's parent key. */
   readonly tenantId: string
   readonly requestId: string
 }
@@ -27,7 +26,6 @@ export interface Toolbox {
   find(name: string): ServerTool | undefined
   /** All tools; the same array until one is added, removed or changed. */
   list(): readonly ServerTool[]
-  /** Whether each MCP server is connected. */
   health(): Readonly<Record<string, 'up' | 'down'>>
   close(): Promise<void>
 }

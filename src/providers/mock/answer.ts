@@ -18,9 +18,7 @@ export interface Answer {
   /** The random part of the ids of the answer and its tool calls. */
   readonly idText: string
   readonly model: string
-  /** All choices are the same. */
   readonly choiceCount: number
-  /** The text in the pieces it is streamed in; empty with tool calls. */
   readonly pieces: readonly string[]
   readonly toolCalls: readonly ToolCall[]
   readonly finishReason: 'stop' | 'length' | 'tool_calls'
@@ -39,7 +37,6 @@ const maxChoices = 128
 const maxAlternatives = 20
 const maxStops = 16
 
-/** The directives of the last user message. */
 export function readDirectives(body: JsonObject): Directives {
   const message = listObjects(body.messages).findLast(({ role }) => role === 'user')
   return parseDirectives(toText(message?.content))
@@ -72,7 +69,6 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
   }
 }
 
-/** The text in pieces, up to the first `stop` sequence and the token limit. */
 function makePieces(body: JsonObject, directives: Directives): { pieces: readonly string[]; isCut: boolean } {
   const text = makeText(body, directives)
   const json = makeJson(body.response_format, text)
@@ -119,7 +115,7 @@ function countPrompt(body: JsonObject): number {
   }, 0)
 }
 
-/** The same text for the same values: seeded answers keep their id. */
+/** Seeded answers keep their id. */
 function digest(values: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 24)
 }

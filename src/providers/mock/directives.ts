@@ -8,7 +8,6 @@ export interface ToolCall {
   readonly argumentsText: string
 }
 
-/** The directives of one message, and the text that is left without them. */
 export interface Directives {
   readonly text: string
   /** `[[tool:NAME {json}]]`, in the order written. */
@@ -67,7 +66,6 @@ export function parseDirectives(source: string): Directives {
   return { ...draft, text: hasDirectiveLast && isSpace(text.at(-1)) ? text.slice(0, -1) : text }
 }
 
-/** Reads a directive of one word or one number into the draft; returns where it ends. */
 function readPlain(source: string, at: number, draft: Draft): number | undefined {
   const match = matchAt(plainDirective, source, at)
   if (match === null) return undefined
@@ -81,7 +79,6 @@ function readPlain(source: string, at: number, draft: Draft): number | undefined
   return at + match[0].length
 }
 
-/** Reads a tool directive into the draft; returns where it ends. */
 function readTool(source: string, at: number, draft: Draft): number | undefined {
   const opening = matchAt(toolOpening, source, at)
   if (opening?.[1] === undefined) return undefined

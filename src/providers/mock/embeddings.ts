@@ -8,7 +8,6 @@ import { countWords } from './words.ts'
 const defaultWidth = 1536
 const maxWidth = 3072
 
-/** How much shared words, word pairs and letters count. */
 const [wordWeight, pairWeight, lettersWeight] = [1, 0.5, 0.4]
 
 /**

@@ -5,7 +5,6 @@ import { splitJson, wordAt } from './words.ts'
 
 const fingerprint = 'fp_parley_mock'
 
-/** `created` is in Unix seconds. */
 export function renderWhole(answer: Answer, created: number): string {
   const content = answer.toolCalls.length > 0 ? null : answer.pieces.join('')
   const choices = Array.from({ length: answer.choiceCount }, (_, index) => ({
@@ -22,9 +21,7 @@ export function renderWhole(answer: Answer, created: number): string {
   return renderCompletion(toHead(answer, created), choices, answer.usage)
 }
 
-/**
- * The events of an answer without the closing `[DONE]`. With `hasUsage` the last one carries the usage and no choice.
- */
+/** The events of an answer without the closing `[DONE]`. */
 export function* renderEvents(
   answer: Answer,
   created: number,

@@ -3,7 +3,6 @@ import { isJsonObject, type JsonObject, listObjects } from '../../lib/formats/js
 import type { Directives, ToolCall } from './directives.ts'
 import { sampleSchema } from './sample-schema.ts'
 
-/** A request's `tool_choice`, whichever form it has. */
 interface ToolChoice {
   readonly mode: 'none' | 'auto' | 'required'
   /** The only tools that may be called; undefined for all. */
@@ -33,7 +32,6 @@ function parseToolChoice(value: unknown): ToolChoice {
     : { mode: 'auto' }
 }
 
-/** The offered function tools by name. */
 function listOffered(tools: unknown, { names }: ToolChoice): ReadonlyMap<string, JsonObject> {
   const offered = listFunctions(tools).map((tool) => [nameOf(tool), tool] as const)
   return new Map(offered.filter(([name]) => name !== '' && (names === undefined || names.has(name))))

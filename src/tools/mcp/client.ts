@@ -47,7 +47,6 @@ export interface ConnectOptions {
   readonly signal: AbortSignal
   readonly callMs: number
   readonly onTools: (tools: readonly McpTool[]) => void
-  /** The connection can no longer be used. */
   readonly onLost: () => void
 }
 
@@ -105,7 +104,6 @@ interface Link {
   readonly transport: Transport
   /** Makes a call that fails as soon as its answer can no longer arrive. */
   call<T>(start: () => Promise<T>): Promise<T>
-  /** Ends the session where that takes a message. */
   endSession(): Promise<void>
   close(): Promise<void>
 }

@@ -87,7 +87,6 @@ export class StdioTransport implements Transport {
     for (let message = this.next(); message !== undefined; message = this.next()) this.onmessage?.(message)
   }
 
-  /** The next valid message. */
   private next(): JSONRPCMessage | undefined {
     for (;;) {
       try {
@@ -98,7 +97,6 @@ export class StdioTransport implements Transport {
     }
   }
 
-  /** Signals the program and its children. */
   private signal(signal: NodeJS.Signals): void {
     const { child } = this
     if (child?.pid === undefined) return
@@ -106,7 +104,6 @@ export class StdioTransport implements Transport {
       if (process.platform === 'win32') child.kill(signal)
       else process.kill(-child.pid, signal)
     } catch {
-      // All of them have exited.
     }
   }
 

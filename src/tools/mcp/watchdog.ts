@@ -26,7 +26,6 @@ export class Watchdog {
     this.send(`+ ${group}`)
   }
 
-  /** The process group has ended. */
   release(group: number): void {
     this.send(`- ${group}`)
   }

@@ -67,10 +67,7 @@ class StreamedAnswer implements ModelAnswer {
     return joinDeltas(deltas)
   }
 
-  /**
-   * The next run of whole events for the client; undefined at the end of the answer.
-   * @throws BackendFailure when the provider stops before the answer has finished.
-   */
+  /** The next run of whole events for the client; undefined at the end. @throws BackendFailure for an unfinished answer. */
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown

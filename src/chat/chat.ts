@@ -20,10 +20,7 @@ import { ToolLoop } from './tool-loop.ts'
 type Context = CallContext<Caller, Dependencies>
 type Pieces = AsyncGenerator<Uint8Array, void, void>
 
-/**
- * Answers with a stream if the request asks for one, else with the whole completion.
- * @throws ServiceError as `startTurn` does; a stream's failures come with its first event.
- */
+/** A stream's failures are thrown with its first event. @throws ServiceError as `prepareTurn` does. */
 export async function chat(
   context: Context,
   request: ChatRequest,
@@ -33,7 +30,6 @@ export async function chat(
   return request.stream ? new EventStream(pieces) : new JsonBytes(await collect(pieces))
 }
 
-/** The chunks of a streamed chat, in runs as they were read. @throws ServiceError as `startTurn` does. */
 export async function streamChunks(
   context: Context,
   { trial: options, ...request }: StreamRequest,
@@ -42,10 +38,7 @@ export async function streamChunks(
   return decodeRuns(await startTurn(context, { ...request, stream: true }, client, options))
 }
 
-/**
- * Prepares a turn; the model is asked when the first piece is read.
- * @throws ServiceError as `prepareTurn` does.
- */
+/** Prepares a turn; the model is asked when the first piece is read. @throws ServiceError as `prepareTurn` does. */
 export async function startTurn(
   context: Context,
   request: ChatRequest,
@@ -61,11 +54,7 @@ export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8A
   return collected
 }
 
-/**
- * One turn: asks the model, runs the tools it calls, and asks again until it calls none. Yields runs of whole events as the model
- * writes them, or the whole completion as one piece.
- * @throws ServiceError with the failure's own status before the first piece, as an interruption after it.
- */
+/** Asks the model and runs the tools it calls until it calls none. Yields runs of whole events, or the completion. @throws ServiceError */
 async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Pieces {
   const run = new TurnRun(context, turn)
   const { loop, attempts } = run

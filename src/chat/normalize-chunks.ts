@@ -18,10 +18,7 @@ interface ChoiceState {
   readonly calls: ToolCallAssembler
 }
 
-/**
- * Takes the chunks of one stream in order. Clients get the role once and first, one choice a chunk with its index, and each choice's
- * finish once, with an empty delta of its own. Usage is taken out and kept.
- */
+/** Clients get the role once and first, one choice in a chunk, and each finish once, with an empty delta. Usage is kept back. */
 export class ChunkNormalizer {
   usage: Usage | undefined
   names: AnswerNames | undefined
@@ -54,10 +51,7 @@ export class ChunkNormalizer {
     return this.states.get(choice)?.calls.list() ?? []
   }
 
-  /**
-   * The chunks to send instead: the same object (`===`) when nothing changes, else others, or none.
-   * @throws BackendFailure `protocol` when it is not a chunk, `status` when it reports a failure.
-   */
+  /** The chunks to send instead; the same object (`===`) when nothing changes. @throws BackendFailure */
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
     const { choices, usage, ...head } = sent
@@ -168,10 +162,7 @@ class ToolCallAssembler {
     this.newId = newId
   }
 
-  /**
-   * Normalizes deltas: an index always; id, type and name in a call's first delta and never again; arguments always text.
-   * @throws BackendFailure `protocol` when they are not a list of objects.
-   */
+  /** Adds missing indexes and ids, and sends id, type and name once. @throws BackendFailure `protocol` */
   take(sent: unknown): (FirstDelta | CallDelta)[] {
     if (!Array.isArray(sent)) throw new BackendFailure('protocol', 'tool_calls is not a list')
     return sent.map((delta) => this.takeOne(delta)).filter((delta) => delta !== undefined)
@@ -212,10 +203,7 @@ class ToolCallAssembler {
     return first
   }
 
-  /**
-   * Some providers give every call the same index, others none: a new id always starts a new call, and so does another name without
-   * id and index.
-   */
+  /** Some providers repeat one index for every call, others send none: then a new id or another name starts a new call. */
   private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
     const isPlaced = typeof index === 'number'
     const candidates = isPlaced ? this.calls.filter((call) => call.sentIndex === index) : this.calls

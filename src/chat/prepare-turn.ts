@@ -42,11 +42,7 @@ export interface Turn {
   readonly endSpan: (failure: unknown) => void
 }
 
-/**
- * Decides who answers a request, and with what.
- * @throws ServiceError `model_not_found`, `model_not_allowed`, `invalid_value`, `service_unavailable` when there is no model at all,
- * `insufficient_permissions` for a draft run with an agent key, which is public.
- */
+/** Chooses the agent, models and tools of a request. @throws ServiceError for a model, field or option the caller may not use. */
 export async function prepareTurn(
   context: CallContext<Caller, Dependencies>,
   request: ChatRequest,
@@ -199,10 +195,7 @@ interface Persona {
 
 const personas = new WeakMap<TurnAgent, Persona>()
 
-/**
- * @throws ServiceError `invalid_value` for `functions`, which the tool rules cannot see, for a `tool_choice` of a tool the agent does not
- * have, and for several choices where tools run on this server: they cannot continue as one conversation.
- */
+/** @throws ServiceError `invalid_value` for fields that would bypass the agent's tools, and for several choices with server tools. */
 function toAgentRequest(agent: TurnAgent, request: ChatRequest, toolbox: Toolbox): AgentRequest {
   for (const param of ['functions', 'function_call']) {
     if (request[param] !== undefined && request[param] !== null) {

@@ -17,10 +17,7 @@ export class EventReader {
   private endedInCr = false
   private receivedBytes = 0
 
-  /**
-   * The events these bytes complete; undefined for none.
-   * @throws BackendFailure `protocol` for an event or a stream beyond its limit.
-   */
+  /** The events these bytes complete, if any. @throws BackendFailure `protocol` beyond a limit. */
   push(bytes: Uint8Array): Buffer | undefined {
     this.receivedBytes += bytes.length
     if (this.receivedBytes > MAX_STREAM_BYTES) throw tooMuch('stream', MAX_STREAM_BYTES)
@@ -55,10 +52,7 @@ const CHOICE = `\\{"index": ?${NUMBER}, ?"delta": ?${DELTA}(?:, ?${FIELD})*, ?"f
 const CHUNK = `\\{(?:${FIELD}, ?)*"choices": ?\\[${CHOICE}\\](?:, ?${FIELD})*\\}`
 const PLAIN_EVENTS = new RegExp(`(?:data: ?${CHUNK}\\n\\n)+`, 'y')
 
-/**
- * Where the plain events from `start` on end: chunks of text alone, written the way most providers write them. They are forwarded as the
- * bytes they came in; any other event is parsed. `text` is the run as latin1, so that both have the same offsets.
- */
+/** Where the plain text chunks from `start` on end; they are forwarded without parsing. `text` is latin1, so that offsets are bytes. */
 export function plainEnd(text: string, start: number): number {
   PLAIN_EVENTS.lastIndex = start
   return PLAIN_EVENTS.test(text) ? PLAIN_EVENTS.lastIndex : start

@@ -85,11 +85,7 @@ export class ToolLoop {
     return this.modelCalls === MAX_MODEL_CALLS || (this.request.n ?? 1) > 1
   }
 
-  /**
-   * Answers the calls that are not the client's, all at once, and adds them to the next request. The client's calls are left out:
-   * the model repeats what it still wants.
-   * @throws the signal's reason
-   */
+  /** Runs the server's calls and adds them to the next request; the model repeats the client's. @throws the signal's reason */
   async *runTools(
     said: SaidMessage,
     calls: readonly ToolCall[],
@@ -168,10 +164,7 @@ function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoic
   return allowed === undefined ? choice : { ...choice, allowed_tools: { ...allowed, mode: 'auto' } }
 }
 
-/**
- * A call as it is repeated to the model. Providers parse the arguments and reject the whole request when they are not an object, so such
- * arguments are left out; the call's result says what was wrong.
- */
+/** Providers reject a request whose arguments are not an object, so those are left out; the result says what was wrong. */
 function toReadableCall(call: ToolCall): ToolCall {
   const { function: called } = call
   if (called === undefined || isJsonObject(parseJson(called.arguments))) return call

@@ -1,6 +1,7 @@
 /** Checks that a provider's embedding list is what the client asked for, and normalizes one that is not. */
 import { isJsonObject, type JsonObject, parseJson } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
+import { encodeVector } from '../providers/render-answer.ts'
 import { type Encoding, readOutline } from './outline.ts'
 import type { EmbeddingsUsage } from './schema.ts'
 
@@ -16,10 +17,7 @@ export interface EmbeddedList {
   readonly tokens: number | undefined
 }
 
-/**
- * The list as the client asked for it; the same bytes where nothing changes.
- * @throws BackendFailure `protocol` when it is not a list, or lacks a vector for an input.
- */
+/** The same bytes where nothing changes. @throws BackendFailure `protocol` when it is not a list, or lacks a vector for an input. */
 export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList): EmbeddedList {
   const outline = readOutline(pieces, wanted.encoding)
   if (isWhole(outline, wanted)) return { pieces, tokens: outline.usage.prompt_tokens }
@@ -81,14 +79,10 @@ function countIn(usage: JsonObject, field: string): number | undefined {
   return Number.isSafeInteger(usage[field]) ? (usage[field] as number) : undefined
 }
 
-/** Base64 is of little-endian float32. */
 function toEncoding(sent: unknown, encoding: Encoding): number[] | string {
   const numbers = typeof sent === 'string' ? decodeVector(sent) : sent
   if (!Array.isArray(numbers) || !numbers.every(Number.isFinite)) throw invalid('a vector is none')
-  if (encoding === 'float') return numbers
-  const encoded = Buffer.alloc(4 * numbers.length)
-  for (const [place, number] of numbers.entries()) encoded.writeFloatLE(number, 4 * place)
-  return encoded.toString('base64')
+  return encoding === 'float' ? numbers : encodeVector(numbers)
 }
 
 function decodeVector(text: string): number[] | undefined {

@@ -1,8 +1,15 @@
 /** Knows which models the providers offer; refreshed in the background, never while a request waits. */
 
+import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
 import { ServiceError } from '../lib/errors.ts'
+import { within } from '../lib/timeout.ts'
 import type { BackendModel, ChatBackend, ModelRoute } from '../providers/provider.ts'
-import type { Dependencies } from './dependencies.ts'
+
+interface Dependencies {
+  readonly config: Pick<Config, 'defaultModel' | 'defaultEmbeddingModel'>
+  readonly log: Logger
+}
 
 export interface CatalogueTimings {
   readonly refreshEveryMs: number
@@ -26,7 +33,7 @@ export interface CatalogueModel extends BackendModel {
 export class ModelCatalogue {
   readonly providers: readonly string[]
   private readonly backends: readonly ChatBackend[]
-  private readonly deps: Pick<Dependencies, 'config' | 'log'>
+  private readonly deps: Dependencies
   private readonly timings: CatalogueTimings
   private readonly lists = new Map<string, ReadonlyMap<string, BackendModel>>()
   private merged: readonly CatalogueModel[] = []
@@ -39,7 +46,7 @@ export class ModelCatalogue {
 
   constructor(
     backends: readonly ChatBackend[],
-    deps: Pick<Dependencies, 'config' | 'log'>,
+    deps: Dependencies,
     timings: CatalogueTimings = standardTimings,
   ) {
     this.backends = backends
@@ -76,10 +83,7 @@ export class ModelCatalogue {
     throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, { param: 'model' })
   }
 
-  /**
-   * The route for a provider's own id; undefined for an unknown provider, or when its list lacks the model. While its list is
-   * unavailable, any id passes.
-   */
+  /** Undefined for an unknown provider or model; any model passes while the provider's list is unavailable. */
   findRoute(provider: string, model: string): ModelRoute | undefined {
     const backend = this.backends.find(({ name }) => name === provider)
     if (backend === undefined || this.lists.get(provider)?.has(model) === false) return undefined
@@ -103,12 +107,7 @@ export class ModelCatalogue {
 
   /** Resolves once every provider has answered, or after the time-out. */
   async ready(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const waited = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.timings.firstListMs)
-    })
-    await Promise.race([this.firstLists, waited])
-    clearTimeout(timer)
+    await within(this.timings.firstListMs, this.firstLists, () => undefined)
   }
 
   close(): void {

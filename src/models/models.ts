@@ -34,10 +34,7 @@ export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonB
   return new JsonBytes(bytes)
 }
 
-/**
- * One model of the list, also as `provider/model`.
- * @throws ServiceError `model_not_found`
- */
+/** One model of the list, also as `provider/model`. @throws ServiceError `model_not_found` */
 export async function getModel(deps: ModelDeps, caller: Caller, id: string): Promise<Model> {
   const { agents, isAllowed } = await findOffer(deps, caller)
   if (id.startsWith(AGENT_PREFIX)) {

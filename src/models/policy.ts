@@ -52,10 +52,7 @@ function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): bo
   return isAllowed(policy, { provider: backend.name, model })
 }
 
-/**
- * The first available and allowed model of: the policy's default, the definition's model, the providers' default, the models the
- * policy allows. Undefined when there is none.
- */
+/** Tries the policy's default, the definition's model, the providers' default, then the allowed models. */
 export function findDefaultModel(
   models: ModelCatalogue,
   { policy, ownModel }: ModelWishes,
@@ -69,10 +66,7 @@ export function findDefaultModel(
   return common === undefined ? undefined : { route: common, source: 'none' }
 }
 
-/**
- * The model the client names, or the default, followed by the policy's fallbacks.
- * @throws ServiceError `model_not_found`, `model_not_allowed`, `service_unavailable` when there is no model.
- */
+/** The named or default model, then the fallbacks. @throws ServiceError when the model is missing or not allowed. */
 export function chooseRoutes(
   models: ModelCatalogue,
   wishes: ModelWishes,

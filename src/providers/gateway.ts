@@ -30,6 +30,7 @@ const maxEmbeddingsBytes = 64 * 1024 * 1024
 /** The headers of clients never reach the server. */
 export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   const base = new URL(options.url)
+  const { hostname, port, protocol } = base
   const toPath = (path: string) => `${base.pathname.replace(/\/+$/, '')}${path}${base.search}`
   const chatPath = toPath('/chat/completions')
   const embeddingsPath = toPath('/embeddings')
@@ -52,15 +53,15 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   })
   return {
     name,
-    address: addressOf(base),
-    complete: (request) => client.readJson(toCall(chatPath, request), maxAnswerBytes),
+    address: { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) },
+    complete: async (request) => join(await client.readJson(toCall(chatPath, request), maxAnswerBytes)),
     stream: (request) => client.readEvents(toCall(chatPath, request)),
-    embed: (request) => client.readJsonPieces(toCall(embeddingsPath, request), maxEmbeddingsBytes),
+    embed: (request) => client.readJson(toCall(embeddingsPath, request), maxEmbeddingsBytes),
     async listModels(signal) {
       const deadline = AbortSignal.timeout(timings.modelListMs ?? 10_000)
       const call = { path: modelsPath, signal: AbortSignal.any([signal, deadline]) }
       try {
-        return parseModels(await client.readJson(call, maxAnswerBytes), name)
+        return parseModels(join(await client.readJson(call, maxAnswerBytes)), name)
       } catch (thrown) {
         if (thrown !== deadline.reason) throw thrown
         throw new BackendFailure('timeout', 'The backend took too long to list its models.', {
@@ -76,8 +77,9 @@ function toCall(path: string, { body, signal, trace }: BackendRequest): HttpCall
   return { path, body: JSON.stringify(body), signal, trace }
 }
 
-function addressOf({ hostname, port, protocol }: URL): { host: string; port: number } {
-  return { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) }
+function join(pieces: readonly Buffer[]): Buffer {
+  const [first, ...others] = pieces
+  return first !== undefined && others.length === 0 ? first : Buffer.concat(pieces)
 }
 
 /** Clients may not read what a server says about other failures. */
@@ -111,10 +113,7 @@ function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undef
   return Number.isNaN(waitMs) ? undefined : Math.max(0, Math.ceil(waitMs / 1000))
 }
 
-/**
- * The message of an error body, in the shapes in use: `{error: {message, code, param}}` (OpenAI), `{error: "text"}` (Ollama),
- * `{message, code, param}` (vLLM), `{detail: "text"}` and `{detail: [{msg}]}` (FastAPI).
- */
+/** Error bodies of OpenAI (`error.message`), Ollama (`error`), vLLM (`message`) and FastAPI (`detail`, as text or a list). */
 function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['said'] {
   const whole = parseJson(body.toString())
   if (!isJsonObject(whole)) return undefined

@@ -65,25 +65,14 @@ export class HttpClient {
   }
 
   /**
-   * The body of a 2xx whose type is JSON.
+   * The body of a 2xx whose type is JSON, in large pieces: joining them costs more than everything else done with them.
    * @throws BackendFailure; the signal's reason once the signal is aborted
    */
-  readJson(call: HttpCall, maxBytes: number): Promise<Buffer> {
-    return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes, (reads) => reads.take()))
+  readJson(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
+    return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes))
   }
 
-  /** The same in the pieces it came in: joining large ones costs more than everything else done with them. */
-  readJsonPieces(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
-    return this.send(
-      call,
-      new JsonHandler(call.signal, this.toFailure, maxBytes, (reads) => reads.takePieces()),
-    )
-  }
-
-  /**
-   * The body of a 2xx whose type is server-sent events, as soon as its head is in. Callers must wait for one `next` before another.
-   * @throws BackendFailure before and during the iteration; the signal's reason once the signal is aborted
-   */
+  /** The events of a 2xx once its head is in; callers wait for one `next` before another. @throws BackendFailure, the signal's reason */
   readEvents(call: HttpCall): Promise<AsyncIterator<Buffer, void, void>> {
     return this.send(call, new EventHandler(call.signal, this.toFailure))
   }
@@ -280,15 +269,13 @@ function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   return new BackendFailure('unreachable', 'The connection to the backend failed.', { cause })
 }
 
-class JsonHandler<Answer> extends ResponseHandler<Answer> {
+class JsonHandler extends ResponseHandler<readonly Buffer[]> {
   protected readonly mediaType = 'application/json'
   private readonly maxBytes: number
-  private readonly take: (reads: Reads) => Answer
 
-  constructor(signal: AbortSignal, toFailure: ToFailure, maxBytes: number, take: (reads: Reads) => Answer) {
+  constructor(signal: AbortSignal, toFailure: ToFailure, maxBytes: number) {
     super(signal, toFailure)
     this.maxBytes = maxBytes
-    this.take = take
   }
 
   protected onAccepted(): void {}
@@ -301,7 +288,7 @@ class JsonHandler<Answer> extends ResponseHandler<Answer> {
   }
 
   protected onEnd(): void {
-    if (this.end()) this.answer.resolve(this.take(this.reads))
+    if (this.end()) this.answer.resolve(this.reads.takePieces())
   }
 }
 

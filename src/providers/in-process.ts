@@ -38,8 +38,7 @@ export function createLocalModelBackend(options: LocalModelBackendOptions): Chat
 
   async function answer({ body, signal }: BackendRequest, listener: Listener): Promise<LocalAnswer> {
     const { chat } = model
-    if (chat === undefined)
-      throw callersMistake('model', 'must be one that chats; this one makes embeddings')
+    if (chat === undefined) throw callersMistake('model', 'must be one that chats; this one makes embeddings')
     const request = readChatRequest(body, { hasTools: chat.hasTools, newSeed })
     const ended = AbortSignal.any([signal, closing.signal])
     return queue.run(ended, (index) => {

@@ -28,21 +28,11 @@ export interface ChatBackend {
   /** The provider's name as operators write it: `mock`, `gateway`. */
   readonly name: string
   readonly address?: { readonly host: string; readonly port: number } | undefined
-  /**
-   * One `chat.completion` object as JSON.
-   * @throws BackendFailure
-   */
+  /** One `chat.completion` object as JSON. @throws BackendFailure */
   complete(request: BackendRequest): Promise<Uint8Array>
-  /**
-   * Server-sent events; resolves when the provider has accepted the request. Each item is one read, cut anywhere. Leaving the iteration
-   * early (`return`) aborts the call.
-   * @throws BackendFailure before and during the iteration.
-   */
+  /** Server-sent events in reads cut anywhere; resolves once the request is accepted. `return` aborts the call. @throws BackendFailure */
   stream(request: BackendRequest): Promise<AsyncIterator<Uint8Array, void, void>>
-  /**
-   * One embedding list as JSON, in pieces cut anywhere.
-   * @throws BackendFailure
-   */
+  /** One embedding list as JSON, in pieces cut anywhere. @throws BackendFailure */
   embed(request: BackendRequest): Promise<readonly Uint8Array[]>
   /** @throws BackendFailure */
   listModels(signal: AbortSignal): Promise<readonly BackendModel[]>

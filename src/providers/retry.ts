@@ -54,10 +54,7 @@ export class Attempts {
     return this.position > 0
   }
 
-  /**
-   * Asks until a model answers.
-   * @throws BackendFailure the last one, when no model answers; any other error of `ask` at once.
-   */
+  /** Asks until a model answers. @throws BackendFailure of the last attempt; any other error of `ask` at once. */
   async run<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)

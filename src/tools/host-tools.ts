@@ -11,9 +11,7 @@ export interface HostTool {
   readonly description?: string
   /** JSON Schema (2020-12, or draft-07 if `$schema` says so) of an object; arguments that do not fit never reach the handler. */
   readonly inputSchema?: Readonly<Record<string, unknown>>
-  /**
-   * Returns text, any JSON value, or nothing. Return text to report a failure to the model too: thrown errors are only logged.
-   */
+  /** Returns text, JSON or nothing. Return text to report a failure to the model: thrown errors are only logged. */
   handler(args: Readonly<Record<string, unknown>>, context: ToolCallContext): unknown
 }
 

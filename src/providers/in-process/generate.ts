@@ -38,10 +38,7 @@ interface AnswerOptions {
 
 type GenerateOptions = NonNullable<Parameters<LlamaChat['generateResponse']>[1]>
 
-/**
- * @throws BackendFailure status 400 when the prompt does not fit or the format is not supported, `protocol` when the answer does not
- * follow the format; the signal's reason.
- */
+/** @throws BackendFailure for a prompt or format that does not fit, and for an invalid answer; the signal's reason. */
 export async function generateAnswer(
   request: LocalChatRequest,
   options: AnswerOptions,
@@ -123,11 +120,7 @@ const LONGEST_STEP_MS = 250
 
 const [FEWEST_TOKENS, MOST_TOKENS] = [8, 512]
 
-/**
- * Reads all of a prompt but its last token, with which the answer begins; reuses what the place has read before. The library checks the
- * signal only after the whole prompt, which can take minutes.
- * @throws the signal's reason, within one step.
- */
+/** Reads all but the last token, with which the answer begins, in steps: the library checks the signal only after a whole read. */
 async function readPrompt(
   place: Place,
   prompt: readonly Token[],
@@ -164,10 +157,7 @@ class Generation {
     this.options = options
   }
 
-  /**
-   * Returns the library's stop reason, or `maxTokens` when the context is full.
-   * @throws BackendFailure; the signal's reason once the signal is aborted.
-   */
+  /** Returns the library's stop reason, or `maxTokens` when the context is full. @throws BackendFailure, the signal's reason */
   async run(
     chat: LlamaChat,
     { history, tools }: LocalChatRequest,
@@ -210,9 +200,10 @@ class Generation {
 
   private addText(isThought: boolean, text: string): void {
     if (text === '') return
-    if (isThought) return this.options.listener.onThought(text)
-    this.text += text
-    this.options.listener.onText(text)
+    if (!isThought) this.text += text
+    const { listener } = this.options
+    if (isThought) listener.onThought(text)
+    else listener.onText(text)
   }
 
   /** Collects arguments until the call ends: a piece may end inside a multi-byte character. */

@@ -12,7 +12,7 @@ const LONGEST_GUESS_SECONDS = 60
 /** Hands out places, numbered from 0, in the order they were asked for. */
 export class Queue {
   private readonly free: number[]
-  private readonly waiting: ((place: number) => void)[] = []
+  private readonly waiting: { readonly signal: AbortSignal; readonly take: (place: number) => void }[] = []
   private readonly working = new Set<Promise<unknown>>()
   private readonly clock: Pick<Clock, 'monotonic'>
   private readonly placeCount: number
@@ -25,11 +25,7 @@ export class Queue {
     this.clock = clock
   }
 
-  /**
-   * Does the work once a place is free. An aborted request rejects at once and no longer counts, but its place is free only when its work
-   * has stopped.
-   * @throws BackendFailure status 429 when the queue is full; the signal's reason.
-   */
+  /** An aborted request rejects at once; its place is free once its work has stopped. @throws BackendFailure status 429 when full */
   async run<Result>(signal: AbortSignal, work: (place: number) => Promise<Result>): Promise<Result> {
     signal.throwIfAborted()
     if (this.requests >= MOST_REQUESTS) throw this.tooManyRequests()
@@ -40,7 +36,7 @@ export class Queue {
     const onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
     try {
-      const place = await this.acquire(signal)
+      const place = this.free.pop() ?? (await Promise.race([this.wait(signal), aborted]))
       return await Promise.race([this.occupy(place, signal, work), aborted])
     } finally {
       signal.removeEventListener('abort', onAbort)
@@ -53,23 +49,8 @@ export class Queue {
     await Promise.allSettled(this.working)
   }
 
-  private acquire(signal: AbortSignal): Promise<number> {
-    const place = this.free.pop()
-    if (place !== undefined) return Promise.resolve(place)
-    const { promise, resolve, reject } = Promise.withResolvers<number>()
-    const onAbort = () => {
-      const at = this.waiting.indexOf(take)
-      if (at === -1) return
-      this.waiting.splice(at, 1)
-      reject(signal.reason)
-    }
-    const take = (freed: number) => {
-      signal.removeEventListener('abort', onAbort)
-      resolve(freed)
-    }
-    this.waiting.push(take)
-    signal.addEventListener('abort', onAbort, { once: true })
-    return promise
+  private wait(signal: AbortSignal): Promise<number> {
+    return new Promise((take) => this.waiting.push({ signal, take }))
   }
 
   private async occupy<Result>(
@@ -86,10 +67,15 @@ export class Queue {
     } finally {
       this.working.delete(working)
       this.usualMs = (3 * this.usualMs + this.clock.monotonic() - since) / 4
-      const next = this.waiting.shift()
-      if (next === undefined) this.free.push(place)
-      else next(place)
+      this.release(place)
     }
+  }
+
+  private release(place: number): void {
+    let next = this.waiting.shift()
+    while (next?.signal.aborted) next = this.waiting.shift()
+    if (next === undefined) this.free.push(place)
+    else next.take(place)
   }
 
   private tooManyRequests(): BackendFailure {

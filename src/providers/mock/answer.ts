@@ -8,6 +8,7 @@ import {
   toCount,
   toText,
 } from '../../lib/formats/json.ts'
+import type { Usage } from '../chat-api.ts'
 import { BackendFailure } from '../provider.ts'
 import { type Directives, parseDirectives, type ToolCall } from './directives.ts'
 import { sampleSchema } from './sample-schema.ts'
@@ -27,12 +28,6 @@ export interface Answer {
   readonly usage: Usage
 }
 
-interface Usage {
-  readonly prompt_tokens: number
-  readonly completion_tokens: number
-  readonly total_tokens: number
-}
-
 const maxChoices = 128
 const maxAlternatives = 20
 const maxStops = 16
@@ -42,10 +37,7 @@ export function readDirectives(body: JsonObject): Directives {
   return parseDirectives(toText(message?.content))
 }
 
-/**
- * Counts tokens as words: the prompt costs one for each word and each message, the completion one for each piece and each called tool.
- * @throws BackendFailure status 400 when `response_format` holds a schema without an instance.
- */
+/** Counts tokens as words. @throws BackendFailure status 400 for a `response_format` without a valid instance. */
 export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
   const toolCalls = chooseToolCalls(body, directives)
   const { pieces, isCut } = toolCalls.length > 0 ? { pieces: [], isCut: false } : makePieces(body, directives)

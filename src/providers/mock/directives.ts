@@ -37,10 +37,7 @@ const plainDirective = /\[\[(?:(tokens|delay|error|break):(\d{1,9})|(hang))\]\]/
 const toolOpening = /\[\[tool:([^\s{}[\]]{1,128})\s{0,16}/y
 const closing = /\s{0,16}\]\]/y
 
-/**
- * Takes the directives out of a text, each with one of the spaces around it. An invalid directive (an unknown name, a number out of
- * range, broken JSON) stays text, so that the echo shows the mistake.
- */
+/** Removes the directives from a text. An invalid directive stays, so that the echo shows the mistake. */
 export function parseDirectives(source: string): Directives {
   const draft: Draft = { toolCalls: [], delayMs: 0, hangs: false }
   const kept: string[] = []

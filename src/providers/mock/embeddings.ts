@@ -10,10 +10,7 @@ const maxWidth = 3072
 
 const [wordWeight, pairWeight, lettersWeight] = [1, 0.5, 0.4]
 
-/**
- * Each word of a text counts as a token.
- * @throws BackendFailure status 400 when `dimensions` is more than 3072.
- */
+/** Counts tokens as words. @throws BackendFailure status 400 for too many dimensions. */
 export function makeEmbeddings(body: JsonObject): string {
   const width = typeof body.dimensions === 'number' ? body.dimensions : defaultWidth
   if (width > maxWidth) throw callersMistake('dimensions', `must be at most ${maxWidth}`)

@@ -27,7 +27,8 @@ const formats: Readonly<Record<string, (variant: number) => string>> = {
 export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish): string | undefined {
   const shortest = toCount(keywords.minLength, 0) ?? 0
   const longest = toCount(keywords.maxLength, 0) ?? Number.POSITIVE_INFINITY
-  const fits = (text: string) => text.length <= longest && countCharacters(text) >= shortest
+  // JSON Schema counts code points.
+  const fits = (text: string) => text.length <= longest && [...text].length >= shortest
   if (shortest > longest || shortest > maxTextLength) return undefined
   if (hint !== undefined) return fits(hint) ? hint : undefined
   const { format, pattern } = keywords
@@ -63,15 +64,8 @@ export function sampleNumber(
   return [other, low + (high - low) / (variant + 2)].find(isWithin)
 }
 
-interface Bounds {
-  readonly low: number
-  readonly high: number
-  /** What the number must be a multiple of; 0 for none. */
-  readonly step: number
-  readonly isWithin: (value: number) => boolean
-}
-
-function readBounds(keywords: JsonObject, isInteger: boolean): Bounds {
+/** `step` is what the number must be a multiple of; 0 for none. */
+function readBounds(keywords: JsonObject, isInteger: boolean) {
   const minimum = toNumber(keywords.minimum, Number.NEGATIVE_INFINITY)
   const maximum = toNumber(keywords.maximum, Number.POSITIVE_INFINITY)
   const above = toNumber(keywords.exclusiveMinimum, Number.NEGATIVE_INFINITY)
@@ -101,11 +95,4 @@ function toNumber(value: unknown, fallback: number): number {
 
 function toDigits(value: number, width: number): string {
   return String(value).padStart(width, '0')
-}
-
-/** Counts code points, as JSON Schema does. */
-function countCharacters(text: string): number {
-  let count = 0
-  for (const _ of text) count += 1
-  return count
 }

@@ -19,11 +19,7 @@ const maxSteps = 5_000
 const maxDepth = 100
 const charactersPerStep = 100
 
-/**
- * A small instance: required and hinted properties, and one item in each array. The same schema gives the same instance. Understands
- * types, `enum`, `const`, bounds, `format`, simple `pattern`s, local `$ref`s, `allOf`, `anyOf` and `oneOf`, and ignores `not` and
- * conditions. Undefined when the schema contradicts itself or is too large. A hint is used where it fits the property's type.
- */
+/** The required and hinted properties and one item in each array; undefined when the schema contradicts itself or is too large. */
 export function sampleSchema(schema: unknown, hints: ReadonlyMap<string, string> = new Map()): unknown {
   return sample(schema, { root: schema, hints, stepsLeft: maxSteps }, { refs: [], depth: 0, variant: 0 })
 }

@@ -17,10 +17,7 @@ type StdioConfig = Extract<McpServerConfig, { kind: 'stdio' }>
 
 const MAX_LOGGED = 2_000
 
-/**
- * Used instead of the library's transport, which passes on more of the environment than the operator names and ends only the program
- * itself: here the program leads a process group, which ends as a whole.
- */
+/** Passes on only the environment the operator names and ends the whole process group, unlike the library's transport. */
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void

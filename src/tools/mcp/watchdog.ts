@@ -2,10 +2,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 
-/**
- * Reads `+ GROUP` and `- GROUP` until its input ends, which is when the service has exited, then kills the groups that are left. Many
- * MCP servers do not notice that their client is gone.
- */
+/** Reads `+ GROUP` and `- GROUP` until the service exits, then kills the remaining groups. */
 const SCRIPT = `
 groups=
 while read -r sign group; do

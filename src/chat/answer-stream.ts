@@ -108,7 +108,7 @@ class StreamedAnswer implements ModelAnswer {
     this.isClosed = true
     if (this.span !== undefined) {
       const { names, usage, finishReasons } = this.normalizer
-      this.span.set(toAnswerAttributes({ names, usage, finishReasons }))
+      this.span.set(toAnswerAttributes(names, finishReasons, usage))
       this.span.end()
     }
     const leave = () => this.source.return?.()

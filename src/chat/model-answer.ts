@@ -100,7 +100,8 @@ class WholeAnswer implements ModelAnswer {
   attributes() {
     const { id, model, usage, choices } = this.completion
     const names = { id: String(id), model: String(model) }
-    return toAnswerAttributes({ names, usage, finishReasons: choices.map((choice) => choice.finish_reason) })
+    const finishReasons = choices.map((choice) => choice.finish_reason)
+    return toAnswerAttributes(names, finishReasons, usage)
   }
 
   message() {

@@ -2,7 +2,6 @@
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
 import {
   type AgentDefinition,
-  type AgentTool,
   type DescribedTool,
   describeTool,
   type PageTools,
@@ -10,13 +9,12 @@ import {
   toolName,
 } from '../agents/definition.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import { chooseRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
 import { type ChatMessage, type ChatRequest, type ChatTool, chatApiFields } from '../providers/chat-api.ts'
 import type { Routes } from '../providers/retry.ts'
-import type { SpanAttributes, TraceSpan } from '../telemetry/tracing.ts'
+import type { TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
 import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -55,7 +53,15 @@ export async function prepareTurn(
       throw new ServiceError('insufficient_permissions', 'trial: needs a parent key', { param: 'trial' })
   }
   const saved = await findTurnAgent(deps, caller, request.model)
-  const agent = options?.draft === undefined ? saved : draftAgent(options.draft, saved)
+  const draft = options?.draft
+  const agent: TurnAgent | undefined =
+    draft === undefined
+      ? saved
+      : {
+          row: { id: saved?.row.id ?? UNSAVED_ID },
+          definition: parseDefinition(draft.yaml, draft.format),
+          policy: saved?.policy ?? openPolicy,
+        }
   const turn = {
     routes: chooseRoutes(
       deps.models,
@@ -79,18 +85,6 @@ export async function prepareTurn(
       if (failure !== undefined) agentSpan?.fail(toServiceError(failure).reason)
       agentSpan?.end()
     },
-  }
-}
-
-/** The agent as that definition would make it; without a saved agent it may use every model. @throws ServiceError `invalid_value`, `too_large` */
-function draftAgent(
-  { yaml, format }: NonNullable<PlaygroundOptions['draft']>,
-  saved: Agent | undefined,
-): TurnAgent {
-  return {
-    row: { id: saved?.row.id ?? UNSAVED_ID },
-    definition: parseDefinition(yaml, format),
-    policy: saved?.policy ?? openPolicy,
   }
 }
 
@@ -167,21 +161,15 @@ function assertChatApiOnly(request: ChatRequest): void {
 }
 
 function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): TraceSpan {
-  const attributes: SpanAttributes = {
+  return request.begin(`invoke_agent ${definition.name}`, 'internal', {
     'gen_ai.operation.name': 'invoke_agent',
     'gen_ai.provider.name': 'parley',
     'gen_ai.agent.id': row.id,
     'gen_ai.agent.name': definition.name,
-  }
-  return request.begin(`invoke_agent ${definition.name}`, 'internal', attributes)
+  })
 }
 
 type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
-
-interface AgentRequest {
-  readonly request: ChatRequest
-  readonly toolNames: ToolNames
-}
 
 /** What stays the same for every request of an agent until the server's tools change. */
 interface Persona {
@@ -196,7 +184,7 @@ interface Persona {
 const personas = new WeakMap<TurnAgent, Persona>()
 
 /** @throws ServiceError `invalid_value` for fields that would bypass the agent's tools, and for several choices with server tools. */
-function toAgentRequest(agent: TurnAgent, request: ChatRequest, toolbox: Toolbox): AgentRequest {
+function toAgentRequest(agent: TurnAgent, request: ChatRequest, toolbox: Toolbox): { request: ChatRequest; toolNames: ToolNames } {
   for (const param of ['functions', 'function_call']) {
     if (request[param] !== undefined && request[param] !== null) {
       throw new ServiceError('invalid_value', `${param}: use tools with an agent`, { param })
@@ -243,7 +231,8 @@ function personaOf(agent: TurnAgent, toolbox: Toolbox): Persona {
     const name = toolName(given)
     const tool = toolbox.find(name)
     tools.set(name, renderTool(describeTool(given, tool)))
-    if (tool !== undefined) own.set(name, { tool, agentSchema: schemaOf(given) })
+    const agentSchema = typeof given === 'string' ? undefined : given.inputSchema
+    if (tool !== undefined) own.set(name, { tool, agentSchema })
   }
   const bareNames = definition.tools
     .filter((tool) => typeof tool === 'string')
@@ -252,10 +241,6 @@ function personaOf(agent: TurnAgent, toolbox: Toolbox): Persona {
   const persona = { serverTools, system, tools, own, bareNames: new Set(bareNames) }
   personas.set(agent, persona)
   return persona
-}
-
-function schemaOf(tool: AgentTool): JsonSchema | undefined {
-  return typeof tool === 'string' ? undefined : tool.inputSchema
 }
 
 function renderSystem({ instructions, behavior }: AgentDefinition): string {

@@ -37,9 +37,8 @@ class OutlineReader {
   read(piece: Buffer): boolean {
     const bytes = this.carried.length === 0 ? piece : Buffer.concat([this.carried, piece])
     this.carried = none
-    const letters = [LOWER_N, UPPER_N].map((letter) => new Places(bytes, letter))
     for (let at: number | undefined = 0; at !== bytes.length; ) {
-      at = this.isInVector ? this.passVector(bytes, at, letters) : this.passOutline(bytes, at)
+      at = this.isInVector ? this.passVector(bytes, at) : this.passOutline(bytes, at)
       if (at === undefined) return false
     }
     return this.carried.length <= MOST_CARRIED_BYTES
@@ -55,12 +54,13 @@ class OutlineReader {
   }
 
   /** The offset after the vector, or after all bytes; undefined when it holds something other than numbers. */
-  private passVector(bytes: Buffer, from: number, letters: readonly Places[]): number | undefined {
+  private passVector(bytes: Buffer, from: number): number | undefined {
     const found = bytes.indexOf(delimiters[this.encoding].close, from)
     this.isInVector = found === -1
     const end = this.isInVector ? bytes.length : found
+    const vector = bytes.subarray(from, end)
     // `null`, and Python's `NaN`.
-    if (this.encoding === 'float' && letters.some((letter) => letter.isWithin(from, end))) return undefined
+    if (this.encoding === 'float' && (vector.includes(LOWER_N) || vector.includes(UPPER_N))) return undefined
     return this.isInVector ? end : end + 1
   }
 
@@ -86,26 +86,6 @@ class OutlineReader {
     this.outline += bytes.toString('latin1', from, keptFrom)
     this.carried = bytes.subarray(keptFrom)
     return bytes.length
-  }
-}
-
-/** Finds a byte at rising offsets, and searches nothing twice. */
-class Places {
-  private readonly bytes: Buffer
-  private readonly value: number
-  private next = -1
-
-  constructor(bytes: Buffer, value: number) {
-    this.bytes = bytes
-    this.value = value
-  }
-
-  isWithin(from: number, end: number): boolean {
-    if (this.next < from) {
-      const found = this.bytes.indexOf(this.value, from)
-      this.next = found === -1 ? this.bytes.length : found
-    }
-    return this.next < end
   }
 }
 

@@ -50,13 +50,11 @@ function toRequestAttributes(request: ChatRequest): SpanAttributes {
   }
 }
 
-interface AnswerFacts {
-  readonly names: Pick<AnswerNames, 'id' | 'model'> | undefined
-  readonly finishReasons: readonly string[]
-  readonly usage: Usage | undefined
-}
-
-export function toAnswerAttributes({ names, finishReasons, usage }: AnswerFacts): SpanAttributes {
+export function toAnswerAttributes(
+  names: Pick<AnswerNames, 'id' | 'model'> | undefined,
+  finishReasons: readonly string[],
+  usage: Usage | undefined,
+): SpanAttributes {
   return {
     'gen_ai.response.id': names?.id,
     'gen_ai.response.model': names?.model,

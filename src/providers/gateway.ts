@@ -1,7 +1,7 @@
 /** The gateway provider: any server with an OpenAI-compatible API. */
 
 import type { LookupFunction } from 'node:net'
-import { isJsonObject, parseJson } from '../lib/formats/json.ts'
+import { isJsonObject, type JsonObject, listObjects, parseJson } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
 import { type HttpCall, HttpClient, type HttpTimings, type Rejection } from './http-client.ts'
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from './provider.ts'
@@ -151,19 +151,13 @@ function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   if (!Array.isArray(data)) {
     throw new BackendFailure('protocol', 'The backend did not answer with a model list.')
   }
-  return data.filter(isListedModel).map((model) => toModel(model, provider))
+  return listObjects(data).flatMap((model) =>
+    typeof model.id === 'string' && model.id !== '' ? [toModel(model, model.id, provider)] : [],
+  )
 }
 
-interface ListedModel extends Readonly<Record<string, unknown>> {
-  readonly id: string
-}
-
-function isListedModel(entry: unknown): entry is ListedModel {
-  return isJsonObject(entry) && typeof entry.id === 'string' && entry.id !== ''
-}
-
-function toModel(listed: ListedModel, provider: string): BackendModel {
-  const { id, created, owned_by: ownedBy, meta } = listed
+function toModel(listed: JsonObject, id: string, provider: string): BackendModel {
+  const { created, owned_by: ownedBy, meta } = listed
   // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server (configured, then trained).
   const lengths = [listed.context_length, listed.max_model_len, listed.context_window]
   const own = isJsonObject(meta) ? [meta.n_ctx, meta.n_ctx_train] : []

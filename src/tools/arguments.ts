@@ -109,35 +109,27 @@ const options: Options = {
   code: { regExp: Object.assign((source: string) => toRegExp(source) ?? /(?:)/, { code: '' }) },
 }
 
-interface Sandbox {
-  validate?: ValidateFunction
-  value?: unknown
-}
-
-/** Created at first use: a start does not need it. */
-let sandbox: Sandbox | undefined
 const validation = new Script('validate(value)')
+/** Created at first use: a start does not need it. */
+let sandbox: { validate?: ValidateFunction | undefined; value?: unknown } | undefined
 
 /** Node stops a script that takes too long, together with the functions it calls. */
 function runInTime(validate: ValidateFunction, value: unknown): boolean {
   sandbox ??= createContext(Object.create(null))
   Object.assign(sandbox, { validate, value })
   try {
-    return runWithCpuLimit(sandbox)
+    for (let timeouts = 1; ; timeouts++) {
+      const before = process.threadCpuUsage()
+      try {
+        return validation.runInContext(sandbox, { timeout: TIMEOUT_MS })
+      } catch (error) {
+        const { user, system } = process.threadCpuUsage(before)
+        const isOverLimit = (user + system) / 1000 >= MAX_CPU_MS || timeouts === MAX_TIMEOUTS
+        if (!isTimeout(error) || isOverLimit) throw error
+      }
+    }
   } finally {
     Object.assign(sandbox, { validate: undefined, value: undefined })
-  }
-}
-
-function runWithCpuLimit(context: Sandbox): boolean {
-  for (let timeouts = 1; ; timeouts++) {
-    const before = process.threadCpuUsage()
-    try {
-      return validation.runInContext(context, { timeout: TIMEOUT_MS })
-    } catch (error) {
-      const { user, system } = process.threadCpuUsage(before)
-      if (!isTimeout(error) || (user + system) / 1000 >= MAX_CPU_MS || timeouts === MAX_TIMEOUTS) throw error
-    }
   }
 }
 
@@ -146,12 +138,8 @@ function isTimeout(error: unknown): boolean {
 }
 
 function describe({ keyword, instancePath, params, message }: ErrorObject): string {
-  const place = renderPath(instancePath.split('/').slice(1).map(unescapePointer).map(toSegment))
+  const place = renderPath(instancePath.split('/').slice(1).map(unescapePointer).map((key) => (/^\d+$/.test(key) ? Number(key) : key)))
   const said = keyword === 'enum' ? `must be one of ${params.allowedValues.join(', ')}` : message
   const extra = keyword === 'additionalProperties' ? ` ('${params.additionalProperty}')` : ''
   return `${place === '' ? '' : `${place} `}${said ?? 'does not fit the schema'}${extra}`
-}
-
-function toSegment(segment: string): string | number {
-  return /^\d+$/.test(segment) ? Number(segment) : segment
 }

@@ -1,12 +1,13 @@
 /** Converts a JSON Schema to the dialect of the library's grammars, without what the library would misread. */
 import type { GbnfJsonSchema } from 'node-llama-cpp'
-import { isJsonObject, type JsonObject } from '../../lib/formats/json.ts'
+import { isJsonObject, type JsonObject, toCount } from '../../lib/formats/json.ts'
 
 const DEEPEST = 32
 /** llama.cpp rejects grammars with more repetitions. */
 const MOST_REPEATS = { Length: 1000, Items: 100, Properties: 100 }
 
 const scalars = ['string', 'number', 'integer', 'boolean', 'null']
+const knownTypes = [...scalars, 'object', 'array']
 const formats = ['date-time', 'time', 'date']
 
 const anyValue: JsonObject = {
@@ -83,13 +84,9 @@ function rewriteKeywords(schema: JsonObject, type: string, walk: Walk): JsonObje
 /** The named or implied types; empty when any type fits. */
 function listTypes({ type, properties, items, prefixItems }: JsonObject): readonly string[] {
   const named = [type].flat().filter((each) => typeof each === 'string')
-  if (named.length > 0) return [...new Set(named)].filter((each) => isType(each))
+  if (named.length > 0) return [...new Set(named)].filter((each) => knownTypes.includes(each))
   if (properties !== undefined) return ['object']
   return items === undefined && prefixItems === undefined ? [] : ['array']
-}
-
-function isType(type: string): boolean {
-  return scalars.includes(type) || type === 'object' || type === 'array'
 }
 
 function toReference(target: unknown, names: ReadonlySet<string>): JsonObject {
@@ -104,16 +101,12 @@ function rewriteAll(schemas: JsonObject, walk: Walk): JsonObject {
 /** The bounds the library accepts; it logs a complaint when the upper one is below `written`. */
 function pickRange(schema: JsonObject, of: keyof typeof MOST_REPEATS, written: number): JsonObject {
   const [least, most] = [schema[`min${of}`], schema[`max${of}`]].map((count) =>
-    isCount(count) && count <= MOST_REPEATS[of] ? count : undefined,
+    Number(count) <= MOST_REPEATS[of] ? toCount(count, 0) : undefined,
   )
   return {
     ...(least !== undefined && { [`min${of}`]: least }),
     ...(most !== undefined && most >= Math.max(written, least ?? 0) && { [`max${of}`]: most }),
   }
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
 function isScalar(value: unknown): boolean {

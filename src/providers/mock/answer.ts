@@ -1,5 +1,5 @@
 /** Builds the mock provider's answer to a chat request. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import {
   isJsonObject,
   type JsonObject,
@@ -39,14 +39,16 @@ export function readDirectives(body: JsonObject): Directives {
 
 /** Counts tokens as words. @throws BackendFailure status 400 for a `response_format` without a valid instance. */
 export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
+  const { seed, model, messages } = body
   const toolCalls = chooseToolCalls(body, directives)
   const { pieces, isCut } = toolCalls.length > 0 ? { pieces: [], isCut: false } : makePieces(body, directives)
   const choiceCount = Math.min(toCount(body.n, 1) ?? 1, maxChoices)
   const called = toolCalls.reduce((sum, call) => sum + 1 + splitJson(call.argumentsText).length, 0)
   const [promptTokens, completionTokens] = [countPrompt(body), choiceCount * (pieces.length + called)]
   return {
-    idText: typeof body.seed === 'number' ? digest([body.seed, body.model, body.messages]) : newId(),
-    model: typeof body.model === 'string' ? body.model : 'mock',
+    // Seeded answers keep their id.
+    idText: typeof seed === 'number' ? hash('sha256', JSON.stringify([seed, model, messages])).slice(0, 24) : newId(),
+    model: typeof model === 'string' ? model : 'mock',
     choiceCount,
     pieces,
     toolCalls,
@@ -105,9 +107,4 @@ function countPrompt(body: JsonObject): number {
     const called = calls.flatMap((call) => listStrings([call.name, call.arguments]))
     return sum + 1 + [toText(content), ...called].reduce((words, text) => words + countWords(text), 0)
   }, 0)
-}
-
-/** Seeded answers keep their id. */
-function digest(values: readonly unknown[]): string {
-  return createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 24)
 }

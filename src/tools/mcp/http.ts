@@ -114,10 +114,10 @@ async function* limit(
   isEvents: boolean,
   { onBroken, onEnd }: BodyEvents,
 ): AsyncGenerator<Uint8Array> {
-  const size = new MessageSize(isEvents)
+  const addToSize = createSizeCounter(isEvents)
   try {
     for await (const chunk of body) {
-      if (size.add(chunk) > MAX_MESSAGE_BYTES) throw new Error('a message is larger than 4 MiB')
+      if (addToSize(chunk) > MAX_MESSAGE_BYTES) throw new Error('a message is larger than 4 MiB')
       yield chunk
     }
   } catch (error) {
@@ -129,24 +129,18 @@ async function* limit(
 }
 
 /** Counts the bytes of the current message: the whole body, or the bytes since the last empty line of an event stream. */
-class MessageSize {
-  private readonly isEvents: boolean
-  private sizeBytes = 0
-  private lineBytes = 0
-
-  constructor(isEvents: boolean) {
-    this.isEvents = isEvents
-  }
-
-  add(chunk: Uint8Array): number {
-    this.sizeBytes += chunk.length
-    if (!this.isEvents) return this.sizeBytes
+function createSizeCounter(isEvents: boolean): (chunk: Uint8Array) => number {
+  let sizeBytes = 0
+  let lineBytes = 0
+  return (chunk) => {
+    sizeBytes += chunk.length
+    if (!isEvents) return sizeBytes
     for (const [at, byte] of chunk.entries()) {
       if (byte === CR) continue
-      if (byte === LF && this.lineBytes === 0) this.sizeBytes = chunk.length - at - 1
-      this.lineBytes = byte === LF ? 0 : this.lineBytes + 1
+      if (byte === LF && lineBytes === 0) sizeBytes = chunk.length - at - 1
+      lineBytes = byte === LF ? 0 : lineBytes + 1
     }
-    return this.sizeBytes
+    return sizeBytes
   }
 }
 

@@ -1,5 +1,4 @@
 /** A streamed answer of a model: read, normalized, and forwarded as the bytes it came in wherever that is possible. */
-
 import { failCall, toAnswerAttributes } from '../providers/call-span.ts'
 import type { AnswerNames } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'

@@ -1,5 +1,4 @@
 /** The turn engine: answers a chat request for every API, whole or as a stream. */
-
 import { newId } from '../lib/ids.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { addressGroup } from '../operations/rate-limit.ts'
@@ -106,7 +105,6 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
   }
 }
 
-/** The state of one turn, and what it must release. */
 class TurnRun {
   readonly attempts: Attempts
   readonly loop: ToolLoop
@@ -126,7 +124,6 @@ class TurnRun {
     this.loop = new ToolLoop(turn.request, turn.tools)
   }
 
-  /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota` */
   async acquire(client: AbortSignal): Promise<{ usage: Booking; deadline: Deadline }> {
     const { deps } = this.context
     const { isStream } = this.turn

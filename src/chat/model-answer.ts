@@ -1,5 +1,4 @@
 /** An answer of a model as the turn reads it, and the whole answer: one completion, with defaults for what its provider left out. */
-
 import { unixSeconds } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { toAnswerAttributes } from '../providers/call-span.ts'
@@ -22,7 +21,6 @@ export interface ModelAnswer {
   callsOf(choice: number): readonly ToolCall[]
   message(): SaidMessage
   fail(thrown: unknown): void
-  /** Frees the provider's connection. Safe to call twice. */
   close(): Promise<void>
 }
 
@@ -151,7 +149,6 @@ interface Choice extends Fields {
   finish_reason: string
 }
 
-/** @throws BackendFailure `protocol` for an answer that is not a completion. */
 function readCompletion(
   bytes: Uint8Array,
   { newNames, newCallId }: AnswerOptions,

@@ -65,7 +65,6 @@ export class ChunkNormalizer {
     return normalized.length === 1 && isDeepStrictEqual(normalized[0], value) ? [value as Fields] : normalized
   }
 
-  /** What is new of a choice and its finish, as choices of their own. */
   private takeChoice(sent: unknown): Fields[] {
     if (!isJsonObject(sent)) throw new BackendFailure('protocol', 'a choice is no object')
     const index = typeof sent.index === 'number' ? sent.index : 0
@@ -222,7 +221,6 @@ function asDelta(sent: unknown): CallDelta {
   return sent as CallDelta
 }
 
-/** The next delta of a known call; undefined when it adds nothing. */
 function continueCall(known: PartialCall, delta: CallDelta): CallDelta | undefined {
   const { id: _id, type: _type, function: called, ...rest } = delta
   const text = argumentsText(called?.arguments)

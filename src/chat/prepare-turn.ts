@@ -22,11 +22,9 @@ import type { PlaygroundOptions } from './schema.ts'
 import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
 
 const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
-/** Stands for the id of an agent that was never saved. */
 const UNSAVED_ID = 'draft'
 
 export interface Turn {
-  /** The model the turn is for, then its fallbacks. */
   readonly routes: Routes
   /** The chat-API body; `model`, `stream` and `stream_options` are set for each provider. */
   readonly request: ChatRequest
@@ -35,7 +33,6 @@ export interface Turn {
   readonly agentId: string | undefined
   /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
   readonly tools: TurnTools | undefined
-  /** The parent of the turn's spans; undefined without tracing. */
   readonly span: TraceSpan | undefined
   readonly endSpan: (failure: unknown) => void
 }
@@ -119,7 +116,6 @@ export function backendBody(request: ChatRequest, model: string, isStream: boole
   return { ...body, stream_options: { ...request.stream_options, include_usage: true } }
 }
 
-/** The agent key's own agent, or the one a parent key names as a model. */
 async function findTurnAgent(
   deps: Dependencies,
   caller: Caller,
@@ -184,7 +180,11 @@ interface Persona {
 const personas = new WeakMap<TurnAgent, Persona>()
 
 /** @throws ServiceError `invalid_value` for fields that would bypass the agent's tools, and for several choices with server tools. */
-function toAgentRequest(agent: TurnAgent, request: ChatRequest, toolbox: Toolbox): { request: ChatRequest; toolNames: ToolNames } {
+function toAgentRequest(
+  agent: TurnAgent,
+  request: ChatRequest,
+  toolbox: Toolbox,
+): { request: ChatRequest; toolNames: ToolNames } {
   for (const param of ['functions', 'function_call']) {
     if (request[param] !== undefined && request[param] !== null) {
       throw new ServiceError('invalid_value', `${param}: use tools with an agent`, { param })

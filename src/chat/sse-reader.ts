@@ -1,5 +1,4 @@
 /** Cuts a provider's bytes into whole server-sent events and reads those that must be read. */
-
 import type { ChatChunk } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 

@@ -1,5 +1,4 @@
 /** The tool loop of a turn: runs the calls that are not the client's and builds the next request to the model. */
-
 import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
@@ -18,7 +17,6 @@ export interface ToolCall {
 
 export interface OwnTool {
   readonly tool: ServerTool
-  /** The schema in the agent's definition, which the arguments must fit too. */
   readonly agentSchema: JsonSchema | undefined
 }
 
@@ -32,12 +30,6 @@ export interface TurnTools extends ToolNames {
   readonly run: (own: OwnTool, call: ToolCall, signal: AbortSignal) => Promise<string>
 }
 
-/** The calls of a choice that its client sees, and how the choice finishes with them. */
-export interface ChoiceEnd {
-  readonly calls: readonly ToolCall[]
-  readonly finish: string
-}
-
 /** An answer of the model as a message: its text, and the fields a provider wants to see again. */
 export interface SaidMessage {
   readonly [field: string]: unknown
@@ -48,9 +40,7 @@ type ToolChoice = NonNullable<ChatRequest['tool_choice']>
 
 export class ToolLoop {
   request: ChatRequest
-  /** The tokens of all model calls that have ended. */
   usage: Usage | undefined
-  /** What the model said before it called tools. */
   textBefore = ''
   /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
   readonly tools: TurnTools | undefined
@@ -112,8 +102,7 @@ export class ToolLoop {
     )
   }
 
-  /** How a choice ends once the calls its client must not see are gone. */
-  endOf(calls: readonly ToolCall[], finish: string): ChoiceEnd {
+  endOf(calls: readonly ToolCall[], finish: string): { calls: readonly ToolCall[]; finish: string } {
     const clients = calls.filter((call) => this.isClients(call))
     if (clients.length > 0) return { calls: clients, finish: 'tool_calls' }
     return { calls: [], finish: calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish }

@@ -5,7 +5,7 @@ import { encodeVector } from '../providers/render-answer.ts'
 import { type Encoding, readOutline } from './outline.ts'
 import type { EmbeddingsUsage } from './schema.ts'
 
-export interface WantedList {
+interface WantedList {
   readonly count: number
   readonly encoding: Encoding
   readonly model: string
@@ -13,7 +13,6 @@ export interface WantedList {
 
 export interface EmbeddedList {
   readonly pieces: readonly Uint8Array[]
-  /** The tokens of the inputs, where the provider counts them. */
   readonly tokens: number | undefined
 }
 
@@ -27,11 +26,10 @@ export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList):
   return { pieces: [normalized], tokens: countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') }
 }
 
-interface WholeList {
-  readonly usage: { readonly prompt_tokens: number }
-}
-
-function isWhole(outline: unknown, { count, encoding }: WantedList): outline is WholeList {
+function isWhole(
+  outline: unknown,
+  { count, encoding }: WantedList,
+): outline is { usage: { prompt_tokens: number } } {
   if (!isJsonObject(outline) || outline.object !== 'list' || typeof outline.model !== 'string') return false
   const { data, usage } = outline
   return (

@@ -64,7 +64,6 @@ class OutlineReader {
     return this.isInVector ? end : end + 1
   }
 
-  /** The offset of the next vector, or after all bytes; undefined when it has another encoding. */
   private passOutline(bytes: Buffer, from: number): number | undefined {
     const { open, empty } = delimiters[this.encoding]
     for (let key = bytes.indexOf(vectorKey, from); key !== -1; key = bytes.indexOf(vectorKey, key + 1)) {

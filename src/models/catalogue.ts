@@ -1,5 +1,4 @@
 /** Knows which models the providers offer; refreshed in the background, never while a request waits. */
-
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -24,7 +23,6 @@ const standardTimings: CatalogueTimings = {
   firstListMs: 2_000,
 }
 
-/** A model of a provider, under the id clients use. */
 export interface CatalogueModel extends BackendModel {
   readonly provider: string
   readonly backendId: string
@@ -38,7 +36,6 @@ export class ModelCatalogue {
   private readonly lists = new Map<string, ReadonlyMap<string, BackendModel>>()
   private merged: readonly CatalogueModel[] = []
   private byId = new Map<string, CatalogueModel>()
-  /** Providers whose last list could not be read. */
   private readonly down = new Set<string>()
   private readonly closing = new AbortController()
   private readonly timers = new Map<string, NodeJS.Timeout>()
@@ -76,7 +73,6 @@ export class ModelCatalogue {
     return backend && { backend, model: id }
   }
 
-  /** Like `resolve`. @throws ServiceError `model_not_found` */
   route(id: string): ModelRoute {
     const route = this.resolve(id)
     if (route !== undefined) return route
@@ -105,7 +101,6 @@ export class ModelCatalogue {
     return Object.fromEntries(this.providers.map((name) => [name, isUp(name) ? 'up' : 'down']))
   }
 
-  /** Resolves once every provider has answered, or after the time-out. */
   async ready(): Promise<void> {
     await within(this.timings.firstListMs, this.firstLists, () => undefined)
   }

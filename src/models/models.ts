@@ -14,13 +14,8 @@ interface Offer {
   readonly source: object
 }
 
-/** A rendered list; valid until its models or its offer's source are replaced. */
-interface RenderedList {
-  readonly models: readonly CatalogueModel[]
-  readonly bytes: Buffer
-}
-
-const renderedLists = new WeakMap<object, RenderedList>()
+/** The list last rendered for an offer's source, and the models in it. */
+const renderedLists = new WeakMap<object, { models: readonly CatalogueModel[]; bytes: Buffer }>()
 
 /** The list as JSON; encoded again only after the models or the caller's agents have changed. */
 export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonBytes> {

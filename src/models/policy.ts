@@ -1,5 +1,4 @@
 /** An agent's model policy: which models it may use, and in which order. Stored separately from its definition. */
-
 import { ServiceError } from '../lib/errors.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'

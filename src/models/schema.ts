@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
-/** The chat API's model with two more fields: `provider` and `context_length`. */
 export const Model = z
   .strictObject({
     id: z.string(),
@@ -20,7 +19,6 @@ export const ModelList = z
   .strictObject({ object: z.literal('list'), data: z.array(Model) })
   .meta({ id: 'ModelList' })
 
-/** The models a policy can name: all that chat. */
 export const ModelChoices = z.array(
   z.strictObject({
     provider: z.string(),

@@ -4,7 +4,6 @@ import type { AnswerNames, ChatRequest, Usage } from './chat-api.ts'
 import { nameFailure } from './failures.ts'
 import { BackendFailure, type ModelRoute } from './provider.ts'
 
-/** Begins the span of one attempt; undefined without tracing. */
 export type BeginCall = (route: ModelRoute, attempt: number) => TraceSpan | undefined
 
 export function beginChatCalls(parent: TraceSpan | undefined, request: ChatRequest): BeginCall {

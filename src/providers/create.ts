@@ -1,5 +1,4 @@
 /** Creates the configured providers. Their code is loaded on demand: the HTTP client alone is a tenth of a start. */
-
 import type { Config, ProviderConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId, type Random } from '../lib/ids.ts'

@@ -1,5 +1,4 @@
 /** The gateway provider: any server with an OpenAI-compatible API. */
-
 import type { LookupFunction } from 'node:net'
 import { isJsonObject, type JsonObject, listObjects, parseJson } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'

@@ -15,7 +15,6 @@ import type { AnswerHead } from './render-answer.ts'
 
 interface LocalModelBackendOptions {
   readonly name: string
-  /** Closed with the provider. */
   readonly model: LocalModel
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly random: Random

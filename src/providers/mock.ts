@@ -1,5 +1,4 @@
 /** The mock provider: deterministic answers for development, tests and load, controlled by directives in the message. */
-
 import { isJsonObject } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
 import { type Answer, makeAnswer, readDirectives } from './mock/answer.ts'

@@ -1,7 +1,6 @@
 /** Reads requests and renders answers in the chat API's format, for the mock and in-process providers. */
 import { isJsonObject, type JsonObject, listObjects } from '../lib/formats/json.ts'
 
-/** The names of an answer, in their order in JSON. */
 export interface AnswerHead {
   readonly id: string
   readonly created: number
@@ -51,7 +50,8 @@ export function renderEmbeddings({ vectors, model, tokens, isBase64 }: Embedding
 /** Base64 of little-endian float32. */
 export function encodeVector(vector: ArrayLike<number>): string {
   const bytes = Buffer.alloc(4 * vector.length)
-  for (let place = 0; place < vector.length; place += 1) bytes.writeFloatLE(vector[place] as number, 4 * place)
+  for (let place = 0; place < vector.length; place += 1)
+    bytes.writeFloatLE(vector[place] as number, 4 * place)
   return bytes.toString('base64')
 }
 

@@ -1,5 +1,4 @@
 /** The one retry policy: attempts, back-off, fallbacks, circuit breakers and the deadline of a call. */
-
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -23,7 +22,6 @@ interface AttemptDeps {
   readonly metrics: Metrics
 }
 
-/** The models that may answer a call: the first, then its fallbacks. */
 export type Routes = readonly [ModelRoute, ...ModelRoute[]]
 
 type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined) => Promise<T>
@@ -45,7 +43,6 @@ export class Attempts {
     this.retriesLeft = deps.config.limits.backendAttempts - 1
   }
 
-  /** The model being asked, or the one that has answered. */
   get route(): ModelRoute {
     return this.routes[this.position] as ModelRoute
   }
@@ -162,7 +159,6 @@ export class Deadline {
     return this.controller.signal
   }
 
-  /** The answer has begun: from here on only the total counts. */
   begin(): void {
     clearTimeout(this.timer)
     this.timer = this.startTimer(this.totalMs)
@@ -220,7 +216,6 @@ export class Breakers {
   }
 }
 
-/** The sliding window moves in this many steps. */
 const WINDOW_STEPS = 10
 
 class Breaker {
@@ -239,7 +234,6 @@ class Breaker {
     this.clock = clock
   }
 
-  /** Open or half-open. */
   get isOpen(): boolean {
     return this.halfOpensAtMs !== undefined
   }

@@ -1,5 +1,4 @@
 /** Builds a response from the pieces of a chat's answer, and reports each step as an event. */
-
 import type { Dependencies } from '../chat/dependencies.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import type { ServiceError } from '../lib/errors.ts'

@@ -50,7 +50,6 @@ export function callsOf({ delta }: ChatChoice): CallAddition[] {
   }))
 }
 
-/** Tokens by the names of the Responses API; a missing count is 0. */
 export function toResponseUsage(usage: Usage): ResponseUsage {
   const count = (details: unknown, field: string) =>
     (isJsonObject(details) ? toCount(details[field], 0) : undefined) ?? 0

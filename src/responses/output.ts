@@ -4,7 +4,6 @@ import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './answer-sch
 /** Must use the event at once: the items in it keep growing. */
 export type OnEvent = (event: UnnumberedEvent) => void
 
-/** The next part of a call; the first part names it. */
 export interface CallAddition {
   readonly index: number
   readonly id: string | undefined
@@ -97,7 +96,6 @@ export class Output {
     this.speech = undefined
   }
 
-  /** Undefined for a call of anything but a function. */
   private beginCall(index: number, id?: string, name?: string): Open<OutputCall> | undefined {
     if (id === undefined || name === undefined) return undefined
     this.endSpeech()
@@ -143,15 +141,11 @@ function lastPart({ item }: Open<Speech>): Part {
   return item.content.at(-1) as Part
 }
 
-function placeOf({ item, index }: Open<Speech>): Place {
+function placeOf({ item, index }: Open<Speech>) {
   return { output_index: index, item_id: item.id, content_index: item.content.length - 1 }
 }
 
-interface Place {
-  readonly output_index: number
-  readonly item_id: string
-  readonly content_index: number
-}
+type Place = ReturnType<typeof placeOf>
 
 function newPart(type: Part['type']): Part {
   switch (type) {

@@ -1,5 +1,4 @@
 /** Turns a request of the Responses API into a chat request. */
-
 import { ServiceError } from '../lib/errors.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import { present } from './answer.ts'

@@ -11,7 +11,6 @@ import { toPiece } from './chat-piece.ts'
 import { toChatRequest } from './request.ts'
 import { ResponsesRequest } from './schema.ts'
 
-/** @throws ServiceError `invalid_value`, and as `startTurn` does. */
 export async function respond(
   context: CallContext<Caller, Dependencies>,
   request: ResponsesRequest,

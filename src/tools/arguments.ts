@@ -28,7 +28,6 @@ export interface Rule {
   readonly origin: ServerTool['origin'] | 'agent'
 }
 
-/** The problem names the first wrong value by its path. */
 export function readArguments(text: string, rules: readonly Rule[]): ReadArguments {
   if (Buffer.byteLength(text) > MAX_BYTES) return { problem: 'they are larger than 256 KiB' }
   const value = parseJson(text)
@@ -91,7 +90,6 @@ function tryCompile(schema: JsonSchema): ValidateFunction | undefined {
   }
 }
 
-/** @throws Error for a schema that cannot be compiled. */
 export function compileSchema({ $schema: dialect, ...schema }: JsonSchema): ValidateFunction {
   // One instance for each schema, because it keeps what it compiles.
   const ajv = dialectOf(dialect) === 'draft-07' ? new Ajv(options) : new Ajv2020(options)
@@ -138,7 +136,13 @@ function isTimeout(error: unknown): boolean {
 }
 
 function describe({ keyword, instancePath, params, message }: ErrorObject): string {
-  const place = renderPath(instancePath.split('/').slice(1).map(unescapePointer).map((key) => (/^\d+$/.test(key) ? Number(key) : key)))
+  const place = renderPath(
+    instancePath
+      .split('/')
+      .slice(1)
+      .map(unescapePointer)
+      .map((key) => (/^\d+$/.test(key) ? Number(key) : key)),
+  )
   const said = keyword === 'enum' ? `must be one of ${params.allowedValues.join(', ')}` : message
   const extra = keyword === 'additionalProperties' ? ` ('${params.additionalProperty}')` : ''
   return `${place === '' ? '' : `${place} `}${said ?? 'does not fit the schema'}${extra}`

@@ -15,7 +15,6 @@ export interface McpOptions {
   readonly callMs: number
 }
 
-/** Starts connecting to the servers without waiting for any. */
 export function startMcpServers(configs: readonly McpServerConfig[], options: McpOptions): Toolbox {
   const watchdog = new Watchdog()
   let names: NamedTools | undefined

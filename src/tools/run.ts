@@ -13,7 +13,6 @@ export interface ToolCallRequest {
   /** The schema in the agent's definition, which applies with the tool's own. */
   readonly agentSchema: JsonSchema | undefined
   readonly span: TraceSpan | undefined
-  /** The request's fields for log lines. */
   readonly line: object
 }
 

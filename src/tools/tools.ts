@@ -9,14 +9,12 @@ export interface ToolCallContext {
   readonly requestId: string
 }
 
-/** Text for the model, or a failure that the model may read. */
 export type ToolAnswer = { readonly text: string } | { readonly problem: string }
 
 export interface ServerTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
-  /** Who wrote the tool and its schema. */
   readonly origin: 'host' | 'mcp'
   /** Takes arguments that fit the schema. What it throws is logged and hidden from the model. */
   run(args: Readonly<Record<string, unknown>>, context: ToolCallContext): Promise<ToolAnswer>

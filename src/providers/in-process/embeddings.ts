@@ -12,7 +12,6 @@ const SPARE_TOKENS = 3
 
 export class Embedder {
   private readonly local: LocalModel
-  /** Created by the first request. */
   private context: Promise<LlamaEmbeddingContext> | undefined
 
   constructor(local: LocalModel) {

@@ -15,7 +15,6 @@ interface WholeWriter extends Listener {
   render(head: AnswerHead, answer: LocalAnswer): string
 }
 
-/** Collects a whole answer. */
 export function createWholeWriter(newCallId: () => string): WholeWriter {
   let content = ''
   let thoughts = ''

@@ -23,7 +23,6 @@ export interface LocalCall {
 /** Receives an answer while it is generated; what it throws is lost. */
 export interface Listener {
   onText(text: string): void
-  /** Reasoning before the answer. */
   onThought(text: string): void
   onCall(call: LocalCall): void
 }
@@ -72,7 +71,6 @@ interface Grammar {
   readonly parse: (text: string) => unknown
 }
 
-/** Undefined for plain text. @throws BackendFailure status 400 for a schema that cannot become a grammar. */
 async function toGrammar(
   { llama }: Pick<LocalModel, 'llama'>,
   format: AnswerFormat,

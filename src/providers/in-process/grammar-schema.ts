@@ -20,7 +20,6 @@ const anyValue: JsonObject = {
 
 interface Walk {
   readonly depth: number
-  /** The definitions that references may name. */
   readonly names: ReadonlySet<string>
 }
 
@@ -31,7 +30,6 @@ export function toGrammarSchema(schema: unknown): GbnfJsonSchema {
   const walk: Walk = { depth: 0, names: new Set(Object.keys(known)) }
   const rewritten = rewrite(schema, walk)
   const definitions = walk.names.size === 0 ? {} : { $defs: rewriteAll(known, walk) }
-  // The type cannot be checked at compile time.
   return { ...rewritten, ...definitions } as GbnfJsonSchema
 }
 

@@ -1,6 +1,6 @@
 /** Converts chat messages to the history from which the library writes a prompt. */
 import type { ChatHistoryItem, ChatModelFunctionCall, ChatModelResponse } from 'node-llama-cpp'
-import { listObjects } from '../../lib/formats/json.ts'
+import { listObjects, parseJson } from '../../lib/formats/json.ts'
 import type { ChatMessage } from '../chat-api.ts'
 import { callersMistake } from '../failures.ts'
 
@@ -23,7 +23,8 @@ export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
       case 'assistant': {
         const own = toCalls(message, place)
         calls = own
-        lastTurn(history).response.push(...toWords(message, place), ...own.values())
+        const text = message.content == null ? '' : toText(message.content, place)
+        lastTurn(history).response.push(...(text === '' ? [] : [text]), ...own.values())
         break
       }
       case 'tool': {
@@ -49,17 +50,13 @@ function lastTurn(history: ChatHistoryItem[]): ChatModelResponse {
   return turn
 }
 
-function toWords({ content }: Assistant, place: string): string[] {
-  const text = content == null ? '' : toText(content, place)
-  return text === '' ? [] : [text]
-}
-
 function toCalls({ tool_calls }: Assistant, place: string): Map<string, ChatModelFunctionCall> {
   return new Map(
     (tool_calls ?? []).map(({ id, function: called }, index) => {
       const where = `${place}.tool_calls[${index}].function`
       if (called === undefined) throw callersMistake(where, 'is missing; only functions can be called here')
-      const params = parseArguments(called.arguments, `${where}.arguments`)
+      const params = parseJson(called.arguments || '{}')
+      if (params === undefined) throw callersMistake(`${where}.arguments`, 'must be JSON')
       // Stays when no tool message follows.
       const result = ''
       return [id, { type: 'functionCall', name: called.name, params, result, startsNewChunk: index === 0 }]
@@ -67,22 +64,9 @@ function toCalls({ tool_calls }: Assistant, place: string): Map<string, ChatMode
   )
 }
 
-function parseArguments(text: string, param: string): unknown {
-  try {
-    return JSON.parse(text === '' ? '{}' : text)
-  } catch {
-    throw callersMistake(param, 'must be JSON')
-  }
-}
-
 /** The template encodes results as JSON: a result that is JSON already must not be encoded twice. */
 function toResult(text: string): unknown {
-  if (!/^\s*[[{]/.test(text)) return text
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
+  return /^\s*[[{]/.test(text) ? (parseJson(text) ?? text) : text
 }
 
 function toText(content: ChatMessage['content'], place: string): string {

@@ -2,7 +2,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { BackendFailure } from '../provider.ts'
 
-/** Running and waiting requests together. */
 export const MOST_REQUESTS = 8
 
 /** The estimate of a request's time before any has finished. */
@@ -36,7 +35,7 @@ export class Queue {
     const onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
     try {
-      const place = this.free.pop() ?? (await Promise.race([this.wait(signal), aborted]))
+      const place = await (this.free.pop() ?? Promise.race([this.wait(signal), aborted]))
       return await Promise.race([this.occupy(place, signal, work), aborted])
     } finally {
       signal.removeEventListener('abort', onAbort)
@@ -44,7 +43,6 @@ export class Queue {
     }
   }
 
-  /** Resolves when all work has stopped. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.working)
   }

@@ -37,7 +37,6 @@ export interface LocalChatRequest {
   readonly history: ChatHistoryItem[]
   readonly sampling: Sampling
   readonly stops: readonly string[]
-  /** Undefined = as many as fit. */
   readonly maxTokens: number | undefined
   readonly tools: OfferedTools | undefined
   readonly format: AnswerFormat

@@ -12,7 +12,6 @@ export const MOST_LETTERS_PER_TOKEN = 32
 
 export type ChattingModel = LocalModel & { readonly chat: LocalChat }
 
-/** A prompt, and how many tokens of an answer fit after it. */
 interface Prompt {
   readonly tokens: readonly Token[]
   readonly room: number

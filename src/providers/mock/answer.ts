@@ -16,7 +16,6 @@ import { chooseToolCalls } from './tool-calls.ts'
 import { countWords, makeWords, splitJson, splitWords } from './words.ts'
 
 export interface Answer {
-  /** The random part of the ids of the answer and its tool calls. */
   readonly idText: string
   readonly model: string
   readonly choiceCount: number
@@ -47,7 +46,10 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
   const [promptTokens, completionTokens] = [countPrompt(body), choiceCount * (pieces.length + called)]
   return {
     // Seeded answers keep their id.
-    idText: typeof seed === 'number' ? hash('sha256', JSON.stringify([seed, model, messages])).slice(0, 24) : newId(),
+    idText:
+      typeof seed === 'number'
+        ? hash('sha256', JSON.stringify([seed, model, messages])).slice(0, 24)
+        : newId(),
     model: typeof model === 'string' ? model : 'mock',
     choiceCount,
     pieces,
@@ -83,7 +85,6 @@ function makeText(body: JsonObject, { text, wordCount }: Directives): string {
   return results.map(({ content }) => `The tool answered: ${toText(content)}`).join('\n')
 }
 
-/** The JSON text `response_format` asks for; undefined when the answer is plain text. */
 function makeJson(format: unknown, text: string): string | undefined {
   if (!isJsonObject(format)) return undefined
   if (format.type === 'json_object') return JSON.stringify({ answer: text })

@@ -1,8 +1,6 @@
 /** Reads the directives for the mock provider in a message, written as `[[…]]` inside its text. */
-
 import { parseJson } from '../../lib/formats/json.ts'
 
-/** A call of a function tool; `argumentsText` is JSON. */
 export interface ToolCall {
   readonly name: string
   readonly argumentsText: string

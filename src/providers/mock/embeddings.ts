@@ -1,5 +1,4 @@
 /** The mock provider's embeddings: unit vectors that are near each other where texts share words or letters. */
-
 import type { JsonObject } from '../../lib/formats/json.ts'
 import { callersMistake } from '../failures.ts'
 import { listInputs, renderEmbeddings } from '../render-answer.ts'
@@ -29,7 +28,6 @@ function countTokens(input: Input): number {
   return typeof input === 'string' ? Math.max(1, countWords(input)) : input.length
 }
 
-/** Adds each feature at the index its hash names, and normalizes the sum. */
 function makeVector(input: Input, width: number): Float32Array {
   const sum = new Float64Array(width)
   const add = (hash: number, weight: number) => {

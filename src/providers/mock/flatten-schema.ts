@@ -2,12 +2,10 @@
 import { isJsonObject, type JsonObject, listStrings } from '../../lib/formats/json.ts'
 import { unescapePointer } from '../../lib/formats/json-schema.ts'
 
-/** A schema without `$ref` and `allOf`. */
 export interface FlatSchema {
   readonly keywords: JsonObject
   /** The `anyOf` and `oneOf` lists: an instance takes one option of each. */
   readonly choices: readonly (readonly unknown[])[]
-  /** The references followed so far. */
   readonly refs: readonly string[]
 }
 
@@ -49,7 +47,6 @@ export function flattenSchema(
   return flat
 }
 
-/** The target of a local reference (`#/$defs/name`); undefined for other references. */
 function findReferenced(root: unknown, ref: string): unknown {
   if (ref !== '#' && !ref.startsWith('#/')) return undefined
   let found = root

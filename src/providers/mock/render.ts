@@ -21,7 +21,6 @@ export function renderWhole(answer: Answer, created: number): string {
   return renderCompletion(toHead(answer, created), choices, answer.usage)
 }
 
-/** The events of an answer without the closing `[DONE]`. */
 export function* renderEvents(
   answer: Answer,
   created: number,
@@ -53,7 +52,6 @@ function toHead({ idText, model }: Answer, created: number): AnswerHead {
   return { id: `chatcmpl-${idText}`, created, model, system_fingerprint: fingerprint }
 }
 
-/** The deltas of a choice's tool calls as JSON: the name in a call's first delta, then the arguments in pieces. */
 function listCallDeltas(answer: Answer, choice: number): readonly string[] {
   return renderToolCalls(answer, choice).flatMap(({ id, type, function: called }, index) => {
     const opening = { index, id, type, function: { name: called.name, arguments: '' } }

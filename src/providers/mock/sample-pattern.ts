@@ -61,7 +61,6 @@ function write(token: Tokens, variant: number, extraRepeats: number): string {
 
 const known = new WeakMap<SetToken, readonly string[]>()
 
-/** A printable character of a class, or else its first one. */
 function pick(set: SetToken, variant: number): string {
   const members = known.get(set) ?? PRINTABLE.filter((character) => isIn(set, character.charCodeAt(0)))
   known.set(set, members)

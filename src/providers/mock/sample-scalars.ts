@@ -23,7 +23,6 @@ const formats: Readonly<Record<string, (variant: number) => string>> = {
   uri: (variant) => `https://example.com/${variant === 0 ? '' : variant + 1}`,
 }
 
-/** Undefined when no string fits, or the hint does not. */
 export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish): string | undefined {
   const shortest = toCount(keywords.minLength, 0) ?? 0
   const longest = toCount(keywords.maxLength, 0) ?? Number.POSITIVE_INFINITY
@@ -42,7 +41,6 @@ export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish
   return word.padEnd(shortest, ' text').slice(0, longest)
 }
 
-/** Undefined when no number is found, or the hint does not fit. */
 export function sampleNumber(
   keywords: JsonObject,
   isInteger: boolean,
@@ -83,7 +81,6 @@ function readBounds(keywords: JsonObject, isInteger: boolean) {
   return { low: Math.max(minimum, above), high: Math.min(maximum, below), step, isWithin }
 }
 
-/** The multiples of a step around a value. */
 function snap(value: number, step: number): readonly number[] {
   const below = Math.floor(value / step)
   return [below, below + 1, below - 1].map((times) => times * step)

@@ -4,7 +4,6 @@ import { flattenSchema, type SchemaWalk } from './flatten-schema.ts'
 import { type ScalarWish, sampleNumber, sampleString } from './sample-scalars.ts'
 
 interface Walk extends SchemaWalk {
-  /** Texts of the client, by the property they are for. */
   readonly hints: ReadonlyMap<string, string>
 }
 
@@ -42,7 +41,6 @@ function sampleKeywords(keywords: JsonObject, walk: Walk, place: Place): unknown
   return pickValue(allowed, place)
 }
 
-/** The values of `const` or `enum`; undefined without them. */
 function listValues(keywords: JsonObject): readonly unknown[] | undefined {
   const list = Array.isArray(keywords.enum) ? keywords.enum : undefined
   if (!Object.hasOwn(keywords, 'const')) return list
@@ -61,7 +59,6 @@ const samplers: Readonly<Record<string, Sampler>> = {
   null: (_keywords, _walk, place) => pickValue([null], place),
 }
 
-/** The keywords that imply a type. */
 const typeClues: readonly (readonly [type: string, keywords: readonly string[]])[] = [
   ['object', ['properties', 'required', 'additionalProperties', 'minProperties', 'patternProperties']],
   ['array', ['items', 'prefixItems', 'minItems', 'maxItems', 'uniqueItems']],
@@ -121,7 +118,6 @@ function sampleObject(keywords: JsonObject, walk: Walk, place: Place): unknown {
   return entries.size < fewest ? undefined : Object.fromEntries(entries)
 }
 
-/** Uses the hint of that name if it fits. */
 function sampleMember(name: string, schema: unknown, walk: Walk, place: Place): unknown {
   const hint = walk.hints.get(name)
   const hinted = hint === undefined ? undefined : sample(schema, walk, { ...place, hint })

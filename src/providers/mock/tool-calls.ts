@@ -8,11 +8,15 @@ import { sampleSchema } from './sample-schema.ts'
 export function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
   const { mode, names } = parseToolChoice(body.tool_choice) ?? { mode: 'auto' }
   if (mode === 'none' || listObjects(body.messages).at(-1)?.role === 'tool') return []
-  const calls = toolCalls.length > 0 ? toolCalls : callOffered(listOffered(body.tools, names), mode === 'required', text)
+  const calls =
+    toolCalls.length > 0 ? toolCalls : callOffered(listOffered(body.tools, names), mode === 'required', text)
   return body.parallel_tool_calls === false ? calls.slice(0, 1) : calls
 }
 
-function listOffered(tools: unknown, names: ReadonlySet<unknown> | undefined): ReadonlyMap<string, JsonObject> {
+function listOffered(
+  tools: unknown,
+  names: ReadonlySet<unknown> | undefined,
+): ReadonlyMap<string, JsonObject> {
   const offered = listObjects(tools).flatMap((tool) => listObjects([tool.function]))
   return new Map(
     offered.flatMap((tool) => {
@@ -42,7 +46,6 @@ function callOffered(
   })
 }
 
-/** The index of a tool's name as a whole word; -1 if absent. */
 function findName(text: string, name: string): number {
   const isNamePart = (character: string | undefined) => character !== undefined && /[\w-]/.test(character)
   let at = text.indexOf(name)

@@ -1,5 +1,4 @@
 /** Speaks MCP with one server. Loaded on demand: the MCP library takes a third of a second to load. */
-
 import {
   Client,
   type JsonSchemaValidator,
@@ -34,7 +33,6 @@ export interface McpConnection {
     args: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<ToolAnswer | 'forgotten'>
-  /** Waits for active calls first. */
   close(): Promise<void>
 }
 
@@ -47,7 +45,6 @@ export interface ConnectOptions {
   readonly onLost: () => void
 }
 
-/** @throws Error when the server cannot be reached or does not speak MCP. */
 export async function connect(config: McpServerConfig, options: ConnectOptions): Promise<McpConnection> {
   const { log, signal, callMs, onTools, onLost } = options
   const client = new Client(
@@ -105,7 +102,10 @@ function createTransport(
 ): Transport {
   if (config.kind === 'stdio') return new StdioTransport(config, watchdog, log)
   const requestInit = { headers: { ...config.headers } }
-  return new StreamableHTTPClientTransport(new URL(config.url), { ...(http && { fetch: http.fetch }), requestInit })
+  return new StreamableHTTPClientTransport(new URL(config.url), {
+    ...(http && { fetch: http.fetch }),
+    requestInit,
+  })
 }
 
 /** Results are not validated: the model can judge them, and the schema is another server's. */

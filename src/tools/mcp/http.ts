@@ -32,7 +32,10 @@ export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
     const headers = new Headers(init.headers)
     // The older revision listens with a GET, which a server may reject, and resumes it once.
     const isOldListener = init.method === 'GET'
-    const request = toUndici(init, failCall === undefined ? undefined : callMs + SPARE_MS)
+    const signals = init.signal ? [init.signal] : []
+    if (failCall !== undefined) signals.push(AbortSignal.timeout(callMs + SPARE_MS))
+    // Node's types and undici's describe the same standard with different classes.
+    const request = { ...init, signal: AbortSignal.any(signals) } as UndiciRequestInit
     const response = await fetch(url, { ...request, dispatcher: agent }).catch((error) => {
       if (unreachable.has(error.cause?.code) || (isOldListener && hasNotifications)) onLost()
       throw error
@@ -74,17 +77,9 @@ export function isForgotten(status: number | undefined): boolean {
   return status === 404 || status === 400
 }
 
-function toUndici(init: RequestInit, timeoutMs: number | undefined): UndiciRequestInit {
-  const signals = init.signal ? [init.signal] : []
-  if (timeoutMs !== undefined) signals.push(AbortSignal.timeout(timeoutMs))
-  // Node's types and undici's describe the same standard with different classes.
-  return { ...init, signal: AbortSignal.any(signals) } as UndiciRequestInit
-}
-
 type UndiciResponse = Awaited<ReturnType<typeof fetch>>
 
 interface BodyEvents {
-  /** The body breaks off, or a message in it is too long. */
   readonly onBroken: (error: unknown) => void
   readonly onEnd: () => void
 }

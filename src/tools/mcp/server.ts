@@ -26,7 +26,6 @@ export interface McpServerOptions {
 
 export class McpServer {
   readonly name: string
-  /** As last listed; kept while the server is unavailable. */
   tools: readonly McpTool[] = []
   private readonly config: McpServerConfig
   private readonly options: McpServerOptions

@@ -34,7 +34,6 @@ export class StdioTransport implements Transport {
     this.log = log
   }
 
-  /** @throws Error when the program cannot be started. */
   async start(): Promise<void> {
     const { command, args, env, cwd } = this.config
     const child = spawn(command, args, { env, cwd, detached: true, stdio: 'pipe', windowsHide: true })
@@ -100,8 +99,7 @@ export class StdioTransport implements Transport {
     try {
       if (process.platform === 'win32') child.kill(signal)
       else process.kill(-child.pid, signal)
-    } catch {
-    }
+    } catch {}
   }
 
   private async endsWithin(ms: number): Promise<boolean> {

@@ -14,7 +14,6 @@ done
 for each in $groups; do kill -s KILL -- "-$each"; done
 `
 
-/** A separate process, started with the first program. */
 export class Watchdog {
   private child: ChildProcessByStdio<Writable, null, null> | undefined
 

@@ -8,7 +8,6 @@ import { ChunkNormalizer } from './normalize-chunks.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
 
-/** Resolves with the first event, so that a failure before it can be retried. @throws BackendFailure */
 export const askForStream: Ask = async (backend, request, span, options) => {
   const source = await backend.stream({ ...request, trace: span?.headers })
   const answer = new StreamedAnswer(source, options, span)

@@ -125,15 +125,25 @@ class TurnRun {
   }
 
   async acquire(client: AbortSignal): Promise<{ usage: Booking; deadline: Deadline }> {
-    const { deps } = this.context
-    const { isStream } = this.turn
+    const { deps, caller, metadata } = this.context
+    const { request, routes, agentId, isStream } = this.turn
+    const [{ backend, model }] = routes
     const { backendFirstEventMs, streamMaxMs, backendTotalMs } = deps.config.timings
     if (isStream) this.releaseStreams = await deps.shared.streams.take(streamOwners(this.context))
     const deadline = isStream
       ? new Deadline(client, backendFirstEventMs, streamMaxMs)
       : new Deadline(client, backendTotalMs, backendTotalMs)
     this.deadline = deadline
-    const usage = await deps.usage.begin(toCallStart(this.context, this.turn))
+    const usage = await deps.usage.begin({
+      operation: 'chat',
+      requestId: metadata.requestId,
+      tenantId: caller.tenantId,
+      agentId,
+      provider: backend.name,
+      model,
+      isStreamed: isStream,
+      request,
+    })
     this.usage = usage
     return { usage, deadline }
   }
@@ -186,20 +196,6 @@ class TurnRun {
 
 function encodeStep(step: TurnStep): Uint8Array {
   return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
-}
-
-function toCallStart({ caller, metadata }: Context, { request, routes, agentId, isStream }: Turn) {
-  const [{ backend, model }] = routes
-  return {
-    operation: 'chat' as const,
-    requestId: metadata.requestId,
-    tenantId: caller.tenantId,
-    agentId,
-    provider: backend.name,
-    model,
-    isStreamed: isStream,
-    request,
-  }
 }
 
 /** What an open stream counts against. Agent keys are public, so their clients are limited by address too. */

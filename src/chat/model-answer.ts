@@ -55,7 +55,6 @@ export function hasNames(answer: Readonly<Fields>): answer is Readonly<Fields> &
   return typeof id === 'string' && typeof created === 'number' && typeof model === 'string'
 }
 
-/** The usage that clients get where the provider reports none. */
 export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
 
 export function toUsage(sent: Readonly<Fields>): Usage {

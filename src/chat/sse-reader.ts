@@ -44,7 +44,6 @@ export class EventReader {
 
 const STRING = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})[^"\\\x00-\x1f]*)*"`
 const NUMBER = '(?:0|[1-9]\\d*)'
-/** A field whose value cannot matter here. */
 const FIELD = `"(?!(?:choices|error|index|delta|finish_reason)")[a-z_]+": ?(?:${STRING}|${NUMBER}|null)`
 const DELTA = `\\{"(?:content|reasoning_content|reasoning)": ?(?!"")${STRING}\\}`
 const CHOICE = `\\{"index": ?${NUMBER}, ?"delta": ?${DELTA}(?:, ?${FIELD})*, ?"finish_reason": ?null(?:, ?${FIELD})*\\}`

@@ -53,7 +53,6 @@ class OutlineReader {
     }
   }
 
-  /** The offset after the vector, or after all bytes; undefined when it holds something other than numbers. */
   private passVector(bytes: Buffer, from: number): number | undefined {
     const found = bytes.indexOf(delimiters[this.encoding].close, from)
     this.isInVector = found === -1

@@ -12,7 +12,6 @@ interface Dependencies {
 
 export interface CatalogueTimings {
   readonly refreshEveryMs: number
-  /** After a list that could not be read. */
   readonly retryEveryMs: number
   readonly firstListMs: number
 }

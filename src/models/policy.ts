@@ -8,7 +8,6 @@ export interface ModelName {
   readonly model: string
 }
 
-/** With `model` null all models of the provider are allowed. */
 export interface AllowedModel {
   readonly provider: string
   readonly model: string | null
@@ -35,11 +34,6 @@ interface ModelWishes {
   readonly ownModel: string | undefined
 }
 
-interface DefaultModel {
-  readonly route: ModelRoute
-  readonly source: 'policy' | 'yaml' | 'none'
-}
-
 export function isAllowed({ allowed_models }: ModelPolicy, { provider, model }: ModelName): boolean {
   if (allowed_models.length === 0) return true
   return allowed_models.some(
@@ -55,7 +49,7 @@ function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): bo
 export function findDefaultModel(
   models: ModelCatalogue,
   { policy, ownModel }: ModelWishes,
-): DefaultModel | undefined {
+): { route: ModelRoute; source: 'policy' | 'yaml' | 'none' } | undefined {
   const byPolicy = policy.default_model
   const route = byPolicy === null ? undefined : models.findRoute(byPolicy.provider, byPolicy.model)
   if (route !== undefined) return { route, source: 'policy' }
@@ -95,7 +89,6 @@ function chooseDefault(models: ModelCatalogue, wishes: ModelWishes): ModelRoute 
   )
 }
 
-/** The available fallbacks in order, without the model they are for. */
 export function listFallbacks(
   models: ModelCatalogue,
   { fallback_models }: ModelPolicy,

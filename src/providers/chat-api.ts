@@ -115,7 +115,6 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** Fields that pass through unchecked, also with an agent key. */
 const uncheckedFields = [
   'audio',
   'function_call',

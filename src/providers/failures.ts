@@ -22,10 +22,13 @@ export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): bo
   return callersMistakes.has(status)
 }
 
-/** The client's error for a provider's failure; other errors are returned unchanged. */
 export function toCallerError(thrown: unknown): unknown {
   if (!(thrown instanceof BackendFailure)) return thrown
-  const details = { cause: thrown, ...retryAfterOf(thrown) }
+  const { retryAfterSeconds } = thrown
+  const details = {
+    cause: thrown,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }),
+  }
   switch (thrown.kind) {
     case 'unreachable':
       return new ServiceError(
@@ -84,12 +87,6 @@ const saidReasons: Readonly<Record<number, Reason>> = {
   413: 'too_large',
   415: 'unsupported_media_type',
   503: 'backend_unavailable',
-}
-
-function retryAfterOf({ retryAfterSeconds }: BackendFailure): { retryAfterSeconds?: number } {
-  return retryAfterSeconds === undefined
-    ? {}
-    : { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }
 }
 
 export function callersMistake(param: string, rule: string, code = 'invalid_value'): BackendFailure {

@@ -7,11 +7,9 @@ import { BackendFailure, type BackendModel, type BackendRequest, type ChatBacken
 
 export interface GatewayOptions {
   readonly name: string
-  /** The API's base, ending in `/v1`; a query in it is sent with every call. */
   readonly url: string
   readonly apiKey?: string | undefined
   readonly timings: HttpTimings & {
-    /** All of a model list; 10 s when absent. */
     readonly modelListMs?: number | undefined
   }
   /** The largest chat completion, or model list, that is read; 16 MiB when absent. */
@@ -26,7 +24,6 @@ export type SaidRejection = Pick<BackendFailure, 'said'> & { readonly status: nu
 /** 2048 vectors of 1536 numbers fit. */
 const maxEmbeddingsBytes = 64 * 1024 * 1024
 
-/** The headers of clients never reach the server. */
 export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   const base = new URL(options.url)
   const { hostname, port, protocol } = base

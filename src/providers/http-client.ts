@@ -8,7 +8,6 @@ import { BackendFailure } from './provider.ts'
 /** Time-outs of the steps of a call. undici checks them about twice a second, so they fire up to a second late. */
 export interface HttpTimings {
   readonly connectMs: number
-  /** From the request being written to the head of the response. */
   readonly firstByteMs: number
   /** Between two reads of the body; stands still while the reader is slow. */
   readonly idleMs: number
@@ -26,7 +25,6 @@ interface HttpClientOptions {
 
 /** One call. It carries no header but the client's own and those of a trace. */
 export interface HttpCall {
-  /** Path and query, starting with `/`. */
   readonly path: string
   /** With a JSON text the call is a POST, else a GET. */
   readonly body?: string
@@ -228,7 +226,6 @@ class Reads {
     return taken
   }
 
-  /** The reads as they came, or joined where they are small. */
   takePieces(): readonly Buffer[] {
     const { reads, sizeBytes } = this
     if (reads.length * LEAST_PIECE_BYTES > sizeBytes) return [this.take()]

@@ -27,7 +27,6 @@ interface Runtime {
 /** Generates one answer at a time; the next prompt reuses the beginning it shares with the last one. */
 export interface Place {
   readonly sequence: LlamaContextSequence
-  /** Tokens of a prompt read in one step. */
   stepTokens: number
 }
 
@@ -38,7 +37,6 @@ export interface LocalChat {
 }
 
 export interface LocalModel extends Runtime {
-  /** The file's name without its ending. */
   readonly id: string
   readonly created: number
   readonly model: LlamaModel

@@ -115,7 +115,6 @@ function createEventReader(
   }
 }
 
-/** @throws the signal's reason once it is aborted */
 async function pause(ms: number, signal: AbortSignal, { wait }: MockBackendOptions): Promise<void> {
   signal.throwIfAborted()
   if (ms > 0) await wait(ms, signal).catch((failure: unknown) => Promise.reject(signal.reason ?? failure))

@@ -5,7 +5,6 @@ export interface BackendRequest {
   readonly body: Readonly<Record<string, unknown>>
   /** Aborted when the client disconnects or a deadline passes: the provider must stop within a second. */
   readonly signal: AbortSignal
-  /** Headers of the trace; undefined without tracing. */
   readonly trace?: Readonly<Record<string, string>> | undefined
 }
 
@@ -13,7 +12,6 @@ export interface BackendModel {
   readonly id: string
   readonly created: number
   readonly ownedBy: string
-  /** Tokens of context, if known. */
   readonly contextLength?: number
   /** Other ids that requests may use; they are not listed. */
   readonly aliases?: readonly string[]
@@ -25,7 +23,6 @@ export interface BackendModel {
 
 /** A model provider. Its answers are bytes in the chat API's format, so that unchanged answers are never decoded. */
 export interface ChatBackend {
-  /** The provider's name as operators write it: `mock`, `gateway`. */
   readonly name: string
   readonly address?: { readonly host: string; readonly port: number } | undefined
   /** One `chat.completion` object as JSON. @throws BackendFailure */
@@ -39,14 +36,12 @@ export interface ChatBackend {
   close(): Promise<void>
 }
 
-/** The provider answered with a status, could not be reached, was too slow, or sent an invalid response. */
 export type BackendFailureKind = 'status' | 'unreachable' | 'timeout' | 'protocol'
 
 /** A failed call of a provider; `failures.ts` decides what the client sees of it. */
 export class BackendFailure extends Error {
   override readonly name = 'BackendFailure'
   readonly kind: BackendFailureKind
-  /** With kind `status`. */
   readonly status: number | undefined
   readonly retryAfterSeconds: number | undefined
   /** What the client may read of it, mostly about its own mistake (400, 413, 422). */

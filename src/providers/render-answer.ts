@@ -67,7 +67,6 @@ interface ToolChoice {
   readonly names?: ReadonlySet<unknown>
 }
 
-/** Undefined for an unknown form of `tool_choice`. */
 export function parseToolChoice(choice: unknown): ToolChoice | undefined {
   if (choice === undefined || choice === null || choice === 'auto') return { mode: 'auto' }
   if (choice === 'none' || choice === 'required') return { mode: choice }

@@ -72,7 +72,6 @@ export class Attempts {
     }
   }
 
-  /** The client has received something: no other model can answer from here on. */
   commit(): void {
     this.isCommitted = true
   }

@@ -1,19 +1,12 @@
 /** The tools of all MCP servers, under the names that agents use. */
-import { type Logger, pino } from 'pino'
+import { pino } from 'pino'
 import type { McpServerConfig } from '../config/config.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Random } from '../lib/ids.ts'
 import type { McpTool } from './mcp/client.ts'
-import { isToolName, McpServer, toLongName } from './mcp/server.ts'
+import { isToolName, McpServer, type McpServerOptions, toLongName } from './mcp/server.ts'
 import { Watchdog } from './mcp/watchdog.ts'
 import type { ServerTool, Toolbox } from './tools.ts'
 
-export interface McpOptions {
-  readonly clock: Pick<Clock, 'monotonic' | 'wait'>
-  readonly random: Random
-  readonly log: Logger
-  readonly callMs: number
-}
+type McpOptions = Omit<McpServerOptions, 'watchdog' | 'onTools'>
 
 export function startMcpServers(configs: readonly McpServerConfig[], options: McpOptions): Toolbox {
   const watchdog = new Watchdog()

@@ -11,23 +11,19 @@ import type { Listener, LocalAnswer, LocalCall } from './generate.ts'
 
 type Read = IteratorResult<Uint8Array, void>
 
-interface WholeWriter extends Listener {
-  render(head: AnswerHead, answer: LocalAnswer): string
-}
-
-export function createWholeWriter(newCallId: () => string): WholeWriter {
+export function createWholeWriter(newCallId: () => string) {
   let content = ''
   let thoughts = ''
   const calls: object[] = []
   return {
-    onText(text) {
+    onText(text: string) {
       content += text
     },
-    onThought(text) {
+    onThought(text: string) {
       thoughts += text
     },
-    onCall: (call) => calls.push(toToolCall(call, newCallId)),
-    render(head, answer) {
+    onCall: (call: LocalCall) => calls.push(toToolCall(call, newCallId)),
+    render(head: AnswerHead, answer: LocalAnswer): string {
       const message = {
         role: 'assistant',
         content: content === '' && calls.length > 0 ? null : content,

@@ -1,5 +1,5 @@
 /** Answers one chat request with a model of this process: reads its prompt, then generates until the answer ends. */
-import type { LlamaChat, LlamaGrammar, Token } from 'node-llama-cpp'
+import type { LlamaChat, Token } from 'node-llama-cpp'
 import { callersMistake } from '../failures.ts'
 import type { LocalModel, Place } from '../load-model.ts'
 import { BackendFailure } from '../provider.ts'
@@ -66,15 +66,7 @@ export async function generateAnswer(
   }
 }
 
-interface Grammar {
-  readonly grammar: LlamaGrammar
-  readonly parse: (text: string) => unknown
-}
-
-async function toGrammar(
-  { llama }: Pick<LocalModel, 'llama'>,
-  format: AnswerFormat,
-): Promise<Grammar | undefined> {
+async function toGrammar({ llama }: LocalModel, format: AnswerFormat) {
   if (format.type === 'text') return undefined
   if (format.type === 'json') return { grammar: await llama.getGrammarFor('json'), parse: JSON.parse }
   // The library's types need the schema at compile time.
@@ -82,11 +74,11 @@ async function toGrammar(
   const grammar = await llama.createGrammarForJsonSchema(schema).catch(() => {
     throw callersMistake('response_format', 'has a schema this model cannot be held to')
   })
-  return { grammar, parse: (text) => grammar.parse(text) }
+  return { grammar, parse: (text: string): unknown => grammar.parse(text) }
 }
 
 /** A grammar does not enforce everything. */
-function assertParses(format: Grammar | undefined, text: string): void {
+function assertParses(format: Awaited<ReturnType<typeof toGrammar>>, text: string): void {
   try {
     format?.parse(text)
   } catch (cause) {

@@ -14,14 +14,6 @@ const MOST_CALLS = 8
 /** At this value only the likeliest token is left. */
 const SMALLEST_TOP_P = 1e-6
 
-export interface Sampling {
-  readonly temperature: number
-  readonly topP: number
-  readonly seed: number
-  readonly frequencyPenalty: number
-  readonly presencePenalty: number
-}
-
 export interface OfferedTools {
   readonly functions: ChatModelFunctions
   readonly isRequired: boolean
@@ -35,7 +27,7 @@ export type AnswerFormat =
 
 export interface LocalChatRequest {
   readonly history: ChatHistoryItem[]
-  readonly sampling: Sampling
+  readonly sampling: ReturnType<typeof readSampling>
   readonly stops: readonly string[]
   readonly maxTokens: number | undefined
   readonly tools: OfferedTools | undefined
@@ -69,7 +61,7 @@ export function readChatRequest(
 }
 
 /** The chat API's defaults; the library has others, and repeats its default seed within a second. */
-function readSampling(request: ChatRequest, newSeed: () => number): Sampling {
+function readSampling(request: ChatRequest, newSeed: () => number) {
   return {
     temperature: request.temperature ?? 1,
     topP: Math.max(request.top_p ?? 1, SMALLEST_TOP_P),

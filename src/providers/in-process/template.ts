@@ -12,16 +12,11 @@ export const MOST_LETTERS_PER_TOKEN = 32
 
 export type ChattingModel = LocalModel & { readonly chat: LocalChat }
 
-interface Prompt {
-  readonly tokens: readonly Token[]
-  readonly room: number
-}
-
 /** @throws BackendFailure status 400 when the prompt does not fit the context, or the template rejects the conversation. */
 export function writePrompt(
   { chat: { wrapper }, model, contextTokens }: ChattingModel,
   { history, tools }: LocalChatRequest,
-): Prompt {
+): { tokens: readonly Token[]; room: number } {
   const offered = tools && { availableFunctions: tools.functions, documentFunctionParams: true }
   if (JSON.stringify(history).length > contextTokens * MOST_LETTERS_PER_TOKEN) {
     throw tooLong(`are too long for a context of ${contextTokens} tokens`)

@@ -98,7 +98,9 @@ function sampleObject(keywords: JsonObject, walk: Walk, place: Place): unknown {
   const fewest = toCount(keywords.minProperties, 0) ?? 0
   const entries = new Map<string, unknown>()
   const addMember = (name: string, schema: unknown) => {
-    const value = sampleMember(name, schema, walk, place)
+    const hint = walk.hints.get(name)
+    const hinted = hint === undefined ? undefined : sample(schema, walk, { ...place, hint })
+    const value = hinted ?? sample(schema, walk, place)
     if (value !== undefined) entries.set(name, value)
   }
   for (const name of [...Object.keys(properties), ...required]) {
@@ -116,12 +118,6 @@ function sampleObject(keywords: JsonObject, walk: Walk, place: Place): unknown {
     addMember(`key${number}`, keywords.additionalProperties ?? true)
   }
   return entries.size < fewest ? undefined : Object.fromEntries(entries)
-}
-
-function sampleMember(name: string, schema: unknown, walk: Walk, place: Place): unknown {
-  const hint = walk.hints.get(name)
-  const hinted = hint === undefined ? undefined : sample(schema, walk, { ...place, hint })
-  return hinted ?? sample(schema, walk, place)
 }
 
 function sampleArray(keywords: JsonObject, walk: Walk, place: Place): unknown {

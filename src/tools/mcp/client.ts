@@ -25,16 +25,7 @@ export interface McpTool {
   readonly inputSchema: JsonSchema
 }
 
-export interface McpConnection {
-  readonly tools: readonly McpTool[]
-  /** `forgotten` when the server has lost the session and did not run the tool. @throws Error, the signal's reason */
-  call(
-    name: string,
-    args: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
-  ): Promise<ToolAnswer | 'forgotten'>
-  close(): Promise<void>
-}
+export type McpConnection = Awaited<ReturnType<typeof connect>>
 
 export interface ConnectOptions {
   readonly log: Logger
@@ -45,7 +36,7 @@ export interface ConnectOptions {
   readonly onLost: () => void
 }
 
-export async function connect(config: McpServerConfig, options: ConnectOptions): Promise<McpConnection> {
+export async function connect(config: McpServerConfig, options: ConnectOptions) {
   const { log, signal, callMs, onTools, onLost } = options
   const client = new Client(
     { name: packageJson.name, version: packageJson.version },
@@ -69,7 +60,12 @@ export async function connect(config: McpServerConfig, options: ConnectOptions):
     const { tools } = await client.listTools(undefined, { signal, timeout: CONNECT_MS })
     return {
       tools: tools.map(toMcpTool),
-      async call(name, args, callSignal) {
+      /** `forgotten` when the server has lost the session and did not run the tool. @throws Error, the signal's reason */
+      async call(
+        name: string,
+        args: Readonly<Record<string, unknown>>,
+        callSignal: AbortSignal,
+      ): Promise<ToolAnswer | 'forgotten'> {
         const request = { name, arguments: { ...args } }
         const start = () => client.callTool(request, { signal: callSignal, timeout: callMs + GRACE_MS })
         const calling = http === undefined ? start() : http.call(start)

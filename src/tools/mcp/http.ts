@@ -5,18 +5,12 @@ import { createGuardedConnector } from '../../lib/net.ts'
 import { MAX_MESSAGE_BYTES } from './messages.ts'
 
 const CONNECT_SOCKET_MS = 5_000
-/** Beyond the time of the call that a request is for. */
 const SPARE_MS = 60_000
 
-export interface McpHttp {
-  readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
-  /** Makes a call that also rejects when its answer breaks off: the library would wait for ever. */
-  call<T>(start: () => Promise<T>): Promise<T>
-  close(): Promise<void>
-}
+export type McpHttp = ReturnType<typeof createMcpHttp>
 
 /** Calls `onLost` when no connection can be made, when the server has lost the session, and when its notifications have stopped. */
-export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
+export function createMcpHttp(callMs: number, onLost: () => void) {
   const agent = new Agent({
     connect: createGuardedConnector(CONNECT_SOCKET_MS),
     maxHeaderSize: 16_384,
@@ -48,15 +42,17 @@ export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
       onLost()
     hasNotifications ||= isOldListener && response.ok
     const isListener = headers.get('mcp-method') === 'subscriptions/listen'
-    return withLimits(response, {
-      onBroken: (error) => failCall?.(error),
-      onEnd: () => isListener && onLost(),
-    })
+    return withLimits(
+      response,
+      (error) => failCall?.(error),
+      () => isListener && onLost(),
+    )
   }
 
   return {
     fetch: guardedFetch,
-    call(start) {
+    /** Makes a call that also rejects when its answer breaks off: the library would wait for ever. */
+    call<T>(start: () => Promise<T>): Promise<T> {
       const failing = Promise.withResolvers<never>()
       return Promise.race([calls.run(failing.reject, start), failing.promise])
     },
@@ -77,20 +73,15 @@ export function isForgotten(status: number | undefined): boolean {
   return status === 404 || status === 400
 }
 
-type UndiciResponse = Awaited<ReturnType<typeof fetch>>
-
-interface BodyEvents {
-  readonly onBroken: (error: unknown) => void
-  readonly onEnd: () => void
-}
-
-function withLimits(response: UndiciResponse, events: BodyEvents): Response {
-  const { status, statusText, body } = response
-  const headers = [...response.headers]
-  if (body === null) return new Response(null, { status, statusText, headers })
-  const isEvents = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
-  const limited = toStream(limit(body, isEvents, events))
-  return new Response(limited, { status, statusText, headers })
+function withLimits(
+  { status, statusText, headers, body }: Awaited<ReturnType<typeof fetch>>,
+  onBroken: (error: unknown) => void,
+  onEnd: () => void,
+): Response {
+  const init = { status, statusText, headers: [...headers] }
+  if (body === null) return new Response(null, init)
+  const isEvents = headers.get('content-type')?.startsWith('text/event-stream') ?? false
+  return new Response(toStream(limit(body, isEvents, onBroken, onEnd)), init)
 }
 
 function toStream(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
@@ -107,7 +98,8 @@ function toStream(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array
 async function* limit(
   body: AsyncIterable<Uint8Array>,
   isEvents: boolean,
-  { onBroken, onEnd }: BodyEvents,
+  onBroken: (error: unknown) => void,
+  onEnd: () => void,
 ): AsyncGenerator<Uint8Array> {
   const addToSize = createSizeCounter(isEvents)
   try {

@@ -1,5 +1,4 @@
 /** A streamed answer of a model: read, normalized, and forwarded as the bytes it came in wherever that is possible. */
-
 import { failCall, toAnswerAttributes } from '../providers/call-span.ts'
 import type { AnswerNames } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
@@ -9,7 +8,6 @@ import { ChunkNormalizer } from './normalize-chunks.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
 
-/** Resolves with the first event, so that a failure before it can be retried. @throws BackendFailure */
 export const askForStream: Ask = async (backend, request, span, options) => {
   const source = await backend.stream({ ...request, trace: span?.headers })
   const answer = new StreamedAnswer(source, options, span)
@@ -67,10 +65,7 @@ class StreamedAnswer implements ModelAnswer {
     return joinDeltas(deltas)
   }
 
-  /**
-   * The next run of whole events for the client; undefined at the end of the answer.
-   * @throws BackendFailure when the provider stops before the answer has finished.
-   */
+  /** The next run of whole events for the client; undefined at the end. @throws BackendFailure for an unfinished answer. */
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
@@ -111,7 +106,7 @@ class StreamedAnswer implements ModelAnswer {
     this.isClosed = true
     if (this.span !== undefined) {
       const { names, usage, finishReasons } = this.normalizer
-      this.span.set(toAnswerAttributes({ names, usage, finishReasons }))
+      this.span.set(toAnswerAttributes(names, finishReasons, usage))
       this.span.end()
     }
     const leave = () => this.source.return?.()
@@ -125,7 +120,6 @@ class StreamedAnswer implements ModelAnswer {
     throw new BackendFailure('protocol', 'the stream ended before the answer did')
   }
 
-  /** What the client gets of a run; undefined for nothing. */
   private take(run: Buffer): Uint8Array | undefined {
     const text = run.toString('latin1')
     const wanted: Uint8Array[] = []

@@ -1,5 +1,4 @@
 /** The turn engine: answers a chat request for every API, whole or as a stream. */
-
 import { newId } from '../lib/ids.ts'
 import { addressGroup } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
@@ -20,10 +19,7 @@ import { ToolLoop } from './tool-loop.ts'
 type Context = CallContext<Caller, Dependencies>
 type Pieces = AsyncGenerator<Uint8Array, void, void>
 
-/**
- * Answers with a stream if the request asks for one, else with the whole completion.
- * @throws ServiceError as `startTurn` does; a stream's failures come with its first event.
- */
+/** A stream's failures are thrown with its first event. @throws ServiceError as `prepareTurn` does. */
 export async function chat(
   context: Context,
   request: ChatRequest,
@@ -33,7 +29,6 @@ export async function chat(
   return request.stream ? new EventStream(pieces) : new JsonBytes(await collect(pieces))
 }
 
-/** The chunks of a streamed chat, in runs as they were read. @throws ServiceError as `startTurn` does. */
 export async function streamChunks(
   context: Context,
   { trial: options, ...request }: StreamRequest,
@@ -42,10 +37,7 @@ export async function streamChunks(
   return decodeRuns(await startTurn(context, { ...request, stream: true }, client, options))
 }
 
-/**
- * Prepares a turn; the model is asked when the first piece is read.
- * @throws ServiceError as `prepareTurn` does.
- */
+/** Prepares a turn; the model is asked when the first piece is read. @throws ServiceError as `prepareTurn` does. */
 export async function startTurn(
   context: Context,
   request: ChatRequest,
@@ -61,11 +53,7 @@ export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8A
   return collected
 }
 
-/**
- * One turn: asks the model, runs the tools it calls, and asks again until it calls none. Yields runs of whole events as the model
- * writes them, or the whole completion as one piece.
- * @throws ServiceError with the failure's own status before the first piece, as an interruption after it.
- */
+/** Asks the model and runs the tools it calls until it calls none. Yields runs of whole events, or the completion. @throws ServiceError */
 async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Pieces {
   const run = new TurnRun(context, turn)
   const { loop, attempts } = run
@@ -117,7 +105,6 @@ async function* runTurn(context: Context, turn: Turn, client: AbortSignal): Piec
   }
 }
 
-/** One run of a turn: how far it has come, and what it must release. */
 class TurnRun {
   readonly attempts: Attempts
   readonly loop: ToolLoop
@@ -137,22 +124,30 @@ class TurnRun {
     this.loop = new ToolLoop(turn.request, turn.tools)
   }
 
-  /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota` */
   async acquire(client: AbortSignal): Promise<{ usage: UsageRecord; deadline: Deadline }> {
-    const { deps } = this.context
-    const { isStream } = this.turn
+    const { deps, caller, metadata } = this.context
+    const { request, routes, agentId, isStream } = this.turn
+    const [{ backend, model }] = routes
     const { backendFirstEventMs, streamMaxMs, backendTotalMs } = deps.config.timings
     if (isStream) this.releaseStreams = await deps.shared.streams.acquire(streamQuotas(this.context))
     const deadline = isStream
       ? new Deadline(client, backendFirstEventMs, streamMaxMs)
       : new Deadline(client, backendTotalMs, backendTotalMs)
     this.deadline = deadline
-    const usage = await deps.usage.begin(toCallStart(this.context, this.turn))
+    const usage = await deps.usage.begin({
+      operation: 'chat',
+      requestId: metadata.requestId,
+      tenantId: caller.tenantId,
+      agentId,
+      provider: backend.name,
+      model,
+      isStreamed: isStream,
+      request,
+    })
     this.usage = usage
     return { usage, deadline }
   }
 
-  /** Asks a model for the next answer of the turn. @throws BackendFailure, the signal's reason */
   async ask(signal: AbortSignal): Promise<ModelAnswer> {
     const { turn, context, loop } = this
     const { deps } = context
@@ -201,20 +196,6 @@ class TurnRun {
 
 function encodeStep(step: TurnStep): Uint8Array {
   return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
-}
-
-function toCallStart({ caller, metadata }: Context, { request, routes, agentId, isStream }: Turn) {
-  const [{ backend, model }] = routes
-  return {
-    operation: 'chat' as const,
-    requestId: metadata.requestId,
-    tenantId: caller.tenantId,
-    agentId,
-    provider: backend.name,
-    model,
-    isStreamed: isStream,
-    request,
-  }
 }
 
 /** What an open stream counts against. Agent keys are public, so their clients are limited by address too. */

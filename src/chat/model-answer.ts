@@ -1,5 +1,4 @@
 /** An answer of a model as the turn reads it, and the whole answer: one completion, with defaults for what its provider left out. */
-
 import { unixSeconds } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { toAnswerAttributes } from '../providers/call-span.ts'
@@ -14,28 +13,23 @@ export interface ModelAnswer {
   readonly first: Uint8Array | undefined
   /** What the client gets next while the model is writing; undefined at the end. */
   next(): Promise<Uint8Array | undefined>
-  /** What the client gets once the turn is over. */
   finish(loop: ToolLoop, names: AnswerNames | undefined): Iterable<Uint8Array>
   readonly names: AnswerNames | undefined
   readonly usage: Usage | undefined
   /** The text for an estimate of its tokens; undefined where the events sent are counted instead. */
   readonly text: string | null | undefined
   callsOf(choice: number): readonly ToolCall[]
-  /** The message for the next request to the model. */
   message(): SaidMessage
   fail(thrown: unknown): void
-  /** Frees the provider's connection. Safe to call twice. */
   close(): Promise<void>
 }
 
 export interface AnswerOptions {
-  /** How many choices the client asked for. */
   readonly choices: number
   /** Keeps tool calls and finish reasons from the client: the turn decides about them. */
   readonly withholdsCalls: boolean
   /** Names of the answer that an earlier stream of the turn has begun, role included. */
   readonly continued: AnswerNames | undefined
-  /** Names for an answer without any. */
   readonly newNames: () => AnswerNames
   readonly newCallId: () => string
 }
@@ -56,16 +50,13 @@ export function newNames(
   return { id: newId('chatcmpl-', 24, random), created: unixSeconds(clock), model }
 }
 
-/** Whether an answer, or a chunk of one, has all its names. */
 export function hasNames(answer: Readonly<Fields>): answer is Readonly<Fields> & AnswerNames {
   const { id, created, model } = answer
   return typeof id === 'string' && typeof created === 'number' && typeof model === 'string'
 }
 
-/** The usage that clients get where the provider reports none. */
 export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
 
-/** A provider's usage with all its counts. */
 export function toUsage(sent: Readonly<Fields>): Usage {
   const count = (field: string) => (Number.isSafeInteger(sent[field]) ? (sent[field] as number) : 0)
   const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
@@ -106,7 +97,8 @@ class WholeAnswer implements ModelAnswer {
   attributes() {
     const { id, model, usage, choices } = this.completion
     const names = { id: String(id), model: String(model) }
-    return toAnswerAttributes({ names, usage, finishReasons: choices.map((choice) => choice.finish_reason) })
+    const finishReasons = choices.map((choice) => choice.finish_reason)
+    return toAnswerAttributes(names, finishReasons, usage)
   }
 
   message() {
@@ -128,7 +120,6 @@ class WholeAnswer implements ModelAnswer {
     yield Buffer.from(JSON.stringify({ ...this.completion, usage: loop.usage }))
   }
 
-  /** Removes the calls the client must not see; true when there were any. */
   private stripCalls(loop: ToolLoop): boolean {
     let isStripped = false
     for (const choice of this.completion.choices) {
@@ -157,7 +148,6 @@ interface Choice extends Fields {
   finish_reason: string
 }
 
-/** @throws BackendFailure `protocol` for an answer that is not a completion. */
 function readCompletion(
   bytes: Uint8Array,
   { newNames, newCallId }: AnswerOptions,
@@ -214,11 +204,9 @@ function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string
   if (called.arguments !== text) defaults.set(called, 'arguments', text)
 }
 
-/** Changes objects in place, and remembers that it did. */
 class Defaults {
   hasChanged = false
 
-  /** Sets the fields that have no value. */
   fill(fields: Fields, values: Readonly<Fields>): void {
     for (const [name, value] of Object.entries(values)) {
       const known = fields[name]

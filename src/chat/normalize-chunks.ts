@@ -18,13 +18,9 @@ interface ChoiceState {
   readonly calls: ToolCallAssembler
 }
 
-/**
- * Takes the chunks of one stream in order. Clients get the role once and first, one choice a chunk with its index, and each choice's
- * finish once, with an empty delta of its own. Usage is taken out and kept.
- */
+/** Clients get the role once and first, one choice in a chunk, and each finish once, with an empty delta. Usage is kept back. */
 export class ChunkNormalizer {
   usage: Usage | undefined
-  /** From the first chunk with a choice. */
   names: AnswerNames | undefined
   private isNamed = true
   private readonly states = new Map<number, ChoiceState>()
@@ -55,10 +51,7 @@ export class ChunkNormalizer {
     return this.states.get(choice)?.calls.list() ?? []
   }
 
-  /**
-   * The chunks to send instead: the same object (`===`) when nothing changes, else others, or none.
-   * @throws BackendFailure `protocol` when it is not a chunk, `status` when it reports a failure.
-   */
+  /** The chunks to send instead; the same object (`===`) when nothing changes. @throws BackendFailure */
   take(value: unknown): readonly Fields[] {
     const sent = asChunk(value)
     const { choices, usage, ...head } = sent
@@ -72,7 +65,6 @@ export class ChunkNormalizer {
     return normalized.length === 1 && isDeepStrictEqual(normalized[0], value) ? [value as Fields] : normalized
   }
 
-  /** What is new of a choice and its finish, as choices of their own. */
   private takeChoice(sent: unknown): Fields[] {
     if (!isJsonObject(sent)) throw new BackendFailure('protocol', 'a choice is no object')
     const index = typeof sent.index === 'number' ? sent.index : 0
@@ -150,7 +142,6 @@ interface CallDelta {
   function?: { name?: string | null; arguments?: unknown } | null
 }
 
-/** The first delta of a call, as the client gets it. */
 interface FirstDelta extends ToolCall {
   readonly index: number
 }
@@ -162,7 +153,6 @@ interface PartialCall {
   arguments: string
 }
 
-/** The tool calls of one choice of a stream. */
 class ToolCallAssembler {
   private readonly calls: PartialCall[] = []
   private readonly newId: () => string
@@ -171,10 +161,7 @@ class ToolCallAssembler {
     this.newId = newId
   }
 
-  /**
-   * Normalizes deltas: an index always; id, type and name in a call's first delta and never again; arguments always text.
-   * @throws BackendFailure `protocol` when they are not a list of objects.
-   */
+  /** Adds missing indexes and ids, and sends id, type and name once. @throws BackendFailure `protocol` */
   take(sent: unknown): (FirstDelta | CallDelta)[] {
     if (!Array.isArray(sent)) throw new BackendFailure('protocol', 'tool_calls is not a list')
     return sent.map((delta) => this.takeOne(delta)).filter((delta) => delta !== undefined)
@@ -215,10 +202,7 @@ class ToolCallAssembler {
     return first
   }
 
-  /**
-   * Some providers give every call the same index, others none: a new id always starts a new call, and so does another name without
-   * id and index.
-   */
+  /** Some providers repeat one index for every call, others send none: then a new id or another name starts a new call. */
   private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
     const isPlaced = typeof index === 'number'
     const candidates = isPlaced ? this.calls.filter((call) => call.sentIndex === index) : this.calls
@@ -237,7 +221,6 @@ function asDelta(sent: unknown): CallDelta {
   return sent as CallDelta
 }
 
-/** The next delta of a known call; undefined when it adds nothing. */
 function continueCall(known: PartialCall, delta: CallDelta): CallDelta | undefined {
   const { id: _id, type: _type, function: called, ...rest } = delta
   const text = argumentsText(called?.arguments)

@@ -7,7 +7,6 @@ import { chat, streamChunks } from './chat.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type StreamChunk, StreamRequest } from './schema.ts'
 
-/** Every operation that chats accepts these callers, such large bodies, and fails for these reasons. */
 export const chatAuth = { callers: ['parent', 'agent'] } as const
 export const chatRequest = { maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes }
 export const chatFailures = {

@@ -2,7 +2,6 @@
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
 import {
   type AgentDefinition,
-  type AgentTool,
   type DescribedTool,
   describeTool,
   type PageTools,
@@ -10,47 +9,35 @@ import {
   toolName,
 } from '../agents/definition.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import { chooseRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
 import { type ChatMessage, type ChatRequest, type ChatTool, chatApiFields } from '../providers/chat-api.ts'
 import type { Routes } from '../providers/retry.ts'
-import type { SpanAttributes, TraceSpan } from '../telemetry/tracing.ts'
+import type { TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
 import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { PlaygroundOptions } from './schema.ts'
 import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
 
-/** Marks a client's own system text. */
 const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
-/** Stands for the id of an agent that was never saved. */
 const UNSAVED_ID = 'draft'
 
 export interface Turn {
-  /** The model the turn is for, then its fallbacks. */
   readonly routes: Routes
   /** The chat-API body; `model`, `stream` and `stream_options` are set for each provider. */
   readonly request: ChatRequest
   readonly isStream: boolean
-  /** Whether the stream reports the steps of the turn. */
   readonly isTraced: boolean
-  /** The saved agent that answers, if any. */
   readonly agentId: string | undefined
   /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
   readonly tools: TurnTools | undefined
-  /** The parent of the turn's spans; undefined without tracing. */
   readonly span: TraceSpan | undefined
-  /** Ends the span of an agent's turn. */
   readonly endSpan: (failure: unknown) => void
 }
 
-/**
- * Decides who answers a request, and with what.
- * @throws ServiceError `model_not_found`, `model_not_allowed`, `invalid_value`, `service_unavailable` when there is no model at all,
- * `insufficient_permissions` for a draft run with an agent key, which is public.
- */
+/** Chooses the agent, models and tools of a request. @throws ServiceError for a model, field or option the caller may not use. */
 export async function prepareTurn(
   context: CallContext<Caller, Dependencies>,
   request: ChatRequest,
@@ -63,7 +50,15 @@ export async function prepareTurn(
       throw new ServiceError('insufficient_permissions', 'trial: needs a parent key', { param: 'trial' })
   }
   const saved = await findTurnAgent(deps, caller, request.model)
-  const agent = options?.draft === undefined ? saved : draftAgent(options.draft, saved)
+  const draft = options?.draft
+  const agent: TurnAgent | undefined =
+    draft === undefined
+      ? saved
+      : {
+          row: { id: saved?.row.id ?? UNSAVED_ID },
+          definition: parseDefinition(draft.yaml, draft.format),
+          policy: saved?.policy ?? openPolicy,
+        }
   const turn = {
     routes: chooseRoutes(
       deps.models,
@@ -87,18 +82,6 @@ export async function prepareTurn(
       if (failure !== undefined) agentSpan?.fail(toServiceError(failure).reason)
       agentSpan?.end()
     },
-  }
-}
-
-/** The agent as that definition would make it; without a saved agent it may use every model. @throws ServiceError `invalid_value`, `too_large` */
-function draftAgent(
-  { yaml, format }: NonNullable<PlaygroundOptions['draft']>,
-  saved: Agent | undefined,
-): TurnAgent {
-  return {
-    row: { id: saved?.row.id ?? UNSAVED_ID },
-    definition: parseDefinition(yaml, format),
-    policy: saved?.policy ?? openPolicy,
   }
 }
 
@@ -133,7 +116,6 @@ export function backendBody(request: ChatRequest, model: string, isStream: boole
   return { ...body, stream_options: { ...request.stream_options, include_usage: true } }
 }
 
-/** The agent key's own agent, or the one a parent key names as a model. */
 async function findTurnAgent(
   deps: Dependencies,
   caller: Caller,
@@ -154,7 +136,6 @@ async function findTurnAgent(
   throw new ServiceError('model_not_found', `The model '${model}' does not exist here.`, { param: 'model' })
 }
 
-/** Applies the agent's limit to the field the client used. */
 function capOutput(request: ChatRequest, most: number | null): ChatRequest {
   if (most === null) return request
   const { max_tokens: asked, max_completion_tokens: newer } = request
@@ -176,29 +157,21 @@ function assertChatApiOnly(request: ChatRequest): void {
 }
 
 function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): TraceSpan {
-  const attributes: SpanAttributes = {
+  return request.begin(`invoke_agent ${definition.name}`, 'internal', {
     'gen_ai.operation.name': 'invoke_agent',
     'gen_ai.provider.name': 'parley',
     'gen_ai.agent.id': row.id,
     'gen_ai.agent.name': definition.name,
-  }
-  return request.begin(`invoke_agent ${definition.name}`, 'internal', attributes)
+  })
 }
 
-/** What a turn needs of its agent. */
 type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
-
-interface AgentRequest {
-  readonly request: ChatRequest
-  readonly toolNames: ToolNames
-}
 
 /** What stays the same for every request of an agent until the server's tools change. */
 interface Persona {
   readonly serverTools: readonly ServerTool[]
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
-  /** Those of the tools that run on this server. */
   readonly own: ReadonlyMap<string, OwnTool>
   /** Tools without a description: the client's own tool of that name describes them. */
   readonly bareNames: ReadonlySet<string>
@@ -206,11 +179,12 @@ interface Persona {
 
 const personas = new WeakMap<TurnAgent, Persona>()
 
-/**
- * @throws ServiceError `invalid_value` for `functions`, which the tool rules cannot see, for a `tool_choice` of a tool the agent does not
- * have, and for several choices where tools run on this server: they cannot continue as one conversation.
- */
-function toAgentRequest(agent: TurnAgent, request: ChatRequest, toolbox: Toolbox): AgentRequest {
+/** @throws ServiceError `invalid_value` for fields that would bypass the agent's tools, and for several choices with server tools. */
+function toAgentRequest(
+  agent: TurnAgent,
+  request: ChatRequest,
+  toolbox: Toolbox,
+): { request: ChatRequest; toolNames: ToolNames } {
   for (const param of ['functions', 'function_call']) {
     if (request[param] !== undefined && request[param] !== null) {
       throw new ServiceError('invalid_value', `${param}: use tools with an agent`, { param })
@@ -257,7 +231,8 @@ function personaOf(agent: TurnAgent, toolbox: Toolbox): Persona {
     const name = toolName(given)
     const tool = toolbox.find(name)
     tools.set(name, renderTool(describeTool(given, tool)))
-    if (tool !== undefined) own.set(name, { tool, agentSchema: schemaOf(given) })
+    const agentSchema = typeof given === 'string' ? undefined : given.inputSchema
+    if (tool !== undefined) own.set(name, { tool, agentSchema })
   }
   const bareNames = definition.tools
     .filter((tool) => typeof tool === 'string')
@@ -266,10 +241,6 @@ function personaOf(agent: TurnAgent, toolbox: Toolbox): Persona {
   const persona = { serverTools, system, tools, own, bareNames: new Set(bareNames) }
   personas.set(agent, persona)
   return persona
-}
-
-function schemaOf(tool: AgentTool): JsonSchema | undefined {
-  return typeof tool === 'string' ? undefined : tool.inputSchema
 }
 
 function renderSystem({ instructions, behavior }: AgentDefinition): string {
@@ -302,7 +273,6 @@ function withoutAuthority(message: ChatMessage): ChatMessage {
   return { ...message, role: 'user', content: marked }
 }
 
-/** The agent's tools and the client's allowed ones, by name. */
 function mergeTools(
   { tools, bareNames }: Persona,
   pageTools: PageTools,
@@ -320,7 +290,6 @@ function mergeTools(
   return merged
 }
 
-/** Takes names without the prefix. */
 function isPageToolAllowed(pageTools: PageTools, name: string): boolean {
   if (pageTools === 'all') return true
   return 'restricted' in pageTools ? pageTools.restricted.includes(name) : !pageTools.blocked.includes(name)
@@ -334,7 +303,6 @@ function assertChoosable(choice: ChatRequest['tool_choice'], tools: ReadonlyMap<
   throw new ServiceError('invalid_value', `tool_choice: ${what}`, { param: 'tool_choice' })
 }
 
-/** The tools a choice names, in any of its forms. */
 function namesIn(choice: ChatRequest['tool_choice']): string[] {
   if (typeof choice !== 'object' || choice === null) return []
   const { allowed_tools: allowed, function: called, custom } = choice

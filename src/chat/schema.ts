@@ -13,7 +13,6 @@ export type PlaygroundOptions = z.infer<typeof PlaygroundOptions>
 export const StreamRequest = ChatRequest.extend({ trial: PlaygroundOptions.optional() })
 export type StreamRequest = z.infer<typeof StreamRequest>
 
-/** A step of a turn that the client does not see otherwise. */
 export const TurnStep = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('answering'),

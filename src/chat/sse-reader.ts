@@ -1,5 +1,4 @@
 /** Cuts a provider's bytes into whole server-sent events and reads those that must be read. */
-
 import type { ChatChunk } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
@@ -17,10 +16,7 @@ export class EventReader {
   private endedInCr = false
   private receivedBytes = 0
 
-  /**
-   * The events these bytes complete; undefined for none.
-   * @throws BackendFailure `protocol` for an event or a stream beyond its limit.
-   */
+  /** The events these bytes complete, if any. @throws BackendFailure `protocol` beyond a limit. */
   push(bytes: Uint8Array): Buffer | undefined {
     this.receivedBytes += bytes.length
     if (this.receivedBytes > MAX_STREAM_BYTES) throw tooMuch('stream', MAX_STREAM_BYTES)
@@ -48,17 +44,13 @@ export class EventReader {
 
 const STRING = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})[^"\\\x00-\x1f]*)*"`
 const NUMBER = '(?:0|[1-9]\\d*)'
-/** A field whose value cannot matter here. */
 const FIELD = `"(?!(?:choices|error|index|delta|finish_reason)")[a-z_]+": ?(?:${STRING}|${NUMBER}|null)`
 const DELTA = `\\{"(?:content|reasoning_content|reasoning)": ?(?!"")${STRING}\\}`
 const CHOICE = `\\{"index": ?${NUMBER}, ?"delta": ?${DELTA}(?:, ?${FIELD})*, ?"finish_reason": ?null(?:, ?${FIELD})*\\}`
 const CHUNK = `\\{(?:${FIELD}, ?)*"choices": ?\\[${CHOICE}\\](?:, ?${FIELD})*\\}`
 const PLAIN_EVENTS = new RegExp(`(?:data: ?${CHUNK}\\n\\n)+`, 'y')
 
-/**
- * Where the plain events from `start` on end: chunks of text alone, written the way most providers write them. They are forwarded as the
- * bytes they came in; any other event is parsed. `text` is the run as latin1, so that both have the same offsets.
- */
+/** Where the plain text chunks from `start` on end; they are forwarded without parsing. `text` is latin1, so that offsets are bytes. */
 export function plainEnd(text: string, start: number): number {
   PLAIN_EVENTS.lastIndex = start
   return PLAIN_EVENTS.test(text) ? PLAIN_EVENTS.lastIndex : start
@@ -77,7 +69,6 @@ export function* splitRun(run: Buffer): Generator<Buffer> {
   }
 }
 
-/** The data of one event, its lines joined; undefined for a comment. */
 export function dataOf(event: Buffer): string | undefined {
   const lines = event
     .toString('utf8')
@@ -95,7 +86,6 @@ function tooMuch(what: string, limitBytes: number): BackendFailure {
   return new BackendFailure('protocol', `the backend's ${what} is larger than ${limitBytes} bytes`)
 }
 
-/** The chunks of each run. Leaving the iteration ends the stream. */
 export async function* decodeRuns(
   runs: AsyncIterator<Uint8Array, void, void>,
 ): AsyncGenerator<ChatChunk[], void, void> {

@@ -1,12 +1,10 @@
 /** The tool loop of a turn: runs the calls that are not the client's and builds the next request to the model. */
-
 import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
 import type { ServerTool } from '../tools/tools.ts'
 import type { TurnStep } from './schema.ts'
 
-/** The most times one turn asks its model. */
 const MAX_MODEL_CALLS = 8
 
 /** A whole tool call as a message carries it; fields that a provider adds stay. */
@@ -17,14 +15,11 @@ export interface ToolCall {
   readonly function?: { readonly name: string; readonly arguments: string }
 }
 
-/** A tool of the agent that runs on this server. */
 export interface OwnTool {
   readonly tool: ServerTool
-  /** The schema in the agent's definition, which the arguments must fit too. */
   readonly agentSchema: JsonSchema | undefined
 }
 
-/** The tools of an agent, by who answers their calls. */
 export interface ToolNames {
   readonly callers: ReadonlySet<string>
   readonly own: ReadonlyMap<string, OwnTool>
@@ -33,12 +28,6 @@ export interface ToolNames {
 export interface TurnTools extends ToolNames {
   /** Runs a tool; rejects only when the signal is aborted. */
   readonly run: (own: OwnTool, call: ToolCall, signal: AbortSignal) => Promise<string>
-}
-
-/** The calls of a choice that its client sees, and how the choice finishes with them. */
-export interface ChoiceEnd {
-  readonly calls: readonly ToolCall[]
-  readonly finish: string
 }
 
 /** An answer of the model as a message: its text, and the fields a provider wants to see again. */
@@ -50,11 +39,8 @@ export interface SaidMessage {
 type ToolChoice = NonNullable<ChatRequest['tool_choice']>
 
 export class ToolLoop {
-  /** What the model is asked next. */
   request: ChatRequest
-  /** The tokens of all model calls that have ended. */
   usage: Usage | undefined
-  /** What the model said before it called tools. */
   textBefore = ''
   /** The tools the model may call in an agent's turn; undefined where no agent restricts it. */
   readonly tools: TurnTools | undefined
@@ -69,7 +55,6 @@ export class ToolLoop {
     return this.modelCalls === 1
   }
 
-  /** Adds the tokens of a model call; details that only one call reports stay as they are. */
   addUsage(usage: Usage | undefined): void {
     const sum = this.usage
     this.usage =
@@ -90,11 +75,7 @@ export class ToolLoop {
     return this.modelCalls === MAX_MODEL_CALLS || (this.request.n ?? 1) > 1
   }
 
-  /**
-   * Answers the calls that are not the client's, all at once, and adds them to the next request. The client's calls are left out:
-   * the model repeats what it still wants.
-   * @throws the signal's reason
-   */
+  /** Runs the server's calls and adds them to the next request; the model repeats the client's. @throws the signal's reason */
   async *runTools(
     said: SaidMessage,
     calls: readonly ToolCall[],
@@ -121,8 +102,7 @@ export class ToolLoop {
     )
   }
 
-  /** How a choice ends once the calls its client must not see are gone. */
-  endOf(calls: readonly ToolCall[], finish: string): ChoiceEnd {
+  endOf(calls: readonly ToolCall[], finish: string): { calls: readonly ToolCall[]; finish: string } {
     const clients = calls.filter((call) => this.isClients(call))
     if (clients.length > 0) return { calls: clients, finish: 'tool_calls' }
     return { calls: [], finish: calls.length > 0 || finish === 'tool_calls' ? 'stop' : finish }
@@ -173,10 +153,7 @@ function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoic
   return allowed === undefined ? choice : { ...choice, allowed_tools: { ...allowed, mode: 'auto' } }
 }
 
-/**
- * A call as it is repeated to the model. Providers parse the arguments and reject the whole request when they are not an object, so such
- * arguments are left out; the call's result says what was wrong.
- */
+/** Providers reject a request whose arguments are not an object, so those are left out; the result says what was wrong. */
 function toReadableCall(call: ToolCall): ToolCall {
   const { function: called } = call
   if (called === undefined || isJsonObject(parseJson(called.arguments))) return call

@@ -1,20 +1,16 @@
 /** Turns texts into vectors; the provider's own bytes are forwarded where nothing changes. */
 
+import type { Dependencies } from '../chat/dependencies.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, JsonBytes } from '../operations/operation.ts'
 import { beginEmbeddingCalls } from '../providers/call-span.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import { toCallerError } from '../providers/failures.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
-import type { Dependencies } from './dependencies.ts'
 import { type EmbeddedList, toWantedList } from './list.ts'
 import { countInputs, type EmbeddingsRequest } from './schema.ts'
 
-/**
- * One vector for each input, in order. Usage is recorded however the call ends.
- * @throws ServiceError `model_not_found`, `insufficient_quota`, `service_unavailable` while no provider has listed a model, and
- * the provider's failure.
- */
+/** Records the usage however the call ends. @throws ServiceError */
 export async function createEmbeddings(
   context: CallContext<Caller, Dependencies>,
   request: EmbeddingsRequest,

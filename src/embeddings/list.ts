@@ -1,26 +1,22 @@
 /** Checks that a provider's embedding list is what the client asked for, and normalizes one that is not. */
 import { isJsonObject, type JsonObject, parseJson } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
+import { encodeVector } from '../providers/render-answer.ts'
 import { type Encoding, readOutline } from './outline.ts'
 import type { EmbeddingsUsage } from './schema.ts'
 
-export interface WantedList {
+interface WantedList {
   readonly count: number
   readonly encoding: Encoding
-  /** Used where the provider does not name the model. */
   readonly model: string
 }
 
 export interface EmbeddedList {
   readonly pieces: readonly Uint8Array[]
-  /** The tokens of the inputs, where the provider counts them. */
   readonly tokens: number | undefined
 }
 
-/**
- * The list as the client asked for it; the same bytes where nothing changes.
- * @throws BackendFailure `protocol` when it is not a list, or lacks a vector for an input.
- */
+/** The same bytes where nothing changes. @throws BackendFailure `protocol` when it is not a list, or lacks a vector for an input. */
 export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList): EmbeddedList {
   const outline = readOutline(pieces, wanted.encoding)
   if (isWhole(outline, wanted)) return { pieces, tokens: outline.usage.prompt_tokens }
@@ -30,11 +26,10 @@ export function toWantedList(pieces: readonly Uint8Array[], wanted: WantedList):
   return { pieces: [normalized], tokens: countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') }
 }
 
-interface WholeList {
-  readonly usage: { readonly prompt_tokens: number }
-}
-
-function isWhole(outline: unknown, { count, encoding }: WantedList): outline is WholeList {
+function isWhole(
+  outline: unknown,
+  { count, encoding }: WantedList,
+): outline is { usage: { prompt_tokens: number } } {
   if (!isJsonObject(outline) || outline.object !== 'list' || typeof outline.model !== 'string') return false
   const { data, usage } = outline
   return (
@@ -82,14 +77,10 @@ function countIn(usage: JsonObject, field: string): number | undefined {
   return Number.isSafeInteger(usage[field]) ? (usage[field] as number) : undefined
 }
 
-/** Base64 is of little-endian float32. */
 function toEncoding(sent: unknown, encoding: Encoding): number[] | string {
   const numbers = typeof sent === 'string' ? decodeVector(sent) : sent
   if (!Array.isArray(numbers) || !numbers.every(Number.isFinite)) throw invalid('a vector is none')
-  if (encoding === 'float') return numbers
-  const encoded = Buffer.alloc(4 * numbers.length)
-  for (const [place, number] of numbers.entries()) encoded.writeFloatLE(number, 4 * place)
-  return encoded.toString('base64')
+  return encoding === 'float' ? numbers : encodeVector(numbers)
 }
 
 function decodeVector(text: string): number[] | undefined {

@@ -1,6 +1,7 @@
 /** The embeddings operation. */
+
+import type { Dependencies } from '../chat/dependencies.ts'
 import { operationsOf } from '../operations/operation.ts'
-import type { Dependencies } from './dependencies.ts'
 import { createEmbeddings } from './embeddings.ts'
 import { EmbeddingList, EmbeddingsRequest, MAX_EMBEDDINGS_VALUES } from './schema.ts'
 

@@ -2,10 +2,7 @@
 
 export type Encoding = 'float' | 'base64'
 
-/**
- * The list with empty vectors; undefined when one has another encoding or the text is not JSON. Decoding the vectors is nearly all the
- * work of a list (64 of 1536 numbers: 9 ms, 0.1 ms without them).
- */
+/** The list with empty vectors, in about a hundredth of the time; undefined for another encoding or invalid JSON. */
 export function readOutline(pieces: readonly Uint8Array[], encoding: Encoding): unknown {
   const reader = new OutlineReader(encoding)
   const isAsWanted = pieces.every((piece) =>
@@ -37,13 +34,11 @@ class OutlineReader {
     this.encoding = encoding
   }
 
-  /** False when a vector has another encoding. */
   read(piece: Buffer): boolean {
     const bytes = this.carried.length === 0 ? piece : Buffer.concat([this.carried, piece])
     this.carried = none
-    const letters = [LOWER_N, UPPER_N].map((letter) => new Places(bytes, letter))
     for (let at: number | undefined = 0; at !== bytes.length; ) {
-      at = this.isInVector ? this.passVector(bytes, at, letters) : this.passOutline(bytes, at)
+      at = this.isInVector ? this.passVector(bytes, at) : this.passOutline(bytes, at)
       if (at === undefined) return false
     }
     return this.carried.length <= MOST_CARRIED_BYTES
@@ -58,17 +53,16 @@ class OutlineReader {
     }
   }
 
-  /** The offset after the vector, or after all bytes; undefined when it holds something other than numbers. */
-  private passVector(bytes: Buffer, from: number, letters: readonly Places[]): number | undefined {
+  private passVector(bytes: Buffer, from: number): number | undefined {
     const found = bytes.indexOf(delimiters[this.encoding].close, from)
     this.isInVector = found === -1
     const end = this.isInVector ? bytes.length : found
+    const vector = bytes.subarray(from, end)
     // `null`, and Python's `NaN`.
-    if (this.encoding === 'float' && letters.some((letter) => letter.isWithin(from, end))) return undefined
+    if (this.encoding === 'float' && (vector.includes(LOWER_N) || vector.includes(UPPER_N))) return undefined
     return this.isInVector ? end : end + 1
   }
 
-  /** The offset of the next vector, or after all bytes; undefined when it has another encoding. */
   private passOutline(bytes: Buffer, from: number): number | undefined {
     const { open, empty } = delimiters[this.encoding]
     for (let key = bytes.indexOf(vectorKey, from); key !== -1; key = bytes.indexOf(vectorKey, key + 1)) {
@@ -93,27 +87,6 @@ class OutlineReader {
   }
 }
 
-/** Finds a byte at rising offsets, and searches nothing twice. */
-class Places {
-  private readonly bytes: Buffer
-  private readonly value: number
-  private next = -1
-
-  constructor(bytes: Buffer, value: number) {
-    this.bytes = bytes
-    this.value = value
-  }
-
-  isWithin(from: number, end: number): boolean {
-    if (this.next < from) {
-      const found = this.bytes.indexOf(this.value, from)
-      this.next = found === -1 ? this.bytes.length : found
-    }
-    return this.next < end
-  }
-}
-
-/** The offset of the next byte that is not white space in JSON. */
 function skipSpace(bytes: Buffer, from: number): number {
   let at = from
   while ((bytes[at] ?? COLON) <= SPACE) at += 1

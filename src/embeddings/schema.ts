@@ -4,7 +4,6 @@ import { label, longText, modelId } from '../lib/schema-bounds.ts'
 
 const MAX_INPUTS = 2048
 const MAX_INPUT_BYTES = 2 * 1024 * 1024
-/** What a token counts against the limit. */
 const BYTES_PER_TOKEN = 4
 
 const MAX_TOKENS = MAX_INPUT_BYTES / BYTES_PER_TOKEN
@@ -52,7 +51,6 @@ function findExcess(value: unknown): string | undefined {
   return sizeBytes > MAX_INPUT_BYTES ? `is larger than ${MAX_INPUT_BYTES} bytes` : undefined
 }
 
-/** Where the first wrong token of a list of token arrays is, if any. */
 function findWrongToken(value: unknown): [item: number, token: number] | undefined {
   if (!Array.isArray(value)) return undefined
   for (const [index, item] of value.entries()) {

@@ -1,14 +1,18 @@
 /** Knows which models the providers offer; refreshed in the background, never while a request waits. */
-
+import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
 import { ServiceError } from '../lib/errors.ts'
+import { within } from '../lib/timeout.ts'
 import type { BackendModel, ChatBackend, ModelRoute } from '../providers/provider.ts'
-import type { Dependencies } from './dependencies.ts'
+
+interface Dependencies {
+  readonly config: Pick<Config, 'defaultModel' | 'defaultEmbeddingModel'>
+  readonly log: Logger
+}
 
 export interface CatalogueTimings {
   readonly refreshEveryMs: number
-  /** After a list that could not be read. */
   readonly retryEveryMs: number
-  /** How long `ready` waits for the first lists. */
   readonly firstListMs: number
 }
 
@@ -18,33 +22,27 @@ const standardTimings: CatalogueTimings = {
   firstListMs: 2_000,
 }
 
-/** A model of a provider, under the id clients use. */
 export interface CatalogueModel extends BackendModel {
   readonly provider: string
-  /** The provider's own id. */
   readonly backendId: string
 }
 
-/** The models of all providers, by every id a client may use. */
 export class ModelCatalogue {
-  /** The providers' names, the first choice first. */
   readonly providers: readonly string[]
   private readonly backends: readonly ChatBackend[]
-  private readonly deps: Pick<Dependencies, 'config' | 'log'>
+  private readonly deps: Dependencies
   private readonly timings: CatalogueTimings
   private readonly lists = new Map<string, ReadonlyMap<string, BackendModel>>()
   private merged: readonly CatalogueModel[] = []
   private byId = new Map<string, CatalogueModel>()
-  /** Providers whose last list could not be read. */
   private readonly down = new Set<string>()
   private readonly closing = new AbortController()
   private readonly timers = new Map<string, NodeJS.Timeout>()
   private readonly firstLists: Promise<unknown>
 
-  /** Asks the providers for their lists at once. */
   constructor(
     backends: readonly ChatBackend[],
-    deps: Pick<Dependencies, 'config' | 'log'>,
+    deps: Dependencies,
     timings: CatalogueTimings = standardTimings,
   ) {
     this.backends = backends
@@ -59,7 +57,6 @@ export class ModelCatalogue {
     return this.merged
   }
 
-  /** The listed model of an id, bare or with its provider in front. */
   find(id: string): CatalogueModel | undefined {
     return this.byId.get(id)
   }
@@ -75,49 +72,36 @@ export class ModelCatalogue {
     return backend && { backend, model: id }
   }
 
-  /** Like `resolve`. @throws ServiceError `model_not_found` */
   route(id: string): ModelRoute {
     const route = this.resolve(id)
     if (route !== undefined) return route
     throw new ServiceError('model_not_found', `The model '${id}' does not exist here.`, { param: 'model' })
   }
 
-  /**
-   * The route for a provider's own id; undefined for an unknown provider, or when its list lacks the model. While its list is
-   * unavailable, any id passes.
-   */
+  /** Undefined for an unknown provider or model; any model passes while the provider's list is unavailable. */
   findRoute(provider: string, model: string): ModelRoute | undefined {
     const backend = this.backends.find(({ name }) => name === provider)
     if (backend === undefined || this.lists.get(provider)?.has(model) === false) return undefined
     return { backend, model }
   }
 
-  /** Undefined until a provider has listed a model. */
   defaultModel(): string | undefined {
     return this.deps.config.defaultModel ?? this.merged.find(({ chats }) => chats)?.id
   }
 
-  /** Undefined until a provider has listed a model that embeds. */
   defaultEmbeddingModel(): string | undefined {
     const { merged } = this
     const found = merged.find(({ chats }) => !chats) ?? merged.find(({ embeds }) => embeds)
     return this.deps.config.defaultEmbeddingModel ?? found?.id
   }
 
-  /** Whether each provider's list is known. */
   health(): Readonly<Record<string, 'up' | 'down'>> {
     const isUp = (name: string) => this.lists.has(name) && !this.down.has(name)
     return Object.fromEntries(this.providers.map((name) => [name, isUp(name) ? 'up' : 'down']))
   }
 
-  /** Resolves once every provider has answered, or after the time-out. */
   async ready(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const waited = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.timings.firstListMs)
-    })
-    await Promise.race([this.firstLists, waited])
-    clearTimeout(timer)
+    await within(this.timings.firstListMs, this.firstLists, () => undefined)
   }
 
   close(): void {
@@ -171,7 +155,6 @@ export class ModelCatalogue {
     return this.findQualified(id) === undefined
   }
 
-  /** The route of an id read as `provider/model`. */
   private findQualified(id: string): ModelRoute | undefined {
     const end = Math.max(id.indexOf('/'), 0)
     return this.findRoute(id.slice(0, end), id.slice(end + 1))

@@ -7,7 +7,6 @@ import { AGENT_PREFIX, type ListedAgent, type Model, renderAgentModel, renderMod
 
 export type ModelDeps = { readonly agents: ListedAgents; readonly models: ModelCatalogue }
 
-/** The models and agents that a caller may use. */
 interface Offer {
   readonly agents: readonly ListedAgent[]
   isAllowed(model: CatalogueModel): boolean
@@ -15,13 +14,8 @@ interface Offer {
   readonly source: object
 }
 
-/** A rendered list; valid until its models or its offer's source are replaced. */
-interface RenderedList {
-  readonly models: readonly CatalogueModel[]
-  readonly bytes: Buffer
-}
-
-const renderedLists = new WeakMap<object, RenderedList>()
+/** The list last rendered for an offer's source, and the models in it. */
+const renderedLists = new WeakMap<object, { models: readonly CatalogueModel[]; bytes: Buffer }>()
 
 /** The list as JSON; encoded again only after the models or the caller's agents have changed. */
 export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonBytes> {
@@ -35,10 +29,7 @@ export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonB
   return new JsonBytes(bytes)
 }
 
-/**
- * One model of the list, also as `provider/model`.
- * @throws ServiceError `model_not_found`
- */
+/** One model of the list, also as `provider/model`. @throws ServiceError `model_not_found` */
 export async function getModel(deps: ModelDeps, caller: Caller, id: string): Promise<Model> {
   const { agents, isAllowed } = await findOffer(deps, caller)
   if (id.startsWith(AGENT_PREFIX)) {
@@ -62,7 +53,6 @@ async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
   return { agents: [agent.row], isAllowed, source: agent }
 }
 
-/** The agents that are listed with the models. */
 export interface ListedAgents {
   /** The tenant's agents, newest first; the same array while it is cached. */
   list(tenantId: string): Promise<readonly ListedAgent[]>

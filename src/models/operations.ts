@@ -1,5 +1,4 @@
 /** The operations on models. */
-
 import { z } from 'zod'
 import { operationsOf } from '../operations/operation.ts'
 import type { ModelDeps } from './models.ts'

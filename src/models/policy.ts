@@ -1,16 +1,13 @@
 /** An agent's model policy: which models it may use, and in which order. Stored separately from its definition. */
-
 import { ServiceError } from '../lib/errors.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
 
-/** A model by its provider's own id. */
 export interface ModelName {
   readonly provider: string
   readonly model: string
 }
 
-/** With `model` null all models of the provider are allowed. */
 export interface AllowedModel {
   readonly provider: string
   readonly model: string | null
@@ -20,13 +17,10 @@ export interface ModelPolicy {
   readonly default_model: ModelName | null
   /** Empty = unrestricted. */
   readonly allowed_models: readonly AllowedModel[]
-  /** Tried in order. */
   readonly fallback_models: readonly ModelName[]
-  /** The most tokens of an answer. */
   readonly max_output_tokens: number | null
 }
 
-/** The policy of an agent without one. */
 export const openPolicy: ModelPolicy = {
   default_model: null,
   allowed_models: [],
@@ -40,11 +34,6 @@ interface ModelWishes {
   readonly ownModel: string | undefined
 }
 
-interface DefaultModel {
-  readonly route: ModelRoute
-  readonly source: 'policy' | 'yaml' | 'none'
-}
-
 export function isAllowed({ allowed_models }: ModelPolicy, { provider, model }: ModelName): boolean {
   if (allowed_models.length === 0) return true
   return allowed_models.some(
@@ -56,14 +45,11 @@ function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): bo
   return isAllowed(policy, { provider: backend.name, model })
 }
 
-/**
- * The first available and allowed model of: the policy's default, the definition's model, the providers' default, the models the
- * policy allows. Undefined when there is none.
- */
+/** Tries the policy's default, the definition's model, the providers' default, then the allowed models. */
 export function findDefaultModel(
   models: ModelCatalogue,
   { policy, ownModel }: ModelWishes,
-): DefaultModel | undefined {
+): { route: ModelRoute; source: 'policy' | 'yaml' | 'none' } | undefined {
   const byPolicy = policy.default_model
   const route = byPolicy === null ? undefined : models.findRoute(byPolicy.provider, byPolicy.model)
   if (route !== undefined) return { route, source: 'policy' }
@@ -73,10 +59,7 @@ export function findDefaultModel(
   return common === undefined ? undefined : { route: common, source: 'none' }
 }
 
-/**
- * The model the client names, or the default, followed by the policy's fallbacks.
- * @throws ServiceError `model_not_found`, `model_not_allowed`, `service_unavailable` when there is no model.
- */
+/** The named or default model, then the fallbacks. @throws ServiceError when the model is missing or not allowed. */
 export function chooseRoutes(
   models: ModelCatalogue,
   wishes: ModelWishes,
@@ -106,7 +89,6 @@ function chooseDefault(models: ModelCatalogue, wishes: ModelWishes): ModelRoute 
   )
 }
 
-/** The available fallbacks in order, without the model they are for. */
 export function listFallbacks(
   models: ModelCatalogue,
   { fallback_models }: ModelPolicy,
@@ -119,7 +101,6 @@ export function listFallbacks(
   })
 }
 
-/** The listed models that chat, and that the policy allows. */
 export function listAllowed(models: ModelCatalogue, policy: ModelPolicy): CatalogueModel[] {
   return models.list().filter((listed) => listed.chats && isListedAllowed(policy, listed))
 }
@@ -128,7 +109,6 @@ export function isListedAllowed(policy: ModelPolicy, { provider, backendId }: Ca
   return isAllowed(policy, { provider, model: backendId })
 }
 
-/** The shortest id of a route's model. */
 export function idOf(models: ModelCatalogue, { backend, model }: ModelRoute): string {
   const id = `${backend.name}/${model}`
   return models.find(id)?.id ?? id

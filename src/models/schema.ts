@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
-/** The chat API's model with two more fields: `provider` and `context_length`. */
 export const Model = z
   .strictObject({
     id: z.string(),
@@ -20,7 +19,6 @@ export const ModelList = z
   .strictObject({ object: z.literal('list'), data: z.array(Model) })
   .meta({ id: 'ModelList' })
 
-/** The models a policy can name: all that chat. */
 export const ModelChoices = z.array(
   z.strictObject({
     provider: z.string(),
@@ -41,7 +39,6 @@ export function renderChoice({
   return { provider, model: backendId, id }
 }
 
-/** Names an agent where a model is expected. */
 export const AGENT_PREFIX = 'agent/'
 
 export function renderModel(model: CatalogueModel): Model {
@@ -50,10 +47,8 @@ export function renderModel(model: CatalogueModel): Model {
   return contextLength === undefined ? rendered : { ...rendered, context_length: contextLength }
 }
 
-/** An agent in the list of models. */
 export interface ListedAgent {
   readonly id: string
-  /** Unix seconds. */
   readonly created_at: number
 }
 

@@ -4,7 +4,6 @@ import type { AnswerNames, ChatRequest, Usage } from './chat-api.ts'
 import { nameFailure } from './failures.ts'
 import { BackendFailure, type ModelRoute } from './provider.ts'
 
-/** Begins the span of one attempt; undefined without tracing. */
 export type BeginCall = (route: ModelRoute, attempt: number) => TraceSpan | undefined
 
 export function beginChatCalls(parent: TraceSpan | undefined, request: ChatRequest): BeginCall {
@@ -50,13 +49,11 @@ function toRequestAttributes(request: ChatRequest): SpanAttributes {
   }
 }
 
-interface AnswerFacts {
-  readonly names: Pick<AnswerNames, 'id' | 'model'> | undefined
-  readonly finishReasons: readonly string[]
-  readonly usage: Usage | undefined
-}
-
-export function toAnswerAttributes({ names, finishReasons, usage }: AnswerFacts): SpanAttributes {
+export function toAnswerAttributes(
+  names: Pick<AnswerNames, 'id' | 'model'> | undefined,
+  finishReasons: readonly string[],
+  usage: Usage | undefined,
+): SpanAttributes {
   return {
     'gen_ai.response.id': names?.id,
     'gen_ai.response.model': names?.model,
@@ -66,7 +63,6 @@ export function toAnswerAttributes({ names, finishReasons, usage }: AnswerFacts)
   }
 }
 
-/** Records whether the provider failed or the client disconnected. */
 export function failCall(span: TraceSpan | undefined, thrown: unknown): void {
   span?.fail(thrown instanceof BackendFailure ? nameFailure(thrown) : 'cancelled')
 }

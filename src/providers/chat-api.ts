@@ -10,7 +10,6 @@ export const MAX_PARTS = 2048
 const MAX_STOPS = 64
 
 export const text = z.string().max(MAX_TEXT_LENGTH)
-/** The arguments of a tool call: JSON as text. */
 export const toolArguments = z.string().max(256 * 1024)
 
 /** One part of a message's content; unknown types pass through. */
@@ -53,7 +52,6 @@ export const toolName = z
   .max(128, wrongToolName)
   .regex(/^[A-Za-z0-9_.-]{1,128}$/, wrongToolName)
 
-/** Schemas and `strict` pass through. */
 export const ChatTool = z
   .looseObject({
     type: label(),
@@ -117,7 +115,6 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.infer<typeof ChatRequest>
 
-/** Fields that pass through unchecked, also with an agent key. */
 const uncheckedFields = [
   'audio',
   'function_call',
@@ -211,7 +208,6 @@ export type ChatChunk = z.infer<typeof ChatChunk>
 
 export interface AnswerNames {
   readonly id: string
-  /** Unix seconds. */
   readonly created: number
   readonly model: string
 }

@@ -1,9 +1,7 @@
 /** Creates the configured providers. Their code is loaded on demand: the HTTP client alone is a tenth of a start. */
-
 import type { Config, ProviderConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Random } from '../lib/ids.ts'
-import { newId } from '../lib/ids.ts'
+import { newId, type Random } from '../lib/ids.ts'
 import type { ChatBackend } from './provider.ts'
 
 interface BackendDeps {
@@ -29,10 +27,18 @@ export async function createBackends(
 async function createBackend(
   provider: ProviderConfig,
   timings: Config['timings'],
-  deps: BackendDeps,
+  { clock, random }: BackendDeps,
 ): Promise<ChatBackend> {
-  if (provider.kind === 'mock') return createMock(provider.name, deps)
-  if (provider.kind === 'local-model') return createLocalModel(provider, deps)
+  const { name } = provider
+  if (provider.kind === 'mock') {
+    const { createMockBackend } = await import('./mock.ts')
+    return createMockBackend({ name, clock, newId: () => newId('', 24, random), wait: clock.wait })
+  }
+  if (provider.kind === 'local-model') {
+    const { loadLocalModel } = await import('./load-model.ts')
+    const { createLocalModelBackend } = await import('./in-process.ts')
+    return createLocalModelBackend({ name, model: await loadLocalModel(provider), clock, random })
+  }
   return createRemote(provider, timings)
 }
 
@@ -58,19 +64,4 @@ export async function createRemote(
   }
   const { createGatewayBackend } = await import('./gateway.ts')
   return createGatewayBackend({ ...options, apiKey: provider.apiKey })
-}
-
-async function createLocalModel(
-  provider: Extract<ProviderConfig, { kind: 'local-model' }>,
-  { clock, random }: BackendDeps,
-): Promise<ChatBackend> {
-  const { loadLocalModel } = await import('./load-model.ts')
-  const { createLocalModelBackend } = await import('./in-process.ts')
-  const model = await loadLocalModel(provider)
-  return createLocalModelBackend({ name: provider.name, model, clock, random })
-}
-
-async function createMock(name: string, { clock, random }: BackendDeps): Promise<ChatBackend> {
-  const { createMockBackend } = await import('./mock.ts')
-  return createMockBackend({ name, clock, newId: () => newId('', 24, random), wait: clock.wait })
 }

@@ -10,7 +10,6 @@ export function isRetryable(failure: BackendFailure): boolean {
   return status === 408 || status === 429 || status >= 500
 }
 
-/** One of a few words, for metrics and traces. */
 export function nameFailure({ kind, status = 500 }: BackendFailure): string {
   if (kind !== 'status') return kind
   return status === 429 ? 'status_429' : `status_${Math.floor(status / 100)}xx`
@@ -23,10 +22,13 @@ export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): bo
   return callersMistakes.has(status)
 }
 
-/** The client's error for a provider's failure; other errors are returned unchanged. */
 export function toCallerError(thrown: unknown): unknown {
   if (!(thrown instanceof BackendFailure)) return thrown
-  const details = { cause: thrown, ...retryAfterOf(thrown) }
+  const { retryAfterSeconds } = thrown
+  const details = {
+    cause: thrown,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }),
+  }
   switch (thrown.kind) {
     case 'unreachable':
       return new ServiceError(
@@ -87,13 +89,6 @@ const saidReasons: Readonly<Record<number, Reason>> = {
   503: 'backend_unavailable',
 }
 
-function retryAfterOf({ retryAfterSeconds }: BackendFailure): { retryAfterSeconds?: number } {
-  return retryAfterSeconds === undefined
-    ? {}
-    : { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }
-}
-
-/** A 400 that names the field and its rule. */
 export function callersMistake(param: string, rule: string, code = 'invalid_value'): BackendFailure {
   const message = `${param}: ${rule}`
   return new BackendFailure('status', message, { status: 400, said: { message, param, code } })

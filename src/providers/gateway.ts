@@ -1,39 +1,32 @@
 /** The gateway provider: any server with an OpenAI-compatible API. */
-
 import type { LookupFunction } from 'node:net'
-import { isJsonObject, parseJson } from '../lib/formats/json.ts'
+import { isJsonObject, type JsonObject, listObjects, parseJson } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
 import { type HttpCall, HttpClient, type HttpTimings, type Rejection } from './http-client.ts'
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from './provider.ts'
 
 export interface GatewayOptions {
-  /** The provider's name as operators write it. */
   readonly name: string
-  /** The API's base, ending in `/v1`; a query in it is sent with every call. */
   readonly url: string
-  /** Sent to the origin of `url` and nowhere else. */
   readonly apiKey?: string | undefined
   readonly timings: HttpTimings & {
-    /** All of a model list; 10 s when absent. */
     readonly modelListMs?: number | undefined
   }
   /** The largest chat completion, or model list, that is read; 16 MiB when absent. */
   readonly maxAnswerBytes?: number
-  /** Resolves the host name of `url`; the system's resolver when absent. */
   readonly lookup?: LookupFunction
   /** Corrects misleading rejections of a server; clients may read the `said` it returns. */
   readonly normalizeRejection?: (rejection: SaidRejection) => SaidRejection
 }
 
-/** The status of a rejection and what its body says. */
 export type SaidRejection = Pick<BackendFailure, 'said'> & { readonly status: number }
 
 /** 2048 vectors of 1536 numbers fit. */
 const maxEmbeddingsBytes = 64 * 1024 * 1024
 
-/** The headers of clients never reach the server. */
 export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   const base = new URL(options.url)
+  const { hostname, port, protocol } = base
   const toPath = (path: string) => `${base.pathname.replace(/\/+$/, '')}${path}${base.search}`
   const chatPath = toPath('/chat/completions')
   const embeddingsPath = toPath('/embeddings')
@@ -56,15 +49,15 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   })
   return {
     name,
-    address: addressOf(base),
-    complete: (request) => client.readJson(toCall(chatPath, request), maxAnswerBytes),
+    address: { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) },
+    complete: async (request) => join(await client.readJson(toCall(chatPath, request), maxAnswerBytes)),
     stream: (request) => client.readEvents(toCall(chatPath, request)),
-    embed: (request) => client.readJsonPieces(toCall(embeddingsPath, request), maxEmbeddingsBytes),
+    embed: (request) => client.readJson(toCall(embeddingsPath, request), maxEmbeddingsBytes),
     async listModels(signal) {
       const deadline = AbortSignal.timeout(timings.modelListMs ?? 10_000)
       const call = { path: modelsPath, signal: AbortSignal.any([signal, deadline]) }
       try {
-        return parseModels(await client.readJson(call, maxAnswerBytes), name)
+        return parseModels(join(await client.readJson(call, maxAnswerBytes)), name)
       } catch (thrown) {
         if (thrown !== deadline.reason) throw thrown
         throw new BackendFailure('timeout', 'The backend took too long to list its models.', {
@@ -80,8 +73,9 @@ function toCall(path: string, { body, signal, trace }: BackendRequest): HttpCall
   return { path, body: JSON.stringify(body), signal, trace }
 }
 
-function addressOf({ hostname, port, protocol }: URL): { host: string; port: number } {
-  return { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) }
+function join(pieces: readonly Buffer[]): Buffer {
+  const [first, ...others] = pieces
+  return first !== undefined && others.length === 0 ? first : Buffer.concat(pieces)
 }
 
 /** Clients may not read what a server says about other failures. */
@@ -115,10 +109,7 @@ function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undef
   return Number.isNaN(waitMs) ? undefined : Math.max(0, Math.ceil(waitMs / 1000))
 }
 
-/**
- * The message of an error body, in the shapes in use: `{error: {message, code, param}}` (OpenAI), `{error: "text"}` (Ollama),
- * `{message, code, param}` (vLLM), `{detail: "text"}` and `{detail: [{msg}]}` (FastAPI).
- */
+/** Error bodies of OpenAI (`error.message`), Ollama (`error`), vLLM (`message`) and FastAPI (`detail`, as text or a list). */
 function findSaid(body: Buffer, apiKey: string | undefined): BackendFailure['said'] {
   const whole = parseJson(body.toString())
   if (!isJsonObject(whole)) return undefined
@@ -149,7 +140,6 @@ function redact(text: string, apiKey: string | undefined): string {
     .replace(/\bsk-[\w*.-]{6,}/g, '[redacted]')
 }
 
-/** Skips entries that are not models. */
 function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   const list = parseJson(body.toString())
   // Ollama writes an empty list as null.
@@ -157,19 +147,13 @@ function parseModels(body: Buffer, provider: string): readonly BackendModel[] {
   if (!Array.isArray(data)) {
     throw new BackendFailure('protocol', 'The backend did not answer with a model list.')
   }
-  return data.filter(isListedModel).map((model) => toModel(model, provider))
+  return listObjects(data).flatMap((model) =>
+    typeof model.id === 'string' && model.id !== '' ? [toModel(model, model.id, provider)] : [],
+  )
 }
 
-interface ListedModel extends Readonly<Record<string, unknown>> {
-  readonly id: string
-}
-
-function isListedModel(entry: unknown): entry is ListedModel {
-  return isJsonObject(entry) && typeof entry.id === 'string' && entry.id !== ''
-}
-
-function toModel(listed: ListedModel, provider: string): BackendModel {
-  const { id, created, owned_by: ownedBy, meta } = listed
+function toModel(listed: JsonObject, id: string, provider: string): BackendModel {
+  const { created, owned_by: ownedBy, meta } = listed
   // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server (configured, then trained).
   const lengths = [listed.context_length, listed.max_model_len, listed.context_window]
   const own = isJsonObject(meta) ? [meta.n_ctx, meta.n_ctx_train] : []

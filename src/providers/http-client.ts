@@ -8,7 +8,6 @@ import { BackendFailure } from './provider.ts'
 /** Time-outs of the steps of a call. undici checks them about twice a second, so they fire up to a second late. */
 export interface HttpTimings {
   readonly connectMs: number
-  /** From the request being written to the head of the response. */
   readonly firstByteMs: number
   /** Between two reads of the body; stands still while the reader is slow. */
   readonly idleMs: number
@@ -26,7 +25,6 @@ interface HttpClientOptions {
 
 /** One call. It carries no header but the client's own and those of a trace. */
 export interface HttpCall {
-  /** Path and query, starting with `/`. */
   readonly path: string
   /** With a JSON text the call is a POST, else a GET. */
   readonly body?: string
@@ -65,30 +63,18 @@ export class HttpClient {
   }
 
   /**
-   * The body of a 2xx whose type is JSON.
+   * The body of a 2xx whose type is JSON, in large pieces: joining them costs more than everything else done with them.
    * @throws BackendFailure; the signal's reason once the signal is aborted
    */
-  readJson(call: HttpCall, maxBytes: number): Promise<Buffer> {
-    return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes, (reads) => reads.take()))
+  readJson(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
+    return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes))
   }
 
-  /** The same in the pieces it came in: joining large ones costs more than everything else done with them. */
-  readJsonPieces(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
-    return this.send(
-      call,
-      new JsonHandler(call.signal, this.toFailure, maxBytes, (reads) => reads.takePieces()),
-    )
-  }
-
-  /**
-   * The body of a 2xx whose type is server-sent events, as soon as its head is in. Callers must wait for one `next` before another.
-   * @throws BackendFailure before and during the iteration; the signal's reason once the signal is aborted
-   */
+  /** The events of a 2xx once its head is in; callers wait for one `next` before another. @throws BackendFailure, the signal's reason */
   readEvents(call: HttpCall): Promise<AsyncIterator<Buffer, void, void>> {
     return this.send(call, new EventHandler(call.signal, this.toFailure))
   }
 
-  /** Ends the calls in flight and closes the sockets. */
   close(): Promise<void> {
     return this.pool.destroy()
   }
@@ -116,9 +102,7 @@ interface Head {
   readonly headers: Readonly<Record<string, Header>>
 }
 
-/** A response outside 2xx. */
 export interface Rejection extends Head {
-  /** Cut off at 64 KiB. */
   readonly body: Buffer
 }
 
@@ -154,7 +138,6 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   protected abstract onRead(read: Buffer): void
   protected abstract onEnd(): void
 
-  /** Called once, and not after `onEnd`. */
   protected onFailed(reason: unknown): void {
     // No effect on a stream whose head is in: its answer is settled.
     this.answer.reject(reason)
@@ -165,7 +148,6 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
     return this.answer.promise
   }
 
-  /** False if the call was over already. */
   protected end(): boolean {
     if (this.isOver) return false
     this.isOver = true
@@ -236,7 +218,6 @@ class Reads {
     this.sizeBytes += read.length
   }
 
-  /** All bytes at once; a single read is not copied. */
   take(): Buffer {
     const [first, ...others] = this.reads
     const taken =
@@ -245,7 +226,6 @@ class Reads {
     return taken
   }
 
-  /** The reads as they came, or joined where they are small. */
   takePieces(): readonly Buffer[] {
     const { reads, sizeBytes } = this
     if (reads.length * LEAST_PIECE_BYTES > sizeBytes) return [this.take()]
@@ -286,16 +266,13 @@ function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   return new BackendFailure('unreachable', 'The connection to the backend failed.', { cause })
 }
 
-/** Reads a JSON body to its end. */
-class JsonHandler<Answer> extends ResponseHandler<Answer> {
+class JsonHandler extends ResponseHandler<readonly Buffer[]> {
   protected readonly mediaType = 'application/json'
   private readonly maxBytes: number
-  private readonly take: (reads: Reads) => Answer
 
-  constructor(signal: AbortSignal, toFailure: ToFailure, maxBytes: number, take: (reads: Reads) => Answer) {
+  constructor(signal: AbortSignal, toFailure: ToFailure, maxBytes: number) {
     super(signal, toFailure)
     this.maxBytes = maxBytes
-    this.take = take
   }
 
   protected onAccepted(): void {}
@@ -308,7 +285,7 @@ class JsonHandler<Answer> extends ResponseHandler<Answer> {
   }
 
   protected onEnd(): void {
-    if (this.end()) this.answer.resolve(this.take(this.reads))
+    if (this.end()) this.answer.resolve(this.reads.takePieces())
   }
 }
 

@@ -1,56 +1,53 @@
-/** Loads a GGUF file into this process, by a package that is there only where somebody wants that. */
+/** Loads a GGUF file into this process with the optional package node-llama-cpp. */
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import type { ChatWrapper, LlamaContextSequence, LlamaModel } from 'node-llama-cpp'
+import type { ChatWrapper, Llama, LlamaContextSequence, LlamaModel } from 'node-llama-cpp'
 import type { LocalModelConfig } from '../config/config.ts'
 import { StartupError } from '../lib/errors.ts'
-import { type Library, openRuntime, type Runtime } from './in-process/runtime.ts'
 
-/** How many answers are worked on at once; each holds a context of its own. */
+/** Each needs its own context. */
 const ANSWERS_AT_ONCE = 2
 const MOST_CONTEXT_TOKENS = 8192
+/** The version in the lock file: later ones lack builds for some platforms. */
+const PACKAGE = 'node-llama-cpp@3.21.1'
+const MOST_COMPLAINTS = 5
 
-/** Where one answer at a time is worked on; what it read last is reused where the next prompt begins likewise. */
+type Library = typeof import('node-llama-cpp')
+
+interface Runtime {
+  readonly library: Library
+  readonly llama: Llama
+  /** Recent errors of llama.cpp. They may contain client data, so they are not logged. */
+  readonly complaints: string[]
+}
+
+/** Generates one answer at a time; the next prompt reuses the beginning it shares with the last one. */
 export interface Place {
   readonly sequence: LlamaContextSequence
-  /** How many tokens of a prompt are read at once. */
   stepTokens: number
 }
 
-/** What a model can do beside embedding. */
 export interface LocalChat {
-  /** Writes conversations as the model's own template does. */
   readonly wrapper: ChatWrapper
-  /** Whether that template has tools. */
   readonly hasTools: boolean
   readonly places: readonly Place[]
 }
 
-/** A model that is loaded. */
 export interface LocalModel extends Runtime {
-  /** The file's name without its ending. */
   readonly id: string
-  /** When the file was last changed, in Unix seconds. */
   readonly created: number
   readonly model: LlamaModel
   readonly contextTokens: number
   readonly threads: number
-  /** How many requests are worked on at once. */
   readonly placeCount: number
   /** Undefined for a model made for embeddings. */
   readonly chat: LocalChat | undefined
 }
 
-/** A file that may be a model. */
-type FileFacts = Pick<LocalModel, 'id' | 'created'>
-
-/**
- * Loads the model and makes its contexts; nothing is downloaded or compiled. Decision: 2 (`PARLEY_LOCAL_MODEL`).
- * @throws StartupError when the package or the file is not there or cannot be used.
- */
+/** Downloads and compiles nothing. @throws StartupError when the package or the file is missing or unusable. */
 export async function loadLocalModel(config: LocalModelConfig): Promise<LocalModel> {
   const file = await readFacts(config)
   const runtime = await openRuntime(config.name)
@@ -66,10 +63,7 @@ export async function loadLocalModel(config: LocalModelConfig): Promise<LocalMod
   }
 }
 
-/**
- * Looks whether the model could be loaded, without reading its weights.
- * @throws StartupError as loading it does.
- */
+/** Checks the model without reading its weights. @throws StartupError as `loadLocalModel` does. */
 export async function checkLocalModel(config: LocalModelConfig): Promise<void> {
   await readFacts(config)
   const model = await loadModel(await openRuntime(config.name), config, true)
@@ -85,14 +79,14 @@ async function loadModel(
   try {
     return await runtime.llama.loadModel({ modelPath: config.path, gpuLayers: 0, vocabOnly })
   } catch (thrown) {
-    // What llama.cpp has said comes a turn later than what the library throws.
+    // llama.cpp logs arrive one turn after the library throws.
     await setImmediate()
     await setImmediate()
     throw cannotLoad(config, thrown, runtime)
   }
 }
 
-async function readFacts({ name, path }: LocalModelConfig): Promise<FileFacts> {
+async function readFacts({ name, path }: LocalModelConfig): Promise<Pick<LocalModel, 'id' | 'created'>> {
   const cannotUse = (what: string, cause?: unknown) =>
     new StartupError(`The model file ${path} (provider ${name}) ${what}.`, { cause })
   const file = await open(path, constants.O_RDONLY).catch((error: NodeJS.ErrnoException) => {
@@ -109,7 +103,7 @@ async function readFacts({ name, path }: LocalModelConfig): Promise<FileFacts> {
   }
 }
 
-/** Models made for embeddings say how their vectors are pooled; 0 is not at all. */
+/** Embedding models name how their vectors are pooled; 0 means not at all. */
 function isForEmbeddings({ fileInfo }: LlamaModel): boolean {
   const { pooling_type: pooling } = fileInfo.architectureMetadata as { pooling_type?: number }
   return pooling !== undefined && pooling !== 0
@@ -136,13 +130,10 @@ async function openChat({
   return { wrapper, hasTools: hasOwnTools(wrapper, library), places }
 }
 
-/**
- * Templates of models whose answers have a form of their own (gpt-oss's channels, Llama 3's and DeepSeek's calls), which the library
- * reads by code of its own. Finding the right one takes it a second of the whole process; any other model's template says it all.
- */
+/** Families whose answers the library parses with special code. Detecting them blocks the process for a second, so others skip it. */
 const marksOfKnownFamilies = /<\|(channel|python_tag|recipient|from|turn)\b|<｜tool|<seed:/
 
-/** Where a template has no tools the library makes up a syntax for them, which no such model has learnt. */
+/** For a template without tools the library invents a syntax that the model has not learnt. */
 function hasOwnTools(
   wrapper: ChatWrapper,
   { ChatWrapper: Base, JinjaTemplateChatWrapper }: Library,
@@ -166,4 +157,49 @@ function cannotLoad(
     /error loading model: (.*?)( llama_|$)/s.exec(said)?.[1] ?? (said || String((cause as Error).message))
   const short = reason.replaceAll(/\s+/g, ' ').slice(0, 300).replace(/\.+$/, '')
   return new StartupError(`${subject} cannot be loaded: ${short}.`, { cause })
+}
+
+/** Shared by all models, because llama.cpp has one log for a process; never released. */
+let openedRuntime: Promise<Runtime> | undefined
+
+function openRuntime(name: string): Promise<Runtime> {
+  openedRuntime ??= startRuntime(name).catch((error: unknown) => {
+    openedRuntime = undefined
+    throw error
+  })
+  return openedRuntime
+}
+
+async function startRuntime(name: string): Promise<Runtime> {
+  const library = await importLibrary(name)
+  const complaints: string[] = []
+  const options = {
+    build: 'never',
+    skipDownload: true,
+    progressLogs: false,
+    gpu: false,
+    maxThreads: availableParallelism(),
+    logLevel: library.LlamaLogLevel.error,
+    logger(_level: unknown, line: string) {
+      complaints.push(line.trim())
+      if (complaints.length > MOST_COMPLAINTS) complaints.shift()
+    },
+  } as const
+  const llama = await library.getLlama(options).catch((cause: unknown) => {
+    const where = `${process.platform}-${process.arch}`
+    const sentence = `The package ${PACKAGE} has nothing that runs on this machine (${where}); run Ollama or llama-server and set PARLEY_LOCAL_URL.`
+    throw new StartupError(sentence, { cause })
+  })
+  return { library, llama, complaints }
+}
+
+async function importLibrary(name: string): Promise<Library> {
+  try {
+    return await import('node-llama-cpp')
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    const command = `npm install --no-save --ignore-scripts ${PACKAGE}`
+    const sentence = `A model that runs in this process (provider ${name}) needs a package that is not installed; \`${command}\` installs it, and in a checkout of Parley \`npm run local-models\`.`
+    throw new StartupError(sentence, { cause })
+  }
 }

@@ -43,7 +43,6 @@ function withKnownRole(message: unknown): unknown {
   return isJsonObject(message) && message.role === 'developer' ? { ...message, role: 'system' } : message
 }
 
-/** Ollama's words, with 400 or 500. */
 const tooLongForEmbedding = 'input length exceeds the context length'
 
 function normalizeRejection({ status, said }: SaidRejection): SaidRejection {
@@ -73,7 +72,6 @@ function isConnectionRefused(thrown: unknown): boolean {
   return (thrown.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
 }
 
-/** Clients do not see the address. */
 function serverNotRunning(origin: string, cause: unknown): BackendFailure {
   return new BackendFailure(
     'unreachable',

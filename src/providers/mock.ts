@@ -1,5 +1,4 @@
 /** The mock provider: deterministic answers for development, tests and load, controlled by directives in the message. */
-
 import { isJsonObject } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'
 import { type Answer, makeAnswer, readDirectives } from './mock/answer.ts'
@@ -11,7 +10,6 @@ import { doneEvent } from './render-answer.ts'
 
 export interface MockBackendOptions {
   readonly name: string
-  /** Epoch milliseconds. */
   readonly clock: { now(): number }
   /** Random base62 text, different each time. */
   newId(): string
@@ -27,10 +25,7 @@ const models: readonly BackendModel[] = [
 /** The most events of one read without a delay. */
 const eventsPerRead = 64
 
-/**
- * Answers `You said: <last user text>`, calls tools, follows `response_format`, and obeys the directives `[[tool:NAME {json}]]`, `[[tokens:N]]`, `[[delay:MS]]`, `[[error:STATUS]]`, `[[break:N]]` and `[[hang]]` in the
- * last user message. A whole answer counts as one chunk for `delay`, and any `break` breaks it. Embeddings know no directives.
- */
+/** Answers `You said: <last user text>` unless a directive of the message asks for something else. A whole answer counts as one chunk. */
 export function createMockBackend(options: MockBackendOptions): ChatBackend {
   const now = () => Math.floor(options.clock.now() / 1000)
   return {
@@ -58,7 +53,6 @@ export function createMockBackend(options: MockBackendOptions): ChatBackend {
   }
 }
 
-/** Fails or hangs where a directive says so. */
 async function acceptRequest(
   { body, signal }: BackendRequest,
   { newId }: MockBackendOptions,
@@ -121,7 +115,6 @@ function createEventReader(
   }
 }
 
-/** @throws the signal's reason once it is aborted */
 async function pause(ms: number, signal: AbortSignal, { wait }: MockBackendOptions): Promise<void> {
   signal.throwIfAborted()
   if (ms > 0) await wait(ms, signal).catch((failure: unknown) => Promise.reject(signal.reason ?? failure))

@@ -5,17 +5,13 @@ export interface BackendRequest {
   readonly body: Readonly<Record<string, unknown>>
   /** Aborted when the client disconnects or a deadline passes: the provider must stop within a second. */
   readonly signal: AbortSignal
-  /** Headers of the trace; undefined without tracing. */
   readonly trace?: Readonly<Record<string, string>> | undefined
 }
 
-/** A model as a backend lists it. */
 export interface BackendModel {
   readonly id: string
-  /** Unix seconds. */
   readonly created: number
   readonly ownedBy: string
-  /** Tokens of context, if known. */
   readonly contextLength?: number
   /** Other ids that requests may use; they are not listed. */
   readonly aliases?: readonly string[]
@@ -27,41 +23,26 @@ export interface BackendModel {
 
 /** A model provider. Its answers are bytes in the chat API's format, so that unchanged answers are never decoded. */
 export interface ChatBackend {
-  /** The provider's name as operators write it: `mock`, `gateway`. */
   readonly name: string
-  /** Undefined for a provider in this process. */
   readonly address?: { readonly host: string; readonly port: number } | undefined
-  /**
-   * One `chat.completion` object as JSON.
-   * @throws BackendFailure
-   */
+  /** One `chat.completion` object as JSON. @throws BackendFailure */
   complete(request: BackendRequest): Promise<Uint8Array>
-  /**
-   * Server-sent events; resolves when the provider has accepted the request. Each item is one read, cut anywhere. Leaving the iteration
-   * early (`return`) aborts the call.
-   * @throws BackendFailure before and during the iteration.
-   */
+  /** Server-sent events in reads cut anywhere; resolves once the request is accepted. `return` aborts the call. @throws BackendFailure */
   stream(request: BackendRequest): Promise<AsyncIterator<Uint8Array, void, void>>
-  /**
-   * One embedding list as JSON, in pieces cut anywhere.
-   * @throws BackendFailure
-   */
+  /** One embedding list as JSON, in pieces cut anywhere. @throws BackendFailure */
   embed(request: BackendRequest): Promise<readonly Uint8Array[]>
   /** @throws BackendFailure */
   listModels(signal: AbortSignal): Promise<readonly BackendModel[]>
   close(): Promise<void>
 }
 
-/** The provider answered with a status, could not be reached, was too slow, or sent an invalid response. */
 export type BackendFailureKind = 'status' | 'unreachable' | 'timeout' | 'protocol'
 
 /** A failed call of a provider; `failures.ts` decides what the client sees of it. */
 export class BackendFailure extends Error {
   override readonly name = 'BackendFailure'
   readonly kind: BackendFailureKind
-  /** With kind `status`. */
   readonly status: number | undefined
-  /** The provider's `Retry-After`. */
   readonly retryAfterSeconds: number | undefined
   /** What the client may read of it, mostly about its own mistake (400, 413, 422). */
   readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
@@ -90,6 +71,5 @@ export class BackendFailure extends Error {
 
 export interface ModelRoute {
   readonly backend: ChatBackend
-  /** The provider's own id. */
   readonly model: string
 }

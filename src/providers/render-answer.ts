@@ -1,25 +1,21 @@
-/** Renders answers in the chat API's format, for the mock and in-process providers. */
+/** Reads requests and renders answers in the chat API's format, for the mock and in-process providers. */
+import { isJsonObject, type JsonObject, listObjects } from '../lib/formats/json.ts'
 
-type Fields = Readonly<Record<string, unknown>>
-
-/** The names of an answer, in their order in JSON. */
 export interface AnswerHead {
   readonly id: string
-  /** Unix seconds. */
   readonly created: number
   readonly model: string
   readonly system_fingerprint?: string
 }
 
-/** The last event of a stream. */
 export const doneEvent = 'data: [DONE]\n\n'
 
-export function renderCompletion(head: AnswerHead, choices: readonly Fields[], usage: object): string {
+export function renderCompletion(head: AnswerHead, choices: readonly JsonObject[], usage: object): string {
   const { id, ...rest } = head
   return JSON.stringify({ id, object: 'chat.completion', ...rest, choices, usage })
 }
 
-/** The beginning of every event of an answer, up to its choices; rendered once for all of them. */
+/** The beginning of every event of an answer, up to its choices. */
 export function openEvent({ id, ...rest }: AnswerHead): string {
   const head = JSON.stringify({ id, object: 'chat.completion.chunk', ...rest })
   return `data: ${head.slice(0, -1)},"choices":[`
@@ -27,15 +23,13 @@ export function openEvent({ id, ...rest }: AnswerHead): string {
 
 export const eventEnd = ']}\n\n'
 
-/** The event of an answer's usage, without a choice. */
 export function renderUsageEvent(opening: string, usage: object): string {
   return `${opening}],"usage":${JSON.stringify(usage)}}\n\n`
 }
 
-export interface EmbeddingsAnswer {
+interface EmbeddingsAnswer {
   readonly vectors: readonly Float32Array[]
   readonly model: string
-  /** Of all inputs. */
   readonly tokens: number
   readonly isBase64: boolean
 }
@@ -46,17 +40,18 @@ export function renderEmbeddings({ vectors, model, tokens, isBase64 }: Embedding
     data: vectors.map((vector, index) => ({
       object: 'embedding',
       index,
-      embedding: isBase64 ? encode(vector) : Array.from(vector),
+      embedding: isBase64 ? encodeVector(vector) : Array.from(vector),
     })),
     model,
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   })
 }
 
-/** Little-endian float32. */
-function encode(vector: Float32Array): string {
+/** Base64 of little-endian float32. */
+export function encodeVector(vector: ArrayLike<number>): string {
   const bytes = Buffer.alloc(4 * vector.length)
-  for (const [place, value] of vector.entries()) bytes.writeFloatLE(value, 4 * place)
+  for (let place = 0; place < vector.length; place += 1)
+    bytes.writeFloatLE(vector[place] as number, 4 * place)
   return bytes.toString('base64')
 }
 
@@ -64,4 +59,24 @@ function encode(vector: Float32Array): string {
 export function listInputs(input: unknown): readonly (string | readonly number[])[] {
   if (!Array.isArray(input)) return [String(input)]
   return typeof input[0] === 'number' ? [input] : input
+}
+
+interface ToolChoice {
+  readonly mode: 'none' | 'auto' | 'required'
+  /** The only tools that may be called; undefined for all. */
+  readonly names?: ReadonlySet<unknown>
+}
+
+export function parseToolChoice(choice: unknown): ToolChoice | undefined {
+  if (choice === undefined || choice === null || choice === 'auto') return { mode: 'auto' }
+  if (choice === 'none' || choice === 'required') return { mode: choice }
+  if (!isJsonObject(choice)) return undefined
+  if (isJsonObject(choice.function)) return { mode: 'required', names: new Set([choice.function.name]) }
+  if (!isJsonObject(choice.allowed_tools)) return undefined
+  const { mode, tools } = choice.allowed_tools
+  const functions = listObjects(tools).flatMap((tool) => listObjects([tool.function]))
+  return {
+    mode: mode === 'required' ? mode : 'auto',
+    names: new Set(functions.map(({ name }) => name)),
+  }
 }

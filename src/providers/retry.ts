@@ -1,5 +1,4 @@
 /** The one retry policy: attempts, back-off, fallbacks, circuit breakers and the deadline of a call. */
-
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -23,15 +22,12 @@ interface AttemptDeps {
   readonly metrics: Metrics
 }
 
-/** The models that may answer a call: the first, then its fallbacks. */
 export type Routes = readonly [ModelRoute, ...ModelRoute[]]
 
-/** Asks a model once, and ends the span when the answer is complete. */
 type Ask<T> = (route: ModelRoute, span: TraceSpan | undefined) => Promise<T>
 
 /** The attempts of one call; all model calls of a turn share its retries. */
 export class Attempts {
-  /** Model calls so far. */
   count = 0
   private readonly deps: AttemptDeps
   private readonly routes: Routes
@@ -47,7 +43,6 @@ export class Attempts {
     this.retriesLeft = deps.config.limits.backendAttempts - 1
   }
 
-  /** The model being asked, or the one that has answered. */
   get route(): ModelRoute {
     return this.routes[this.position] as ModelRoute
   }
@@ -56,10 +51,7 @@ export class Attempts {
     return this.position > 0
   }
 
-  /**
-   * Asks until a model answers.
-   * @throws BackendFailure the last one, when no model answers; any other error of `ask` at once.
-   */
+  /** Asks until a model answers. @throws BackendFailure of the last attempt; any other error of `ask` at once. */
   async run<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)
@@ -80,12 +72,10 @@ export class Attempts {
     }
   }
 
-  /** The client has received something: no other model can answer from here on. */
   commit(): void {
     this.isCommitted = true
   }
 
-  /** An answer that had begun has failed. */
   breakOff(thrown: unknown): void {
     this.countFailure(thrown)
     if (outcomeOf(thrown) === 'failed') this.deps.breakers.of(this.route).breakOff()
@@ -168,7 +158,6 @@ export class Deadline {
     return this.controller.signal
   }
 
-  /** The answer has begun: from here on only the total counts. */
   begin(): void {
     clearTimeout(this.timer)
     this.timer = this.startTimer(this.totalMs)
@@ -200,7 +189,7 @@ function outcomeOf(thrown: unknown): Outcome {
 /** Bounds the breakers: unlisted model ids pass through, and there is no limit to them. */
 const MOST_MODELS = 1_000
 
-/** The breakers of a service, one for each provider and model. */
+/** One breaker for each provider and model; each opens when at least half of the model's recent calls have failed. */
 export class Breakers {
   private readonly known = new LRUCache<string, Breaker>({ max: MOST_MODELS })
   private readonly limits: Config['breaker']
@@ -211,7 +200,6 @@ export class Breakers {
     this.clock = clock
   }
 
-  /** The models asked so far. */
   list(): Breaker[] {
     return [...this.known.values()]
   }
@@ -227,10 +215,8 @@ export class Breakers {
   }
 }
 
-/** The sliding window moves in this many steps. */
 const WINDOW_STEPS = 10
 
-/** Opens when at least half of a model's recent calls have failed. */
 class Breaker {
   readonly provider: string
   readonly model: string
@@ -247,7 +233,6 @@ class Breaker {
     this.clock = clock
   }
 
-  /** Open or half-open. */
   get isOpen(): boolean {
     return this.halfOpensAtMs !== undefined
   }

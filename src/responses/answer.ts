@@ -1,5 +1,4 @@
 /** Builds a response from the pieces of a chat's answer, and reports each step as an event. */
-
 import type { Dependencies } from '../chat/dependencies.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import type { ServiceError } from '../lib/errors.ts'
@@ -13,13 +12,11 @@ const ID_LENGTH = 24
 
 type Clocks = Pick<Dependencies, 'clock' | 'random'>
 
-/** Why an answer is incomplete, by the chat's finish reason. */
 const incompleteReasons: Readonly<Record<string, 'max_output_tokens' | 'content_filter'>> = {
   length: 'max_output_tokens',
   content_filter: 'content_filter',
 }
 
-/** One response while it is being built. */
 export class Answer {
   private readonly deps: Clocks
   private readonly onEvent: OnEvent
@@ -57,7 +54,6 @@ export class Answer {
     this.finish = choice.finish_reason ?? this.finish
   }
 
-  /** The response of a chat that has finished. */
   end(): ResponseObject {
     const reason = incompleteReasons[this.finish ?? '']
     this.output.close(reason !== undefined)
@@ -110,7 +106,6 @@ export class Answer {
   }
 }
 
-/** The fields that a response repeats, with the API's defaults. */
 function toEcho(request: ResponsesRequest): ResponseEcho {
   const { tools, text, reasoning, user } = request
   return {

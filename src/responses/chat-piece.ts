@@ -18,7 +18,6 @@ export interface ChatChoice {
   readonly finish_reason?: string | null | undefined
 }
 
-/** A completion as the single chunk of a stream. */
 export function toPiece({ choices, ...completion }: ChatCompletion): ChatPiece {
   return {
     ...completion,
@@ -41,7 +40,6 @@ export function partsOf({ delta, logprobs }: ChatChoice): Part[] {
   return parts
 }
 
-/** The calls that a piece begins or continues. */
 export function callsOf({ delta }: ChatChoice): CallAddition[] {
   if (!Array.isArray(delta.tool_calls)) return []
   return delta.tool_calls.map((call) => ({
@@ -52,7 +50,6 @@ export function callsOf({ delta }: ChatChoice): CallAddition[] {
   }))
 }
 
-/** Tokens by the names of the Responses API; a missing count is 0. */
 export function toResponseUsage(usage: Usage): ResponseUsage {
   const count = (details: unknown, field: string) =>
     (isJsonObject(details) ? toCount(details[field], 0) : undefined) ?? 0

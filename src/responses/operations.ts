@@ -1,5 +1,4 @@
 /** The Responses operation: REST only, in one call that answers or streams. */
-
 import type { Dependencies } from '../chat/dependencies.ts'
 import { chatAuth, chatFailures, chatRequest } from '../chat/operations.ts'
 import { operationsOf } from '../operations/operation.ts'

@@ -4,7 +4,6 @@ import type { OutputCall, OutputItem, Part, UnnumberedEvent } from './answer-sch
 /** Must use the event at once: the items in it keep growing. */
 export type OnEvent = (event: UnnumberedEvent) => void
 
-/** The next part of a call; the first part names it. */
 export interface CallAddition {
   readonly index: number
   readonly id: string | undefined
@@ -20,7 +19,6 @@ interface Open<Item extends OutputItem> {
   readonly index: number
 }
 
-/** The items of one response, in the order they began. */
 export class Output {
   readonly items: OutputItem[] = []
   private speech: Open<Speech> | undefined
@@ -59,7 +57,6 @@ export class Output {
     }
   }
 
-  /** Marks the open items as incomplete. */
   abandon(): void {
     for (const { item } of this.listOpen()) item.status = 'incomplete'
   }
@@ -69,7 +66,6 @@ export class Output {
     return open.sort((one, other) => one.index - other.index)
   }
 
-  /** The message or reasoning whose last part is of that kind. */
   private openSpeech(kind: Part['type']): Open<Speech> {
     const wanted = kind === 'reasoning_text' ? 'reasoning' : 'message'
     if (this.speech?.item.type !== wanted) {
@@ -100,7 +96,6 @@ export class Output {
     this.speech = undefined
   }
 
-  /** Undefined for a call of anything but a function. */
   private beginCall(index: number, id?: string, name?: string): Open<OutputCall> | undefined {
     if (id === undefined || name === undefined) return undefined
     this.endSpeech()
@@ -123,7 +118,6 @@ export class Output {
     return { item, index }
   }
 
-  /** Ends what an item holds: a call's arguments, or the last part of a speech. */
   private endContent({ item, index }: Open<OutputItem>): void {
     if (item.type === 'function_call') {
       const { id, name, arguments: text } = item
@@ -147,15 +141,11 @@ function lastPart({ item }: Open<Speech>): Part {
   return item.content.at(-1) as Part
 }
 
-function placeOf({ item, index }: Open<Speech>): Place {
+function placeOf({ item, index }: Open<Speech>) {
   return { output_index: index, item_id: item.id, content_index: item.content.length - 1 }
 }
 
-interface Place {
-  readonly output_index: number
-  readonly item_id: string
-  readonly content_index: number
-}
+type Place = ReturnType<typeof placeOf>
 
 function newPart(type: Part['type']): Part {
   switch (type) {
@@ -168,7 +158,6 @@ function newPart(type: Part['type']): Part {
   }
 }
 
-/** Appends to a part of the same kind. */
 function growPart(part: Part, added: Part, place: Place): UnnumberedEvent {
   if (part.type === 'output_text' && added.type === 'output_text') {
     const { text: delta, logprobs } = added

@@ -1,5 +1,4 @@
 /** Turns a request of the Responses API into a chat request. */
-
 import { ServiceError } from '../lib/errors.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import { present } from './answer.ts'
@@ -14,14 +13,9 @@ import type {
   ToolChoice,
 } from './schema.ts'
 
-/** Clients list it in `include` to get log probabilities. */
 const LOGPROBS = 'message.output_text.logprobs'
 
-/**
- * Passes on what the chat API has a field for. The token limit goes into `max_tokens`, which every provider respects; some ignore the
- * newer field.
- * @throws ServiceError as `toMessages` does.
- */
+/** The token limit goes into `max_tokens`, because some providers ignore the newer field. @throws ServiceError */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
   const { instructions, text, reasoning, stream, top_logprobs } = request
   const wantsLogprobs = request.include?.includes(LOGPROBS) || (top_logprobs ?? 0) > 0
@@ -73,11 +67,7 @@ function toResponseFormat(format: TextFormat): ChatRequest['response_format'] {
 
 type Content = Extract<ChatMessage, { role: 'user' }>['content']
 
-/**
- * The messages of an input. A model's text and the calls it made with it are one message. Reasoning is left out: the chat API takes
- * none.
- * @throws ServiceError `invalid_value` for the output of an unknown call, and for an input without a message.
- */
+/** A model's text and its calls are one message; reasoning is left out. @throws ServiceError `invalid_value` */
 function toMessages(input: ResponsesRequest['input']): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   const messages: ChatMessage[] = []

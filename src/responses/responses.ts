@@ -11,7 +11,6 @@ import { toPiece } from './chat-piece.ts'
 import { toChatRequest } from './request.ts'
 import { ResponsesRequest } from './schema.ts'
 
-/** @throws ServiceError `invalid_value`, and as `startTurn` does. */
 export async function respond(
   context: CallContext<Caller, Dependencies>,
   request: ResponsesRequest,
@@ -59,7 +58,6 @@ export class ResponseStream {
     yield this.flush()
   }
 
-  /** The events that report a failure; nothing follows them. */
   fail(failure: ServiceError): Uint8Array {
     this.answer.fail(failure)
     return this.flush()

@@ -93,7 +93,6 @@ function explainItem(item: unknown): string {
     : 'must be message, function_call, function_call_output or reasoning'
 }
 
-/** Other tools would run on OpenAI's servers. */
 const FunctionTool = z.looseObject({
   type: z.literal('function', { error: "must be 'function': there are no other tools here" }),
   name: toolName,

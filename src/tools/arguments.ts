@@ -28,7 +28,6 @@ export interface Rule {
   readonly origin: ServerTool['origin'] | 'agent'
 }
 
-/** The problem names the first wrong value by its path. */
 export function readArguments(text: string, rules: readonly Rule[]): ReadArguments {
   if (Buffer.byteLength(text) > MAX_BYTES) return { problem: 'they are larger than 256 KiB' }
   const value = parseJson(text)
@@ -68,7 +67,6 @@ function findMisfit(value: unknown, rule: Rule): string | undefined {
 }
 
 interface Check {
-  /** Undefined for a schema that cannot be checked. */
   readonly validate: ValidateFunction | undefined
   isTooSlow: boolean
 }
@@ -84,7 +82,6 @@ function checkOf({ schema, origin }: Rule): Check {
   return check
 }
 
-/** A schema may become invalid without its patterns. */
 function tryCompile(schema: JsonSchema): ValidateFunction | undefined {
   try {
     return compileSchema(schema)
@@ -93,7 +90,6 @@ function tryCompile(schema: JsonSchema): ValidateFunction | undefined {
   }
 }
 
-/** @throws Error for a schema that cannot be compiled. */
 export function compileSchema({ $schema: dialect, ...schema }: JsonSchema): ValidateFunction {
   // One instance for each schema, because it keeps what it compiles.
   const ajv = dialectOf(dialect) === 'draft-07' ? new Ajv(options) : new Ajv2020(options)
@@ -111,35 +107,27 @@ const options: Options = {
   code: { regExp: Object.assign((source: string) => toRegExp(source) ?? /(?:)/, { code: '' }) },
 }
 
-interface Sandbox {
-  validate?: ValidateFunction
-  value?: unknown
-}
-
-/** Created at first use: a start does not need it. */
-let sandbox: Sandbox | undefined
 const validation = new Script('validate(value)')
+/** Created at first use: a start does not need it. */
+let sandbox: { validate?: ValidateFunction | undefined; value?: unknown } | undefined
 
 /** Node stops a script that takes too long, together with the functions it calls. */
 function runInTime(validate: ValidateFunction, value: unknown): boolean {
   sandbox ??= createContext(Object.create(null))
   Object.assign(sandbox, { validate, value })
   try {
-    return runWithCpuLimit(sandbox)
+    for (let timeouts = 1; ; timeouts++) {
+      const before = process.threadCpuUsage()
+      try {
+        return validation.runInContext(sandbox, { timeout: TIMEOUT_MS })
+      } catch (error) {
+        const { user, system } = process.threadCpuUsage(before)
+        const isOverLimit = (user + system) / 1000 >= MAX_CPU_MS || timeouts === MAX_TIMEOUTS
+        if (!isTimeout(error) || isOverLimit) throw error
+      }
+    }
   } finally {
     Object.assign(sandbox, { validate: undefined, value: undefined })
-  }
-}
-
-function runWithCpuLimit(context: Sandbox): boolean {
-  for (let timeouts = 1; ; timeouts++) {
-    const before = process.threadCpuUsage()
-    try {
-      return validation.runInContext(context, { timeout: TIMEOUT_MS })
-    } catch (error) {
-      const { user, system } = process.threadCpuUsage(before)
-      if (!isTimeout(error) || (user + system) / 1000 >= MAX_CPU_MS || timeouts === MAX_TIMEOUTS) throw error
-    }
   }
 }
 
@@ -148,12 +136,14 @@ function isTimeout(error: unknown): boolean {
 }
 
 function describe({ keyword, instancePath, params, message }: ErrorObject): string {
-  const place = renderPath(instancePath.split('/').slice(1).map(unescapePointer).map(toSegment))
+  const place = renderPath(
+    instancePath
+      .split('/')
+      .slice(1)
+      .map(unescapePointer)
+      .map((key) => (/^\d+$/.test(key) ? Number(key) : key)),
+  )
   const said = keyword === 'enum' ? `must be one of ${params.allowedValues.join(', ')}` : message
   const extra = keyword === 'additionalProperties' ? ` ('${params.additionalProperty}')` : ''
   return `${place === '' ? '' : `${place} `}${said ?? 'does not fit the schema'}${extra}`
-}
-
-function toSegment(segment: string): string | number {
-  return /^\d+$/.test(segment) ? Number(segment) : segment
 }

@@ -11,13 +11,10 @@ export interface HostTool {
   readonly description?: string
   /** JSON Schema (2020-12, or draft-07 if `$schema` says so) of an object; arguments that do not fit never reach the handler. */
   readonly inputSchema?: Readonly<Record<string, unknown>>
-  /**
-   * Returns text, any JSON value, or nothing. Return text to report a failure to the model too: thrown errors are only logged.
-   */
+  /** Returns text, JSON or nothing. Return text to report a failure to the model: thrown errors are only logged. */
   handler(args: Readonly<Record<string, unknown>>, context: ToolCallContext): unknown
 }
 
-/** Tools by name, or as a list of tools with their names. */
 export type HostTools = Readonly<Record<string, HostTool>> | readonly (HostTool & { readonly name: string })[]
 
 const Tool = z.object(
@@ -31,7 +28,6 @@ const Tool = z.object(
   { error: 'must be an object with a handler' },
 )
 
-/** A tool as given, and the paths of it and its name. */
 interface GivenTool {
   readonly name: unknown
   readonly tool: unknown

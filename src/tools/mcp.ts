@@ -1,22 +1,13 @@
 /** The tools of all MCP servers, under the names that agents use. */
-import { type Logger, pino } from 'pino'
+import { pino } from 'pino'
 import type { McpServerConfig } from '../config/config.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Random } from '../lib/ids.ts'
 import type { McpTool } from './mcp/client.ts'
-import { isToolName, McpServer, toLongName } from './mcp/server.ts'
+import { isToolName, McpServer, type McpServerOptions, toLongName } from './mcp/server.ts'
 import { Watchdog } from './mcp/watchdog.ts'
 import type { ServerTool, Toolbox } from './tools.ts'
 
-export interface McpOptions {
-  readonly clock: Pick<Clock, 'monotonic' | 'wait'>
-  readonly random: Random
-  readonly log: Logger
-  /** Time-out of a tool call. */
-  readonly callMs: number
-}
+type McpOptions = Omit<McpServerOptions, 'watchdog' | 'onTools'>
 
-/** Starts connecting to the servers without waiting for any. */
 export function startMcpServers(configs: readonly McpServerConfig[], options: McpOptions): Toolbox {
   const watchdog = new Watchdog()
   let names: NamedTools | undefined
@@ -48,13 +39,13 @@ interface NamedTools {
 /** A tool also has its short name while no other tool has it; the list shows each tool once, by its shortest name. */
 function nameTools(servers: readonly McpServer[]): NamedTools {
   const found = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })))
-  const uses = countUses(found.flatMap(({ server, tool }) => [tool.name, toLongName(server.name, tool.name)]))
+  const names = found.flatMap(({ server, tool }) => [tool.name, toLongName(server.name, tool.name)])
+  const uses = Map.groupBy(names, (name) => name)
   const all: ServerTool[] = []
   const byName = new Map<string, ServerTool>()
   for (const { server, tool } of found) {
-    const names = [tool.name, toLongName(server.name, tool.name)]
-    const [first, ...others] = names
-      .filter((name) => uses.get(name) === 1 && isToolName(name))
+    const [first, ...others] = [tool.name, toLongName(server.name, tool.name)]
+      .filter((name) => uses.get(name)?.length === 1 && isToolName(name))
       .map((name) => toServerTool(name, server, tool))
     if (first === undefined) continue
     all.push(first)
@@ -87,18 +78,9 @@ function toServerTool(name: string, server: McpServer, tool: McpTool): ServerToo
   }
 }
 
-function countUses(names: readonly string[]): ReadonlyMap<string, number> {
-  const uses = new Map<string, number>()
-  for (const name of names) uses.set(name, (uses.get(name) ?? 0) + 1)
-  return uses
-}
-
 const PROBE_MS = 10_000
 
-/**
- * Connects once, for `parley doctor`, and counts the server's tools.
- * @throws Error when the server cannot be reached or does not speak MCP.
- */
+/** Connects once, for `parley doctor`, and counts the server's tools. @throws Error when there is no MCP server. */
 export async function probeMcpServer(config: McpServerConfig): Promise<number> {
   const { connect } = await import('./mcp/client.ts')
   const watchdog = new Watchdog()

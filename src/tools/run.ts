@@ -1,8 +1,9 @@
 /** Runs one tool call: checks its arguments, limits its time and its result, and reports failures to the model. */
+import { StringDecoder } from 'node:string_decoder'
+import type { Logger } from 'pino'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { readArguments } from './arguments.ts'
-import type { Dependencies } from './dependencies.ts'
 import type { ServerTool, ToolAnswer, ToolCallContext } from './tools.ts'
 
 export interface ToolCallRequest {
@@ -11,22 +12,17 @@ export interface ToolCallRequest {
   readonly argumentsText: string
   /** The schema in the agent's definition, which applies with the tool's own. */
   readonly agentSchema: JsonSchema | undefined
-  /** Undefined without tracing. */
   readonly span: TraceSpan | undefined
-  /** The request's fields for log lines. */
   readonly line: object
 }
 
-type RunDeps = Pick<Dependencies, 'log'> & {
+interface Dependencies {
+  readonly log: Logger
   readonly config: { readonly timings: { readonly toolMs: number } }
 }
 
-/**
- * The text for the model.
- * @throws only the signal's reason, as soon as it aborts, even while the tool is still running.
- */
 export async function runTool(
-  deps: RunDeps,
+  deps: Dependencies,
   request: ToolCallRequest,
   context: ToolCallContext,
 ): Promise<string> {
@@ -46,7 +42,7 @@ export async function runTool(
 }
 
 async function answerInTime(
-  { config, log }: RunDeps,
+  { config, log }: Dependencies,
   { tool, span, line }: ToolCallRequest,
   args: Readonly<Record<string, unknown>>,
   context: ToolCallContext,
@@ -108,14 +104,6 @@ export function capText(text: string): string {
   if (sizeBytes <= MAX_RESULT_BYTES) return wellFormed
   const note = `\n[The result was cut off: it has ${sizeBytes} bytes, of which only the beginning is shown.]`
   const bytes = Buffer.from(wellFormed).subarray(0, MAX_RESULT_BYTES - Buffer.byteLength(note))
-  return bytes.subarray(0, lastBoundary(bytes)).toString() + note
-}
-
-/** Where the last whole character ends. */
-function lastBoundary(bytes: Buffer): number {
-  let start = bytes.length - 1
-  while (start > 0 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1
-  const first = bytes[start] ?? 0
-  const length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4
-  return start + length === bytes.length ? bytes.length : start
+  // Leaves out a character that was cut in two.
+  return new StringDecoder().write(bytes) + note
 }

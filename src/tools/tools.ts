@@ -5,19 +5,16 @@ export interface ToolCallContext {
   /** Aborted when the client disconnects or the tool times out. */
   readonly signal: AbortSignal
   readonly agentId: string
-  /** The public part of the agent's parent key. */
   readonly tenantId: string
   readonly requestId: string
 }
 
-/** Text for the model, or a failure that the model may read. */
 export type ToolAnswer = { readonly text: string } | { readonly problem: string }
 
 export interface ServerTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
-  /** Who wrote the tool and its schema. */
   readonly origin: 'host' | 'mcp'
   /** Takes arguments that fit the schema. What it throws is logged and hidden from the model. */
   run(args: Readonly<Record<string, unknown>>, context: ToolCallContext): Promise<ToolAnswer>
@@ -27,7 +24,6 @@ export interface Toolbox {
   find(name: string): ServerTool | undefined
   /** All tools; the same array until one is added, removed or changed. */
   list(): readonly ServerTool[]
-  /** Whether each MCP server is connected. */
   health(): Readonly<Record<string, 'up' | 'down'>>
   close(): Promise<void>
 }

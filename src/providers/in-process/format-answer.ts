@@ -1,4 +1,4 @@
-/** Writes what a model says in the chat API's format, whole or as events. */
+/** Writes what a model generates in the chat API's format, whole or as a stream of events. */
 import {
   type AnswerHead,
   doneEvent,
@@ -7,98 +7,119 @@ import {
   renderCompletion,
   renderUsageEvent,
 } from '../render-answer.ts'
-import type { EventStream } from './events.ts'
-import type { LocalAnswer } from './generate.ts'
-import type { Listener, LocalCall } from './sampling.ts'
+import type { Listener, LocalAnswer, LocalCall } from './generate.ts'
 
-/** A new tool call id. */
-type NewCallId = () => string
+type Read = IteratorResult<Uint8Array, void>
 
-/** Collects an answer. */
-export class WholeWriter implements Listener {
-  private text = ''
-  private thoughts = ''
-  private readonly calls: object[] = []
-  private readonly newCallId: NewCallId
-
-  constructor(newCallId: NewCallId) {
-    this.newCallId = newCallId
-  }
-
-  onText(text: string): void {
-    this.text += text
-  }
-
-  onThought(text: string): void {
-    this.thoughts += text
-  }
-
-  onCall(call: LocalCall): void {
-    this.calls.push(toToolCall(call, this.newCallId))
-  }
-
-  /** All of it. Contract: Chat completion (response). */
-  render(head: AnswerHead, answer: LocalAnswer): string {
-    const { text, thoughts, calls } = this
-    const message = {
-      role: 'assistant',
-      content: text === '' && calls.length > 0 ? null : text,
-      ...(thoughts !== '' && { reasoning_content: thoughts }),
-      ...(calls.length > 0 && { tool_calls: calls }),
-    }
-    const choice = { index: 0, message, logprobs: null, finish_reason: answer.finish }
-    return renderCompletion(head, [choice], toUsage(answer))
+export function createWholeWriter(newCallId: () => string) {
+  let content = ''
+  let thoughts = ''
+  const calls: object[] = []
+  return {
+    onText(text: string) {
+      content += text
+    },
+    onThought(text: string) {
+      thoughts += text
+    },
+    onCall: (call: LocalCall) => calls.push(toToolCall(call, newCallId)),
+    render(head: AnswerHead, answer: LocalAnswer): string {
+      const message = {
+        role: 'assistant',
+        content: content === '' && calls.length > 0 ? null : content,
+        ...(thoughts !== '' && { reasoning_content: thoughts }),
+        ...(calls.length > 0 && { tool_calls: calls }),
+      }
+      const choice = { index: 0, message, logprobs: null, finish_reason: answer.finish }
+      return renderCompletion(head, [choice], toUsage(answer))
+    },
   }
 }
 
-/** Streams an answer; its first event comes with its first word. Contract: Streaming chunk. Decision: 12. */
-export class EventWriter implements Listener {
-  private readonly events: EventStream
+/** Streams an answer; the first event is sent with the first word. */
+export class EventWriter implements Listener, AsyncIterator<Uint8Array, void, void> {
   private readonly opening: string
-  private readonly newCallId: NewCallId
+  private readonly newCallId: () => string
+  private readonly onReturn: () => void
   private hasBegun = false
   private calls = 0
+  private unread = ''
+  private end: { readonly failure?: { readonly reason: unknown } } | undefined
+  private wake = () => {}
 
-  constructor(events: EventStream, head: AnswerHead, newCallId: NewCallId) {
-    this.events = events
+  /** `onReturn` is called when the reader stops early. */
+  constructor(head: AnswerHead, newCallId: () => string, onReturn: () => void) {
     this.opening = openEvent(head)
     this.newCallId = newCallId
+    this.onReturn = onReturn
   }
 
   onText(content: string): void {
-    this.say({ content })
+    this.writeDelta({ content })
   }
 
   onThought(reasoning_content: string): void {
-    this.say({ reasoning_content })
+    this.writeDelta({ reasoning_content })
   }
 
   onCall(call: LocalCall): void {
-    this.say({ tool_calls: [{ index: this.calls, ...toToolCall(call, this.newCallId) }] })
+    this.writeDelta({ tool_calls: [{ index: this.calls, ...toToolCall(call, this.newCallId) }] })
     this.calls += 1
   }
 
-  /** The finish, the usage if it is wanted, and the end of the stream. */
-  end(answer: LocalAnswer, hasUsage: boolean): void {
-    if (!this.hasBegun) this.say({ content: '' })
-    this.write({}, answer.finish)
-    if (hasUsage) this.events.write(renderUsageEvent(this.opening, toUsage(answer)))
-    this.events.write(doneEvent)
-    this.events.finish()
+  finish(answer: LocalAnswer, hasUsage: boolean): void {
+    if (!this.hasBegun) this.writeDelta({ content: '' })
+    this.writeChoice({}, answer.finish)
+    if (hasUsage) this.unread += renderUsageEvent(this.opening, toUsage(answer))
+    this.unread += doneEvent
+    this.end ??= {}
+    this.wake()
   }
 
-  private say(delta: object): void {
-    this.write(this.hasBegun ? delta : { role: 'assistant', ...delta }, null)
+  /** Ends the stream with a failure, after what has been written. */
+  fail(reason: unknown): void {
+    this.end ??= { failure: { reason } }
+    this.wake()
+  }
+
+  /** Each read gets everything written since the last one. */
+  async next(): Promise<Read> {
+    while (this.unread === '' && this.end === undefined) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve
+      })
+    }
+    if (this.unread !== '') {
+      const value = Buffer.from(this.unread)
+      this.unread = ''
+      return { done: false, value }
+    }
+    const failure = this.end?.failure
+    this.end = {}
+    if (failure !== undefined) throw failure.reason
+    return { done: true, value: undefined }
+  }
+
+  async return(): Promise<Read> {
+    this.unread = ''
+    this.end = {}
+    this.wake()
+    this.onReturn()
+    return { done: true, value: undefined }
+  }
+
+  private writeDelta(delta: object): void {
+    this.writeChoice(this.hasBegun ? delta : { role: 'assistant', ...delta }, null)
     this.hasBegun = true
   }
 
-  private write(delta: object, finish: string | null): void {
-    const choice = { index: 0, delta, finish_reason: finish }
-    this.events.write(this.opening + JSON.stringify(choice) + eventEnd)
+  private writeChoice(delta: object, finish_reason: string | null): void {
+    this.unread += this.opening + JSON.stringify({ index: 0, delta, finish_reason }) + eventEnd
+    this.wake()
   }
 }
 
-function toToolCall(call: LocalCall, newCallId: NewCallId): object {
+function toToolCall(call: LocalCall, newCallId: () => string): object {
   return { id: newCallId(), type: 'function', function: call }
 }
 

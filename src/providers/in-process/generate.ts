@@ -1,25 +1,43 @@
-/** Has a model answer one chat request: reads its prompt, then writes until the answer ends. */
+/** Answers one chat request with a model of this process: reads its prompt, then generates until the answer ends. */
+import type { LlamaChat, Token } from 'node-llama-cpp'
+import { callersMistake } from '../failures.ts'
+import type { LocalModel, Place } from '../load-model.ts'
+import { BackendFailure } from '../provider.ts'
+import { toGrammarSchema } from './grammar-schema.ts'
+import type { AnswerFormat, LocalChatRequest } from './request.ts'
+import { CALL_MARGIN_TOKENS, type ChattingModel, withToolChoice, writePrompt } from './template.ts'
 
-import type { Token } from 'node-llama-cpp'
-import type { Place } from '../load-model.ts'
-import { holdFormat } from './format.ts'
-import type { LocalChatRequest } from './request.ts'
-import { type AnswerOptions, type GenerateOptions, Writing } from './sampling.ts'
-import { withToolChoice, writePrompt } from './template.ts'
-
-/** How an answer ended. */
 export interface LocalAnswer {
   readonly finish: 'stop' | 'length' | 'tool_calls'
   readonly promptTokens: number
-  /** What was sampled, the token that ends the turn included. */
+  /** Sampled tokens, including the one that ends the turn. */
   readonly completionTokens: number
 }
 
-/**
- * Answers in full.
- * @throws BackendFailure 400 when the prompt does not fit or the format cannot be held to, `protocol` when the answer does not keep
- * to it; the signal's reason once the signal is aborted.
- */
+/** A tool call; `arguments` is JSON unless the answer was cut off in it. */
+export interface LocalCall {
+  readonly name: string
+  readonly arguments: string
+}
+
+/** Receives an answer while it is generated; what it throws is lost. */
+export interface Listener {
+  onText(text: string): void
+  onThought(text: string): void
+  onCall(call: LocalCall): void
+}
+
+interface AnswerOptions {
+  readonly model: ChattingModel
+  readonly place: Place
+  readonly signal: AbortSignal
+  readonly listener: Listener
+  readonly monotonic: () => number
+}
+
+type GenerateOptions = NonNullable<Parameters<LlamaChat['generateResponse']>[1]>
+
+/** @throws BackendFailure for a prompt or format that does not fit, and for an invalid answer; the signal's reason. */
 export async function generateAnswer(
   request: LocalChatRequest,
   options: AnswerOptions,
@@ -27,28 +45,48 @@ export async function generateAnswer(
   const { model, place, signal } = options
   const { sequence } = place
   const prompt = writePrompt(model, request)
-  const format = await holdFormat(model, request.format)
+  const format = await toGrammar(model, request.format)
   await readPrompt(place, prompt.tokens, signal, options.monotonic)
   const chatWrapper = withToolChoice(model, request.tools)
   const chat = new model.library.LlamaChat({ contextSequence: sequence, chatWrapper })
   const before = sequence.tokenMeter.getState()
-  const writing = new Writing(options)
+  const generation = new Generation(options)
   try {
-    const stopReason = await writing.run(chat, request, {
+    const stopReason = await generation.run(chat, request, {
       ...toGenerateOptions(request, prompt.room),
       ...(format !== undefined && { grammar: format.grammar }),
     } as GenerateOptions)
     const completionTokens = sequence.tokenMeter.diff(before).usedOutputTokens
     const isCut = stopReason === 'maxTokens'
-    if (!isCut && stopReason !== 'customStopTrigger') format?.assertKept(writing.text)
-    const finish = isCut ? 'length' : writing.hasCalls ? 'tool_calls' : 'stop'
+    if (!isCut && stopReason !== 'customStopTrigger') assertParses(format, generation.text)
+    const finish = isCut ? 'length' : generation.hasCalls ? 'tool_calls' : 'stop'
     return { finish, promptTokens: prompt.tokens.length, completionTokens }
   } finally {
     chat.dispose({ disposeSequence: false })
   }
 }
 
-/** Everything is said: what the library takes for granted differs from the chat API. */
+async function toGrammar({ llama }: LocalModel, format: AnswerFormat) {
+  if (format.type === 'text') return undefined
+  if (format.type === 'json') return { grammar: await llama.getGrammarFor('json'), parse: JSON.parse }
+  // The library's types need the schema at compile time.
+  const schema = toGrammarSchema(format.schema) as { type: 'object' }
+  const grammar = await llama.createGrammarForJsonSchema(schema).catch(() => {
+    throw callersMistake('response_format', 'has a schema this model cannot be held to')
+  })
+  return { grammar, parse: (text: string): unknown => grammar.parse(text) }
+}
+
+/** A grammar does not enforce everything. */
+function assertParses(format: Awaited<ReturnType<typeof toGrammar>>, text: string): void {
+  try {
+    format?.parse(text)
+  } catch (cause) {
+    throw new BackendFailure('protocol', 'The model did not keep to the format asked for.', { cause })
+  }
+}
+
+/** Names every option: the library's defaults differ from the chat API's. */
 function toGenerateOptions({ sampling, stops, maxTokens, tools }: LocalChatRequest, room: number): object {
   const { frequencyPenalty, presencePenalty, ...chosen } = sampling
   const hasPenalty = frequencyPenalty !== 0 || presencePenalty !== 0
@@ -67,17 +105,13 @@ function toGenerateOptions({ sampling, stops, maxTokens, tools }: LocalChatReque
   }
 }
 
-/** A step that took longer is halved; one that took a third of it is doubled. */
+/** A longer step is halved; a step below a third of it is doubled. */
 const LONGEST_STEP_MS = 250
 
 const [FEWEST_TOKENS, MOST_TOKENS] = [8, 512]
 
-/**
- * Reads all of a prompt but its last token, which the answer begins with. What the place has read before is kept as far as it is the
- * same. The library itself looks at a signal only after the whole prompt, which a processor may take minutes for.
- * @throws the signal's reason, within a step of its abort.
- */
-export async function readPrompt(
+/** Reads all but the last token, with which the answer begins, in steps: the library checks the signal only after a whole read. */
+async function readPrompt(
   place: Place,
   prompt: readonly Token[],
   signal: AbortSignal,
@@ -88,19 +122,97 @@ export async function readPrompt(
   await sequence.adaptStateToTokens(prompt.slice(0, end), false)
   while (sequence.nextTokenIndex < end) {
     signal.throwIfAborted()
+    const { stepTokens } = place
     const from = sequence.nextTokenIndex
     const since = monotonic()
-    await sequence.evaluateWithoutGeneratingNewTokens(
-      prompt.slice(from, Math.min(from + place.stepTokens, end)),
-    )
-    const isWhole = from + place.stepTokens <= end
-    place.stepTokens = nextStep(place.stepTokens, monotonic() - since, isWhole)
+    await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, Math.min(from + stepTokens, end)))
+    const tookMs = monotonic() - since
+    // The last step may be a short one, whose time says nothing about a full step.
+    const isFullStep = from + stepTokens <= end
+    if (tookMs > LONGEST_STEP_MS) place.stepTokens = Math.max(FEWEST_TOKENS, stepTokens >> 1)
+    else if (isFullStep && tookMs < LONGEST_STEP_MS / 3)
+      place.stepTokens = Math.min(MOST_TOKENS, stepTokens * 2)
   }
   signal.throwIfAborted()
 }
 
-function nextStep(stepTokens: number, tookMs: number, isWhole: boolean): number {
-  if (tookMs > LONGEST_STEP_MS) return Math.max(FEWEST_TOKENS, stepTokens >> 1)
-  // The rest of a prompt says nothing of a whole step.
-  return isWhole && tookMs < LONGEST_STEP_MS / 3 ? Math.min(MOST_TOKENS, stepTokens * 2) : stepTokens
+class Generation {
+  text = ''
+  hasCalls = false
+  private unfinishedCall: { readonly name: string; text: string } | undefined
+  private readonly overflow = new AbortController()
+  private readonly options: AnswerOptions
+
+  constructor(options: AnswerOptions) {
+    this.options = options
+  }
+
+  /** Returns the library's stop reason, or `maxTokens` when the context is full. @throws BackendFailure, the signal's reason */
+  async run(
+    chat: LlamaChat,
+    { history, tools }: LocalChatRequest,
+    options: GenerateOptions,
+  ): Promise<string> {
+    const { signal } = this.options
+    try {
+      const { metadata } = await chat.generateResponse(history, {
+        ...options,
+        signal: AbortSignal.any([signal, this.overflow.signal]),
+        onResponseChunk: ({ type, text }) => this.addText(type === 'segment', text),
+        ...(tools !== undefined && {
+          onFunctionCallParamsChunk: (chunk) => this.addArguments(chunk.functionName, chunk.paramsChunk),
+          onFunctionCall: ({ functionName, params }) =>
+            this.addCall(functionName, JSON.stringify(params ?? {})),
+        }),
+      } as GenerateOptions)
+      this.addUnfinishedCall()
+      return metadata.stopReason
+    } catch (thrown) {
+      if (signal.aborted) throw signal.reason
+      return this.toStopReason(thrown)
+    }
+  }
+
+  /** Some failures are normal ends of an answer; all others are thrown. */
+  private toStopReason(thrown: unknown): string {
+    const { model } = this.options
+    this.addUnfinishedCall()
+    if (this.overflow.signal.aborted) return 'maxTokens'
+    // The grammar accepted arguments that the library rejects: the check before the tool runs decides.
+    const isInvalidCall = thrown instanceof model.library.LlamaJsonSchemaValidationError
+    if (isInvalidCall && this.hasCalls) return 'functionCalls'
+    if (thrown instanceof Error && thrown.message === 'Failed to parse grammar') {
+      throw callersMistake('tools', 'have a schema this model cannot be held to')
+    }
+    const cause = new Error(model.complaints.join(' '), { cause: thrown })
+    throw new BackendFailure('protocol', 'The model failed in its answer.', { cause })
+  }
+
+  private addText(isThought: boolean, text: string): void {
+    if (text === '') return
+    if (!isThought) this.text += text
+    const { listener } = this.options
+    if (isThought) listener.onThought(text)
+    else listener.onText(text)
+  }
+
+  /** Collects arguments until the call ends: a piece may end inside a multi-byte character. */
+  private addArguments(name: string, piece: string): void {
+    this.unfinishedCall ??= { name, text: '' }
+    this.unfinishedCall.text += piece
+    const { sequence } = this.options.place
+    // Without room the library would silently drop the oldest messages.
+    if (sequence.nextTokenIndex > sequence.contextSize - CALL_MARGIN_TOKENS) this.overflow.abort()
+  }
+
+  private addCall(name: string, text: string): void {
+    this.unfinishedCall = undefined
+    this.hasCalls = true
+    this.options.listener.onCall({ name, arguments: text })
+  }
+
+  private addUnfinishedCall(): void {
+    const { unfinishedCall: call } = this
+    if (call !== undefined) this.addCall(call.name, call.text.trimEnd())
+  }
 }

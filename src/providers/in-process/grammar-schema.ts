@@ -1,15 +1,15 @@
-/** Turns a JSON Schema into the dialect the library makes grammars of: what it would misread is left out. */
+/** Converts a JSON Schema to the dialect of the library's grammars, without what the library would misread. */
 import type { GbnfJsonSchema } from 'node-llama-cpp'
-import { isJsonObject, type JsonObject } from '../../lib/formats/json.ts'
+import { isJsonObject, type JsonObject, toCount } from '../../lib/formats/json.ts'
 
 const DEEPEST = 32
-/** llama.cpp refuses grammars that repeat more: letters, or whatever rules items and properties have. */
+/** llama.cpp rejects grammars with more repetitions. */
 const MOST_REPEATS = { Length: 1000, Items: 100, Properties: 100 }
 
 const scalars = ['string', 'number', 'integer', 'boolean', 'null']
+const knownTypes = [...scalars, 'object', 'array']
 const formats = ['date-time', 'time', 'date']
 
-/** Any JSON value. */
 const anyValue: JsonObject = {
   oneOf: [
     { type: ['string', 'number', 'boolean', 'null'] },
@@ -18,24 +18,18 @@ const anyValue: JsonObject = {
   ],
 }
 
-/** The schema being rewritten. */
 interface Walk {
   readonly depth: number
-  /** What its references may lead to. */
   readonly names: ReadonlySet<string>
 }
 
-/**
- * The schema a grammar can be made of. It honours types, `properties`, `additionalProperties`, items, lengths, `enum`, `const`, unions
- * and references to the schema's own definitions; every property is always written. Anything else allows too much, never too little.
- */
+/** Every property is always written. Ignores unknown keywords, so that the grammar never allows too little. */
 export function toGrammarSchema(schema: unknown): GbnfJsonSchema {
   const root = isJsonObject(schema) ? schema : {}
   const known = { ...asObject(root.definitions), ...asObject(root.$defs) }
   const walk: Walk = { depth: 0, names: new Set(Object.keys(known)) }
   const rewritten = rewrite(schema, walk)
   const definitions = walk.names.size === 0 ? {} : { $defs: rewriteAll(known, walk) }
-  // What the library's types say at great length is what this function is about.
   return { ...rewritten, ...definitions } as GbnfJsonSchema
 }
 
@@ -61,7 +55,6 @@ function rewrite(schema: unknown, { depth, names }: Walk): JsonObject {
   return { type: types[0], ...description, ...rewriteKeywords(schema, types[0] as string, walk) }
 }
 
-/** The keywords of one type. */
 function rewriteKeywords(schema: JsonObject, type: string, walk: Walk): JsonObject {
   if (type === 'object') {
     const { properties, additionalProperties: others = properties === undefined } = schema
@@ -86,16 +79,12 @@ function rewriteKeywords(schema: JsonObject, type: string, walk: Walk): JsonObje
   return formats.includes(String(format)) ? { format } : pickRange(schema, 'Length', 0)
 }
 
-/** The types a schema names or gives away; none when it leaves them open. */
+/** The named or implied types; empty when any type fits. */
 function listTypes({ type, properties, items, prefixItems }: JsonObject): readonly string[] {
   const named = [type].flat().filter((each) => typeof each === 'string')
-  if (named.length > 0) return [...new Set(named)].filter((each) => isType(each))
+  if (named.length > 0) return [...new Set(named)].filter((each) => knownTypes.includes(each))
   if (properties !== undefined) return ['object']
   return items === undefined && prefixItems === undefined ? [] : ['array']
-}
-
-function isType(type: string): boolean {
-  return scalars.includes(type) || type === 'object' || type === 'array'
 }
 
 function toReference(target: unknown, names: ReadonlySet<string>): JsonObject {
@@ -107,19 +96,15 @@ function rewriteAll(schemas: JsonObject, walk: Walk): JsonObject {
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, rewrite(schema, walk)]))
 }
 
-/** A least and a most number, of which there are `written` in any case; a most that is too small would be complained of aloud. */
+/** The bounds the library accepts; it logs a complaint when the upper one is below `written`. */
 function pickRange(schema: JsonObject, of: keyof typeof MOST_REPEATS, written: number): JsonObject {
   const [least, most] = [schema[`min${of}`], schema[`max${of}`]].map((count) =>
-    isCount(count) && count <= MOST_REPEATS[of] ? count : undefined,
+    Number(count) <= MOST_REPEATS[of] ? toCount(count, 0) : undefined,
   )
   return {
     ...(least !== undefined && { [`min${of}`]: least }),
     ...(most !== undefined && most >= Math.max(written, least ?? 0) && { [`max${of}`]: most }),
   }
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
 function isScalar(value: unknown): boolean {

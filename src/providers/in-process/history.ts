@@ -1,15 +1,12 @@
-/** Turns the messages of a chat into the history the library writes a prompt from. */
+/** Converts chat messages to the history from which the library writes a prompt. */
 import type { ChatHistoryItem, ChatModelFunctionCall, ChatModelResponse } from 'node-llama-cpp'
-import { listObjects } from '../../lib/formats/json.ts'
+import { listObjects, parseJson } from '../../lib/formats/json.ts'
 import type { ChatMessage } from '../chat-api.ts'
 import { callersMistake } from '../failures.ts'
 
 type Assistant = Extract<ChatMessage, { role: 'assistant' }>
 
-/**
- * The history, which ends with the turn the model is to fill. A tool's result stands inside the turn that called it.
- * @throws BackendFailure 400 for what is no text, and for tool messages and calls that make no sense.
- */
+/** The history ends with the turn to generate; a tool result belongs to the turn that called it. @throws BackendFailure status 400 */
 export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
   const history: ChatHistoryItem[] = []
   let calls = new Map<string, ChatModelFunctionCall>()
@@ -26,7 +23,8 @@ export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
       case 'assistant': {
         const own = toCalls(message, place)
         calls = own
-        lastTurn(history).response.push(...toWords(message, place), ...own.values())
+        const text = message.content == null ? '' : toText(message.content, place)
+        lastTurn(history).response.push(...(text === '' ? [] : [text]), ...own.values())
         break
       }
       case 'tool': {
@@ -44,7 +42,6 @@ export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
   return history
 }
 
-/** The model's turn at the end of the history, a new one if it ends otherwise. */
 function lastTurn(history: ChatHistoryItem[]): ChatModelResponse {
   const last = history.at(-1)
   if (last?.type === 'model') return last
@@ -53,43 +50,25 @@ function lastTurn(history: ChatHistoryItem[]): ChatModelResponse {
   return turn
 }
 
-function toWords({ content }: Assistant, place: string): string[] {
-  const text = content == null ? '' : toText(content, place)
-  return text === '' ? [] : [text]
-}
-
 function toCalls({ tool_calls }: Assistant, place: string): Map<string, ChatModelFunctionCall> {
   return new Map(
     (tool_calls ?? []).map(({ id, function: called }, index) => {
       const where = `${place}.tool_calls[${index}].function`
       if (called === undefined) throw callersMistake(where, 'is missing; only functions can be called here')
-      const params = parseArguments(called.arguments, `${where}.arguments`)
-      // What stands here when no tool message follows.
+      const params = parseJson(called.arguments || '{}')
+      if (params === undefined) throw callersMistake(`${where}.arguments`, 'must be JSON')
+      // Stays when no tool message follows.
       const result = ''
       return [id, { type: 'functionCall', name: called.name, params, result, startsNewChunk: index === 0 }]
     }),
   )
 }
 
-function parseArguments(text: string, param: string): unknown {
-  try {
-    return JSON.parse(text === '' ? '{}' : text)
-  } catch {
-    throw callersMistake(param, 'must be JSON')
-  }
-}
-
-/** Results are written as JSON: an object or a list that is JSON already must not be put into quotes. */
+/** The template encodes results as JSON: a result that is JSON already must not be encoded twice. */
 function toResult(text: string): unknown {
-  if (!/^\s*[[{]/.test(text)) return text
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
+  return /^\s*[[{]/.test(text) ? (parseJson(text) ?? text) : text
 }
 
-/** The text of a content, its parts one below the other. */
 function toText(content: ChatMessage['content'], place: string): string {
   if (typeof content === 'string') return content
   return listObjects(content)

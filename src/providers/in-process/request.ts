@@ -1,55 +1,40 @@
-/** Reads a chat request as a model of this process can answer it: its limits, its tools, the format of its answer. */
+/** Reads a chat request for an in-process model: its limits, tools and answer format. */
 import type { ChatHistoryItem, ChatModelFunctions } from 'node-llama-cpp'
 import { isJsonObject, type JsonObject, listObjects, listStrings } from '../../lib/formats/json.ts'
 import { findSizeProblem } from '../../lib/formats/json-schema.ts'
 import type { ChatRequest } from '../chat-api.ts'
 import { callersMistake } from '../failures.ts'
+import { parseToolChoice } from '../render-answer.ts'
 import { toGrammarSchema } from './grammar-schema.ts'
 import { toHistory } from './history.ts'
 
 const MOST_STOPS = 16
-/** A model that keeps calling would go on until its context is full. */
+/** Otherwise a model could call tools until its context is full. */
 const MOST_CALLS = 8
-/** Below it every token but the likeliest is out already. */
+/** At this value only the likeliest token is left. */
 const SMALLEST_TOP_P = 1e-6
 
-/** How the next token is chosen, in the library's words. */
-export interface Sampling {
-  readonly temperature: number
-  readonly topP: number
-  readonly seed: number
-  readonly frequencyPenalty: number
-  readonly presencePenalty: number
-}
-
-/** The tools of a request, those it may call. */
 export interface OfferedTools {
   readonly functions: ChatModelFunctions
   readonly isRequired: boolean
   readonly mostCalls: number
 }
 
-/** The form of the answer: any text, any JSON object, or JSON of a schema. */
 export type AnswerFormat =
   | { readonly type: 'text' }
   | { readonly type: 'json' }
   | { readonly type: 'schema'; readonly schema: unknown }
 
-/** A chat request that has been read. */
 export interface LocalChatRequest {
   readonly history: ChatHistoryItem[]
-  readonly sampling: Sampling
+  readonly sampling: ReturnType<typeof readSampling>
   readonly stops: readonly string[]
-  /** Undefined = as many as there is room for. */
   readonly maxTokens: number | undefined
   readonly tools: OfferedTools | undefined
   readonly format: AnswerFormat
 }
 
-/**
- * Reads the request, whose shape the door has checked.
- * @throws BackendFailure 400 for what such a model cannot do.
- */
+/** Takes a request of a valid shape. @throws BackendFailure status 400 for what the model cannot do. */
 export function readChatRequest(
   body: JsonObject,
   { hasTools, newSeed }: { hasTools: boolean; newSeed: () => number },
@@ -75,8 +60,8 @@ export function readChatRequest(
   }
 }
 
-/** The chat API's own defaults; the library has others, and without a seed it answers alike all through a second. */
-function readSampling(request: ChatRequest, newSeed: () => number): Sampling {
+/** The chat API's defaults; the library has others, and repeats its default seed within a second. */
+function readSampling(request: ChatRequest, newSeed: () => number) {
   return {
     temperature: request.temperature ?? 1,
     topP: Math.max(request.top_p ?? 1, SMALLEST_TOP_P),
@@ -87,7 +72,10 @@ function readSampling(request: ChatRequest, newSeed: () => number): Sampling {
 }
 
 function readTools(request: ChatRequest, hasTools: boolean): OfferedTools | undefined {
-  const { mode, names } = readChoice(request.tool_choice)
+  const choice = parseToolChoice(request.tool_choice)
+  if (choice === undefined)
+    throw callersMistake('tool_choice', 'must be none, auto, required, a function, or allowed tools')
+  const { mode, names } = choice
   const offered = (request.tools ?? []).flatMap((tool) =>
     tool.function === undefined ? [] : [tool.function],
   )
@@ -114,27 +102,6 @@ function readTools(request: ChatRequest, hasTools: boolean): OfferedTools | unde
   }
 }
 
-interface Choice {
-  readonly mode: 'none' | 'auto' | 'required'
-  /** The tools that may be called; undefined = all. */
-  readonly names?: ReadonlySet<string>
-}
-
-/** All four forms of `tool_choice`. Decision: 7. */
-function readChoice(choice: ChatRequest['tool_choice']): Choice {
-  if (choice == null || choice === 'auto') return { mode: 'auto' }
-  if (choice === 'none' || choice === 'required') return { mode: choice }
-  if (typeof choice === 'object' && choice.function !== undefined) {
-    return { mode: 'required', names: new Set([choice.function.name]) }
-  }
-  if (typeof choice === 'object' && choice.allowed_tools !== undefined) {
-    const { tools, mode } = choice.allowed_tools
-    const names = new Set(tools.flatMap((tool) => (tool.function === undefined ? [] : [tool.function.name])))
-    return { mode: mode === 'required' ? 'required' : 'auto', names }
-  }
-  throw callersMistake('tool_choice', 'must be none, auto, required, a function, or allowed tools')
-}
-
 function readFormat(format: ChatRequest['response_format']): AnswerFormat {
   if (format == null || format.type === 'text') return { type: 'text' }
   if (format.type === 'json_object') return { type: 'json' }
@@ -146,7 +113,7 @@ function readFormat(format: ChatRequest['response_format']): AnswerFormat {
   return { type: 'schema', schema }
 }
 
-/** A grammar is made of them, natively: they are kept within what an agent's may be. Security: 2.5 (tool schemas). */
+/** Native code turns these schemas into a grammar, so they get the limits of an agent's tools. */
 function assertUsable(param: string, schemas: readonly unknown[]): void {
   if (findSizeProblem(listObjects(schemas)) !== undefined) {
     throw callersMistake(param, 'must hold at most 64 KiB and 2000 values of schemas')
@@ -154,7 +121,7 @@ function assertUsable(param: string, schemas: readonly unknown[]): void {
   if (hasControls(schemas)) throw callersMistake(param, 'must not hold control characters')
 }
 
-/** But for line ends and tabs, which the library escapes. */
+/** All but line ends and tabs, which the library escapes. */
 const controls = /[^\P{Cc}\n\r\t\x7f-\x9f]/u
 
 function hasControls(schemas: readonly unknown[]): boolean {

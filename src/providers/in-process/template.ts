@@ -7,26 +7,16 @@ import type { LocalChatRequest, OfferedTools } from './request.ts'
 
 /** Tokens left free for what a template puts around a call. */
 export const CALL_MARGIN_TOKENS = 128
-/** More letters than this for each token there is room for are too many; counting their tokens would hold up the whole process. */
+/** Longer texts are rejected before they are tokenized, which blocks the whole process. */
 export const MOST_LETTERS_PER_TOKEN = 32
 
-/** A model that chats. */
 export type ChattingModel = LocalModel & { readonly chat: LocalChat }
 
-/** A prompt, and how many tokens of an answer there is room for behind it. */
-export interface Prompt {
-  readonly tokens: readonly Token[]
-  readonly room: number
-}
-
-/**
- * The prompt of a request, token for token as the library will write it.
- * @throws BackendFailure 400 when it does not fit the context, or the template cannot write such a conversation.
- */
+/** @throws BackendFailure status 400 when the prompt does not fit the context, or the template rejects the conversation. */
 export function writePrompt(
   { chat: { wrapper }, model, contextTokens }: ChattingModel,
   { history, tools }: LocalChatRequest,
-): Prompt {
+): { tokens: readonly Token[]; room: number } {
   const offered = tools && { availableFunctions: tools.functions, documentFunctionParams: true }
   if (JSON.stringify(history).length > contextTokens * MOST_LETTERS_PER_TOKEN) {
     throw tooLong(`are too long for a context of ${contextTokens} tokens`)
@@ -50,7 +40,7 @@ function tooLong(rule: string): BackendFailure {
   return callersMistake('messages', rule, 'context_length_exceeded')
 }
 
-/** The wrapper for a request: a call that is required begins the turn. */
+/** A required call begins the model's turn. */
 export function withToolChoice(
   { chat: { wrapper }, library }: ChattingModel,
   tools: OfferedTools | undefined,

@@ -1,5 +1,5 @@
 /** Builds the mock provider's answer to a chat request. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import {
   isJsonObject,
   type JsonObject,
@@ -8,6 +8,7 @@ import {
   toCount,
   toText,
 } from '../../lib/formats/json.ts'
+import type { Usage } from '../chat-api.ts'
 import { BackendFailure } from '../provider.ts'
 import { type Directives, parseDirectives, type ToolCall } from './directives.ts'
 import { sampleSchema } from './sample-schema.ts'
@@ -15,12 +16,9 @@ import { chooseToolCalls } from './tool-calls.ts'
 import { countWords, makeWords, splitJson, splitWords } from './words.ts'
 
 export interface Answer {
-  /** The random part of the ids of the answer and its tool calls. */
   readonly idText: string
   readonly model: string
-  /** All choices are the same. */
   readonly choiceCount: number
-  /** The text in the pieces it is streamed in; empty with tool calls. */
   readonly pieces: readonly string[]
   readonly toolCalls: readonly ToolCall[]
   readonly finishReason: 'stop' | 'length' | 'tool_calls'
@@ -29,35 +27,30 @@ export interface Answer {
   readonly usage: Usage
 }
 
-interface Usage {
-  readonly prompt_tokens: number
-  readonly completion_tokens: number
-  readonly total_tokens: number
-}
-
 const maxChoices = 128
 const maxAlternatives = 20
 const maxStops = 16
 
-/** The directives of the last user message. */
 export function readDirectives(body: JsonObject): Directives {
   const message = listObjects(body.messages).findLast(({ role }) => role === 'user')
   return parseDirectives(toText(message?.content))
 }
 
-/**
- * Counts tokens as words: the prompt costs one for each word and each message, the completion one for each piece and each called tool.
- * @throws BackendFailure status 400 when `response_format` holds a schema without an instance.
- */
+/** Counts tokens as words. @throws BackendFailure status 400 for a `response_format` without a valid instance. */
 export function makeAnswer(body: JsonObject, directives: Directives, newId: () => string): Answer {
+  const { seed, model, messages } = body
   const toolCalls = chooseToolCalls(body, directives)
   const { pieces, isCut } = toolCalls.length > 0 ? { pieces: [], isCut: false } : makePieces(body, directives)
   const choiceCount = Math.min(toCount(body.n, 1) ?? 1, maxChoices)
   const called = toolCalls.reduce((sum, call) => sum + 1 + splitJson(call.argumentsText).length, 0)
   const [promptTokens, completionTokens] = [countPrompt(body), choiceCount * (pieces.length + called)]
   return {
-    idText: typeof body.seed === 'number' ? digest([body.seed, body.model, body.messages]) : newId(),
-    model: typeof body.model === 'string' ? body.model : 'mock',
+    // Seeded answers keep their id.
+    idText:
+      typeof seed === 'number'
+        ? hash('sha256', JSON.stringify([seed, model, messages])).slice(0, 24)
+        : newId(),
+    model: typeof model === 'string' ? model : 'mock',
     choiceCount,
     pieces,
     toolCalls,
@@ -72,7 +65,6 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
   }
 }
 
-/** The text in pieces, up to the first `stop` sequence and the token limit. */
 function makePieces(body: JsonObject, directives: Directives): { pieces: readonly string[]; isCut: boolean } {
   const text = makeText(body, directives)
   const json = makeJson(body.response_format, text)
@@ -93,7 +85,6 @@ function makeText(body: JsonObject, { text, wordCount }: Directives): string {
   return results.map(({ content }) => `The tool answered: ${toText(content)}`).join('\n')
 }
 
-/** The JSON text `response_format` asks for; undefined when the answer is plain text. */
 function makeJson(format: unknown, text: string): string | undefined {
   if (!isJsonObject(format)) return undefined
   if (format.type === 'json_object') return JSON.stringify({ answer: text })
@@ -117,9 +108,4 @@ function countPrompt(body: JsonObject): number {
     const called = calls.flatMap((call) => listStrings([call.name, call.arguments]))
     return sum + 1 + [toText(content), ...called].reduce((words, text) => words + countWords(text), 0)
   }, 0)
-}
-
-/** The same text for the same values: seeded answers keep their id. */
-function digest(values: readonly unknown[]): string {
-  return createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 24)
 }

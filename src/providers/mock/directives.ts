@@ -1,14 +1,11 @@
 /** Reads the directives for the mock provider in a message, written as `[[…]]` inside its text. */
-
 import { parseJson } from '../../lib/formats/json.ts'
 
-/** A call of a function tool; `argumentsText` is JSON. */
 export interface ToolCall {
   readonly name: string
   readonly argumentsText: string
 }
 
-/** The directives of one message, and the text that is left without them. */
 export interface Directives {
   readonly text: string
   /** `[[tool:NAME {json}]]`, in the order written. */
@@ -38,10 +35,7 @@ const plainDirective = /\[\[(?:(tokens|delay|error|break):(\d{1,9})|(hang))\]\]/
 const toolOpening = /\[\[tool:([^\s{}[\]]{1,128})\s{0,16}/y
 const closing = /\s{0,16}\]\]/y
 
-/**
- * Takes the directives out of a text, each with one of the spaces around it. An invalid directive (an unknown name, a number out of
- * range, broken JSON) stays text, so that the echo shows the mistake.
- */
+/** Removes the directives from a text. An invalid directive stays, so that the echo shows the mistake. */
 export function parseDirectives(source: string): Directives {
   const draft: Draft = { toolCalls: [], delayMs: 0, hangs: false }
   const kept: string[] = []
@@ -67,7 +61,6 @@ export function parseDirectives(source: string): Directives {
   return { ...draft, text: hasDirectiveLast && isSpace(text.at(-1)) ? text.slice(0, -1) : text }
 }
 
-/** Reads a directive of one word or one number into the draft; returns where it ends. */
 function readPlain(source: string, at: number, draft: Draft): number | undefined {
   const match = matchAt(plainDirective, source, at)
   if (match === null) return undefined
@@ -81,7 +74,6 @@ function readPlain(source: string, at: number, draft: Draft): number | undefined
   return at + match[0].length
 }
 
-/** Reads a tool directive into the draft; returns where it ends. */
 function readTool(source: string, at: number, draft: Draft): number | undefined {
   const opening = matchAt(toolOpening, source, at)
   if (opening?.[1] === undefined) return undefined

@@ -1,5 +1,4 @@
 /** The mock provider's embeddings: unit vectors that are near each other where texts share words or letters. */
-
 import type { JsonObject } from '../../lib/formats/json.ts'
 import { callersMistake } from '../failures.ts'
 import { listInputs, renderEmbeddings } from '../render-answer.ts'
@@ -8,13 +7,9 @@ import { countWords } from './words.ts'
 const defaultWidth = 1536
 const maxWidth = 3072
 
-/** How much shared words, word pairs and letters count. */
 const [wordWeight, pairWeight, lettersWeight] = [1, 0.5, 0.4]
 
-/**
- * Each word of a text counts as a token.
- * @throws BackendFailure status 400 when `dimensions` is more than 3072.
- */
+/** Counts tokens as words. @throws BackendFailure status 400 for too many dimensions. */
 export function makeEmbeddings(body: JsonObject): string {
   const width = typeof body.dimensions === 'number' ? body.dimensions : defaultWidth
   if (width > maxWidth) throw callersMistake('dimensions', `must be at most ${maxWidth}`)
@@ -33,7 +28,6 @@ function countTokens(input: Input): number {
   return typeof input === 'string' ? Math.max(1, countWords(input)) : input.length
 }
 
-/** Adds each feature at the index its hash names, and normalizes the sum. */
 function makeVector(input: Input, width: number): Float32Array {
   const sum = new Float64Array(width)
   const add = (hash: number, weight: number) => {

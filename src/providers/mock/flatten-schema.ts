@@ -1,12 +1,11 @@
 /** Merges the references and `allOf` parts of a JSON Schema into one set of keywords. */
 import { isJsonObject, type JsonObject, listStrings } from '../../lib/formats/json.ts'
+import { unescapePointer } from '../../lib/formats/json-schema.ts'
 
-/** A schema without `$ref` and `allOf`. */
 export interface FlatSchema {
   readonly keywords: JsonObject
   /** The `anyOf` and `oneOf` lists: an instance takes one option of each. */
   readonly choices: readonly (readonly unknown[])[]
-  /** The references followed so far. */
   readonly refs: readonly string[]
 }
 
@@ -14,6 +13,8 @@ export interface SchemaWalk {
   readonly root: unknown
   stepsLeft: number
 }
+
+type Merger = (one: unknown, other: unknown) => unknown
 
 // A reference may occur once inside itself (a base type as a property of its subtype); more is recursion.
 const maxSameRefs = 2
@@ -46,7 +47,6 @@ export function flattenSchema(
   return flat
 }
 
-/** The target of a local reference (`#/$defs/name`); undefined for other references. */
 function findReferenced(root: unknown, ref: string): unknown {
   if (ref !== '#' && !ref.startsWith('#/')) return undefined
   let found = root
@@ -59,20 +59,18 @@ function findReferenced(root: unknown, ref: string): unknown {
 }
 
 function decodePointer(token: string): string {
-  const isEncoded = /%[0-9a-f]{2}/i.test(token)
-  return (isEncoded ? tryDecode(token) : token).replaceAll('~1', '/').replaceAll('~0', '~')
-}
-
-function tryDecode(token: string): string {
   try {
-    return decodeURIComponent(token)
+    return unescapePointer(decodeURIComponent(token))
   } catch {
-    return token
+    return unescapePointer(token)
   }
 }
 
-/** Merges keywords that both schemas have; of all others the second one is used. */
-const mergers: Readonly<Record<string, (one: unknown, other: unknown) => unknown>> = {
+const larger = choosing(Math.max)
+const smaller = choosing(Math.min)
+
+/** Merges keywords that both schemas have; for all others the second schema's value is used. */
+const mergers: Readonly<Record<string, Merger>> = {
   required: (one, other) => [...new Set([...listStrings(one), ...listStrings(other)])],
   properties: mergeProperties,
   items: bothOf,
@@ -112,22 +110,16 @@ function bothOf(one: unknown, other: unknown): unknown {
   return { allOf: [one, other] }
 }
 
-function larger(one: unknown, other: unknown): unknown {
-  return typeof one === 'number' && typeof other === 'number' ? Math.max(one, other) : other
+function choosing(choose: (...values: number[]) => number): Merger {
+  return (one, other) => (typeof one === 'number' && typeof other === 'number' ? choose(one, other) : other)
 }
 
-function smaller(one: unknown, other: unknown): unknown {
-  return typeof one === 'number' && typeof other === 'number' ? Math.min(one, other) : other
-}
-
+/** Integers are numbers. */
 function intersectTypes(one: unknown, other: unknown): unknown {
   const [first, second] = [listStrings(one), listStrings(other)]
-  const both = first.filter(
-    (type) => second.includes(type) || (type === 'integer' && second.includes('number')),
-  )
-  return second.includes('integer') && first.includes('number') && !both.includes('integer')
-    ? [...both, 'integer']
-    : both
+  const narrow = (types: readonly string[], others: readonly string[]) =>
+    types.filter((type) => others.includes(type) || (type === 'integer' && others.includes('number')))
+  return [...new Set([...narrow(first, second), ...narrow(second, first)])]
 }
 
 function intersectValues(one: unknown, other: unknown): unknown {

@@ -5,7 +5,6 @@ import { splitJson, wordAt } from './words.ts'
 
 const fingerprint = 'fp_parley_mock'
 
-/** `created` is in Unix seconds. */
 export function renderWhole(answer: Answer, created: number): string {
   const content = answer.toolCalls.length > 0 ? null : answer.pieces.join('')
   const choices = Array.from({ length: answer.choiceCount }, (_, index) => ({
@@ -22,9 +21,6 @@ export function renderWhole(answer: Answer, created: number): string {
   return renderCompletion(toHead(answer, created), choices, answer.usage)
 }
 
-/**
- * The events of an answer without the closing `[DONE]`. With `hasUsage` the last one carries the usage and no choice.
- */
 export function* renderEvents(
   answer: Answer,
   created: number,
@@ -56,7 +52,6 @@ function toHead({ idText, model }: Answer, created: number): AnswerHead {
   return { id: `chatcmpl-${idText}`, created, model, system_fingerprint: fingerprint }
 }
 
-/** The deltas of a choice's tool calls as JSON: the name in a call's first delta, then the arguments in pieces. */
 function listCallDeltas(answer: Answer, choice: number): readonly string[] {
   return renderToolCalls(answer, choice).flatMap(({ id, type, function: called }, index) => {
     const opening = { index, id, type, function: { name: called.name, arguments: '' } }

@@ -1,7 +1,4 @@
-/**
- * Writes a text that a regular expression matches, for the `pattern` of a JSON Schema. The expression comes from a client, so it is
- * read and never run: running it could take for ever.
- */
+/** Writes a text that a regular expression matches. The expression is never run, because a client could send a very slow one. */
 import { type Token, type Tokens, types } from 'ret'
 import { tokenizer } from 'ret/dist/tokenizer.js'
 
@@ -14,12 +11,7 @@ const PRINTABLE = Array.from({ length: 95 }, (_, index) => String.fromCharCode(3
 
 type SetToken = Extract<Token, { set: unknown }>
 
-class Unsupported extends Error {}
-
-/**
- * A match of at least `shortest` characters; other variants differ where the expression leaves a choice. Undefined for expressions that
- * are not supported: back references, positive look-around, Unicode properties.
- */
+/** Undefined for unsupported expressions: back references, positive look-around, Unicode properties. */
 export function samplePattern(pattern: string, variant: number, shortest: number): string | undefined {
   if (pattern.length > MAX_PATTERN_LENGTH || /\\[pPk]/.test(pattern)) return undefined
   try {
@@ -39,13 +31,13 @@ export function samplePattern(pattern: string, variant: number, shortest: number
   }
 }
 
-/** `extraRepeats` is how often an open-ended repetition repeats beyond its minimum. @throws Unsupported */
+/** `extraRepeats` is how often an open-ended repetition repeats beyond its minimum. @throws Error for an unsupported expression. */
 function write(token: Tokens, variant: number, extraRepeats: number): string {
   switch (token.type) {
     case types.ROOT:
     case types.GROUP: {
       if (token.type === types.GROUP && token.notFollowedBy) return ''
-      if (token.type === types.GROUP && token.followedBy) throw new Unsupported()
+      if (token.type === types.GROUP && token.followedBy) throw new Error('unsupported')
       const parts = token.options?.[0] ?? token.stack ?? []
       return parts.reduce((text, part) => limited(text + write(part, variant, extraRepeats)), '')
     }
@@ -53,7 +45,7 @@ function write(token: Tokens, variant: number, extraRepeats: number): string {
       const { min, max, value } = token
       const times = max === min || max === 1 ? min : Math.min(min + extraRepeats, max)
       const text = write(value, variant, extraRepeats)
-      if (text.length * times > MAX_LENGTH) throw new Unsupported()
+      if (text.length * times > MAX_LENGTH) throw new Error('unsupported')
       return text.repeat(times)
     }
     case types.SET:
@@ -63,19 +55,18 @@ function write(token: Tokens, variant: number, extraRepeats: number): string {
     case types.POSITION:
       return ''
     default:
-      throw new Unsupported()
+      throw new Error('unsupported')
   }
 }
 
 const known = new WeakMap<SetToken, readonly string[]>()
 
-/** A printable character of a class, or else its first one. */
 function pick(set: SetToken, variant: number): string {
   const members = known.get(set) ?? PRINTABLE.filter((character) => isIn(set, character.charCodeAt(0)))
   known.set(set, members)
   if (members.length > 0) return members[variant % members.length] as string
   const [first] = set.set
-  if (set.not || first === undefined || first.type === types.SET) throw new Unsupported()
+  if (set.not || first === undefined || first.type === types.SET) throw new Error('unsupported')
   return String.fromCharCode(first.type === types.RANGE ? first.from : first.value)
 }
 
@@ -88,6 +79,6 @@ function isIn({ set, not }: SetToken, code: number): boolean {
 }
 
 function limited(text: string): string {
-  if (text.length > MAX_LENGTH) throw new Unsupported()
+  if (text.length > MAX_LENGTH) throw new Error('unsupported')
   return text
 }

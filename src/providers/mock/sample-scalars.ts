@@ -23,11 +23,11 @@ const formats: Readonly<Record<string, (variant: number) => string>> = {
   uri: (variant) => `https://example.com/${variant === 0 ? '' : variant + 1}`,
 }
 
-/** Undefined when no string fits, or the hint does not. */
 export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish): string | undefined {
   const shortest = toCount(keywords.minLength, 0) ?? 0
   const longest = toCount(keywords.maxLength, 0) ?? Number.POSITIVE_INFINITY
-  const fits = (text: string) => text.length <= longest && countCharacters(text) >= shortest
+  // JSON Schema counts code points.
+  const fits = (text: string) => text.length <= longest && [...text].length >= shortest
   if (shortest > longest || shortest > maxTextLength) return undefined
   if (hint !== undefined) return fits(hint) ? hint : undefined
   const { format, pattern } = keywords
@@ -41,7 +41,6 @@ export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish
   return word.padEnd(shortest, ' text').slice(0, longest)
 }
 
-/** Undefined when no number is found, or the hint does not fit. */
 export function sampleNumber(
   keywords: JsonObject,
   isInteger: boolean,
@@ -63,15 +62,8 @@ export function sampleNumber(
   return [other, low + (high - low) / (variant + 2)].find(isWithin)
 }
 
-interface Bounds {
-  readonly low: number
-  readonly high: number
-  /** What the number must be a multiple of; 0 for none. */
-  readonly step: number
-  readonly isWithin: (value: number) => boolean
-}
-
-function readBounds(keywords: JsonObject, isInteger: boolean): Bounds {
+/** `step` is what the number must be a multiple of; 0 for none. */
+function readBounds(keywords: JsonObject, isInteger: boolean) {
   const minimum = toNumber(keywords.minimum, Number.NEGATIVE_INFINITY)
   const maximum = toNumber(keywords.maximum, Number.POSITIVE_INFINITY)
   const above = toNumber(keywords.exclusiveMinimum, Number.NEGATIVE_INFINITY)
@@ -89,7 +81,6 @@ function readBounds(keywords: JsonObject, isInteger: boolean): Bounds {
   return { low: Math.max(minimum, above), high: Math.min(maximum, below), step, isWithin }
 }
 
-/** The multiples of a step around a value. */
 function snap(value: number, step: number): readonly number[] {
   const below = Math.floor(value / step)
   return [below, below + 1, below - 1].map((times) => times * step)
@@ -101,11 +92,4 @@ function toNumber(value: unknown, fallback: number): number {
 
 function toDigits(value: number, width: number): string {
   return String(value).padStart(width, '0')
-}
-
-/** Counts code points, as JSON Schema does. */
-function countCharacters(text: string): number {
-  let count = 0
-  for (const _ of text) count += 1
-  return count
 }

@@ -4,7 +4,6 @@ import { flattenSchema, type SchemaWalk } from './flatten-schema.ts'
 import { type ScalarWish, sampleNumber, sampleString } from './sample-scalars.ts'
 
 interface Walk extends SchemaWalk {
-  /** Texts of the client, by the property they are for. */
   readonly hints: ReadonlyMap<string, string>
 }
 
@@ -19,11 +18,7 @@ const maxSteps = 5_000
 const maxDepth = 100
 const charactersPerStep = 100
 
-/**
- * A small instance: required and hinted properties, and one item in each array. The same schema gives the same instance. Understands
- * types, `enum`, `const`, bounds, `format`, simple `pattern`s, local `$ref`s, `allOf`, `anyOf` and `oneOf`, and ignores `not` and
- * conditions. Undefined when the schema contradicts itself or is too large. A hint is used where it fits the property's type.
- */
+/** The required and hinted properties and one item in each array; undefined when the schema contradicts itself or is too large. */
 export function sampleSchema(schema: unknown, hints: ReadonlyMap<string, string> = new Map()): unknown {
   return sample(schema, { root: schema, hints, stepsLeft: maxSteps }, { refs: [], depth: 0, variant: 0 })
 }
@@ -46,7 +41,6 @@ function sampleKeywords(keywords: JsonObject, walk: Walk, place: Place): unknown
   return pickValue(allowed, place)
 }
 
-/** The values of `const` or `enum`; undefined without them. */
 function listValues(keywords: JsonObject): readonly unknown[] | undefined {
   const list = Array.isArray(keywords.enum) ? keywords.enum : undefined
   if (!Object.hasOwn(keywords, 'const')) return list
@@ -65,7 +59,6 @@ const samplers: Readonly<Record<string, Sampler>> = {
   null: (_keywords, _walk, place) => pickValue([null], place),
 }
 
-/** The keywords that imply a type. */
 const typeClues: readonly (readonly [type: string, keywords: readonly string[]])[] = [
   ['object', ['properties', 'required', 'additionalProperties', 'minProperties', 'patternProperties']],
   ['array', ['items', 'prefixItems', 'minItems', 'maxItems', 'uniqueItems']],
@@ -105,7 +98,9 @@ function sampleObject(keywords: JsonObject, walk: Walk, place: Place): unknown {
   const fewest = toCount(keywords.minProperties, 0) ?? 0
   const entries = new Map<string, unknown>()
   const addMember = (name: string, schema: unknown) => {
-    const value = sampleMember(name, schema, walk, place)
+    const hint = walk.hints.get(name)
+    const hinted = hint === undefined ? undefined : sample(schema, walk, { ...place, hint })
+    const value = hinted ?? sample(schema, walk, place)
     if (value !== undefined) entries.set(name, value)
   }
   for (const name of [...Object.keys(properties), ...required]) {
@@ -123,13 +118,6 @@ function sampleObject(keywords: JsonObject, walk: Walk, place: Place): unknown {
     addMember(`key${number}`, keywords.additionalProperties ?? true)
   }
   return entries.size < fewest ? undefined : Object.fromEntries(entries)
-}
-
-/** Uses the hint of that name if it fits. */
-function sampleMember(name: string, schema: unknown, walk: Walk, place: Place): unknown {
-  const hint = walk.hints.get(name)
-  const hinted = hint === undefined ? undefined : sample(schema, walk, { ...place, hint })
-  return hinted ?? sample(schema, walk, place)
 }
 
 function sampleArray(keywords: JsonObject, walk: Walk, place: Place): unknown {

@@ -16,12 +16,10 @@ export function countWords(text: string): number {
   return text.match(/\S+/g)?.length ?? 0
 }
 
-/** The word at an index of every generated text. */
 export function wordAt(place: number): string {
   return vocabulary[place % vocabulary.length] ?? ''
 }
 
-/** A text of N words, the same every time. */
 export function makeWords(count: number): string {
   return Array.from({ length: count }, (_, place) => wordAt(place)).join(' ')
 }

@@ -1,5 +1,4 @@
 /** Speaks MCP with one server. Loaded on demand: the MCP library takes a third of a second to load. */
-
 import {
   Client,
   type JsonSchemaValidator,
@@ -15,7 +14,7 @@ import type { McpServerConfig } from '../../config/config.ts'
 import type { JsonSchema } from '../../lib/formats/json-schema.ts'
 import { within } from '../../lib/timeout.ts'
 import type { ToolAnswer } from '../tools.ts'
-import { createMcpHttp, isForgotten } from './http.ts'
+import { createMcpHttp, isForgotten, type McpHttp } from './http.ts'
 import { CONNECT_MS, GRACE_MS, messageErrorFields, renderResult } from './messages.ts'
 import { StdioTransport } from './stdio.ts'
 import type { Watchdog } from './watchdog.ts'
@@ -26,20 +25,7 @@ export interface McpTool {
   readonly inputSchema: JsonSchema
 }
 
-export interface McpConnection {
-  readonly tools: readonly McpTool[]
-  /**
-   * Calls a tool; `forgotten` when the server has lost the session and did not run it.
-   * @throws Error when there is no answer, and the signal's reason.
-   */
-  call(
-    name: string,
-    args: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
-  ): Promise<ToolAnswer | 'forgotten'>
-  /** Waits for active calls first. */
-  close(): Promise<void>
-}
+export type McpConnection = Awaited<ReturnType<typeof connect>>
 
 export interface ConnectOptions {
   readonly log: Logger
@@ -47,12 +33,10 @@ export interface ConnectOptions {
   readonly signal: AbortSignal
   readonly callMs: number
   readonly onTools: (tools: readonly McpTool[]) => void
-  /** The connection can no longer be used. */
   readonly onLost: () => void
 }
 
-/** @throws Error when the server cannot be reached or does not speak MCP. */
-export async function connect(config: McpServerConfig, options: ConnectOptions): Promise<McpConnection> {
+export async function connect(config: McpServerConfig, options: ConnectOptions) {
   const { log, signal, callMs, onTools, onLost } = options
   const client = new Client(
     { name: packageJson.name, version: packageJson.version },
@@ -68,73 +52,56 @@ export async function connect(config: McpServerConfig, options: ConnectOptions):
   )
   client.onerror = (error) => log.debug(messageErrorFields(error), 'an MCP connection has trouble')
   client.onclose = onLost
-  const link = createLink(config, options)
+  const http = config.kind === 'http' ? createMcpHttp(callMs, onLost) : undefined
+  const transport = createTransport(config, options, http)
   const active = new Set<Promise<unknown>>()
   try {
-    await client.connect(link.transport, { signal, timeout: CONNECT_MS })
+    await client.connect(transport, { signal, timeout: CONNECT_MS })
     const { tools } = await client.listTools(undefined, { signal, timeout: CONNECT_MS })
     return {
       tools: tools.map(toMcpTool),
-      async call(name, args, callSignal) {
+      /** `forgotten` when the server has lost the session and did not run the tool. @throws Error, the signal's reason */
+      async call(
+        name: string,
+        args: Readonly<Record<string, unknown>>,
+        callSignal: AbortSignal,
+      ): Promise<ToolAnswer | 'forgotten'> {
         const request = { name, arguments: { ...args } }
-        const calling = link.call(() =>
-          client.callTool(request, { signal: callSignal, timeout: callMs + GRACE_MS }),
-        )
+        const start = () => client.callTool(request, { signal: callSignal, timeout: callMs + GRACE_MS })
+        const calling = http === undefined ? start() : http.call(start)
         active.add(calling)
         return calling
           .finally(() => active.delete(calling))
-          .then(renderResult, (error) => toAnswerOrThrow(error, link))
+          .then(renderResult, (error) => toAnswerOrThrow(error, transport))
       },
       async close() {
         client.onclose = undefined
         await Promise.allSettled(active)
-        await link.endSession()
+        if (transport instanceof StreamableHTTPClientTransport)
+          await within(GRACE_MS, transport.terminateSession()).catch(() => {})
         await client.close()
-        await link.close()
+        await http?.close()
       },
     }
   } catch (error) {
     client.onclose = undefined
     await client.close()
-    await link.close()
+    await http?.close()
     throw error
   }
 }
 
-interface Link {
-  readonly transport: Transport
-  /** Makes a call that fails as soon as its answer can no longer arrive. */
-  call<T>(start: () => Promise<T>): Promise<T>
-  /** Ends the session where that takes a message. */
-  endSession(): Promise<void>
-  close(): Promise<void>
-}
-
-function createLink(config: McpServerConfig, options: ConnectOptions): Link {
-  if (config.kind === 'http') return createHttpLink(config, options)
-  return {
-    transport: new StdioTransport(config, options.watchdog, options.log),
-    call: (start) => start(),
-    endSession: async () => {},
-    close: async () => {},
-  }
-}
-
-function createHttpLink(
-  { url, headers }: Extract<McpServerConfig, { kind: 'http' }>,
-  { callMs, onLost }: ConnectOptions,
-): Link {
-  const http = createMcpHttp(callMs, onLost)
-  const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: http.fetch,
-    requestInit: { headers: { ...headers } },
+function createTransport(
+  config: McpServerConfig,
+  { watchdog, log }: ConnectOptions,
+  http: McpHttp | undefined,
+): Transport {
+  if (config.kind === 'stdio') return new StdioTransport(config, watchdog, log)
+  const requestInit = { headers: { ...config.headers } }
+  return new StreamableHTTPClientTransport(new URL(config.url), {
+    ...(http && { fetch: http.fetch }),
+    requestInit,
   })
-  return {
-    transport,
-    call: http.call,
-    endSession: () => within(GRACE_MS, transport.terminateSession()).catch(() => {}),
-    close: () => http.close(),
-  }
 }
 
 /** Results are not validated: the model can judge them, and the schema is another server's. */
@@ -147,7 +114,7 @@ function toMcpTool({ name, title, description, inputSchema }: Tool): McpTool {
 }
 
 /** The model may read what a server says about a call. */
-function toAnswerOrThrow(error: unknown, { transport }: Link): ToolAnswer | 'forgotten' {
+function toAnswerOrThrow(error: unknown, transport: Transport): ToolAnswer | 'forgotten' {
   if (error instanceof ProtocolError) return { problem: error.message }
   if (!(error instanceof SdkHttpError)) throw error
   const isInSession = transport.sessionId !== undefined

@@ -5,18 +5,12 @@ import { createGuardedConnector } from '../../lib/net.ts'
 import { MAX_MESSAGE_BYTES } from './messages.ts'
 
 const CONNECT_SOCKET_MS = 5_000
-/** Beyond the time of the call that a request is for. */
 const SPARE_MS = 60_000
 
-export interface McpHttp {
-  readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
-  /** Makes a call that also rejects when its answer breaks off: the library would wait for ever. */
-  call<T>(start: () => Promise<T>): Promise<T>
-  close(): Promise<void>
-}
+export type McpHttp = ReturnType<typeof createMcpHttp>
 
 /** Calls `onLost` when no connection can be made, when the server has lost the session, and when its notifications have stopped. */
-export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
+export function createMcpHttp(callMs: number, onLost: () => void) {
   const agent = new Agent({
     connect: createGuardedConnector(CONNECT_SOCKET_MS),
     maxHeaderSize: 16_384,
@@ -32,7 +26,10 @@ export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
     const headers = new Headers(init.headers)
     // The older revision listens with a GET, which a server may reject, and resumes it once.
     const isOldListener = init.method === 'GET'
-    const request = toUndici(init, failCall === undefined ? undefined : callMs + SPARE_MS)
+    const signals = init.signal ? [init.signal] : []
+    if (failCall !== undefined) signals.push(AbortSignal.timeout(callMs + SPARE_MS))
+    // Node's types and undici's describe the same standard with different classes.
+    const request = { ...init, signal: AbortSignal.any(signals) } as UndiciRequestInit
     const response = await fetch(url, { ...request, dispatcher: agent }).catch((error) => {
       if (unreachable.has(error.cause?.code) || (isOldListener && hasNotifications)) onLost()
       throw error
@@ -45,15 +42,17 @@ export function createMcpHttp(callMs: number, onLost: () => void): McpHttp {
       onLost()
     hasNotifications ||= isOldListener && response.ok
     const isListener = headers.get('mcp-method') === 'subscriptions/listen'
-    return withLimits(response, {
-      onBroken: (error) => failCall?.(error),
-      onEnd: () => isListener && onLost(),
-    })
+    return withLimits(
+      response,
+      (error) => failCall?.(error),
+      () => isListener && onLost(),
+    )
   }
 
   return {
     fetch: guardedFetch,
-    call(start) {
+    /** Makes a call that also rejects when its answer breaks off: the library would wait for ever. */
+    call<T>(start: () => Promise<T>): Promise<T> {
       const failing = Promise.withResolvers<never>()
       return Promise.race([calls.run(failing.reject, start), failing.promise])
     },
@@ -74,28 +73,15 @@ export function isForgotten(status: number | undefined): boolean {
   return status === 404 || status === 400
 }
 
-function toUndici(init: RequestInit, timeoutMs: number | undefined): UndiciRequestInit {
-  const signals = init.signal ? [init.signal] : []
-  if (timeoutMs !== undefined) signals.push(AbortSignal.timeout(timeoutMs))
-  // Node's types and undici's describe the same standard with different classes.
-  return { ...init, signal: AbortSignal.any(signals) } as UndiciRequestInit
-}
-
-type UndiciResponse = Awaited<ReturnType<typeof fetch>>
-
-interface BodyEvents {
-  /** The body breaks off, or a message in it is too long. */
-  readonly onBroken: (error: unknown) => void
-  readonly onEnd: () => void
-}
-
-function withLimits(response: UndiciResponse, events: BodyEvents): Response {
-  const { status, statusText, body } = response
-  const headers = [...response.headers]
-  if (body === null) return new Response(null, { status, statusText, headers })
-  const isEvents = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
-  const limited = toStream(limit(body, isEvents, events))
-  return new Response(limited, { status, statusText, headers })
+function withLimits(
+  { status, statusText, headers, body }: Awaited<ReturnType<typeof fetch>>,
+  onBroken: (error: unknown) => void,
+  onEnd: () => void,
+): Response {
+  const init = { status, statusText, headers: [...headers] }
+  if (body === null) return new Response(null, init)
+  const isEvents = headers.get('content-type')?.startsWith('text/event-stream') ?? false
+  return new Response(toStream(limit(body, isEvents, onBroken, onEnd)), init)
 }
 
 function toStream(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
@@ -112,12 +98,13 @@ function toStream(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array
 async function* limit(
   body: AsyncIterable<Uint8Array>,
   isEvents: boolean,
-  { onBroken, onEnd }: BodyEvents,
+  onBroken: (error: unknown) => void,
+  onEnd: () => void,
 ): AsyncGenerator<Uint8Array> {
-  const size = new MessageSize(isEvents)
+  const addToSize = createSizeCounter(isEvents)
   try {
     for await (const chunk of body) {
-      if (size.add(chunk) > MAX_MESSAGE_BYTES) throw new Error('a message is larger than 4 MiB')
+      if (addToSize(chunk) > MAX_MESSAGE_BYTES) throw new Error('a message is larger than 4 MiB')
       yield chunk
     }
   } catch (error) {
@@ -129,24 +116,18 @@ async function* limit(
 }
 
 /** Counts the bytes of the current message: the whole body, or the bytes since the last empty line of an event stream. */
-class MessageSize {
-  private readonly isEvents: boolean
-  private sizeBytes = 0
-  private lineBytes = 0
-
-  constructor(isEvents: boolean) {
-    this.isEvents = isEvents
-  }
-
-  add(chunk: Uint8Array): number {
-    this.sizeBytes += chunk.length
-    if (!this.isEvents) return this.sizeBytes
+function createSizeCounter(isEvents: boolean): (chunk: Uint8Array) => number {
+  let sizeBytes = 0
+  let lineBytes = 0
+  return (chunk) => {
+    sizeBytes += chunk.length
+    if (!isEvents) return sizeBytes
     for (const [at, byte] of chunk.entries()) {
       if (byte === CR) continue
-      if (byte === LF && this.lineBytes === 0) this.sizeBytes = chunk.length - at - 1
-      this.lineBytes = byte === LF ? 0 : this.lineBytes + 1
+      if (byte === LF && lineBytes === 0) sizeBytes = chunk.length - at - 1
+      lineBytes = byte === LF ? 0 : lineBytes + 1
     }
-    return this.sizeBytes
+    return sizeBytes
   }
 }
 

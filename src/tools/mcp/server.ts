@@ -26,7 +26,6 @@ export interface McpServerOptions {
 
 export class McpServer {
   readonly name: string
-  /** As last listed; kept while the server is unavailable. */
   tools: readonly McpTool[] = []
   private readonly config: McpServerConfig
   private readonly options: McpServerOptions
@@ -45,10 +44,6 @@ export class McpServer {
     this.running = this.run()
   }
 
-  /**
-   * Calls a tool by the server's own name for it.
-   * @throws the signal's reason
-   */
   async call(
     name: string,
     args: Readonly<Record<string, unknown>>,
@@ -94,7 +89,6 @@ export class McpServer {
     }
   }
 
-  /** Connects, and resolves when the connection has ended. */
   private async connectOnce(): Promise<void> {
     const { watchdog, callMs } = this.options
     const { signal } = this.ending
@@ -129,7 +123,6 @@ export class McpServer {
     }
   }
 
-  /** Active calls end in the background. */
   private closeLater(connection: McpConnection): void {
     const closing = connection
       .close()
@@ -138,7 +131,6 @@ export class McpServer {
     this.closing.add(closing)
   }
 
-  /** Later calls wait for another connection. */
   private drop(connection: McpConnection | undefined): void {
     if (connection === undefined || this.connection !== connection) return
     this.connection = undefined

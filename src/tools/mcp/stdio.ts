@@ -17,10 +17,7 @@ type StdioConfig = Extract<McpServerConfig, { kind: 'stdio' }>
 
 const MAX_LOGGED = 2_000
 
-/**
- * Used instead of the library's transport, which passes on more of the environment than the operator names and ends only the program
- * itself: here the program leads a process group, which ends as a whole.
- */
+/** Passes on only the environment the operator names and ends the whole process group, unlike the library's transport. */
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
@@ -37,7 +34,6 @@ export class StdioTransport implements Transport {
     this.log = log
   }
 
-  /** @throws Error when the program cannot be started. */
   async start(): Promise<void> {
     const { command, args, env, cwd } = this.config
     const child = spawn(command, args, { env, cwd, detached: true, stdio: 'pipe', windowsHide: true })
@@ -87,7 +83,6 @@ export class StdioTransport implements Transport {
     for (let message = this.next(); message !== undefined; message = this.next()) this.onmessage?.(message)
   }
 
-  /** The next valid message. */
   private next(): JSONRPCMessage | undefined {
     for (;;) {
       try {
@@ -98,16 +93,13 @@ export class StdioTransport implements Transport {
     }
   }
 
-  /** Signals the program and its children. */
   private signal(signal: NodeJS.Signals): void {
     const { child } = this
     if (child?.pid === undefined) return
     try {
       if (process.platform === 'win32') child.kill(signal)
       else process.kill(-child.pid, signal)
-    } catch {
-      // All of them have exited.
-    }
+    } catch {}
   }
 
   private async endsWithin(ms: number): Promise<boolean> {

@@ -2,10 +2,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 
-/**
- * Reads `+ GROUP` and `- GROUP` until its input ends, which is when the service has exited, then kills the groups that are left. Many
- * MCP servers do not notice that their client is gone.
- */
+/** Reads `+ GROUP` and `- GROUP` until the service exits, then kills the remaining groups. */
 const SCRIPT = `
 groups=
 while read -r sign group; do
@@ -17,7 +14,6 @@ done
 for each in $groups; do kill -s KILL -- "-$each"; done
 `
 
-/** A separate process, started with the first program. */
 export class Watchdog {
   private child: ChildProcessByStdio<Writable, null, null> | undefined
 
@@ -26,7 +22,6 @@ export class Watchdog {
     this.send(`+ ${group}`)
   }
 
-  /** The process group has ended. */
   release(group: number): void {
     this.send(`- ${group}`)
   }

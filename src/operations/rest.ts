@@ -15,7 +15,7 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { limitBodyBytes, rateLimitUnmatchedRoute } from './access.ts'
+import { limitBodyBytes, rateLimitUnmatchedRoute } from './authorize.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError, validate } from './errors.ts'
 import { type AnyCaller, Download, EventStream, JsonBytes, Page, type RequestOptions } from './operation.ts'

@@ -48,7 +48,7 @@ async function openStream({ url, key }: RunningServer, content: string): Promise
 /** Tells the server to stop, and waits until it says that it does. */
 async function beginStop(server: RunningServer, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   server.kill(signal)
-  await server.prints(/: stopping;.*\n/, 'stderr')
+  await server.prints(/received: finishing open requests.*\n/, 'stderr')
 }
 
 /** A connection of one's own: what is written is sent as it is. */

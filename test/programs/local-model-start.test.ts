@@ -80,7 +80,7 @@ test('a server answers with the model, prints nothing else, and stops in the mid
   expect((await reader?.read())?.done).toBe(false)
   const { code, signal, stderr, stdout } = await server.stop()
   expect({ code, signal }).toEqual({ code: 0, signal: null })
-  expect(stderr).toMatch(/^SIGTERM: stopping;.*\n$/)
+  expect(stderr).toMatch(/^SIGTERM received: finishing open requests.*\n$/)
   expect(stdout).not.toMatch(/llama|gguf/i)
 })
 

@@ -53,12 +53,12 @@ interface BuiltFile {
 
 /** What each address loads beside the shell: a page of an agent stands within the agent's own. */
 const routes: Readonly<Record<string, readonly string[]>> = {
-  '/agents': ['agents'],
-  '/agents/new': ['create'],
-  '/agents/$agentId': ['agent', 'edit'],
-  '/agents/$agentId/history': ['agent', 'history'],
-  '/agents/$agentId/embed': ['agent', 'embed'],
-  '/agents/$agentId/models': ['agent', 'policy'],
+  '/agents': ['AgentsPage'],
+  '/agents/new': ['NewAgentPage'],
+  '/agents/$agentId': ['AgentPage', 'EditAgentPage'],
+  '/agents/$agentId/history': ['AgentPage', 'HistoryPage'],
+  '/agents/$agentId/embed': ['AgentPage', 'embed'],
+  '/agents/$agentId/models': ['AgentPage', 'policy'],
   '/keys': ['keys'],
   '/usage': ['usage'],
   '/uploads': ['uploads'],

@@ -49,7 +49,6 @@ const packageHomes: Readonly<Record<string, readonly string[]>> = {
   '@trpc/server': ['operations/'],
   '@trpc/client': [],
   superjson: ['operations/'],
-  express: ['operations/', 'server/'],
   commander: ['cli/'],
   sharp: ['conversion/'],
   yauzl: ['conversion/'],

@@ -1,4 +1,4 @@
-/** How the typed door is spoken to: several calls in one request, each chat as a stream of its own. Measured in measurements.md 4. */
+/** How the tRPC API is spoken to: several calls in one request, each chat as a stream of its own. */
 
 import { httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@trpc/client'
 import { clientTransformer } from '../../src/operations/envelope.ts'

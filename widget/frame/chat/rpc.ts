@@ -1,4 +1,4 @@
-/** The typed door of the frame's own server. Decision: 11; measurements.md 4. */
+/** The tRPC API of the frame's own server. */
 
 import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
 import { clientTransformer } from '../../../src/operations/envelope.ts'

@@ -18,16 +18,20 @@ interface Place {
 const lineEnd = /\r\n|\n|\r/g
 const listItem = /^( {0,3}(?:[-+*]|\d{1,9}[.)]))( +(?=\S)|[ ]*$)/
 const thematicBreak = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/
+/** micromark reads an item with another number than 1 as text when it follows indented code. */
+const laterItem = /^ {0,3}(?!1[.)])\d{1,9}[.)]/
 const fenceLine = /^( {0,3})(`{3,}(?!.*`)|~{3,})/
 
-/** * The blocks of a text; joined they are the text again. It is cut at blank lines alone, and where in doubt not at all: in a fence, before
- * a line that may go on with a list or with indented code. See CommonMark 0.31, 3.
+/**
+ * Returns the blocks of a text; joined they are the text. Cuts only at blank lines, and never where the next line may continue a fence, a
+ * list or indented code (CommonMark 0.31, section 3).
  */
 export function splitBlocks(text: string): readonly string[] {
   const blocks: string[] = []
   let start = 0
   let isAfterBlank = false
   let hasBegun = false
+  let isAfterCode = false
   let place: Place = newPlace()
   for (const { from, line } of listLines(text)) {
     if (isBlank(line)) {
@@ -35,7 +39,7 @@ export function splitBlocks(text: string): readonly string[] {
       continue
     }
     if (place.fence?.isInList && indentOf(line) < place.itemColumn) place.fence = undefined
-    const isItem = place.itemColumn > 0 && listItem.test(line)
+    const isItem = place.itemColumn > 0 ? listItem.test(line) : isAfterCode && laterItem.test(line)
     if (place.fence === undefined && isAfterBlank && indentOf(line) <= 1 && !isItem) {
       blocks.push(text.slice(start, from))
       start = from
@@ -46,6 +50,7 @@ export function splitBlocks(text: string): readonly string[] {
     if (place.isDoubtful && place.fence?.isInList) break
     hasBegun = true
     isAfterBlank = false
+    isAfterCode = indentOf(line) >= 4
   }
   if (start < text.length) blocks.push(text.slice(start))
   return blocks

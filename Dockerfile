@@ -42,6 +42,7 @@ COPY --from=packages /app/node_modules node_modules
 COPY --from=pages /app/dist dist
 COPY package.json openapi.json LICENSE ./
 COPY src src
+COPY packages/in-process/src packages/in-process/src
 COPY deploy/healthcheck.mjs deploy/
 USER 1000:1000
 VOLUME /data

@@ -1,6 +1,7 @@
 /**
  * Fails when `src/` breaks a rule of docs/architecture.md: the order of layers, import cycles, private files, sizes, where packages and
- * globals may be used, and which module owns a table. Run by `npm run verify`; the argument is another source folder to check.
+ * globals may be used, what loads the optional package, and which module owns a table. Run by `npm run verify`; the argument is another
+ * source folder to check.
  */
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -59,6 +60,7 @@ const packageHomes: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/': ['telemetry/'],
   '@modelcontextprotocol/client': ['tools/'],
   yaml: ['lib/', 'config/', 'agents/'],
+  'node-llama-cpp': ['../packages/in-process/'],
   'zod-openapi': ['operations/', 'server/', 'artifacts/tus-openapi.ts'],
 }
 
@@ -77,13 +79,16 @@ const globalHomes: readonly { name: string; pattern: RegExp; home: string }[] = 
 const confinedFiles = ['conversion/pictures.ts', 'conversion/captions.ts', 'conversion/archive.ts']
 const confinedUsers = ['conversion/worker.ts', 'conversion/worker-run.ts']
 
+/** The folder of the optional package, and the file that loads it when a provider needs it. */
+const optionalPackage = { folder: '../packages/in-process/', home: 'providers/create.ts' }
+
 /** Files that read tables of several modules: they copy or examine an installation as a whole. */
 const tableReaders = ['backup/store.ts', 'cli/doctor/', 'db/']
 
 const source = resolve(process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url)))
 const files = listSourceFiles(source)
 const imports = listImports(source)
-const own = imports.filter(({ isOwn }) => isOwn)
+const own = imports.filter(({ isOwn, to }) => isOwn && !to.startsWith(optionalPackage.folder))
 const moduleOf = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')
 const folderOf = (path: string) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')
 
@@ -95,6 +100,7 @@ const violations = [
   ...checkPackages(),
   ...checkGlobals(),
   ...checkConfinement(),
+  ...checkOptionalPackage(),
   ...checkTables(),
 ]
 for (const line of violations) process.stderr.write(`${line}\n`)
@@ -197,6 +203,14 @@ function checkConfinement(): string[] {
     .filter(({ to, isTypeOnly }) => confinedFiles.includes(to) && !isTypeOnly)
     .filter(({ from }) => !confinedUsers.includes(from))
     .map(({ from, to }) => `src/${from}: loads ${to} outside the confined worker`)
+}
+
+function checkOptionalPackage(): string[] {
+  const { folder, home } = optionalPackage
+  return imports
+    .filter(({ to }) => to.startsWith(folder))
+    .filter(({ from, isDynamic }) => from !== home || !isDynamic)
+    .map(({ from, to }) => `src/${from}: imports ${to}, which only src/${home} may, and dynamically`)
 }
 
 /** Statements on a table outside the module that owns it. */

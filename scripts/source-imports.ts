@@ -10,6 +10,8 @@ export interface Import {
   readonly isOwn: boolean
   /** True for an import that is erased before the program runs. */
   readonly isTypeOnly: boolean
+  /** True for `import('…')`, which loads a file when the program comes to it. */
+  readonly isDynamic: boolean
 }
 
 const statement = /^(?:import|export)\s+(type\s+)?(?:([^'";]*?)\s+from\s+)?'([^']+)'/gm
@@ -33,11 +35,16 @@ export function listImports(folder: string): Import[] {
     const statements = [...text.matchAll(statement)].map(([, type, names = '', target = '']) => ({
       target,
       isTypeOnly: type !== undefined || namesTypesOnly(names),
+      isDynamic: false,
     }))
-    const calls = [...text.matchAll(dynamic)].map(([, target = '']) => ({ target, isTypeOnly: false }))
-    return [...statements, ...calls].map(({ target, isTypeOnly }) => {
+    const calls = [...text.matchAll(dynamic)].map(([, target = '']) => ({
+      target,
+      isTypeOnly: false,
+      isDynamic: true,
+    }))
+    return [...statements, ...calls].map(({ target, isTypeOnly, isDynamic }) => {
       const isOwn = target.startsWith('.')
-      return { from, to: isOwn ? posix.join(dirname(from), target) : target, isOwn, isTypeOnly }
+      return { from, to: isOwn ? posix.join(dirname(from), target) : target, isOwn, isTypeOnly, isDynamic }
     })
   })
 }

@@ -35,11 +35,15 @@ async function createBackend(
     return createMockBackend({ name, clock, newId: () => newId('', 24, random), wait: clock.wait })
   }
   if (provider.kind === 'local-model') {
-    const { loadLocalModel } = await import('./load-model.ts')
-    const { createLocalModelBackend } = await import('./in-process.ts')
+    const { createLocalModelBackend, loadLocalModel } = await importLocalModels()
     return createLocalModelBackend({ name, model: await loadLocalModel(provider), clock, random })
   }
   return createRemote(provider, timings)
+}
+
+/** The optional package for models in this process (ADR 0041). It is imported here only: a server without such a model never loads it. */
+export function importLocalModels() {
+  return import('../../packages/in-process/src/index.ts')
 }
 
 /** A gateway or local server alone, as `parley doctor` checks it; `modelListMs` limits its model list. */

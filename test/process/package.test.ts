@@ -36,6 +36,7 @@ describe('the tarball', () => {
     /^(package|openapi)\.json$/,
     /^(README|CHANGELOG)\.md$|^LICENSE$/,
     /^src\/([\w-]+\/)*[\w-]+\.(js|d\.ts)$/,
+    /^packages\/in-process\/src\/[\w-]+\.js$/,
     /^src\/artifacts\/status-page\/(status\.css|icon\.svg)$/,
     /^client\/rpc\/(index|link)\.(js|d\.ts)$/,
     /^dist\/console\/[\w.-]+\.(js|css)(\.br)?$/,
@@ -61,7 +62,9 @@ describe('the tarball', () => {
   test('asks for what its files import, and for nothing of the checkout', async () => {
     const wanted = new Set<string>()
     const imported = /(?:\bfrom |\bimport\(|^import )['"]([^.'"][^'"]*)['"](?:;|\)|$)/gm
-    for (const path of installed.files.filter((name) => /^(src|client)\/.*\.(js|d\.ts)$/.test(name))) {
+    for (const path of installed.files.filter((name) =>
+      /^(src|client|packages)\/.*\.(js|d\.ts)$/.test(name),
+    )) {
       for (const [, name = ''] of (await readText(path)).matchAll(imported))
         wanted.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/'))
     }

@@ -1,9 +1,8 @@
 /** A model of the process under load: its line, callers who leave, and its end. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createLocalModelBackend, loadLocalModel } from '../../packages/in-process/src/index.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { createLocalModelBackend } from '../../src/providers/in-process.ts'
-import { loadLocalModel } from '../../src/providers/load-model.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { never } from '../support/backend.ts'
 import { writeConfigFile } from '../support/config-file.ts'

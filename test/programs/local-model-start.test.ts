@@ -25,7 +25,9 @@ async function makeModelFolder(
 /** A checkout whose packages lack one. */
 async function makeCheckoutWithout(name: string): Promise<string> {
   const folder = await makeFolder()
-  await cp(join(repository, 'src'), join(folder, 'src'), { recursive: true })
+  for (const source of ['src', 'packages/in-process/src']) {
+    await cp(join(repository, source), join(folder, source), { recursive: true })
+  }
   for (const { target } of Object.values(webBuilds)) {
     await cp(join(repository, target), join(folder, target), { recursive: true })
   }

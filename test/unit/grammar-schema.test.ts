@@ -1,6 +1,6 @@
 /** Which grammar a JSON Schema becomes: what the library would misread is left out, and never too little allowed. */
 import { describe, expect, test } from 'vitest'
-import { toGrammarSchema } from '../../src/providers/in-process/grammar-schema.ts'
+import { toGrammarSchema } from '../../packages/in-process/src/grammar-schema.ts'
 
 const any = toGrammarSchema({})
 const text = { type: 'string' }

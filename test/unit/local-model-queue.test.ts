@@ -1,6 +1,6 @@
 /** The line in front of a model of the process, without a model. */
 import { expect, test } from 'vitest'
-import { MOST_REQUESTS, Queue } from '../../src/providers/in-process/queue.ts'
+import { MOST_REQUESTS, Queue } from '../../packages/in-process/src/queue.ts'
 import { BackendFailure } from '../../src/providers/provider.ts'
 import { failureOf, never } from '../support/backend.ts'
 import { createFakeClock } from '../support/fake-clock.ts'

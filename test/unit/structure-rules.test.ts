@@ -30,6 +30,7 @@ test('accepts imports from lower layers and from the own module', () => {
     'lib/ids.ts': '',
     'chat/chat.ts': "import '../lib/ids.ts'\nimport './engine/loop.ts'",
     'chat/engine/loop.ts': '',
+    'providers/create.ts': "await import('../../packages/in-process/src/index.ts')",
   }
   expect(check(tree)).toEqual([])
 })
@@ -77,6 +78,16 @@ const broken: [rule: string, tree: Record<string, string>, line: string][] = [
     'an upload parser loaded outside the worker',
     { 'conversion/conversion.ts': "import { x } from './pictures.ts'", 'conversion/pictures.ts': '' },
     'src/conversion/conversion.ts: loads conversion/pictures.ts outside the confined worker',
+  ],
+  [
+    'the optional package loaded outside providers/create.ts',
+    { 'chat/chat.ts': "await import('../../packages/in-process/src/index.ts')" },
+    'src/chat/chat.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may, and dynamically',
+  ],
+  [
+    'the optional package loaded at the start',
+    { 'providers/create.ts': "import { x } from '../../packages/in-process/src/index.ts'" },
+    'src/providers/create.ts: imports ../packages/in-process/src/index.ts, which only src/providers/create.ts may, and dynamically',
   ],
   [
     "a statement on another module's table",

@@ -8,7 +8,7 @@ import { type Programs, readVersion } from '../../conversion/programs.ts'
 import { listen } from '../../http/server.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { findNodeTrouble } from '../../lib/node-version.ts'
-import { createRemote, type RemoteConfig } from '../../providers/create.ts'
+import { createRemote, importLocalModels, type RemoteConfig } from '../../providers/create.ts'
 import { BackendFailure } from '../../providers/provider.ts'
 import { type Diagnostic, fail, failOnStartupError, ok, reasonOf, warn } from './diagnostic.ts'
 
@@ -34,7 +34,7 @@ export async function checkBackends({ providers, timings }: Config): Promise<Dia
 }
 
 async function checkModelFile(check: string, provider: LocalModelConfig): Promise<Diagnostic[]> {
-  const { checkLocalModel } = await import('../../providers/load-model.ts')
+  const { checkLocalModel } = await importLocalModels()
   return failOnStartupError(check, async () => {
     await checkLocalModel(provider)
     return [ok(check, `${provider.path} can be loaded`)]

@@ -1,17 +1,18 @@
-/** The provider that runs a model in this process: chats and embeddings from a GGUF file, without another program. */
-import type { Clock } from '../lib/clock.ts'
-import { unixSeconds } from '../lib/clock.ts'
-import { isJsonObject } from '../lib/formats/json.ts'
-import { newId, type Random } from '../lib/ids.ts'
-import { callersMistake } from './failures.ts'
-import { Embedder } from './in-process/embeddings.ts'
-import { createWholeWriter, EventWriter } from './in-process/format-answer.ts'
-import { generateAnswer, type Listener, type LocalAnswer } from './in-process/generate.ts'
-import { Queue } from './in-process/queue.ts'
-import { readChatRequest } from './in-process/request.ts'
+/** The provider that runs a model in this process: chats and embeddings from a GGUF file. `src/providers/create.ts` loads it on demand. */
+import { type Clock, unixSeconds } from '../../../src/lib/clock.ts'
+import { isJsonObject } from '../../../src/lib/formats/json.ts'
+import { newId, type Random } from '../../../src/lib/ids.ts'
+import { callersMistake } from '../../../src/providers/failures.ts'
+import { BackendFailure, type BackendRequest, type ChatBackend } from '../../../src/providers/provider.ts'
+import type { AnswerHead } from '../../../src/providers/render-answer.ts'
+import { Embedder } from './embeddings.ts'
+import { createWholeWriter, EventWriter } from './format-answer.ts'
+import { generateAnswer, type Listener, type LocalAnswer } from './generate.ts'
 import type { LocalModel, Place } from './load-model.ts'
-import { BackendFailure, type BackendRequest, type ChatBackend } from './provider.ts'
-import type { AnswerHead } from './render-answer.ts'
+import { Queue } from './queue.ts'
+import { readChatRequest } from './request.ts'
+
+export { checkLocalModel, loadLocalModel } from './load-model.ts'
 
 interface LocalModelBackendOptions {
   readonly name: string

@@ -1,8 +1,8 @@
 /** Converts chat messages to the history from which the library writes a prompt. */
 import type { ChatHistoryItem, ChatModelFunctionCall, ChatModelResponse } from 'node-llama-cpp'
-import { listObjects, parseJson } from '../../lib/formats/json.ts'
-import type { ChatMessage } from '../chat-api.ts'
-import { callersMistake } from '../failures.ts'
+import { listObjects, parseJson } from '../../../src/lib/formats/json.ts'
+import type { ChatMessage } from '../../../src/providers/chat-api.ts'
+import { callersMistake } from '../../../src/providers/failures.ts'
 
 type Assistant = Extract<ChatMessage, { role: 'assistant' }>
 

@@ -1,6 +1,6 @@
 /** Converts a JSON Schema to the dialect of the library's grammars, without what the library would misread. */
 import type { GbnfJsonSchema } from 'node-llama-cpp'
-import { isJsonObject, type JsonObject, toCount } from '../../lib/formats/json.ts'
+import { isJsonObject, type JsonObject, toCount } from '../../../src/lib/formats/json.ts'
 
 const DEEPEST = 32
 /** llama.cpp rejects grammars with more repetitions. */

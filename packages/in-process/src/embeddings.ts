@@ -1,10 +1,10 @@
 /** Turns texts into vectors with a model of this process. */
 import type { LlamaEmbeddingContext, Token } from 'node-llama-cpp'
-import type { JsonObject } from '../../lib/formats/json.ts'
-import { callersMistake } from '../failures.ts'
-import type { LocalModel } from '../load-model.ts'
-import type { BackendFailure } from '../provider.ts'
-import { listInputs, renderEmbeddings } from '../render-answer.ts'
+import type { JsonObject } from '../../../src/lib/formats/json.ts'
+import { callersMistake } from '../../../src/providers/failures.ts'
+import type { BackendFailure } from '../../../src/providers/provider.ts'
+import { listInputs, renderEmbeddings } from '../../../src/providers/render-answer.ts'
+import type { LocalModel } from './load-model.ts'
 import { MOST_LETTERS_PER_TOKEN } from './template.ts'
 
 /** The library adds a token at each end, and needs one more. */

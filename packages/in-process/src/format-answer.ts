@@ -6,7 +6,7 @@ import {
   openEvent,
   renderCompletion,
   renderUsageEvent,
-} from '../render-answer.ts'
+} from '../../../src/providers/render-answer.ts'
 import type { Listener, LocalAnswer, LocalCall } from './generate.ts'
 
 type Read = IteratorResult<Uint8Array, void>

@@ -1,6 +1,6 @@
 /** The queue in front of an in-process model: bounds how many requests run and how many wait. */
-import type { Clock } from '../../lib/clock.ts'
-import { BackendFailure } from '../provider.ts'
+import type { Clock } from '../../../src/lib/clock.ts'
+import { BackendFailure } from '../../../src/providers/provider.ts'
 
 export const MOST_REQUESTS = 8
 

@@ -1,9 +1,9 @@
 /** Answers one chat request with a model of this process: reads its prompt, then generates until the answer ends. */
 import type { LlamaChat, Token } from 'node-llama-cpp'
-import { callersMistake } from '../failures.ts'
-import type { LocalModel, Place } from '../load-model.ts'
-import { BackendFailure } from '../provider.ts'
+import { callersMistake } from '../../../src/providers/failures.ts'
+import { BackendFailure } from '../../../src/providers/provider.ts'
 import { toGrammarSchema } from './grammar-schema.ts'
+import type { LocalModel, Place } from './load-model.ts'
 import type { AnswerFormat, LocalChatRequest } from './request.ts'
 import { CALL_MARGIN_TOKENS, type ChattingModel, withToolChoice, writePrompt } from './template.ts'
 

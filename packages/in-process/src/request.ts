@@ -1,10 +1,10 @@
 /** Reads a chat request for an in-process model: its limits, tools and answer format. */
 import type { ChatHistoryItem, ChatModelFunctions } from 'node-llama-cpp'
-import { isJsonObject, type JsonObject, listObjects, listStrings } from '../../lib/formats/json.ts'
-import { findSizeProblem } from '../../lib/formats/json-schema.ts'
-import type { ChatRequest } from '../chat-api.ts'
-import { callersMistake } from '../failures.ts'
-import { parseToolChoice } from '../render-answer.ts'
+import { isJsonObject, type JsonObject, listObjects, listStrings } from '../../../src/lib/formats/json.ts'
+import { findSizeProblem } from '../../../src/lib/formats/json-schema.ts'
+import type { ChatRequest } from '../../../src/providers/chat-api.ts'
+import { callersMistake } from '../../../src/providers/failures.ts'
+import { parseToolChoice } from '../../../src/providers/render-answer.ts'
 import { toGrammarSchema } from './grammar-schema.ts'
 import { toHistory } from './history.ts'
 

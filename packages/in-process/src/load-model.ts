@@ -5,8 +5,8 @@ import { availableParallelism } from 'node:os'
 import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { ChatWrapper, Llama, LlamaContextSequence, LlamaModel } from 'node-llama-cpp'
-import type { LocalModelConfig } from '../config/config.ts'
-import { StartupError } from '../lib/errors.ts'
+import type { LocalModelConfig } from '../../../src/config/config.ts'
+import { StartupError } from '../../../src/lib/errors.ts'
 
 /** Each needs its own context. */
 const ANSWERS_AT_ONCE = 2

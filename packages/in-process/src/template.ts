@@ -1,8 +1,8 @@
 /** Writes conversations into prompts, as the model's own chat template does. */
 import type { ChatWrapper, LlamaText, Token } from 'node-llama-cpp'
-import { callersMistake } from '../failures.ts'
-import type { LocalChat, LocalModel } from '../load-model.ts'
-import type { BackendFailure } from '../provider.ts'
+import { callersMistake } from '../../../src/providers/failures.ts'
+import type { BackendFailure } from '../../../src/providers/provider.ts'
+import type { LocalChat, LocalModel } from './load-model.ts'
 import type { LocalChatRequest, OfferedTools } from './request.ts'
 
 /** Tokens left free for what a template puts around a call. */

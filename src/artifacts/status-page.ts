@@ -8,8 +8,7 @@ import type { ArtifactCaller } from './access.ts'
 import { openArtifact, openPoster } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
 import { readStatus } from './status.ts'
-import { statusPageFiles } from './status-page/layout.ts'
-import { type Preview, renderStatusPage } from './status-page/page.ts'
+import { type Preview, renderStatusPage, statusPageFiles } from './status-page/page.ts'
 
 const MAX_TEXT_BYTES = 65_536
 

@@ -23,10 +23,7 @@ const previewTypes: Readonly<Record<string, Preview['as']>> = {
 
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
-/**
- * `token` comes from the page's address; the links to the artifact's bytes repeat it.
- * @throws ServiceError `insufficient_permissions`
- */
+/** The links to the artifact's bytes repeat `token`, which is in the page's address. @throws ServiceError `insufficient_permissions` */
 export async function openStatusPage(
   deps: WatchDeps,
   caller: ArtifactCaller,

@@ -73,10 +73,7 @@ export function createSandbox(
   }
 
   return {
-    /**
-     * Resolves when all processes of the run are gone.
-     * @throws the signal's reason when it aborts, or the system's error when the tool cannot be started.
-     */
+    /** Resolves when all processes are gone. @throws the signal's reason, or the system's error when the tool cannot be started. */
     async run(tool: Tool, run: SandboxedRun): Promise<SandboxedResult> {
       const { args, folder, outputBytes, isLowPriority = false } = run
       const reads = [...tool.reads, run.source]

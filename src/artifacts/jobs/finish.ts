@@ -10,7 +10,7 @@ export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metric
   readonly changes: ArtifactChanges
 }
 
-/** Ends the job and writes its result; false if the job was lost or the artifact is gone. Both jobs read the original. */
+/** Ends the job and writes its result; false if the job was lost or the artifact is gone. Keeps the original until both jobs end. */
 export async function finish(
   deps: FinishingDeps,
   job: TakenJob,

@@ -30,9 +30,8 @@ interface NewUpload {
 }
 
 /**
- * Creates an upload; of several requests for one id only one succeeds.
- * @throws ServiceError `insufficient_permissions`, `invalid_value`, `conflict` for an id that is taken, `too_large`, `storage_full`,
- * `invalid_api_key`.
+ * Of several requests for one id only one succeeds.
+ * @throws ServiceError `conflict` (taken), `insufficient_permissions`, `invalid_value`, `too_large`, `storage_full`, `invalid_api_key`.
  */
 export async function createUpload(
   deps: UploadDeps,

@@ -1,14 +1,12 @@
 /** Checks which caller may upload or open an artifact, and the errors of callers that may not. */
 import { ServiceError } from '../lib/errors.ts'
 import type { ParentCaller, TokenCaller } from '../operations/operation.ts'
+import type { ArtifactRow } from './store.ts'
 
-/** A tenant, with a key or in the console, or the holder of a token. A tenant has full access to its own artifacts. */
+/** A tenant has full access to its own artifacts. */
 export type ArtifactCaller = ParentCaller | TokenCaller
 
-interface Subject {
-  readonly id: string
-  readonly related_to: string | null
-}
+type Subject = Pick<ArtifactRow, 'id' | 'related_to'>
 
 /** @throws ServiceError `insufficient_permissions` for a token of another use. */
 export function assertTokenUse(caller: ArtifactCaller, use: TokenCaller['use']): void {
@@ -21,10 +19,7 @@ const uses: Readonly<Record<TokenCaller['use'], string>> = {
   view: 'opening the artifact',
 }
 
-/**
- * Whether a token covers the artifact, directly or as one that belongs to the token's artifact. The artifact must belong to the caller's
- * tenant.
- */
+/** Whether a token covers the artifact, directly or through `related_to`; the artifact belongs to the caller's tenant. */
 export function grantsAccess(caller: ArtifactCaller, { id, related_to }: Subject): boolean {
   return caller.kind === 'parent' || caller.artifactId === id || caller.artifactId === related_to
 }
@@ -42,12 +37,10 @@ export function artifactNotFound(): ServiceError {
   return new ServiceError('not_found', 'There is no such artifact.')
 }
 
-/** The error of a writer whose lease another request has taken. */
 export function leaseStolen(): ServiceError {
   return locked('Another request goes on with this upload.')
 }
 
-/** The error of a write to an upload that has been deleted. */
 export function uploadDeleted(): ServiceError {
   return new ServiceError('not_found', 'The upload was removed meanwhile.')
 }

@@ -50,7 +50,6 @@ export async function removeUpload(
   await deleteBytes(deps, row)
 }
 
-/** @throws ServiceError `not_found`, `insufficient_permissions`. */
 export async function deleteArtifact(
   deps: Parameters<typeof removeUpload>[0],
   actor: Actor,
@@ -90,8 +89,7 @@ interface Served {
 }
 
 /**
- * Serves the converted or original bytes. They are an attachment unless the server converted them or checked them, and their content
- * matches their media type.
+ * Serves the converted or original bytes, as an attachment unless they were converted or checked and match their media type.
  * @throws ServiceError `not_found` until the artifact is ready; `insufficient_permissions`.
  */
 export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
@@ -144,7 +142,6 @@ async function open(
   if (blob === null || sizeBytes === null || mediaType === null) throw artifactNotFound()
   return new Download({
     sizeBytes,
-    // The bytes of a blob never change.
     entityTag: `"${blob}"`,
     mediaType,
     filename,

@@ -5,32 +5,25 @@ import { within } from '../lib/timeout.ts'
 import type { Bus } from '../replicas/bus.ts'
 import { artifactNotFound, leaseStolen } from './access.ts'
 
-export interface ArtifactChanges {
-  publish(id: string): void
-  /** Calls `listener` after every change of the artifact, until the returned function is called. */
-  subscribe(id: string, listener: () => void): () => void
-}
+export type ArtifactChanges = ReturnType<typeof createArtifactChanges>
 
-export function createArtifactChanges(bus: Bus): ArtifactChanges {
-  // Any number of pages may watch the same artifact.
+export function createArtifactChanges(bus: Bus) {
   const emitter = new EventEmitter().setMaxListeners(0)
   bus.subscribe('artifact', (id) => emitter.emit(id))
   return {
-    publish(id) {
+    publish(id: string): void {
       emitter.emit(id)
       bus.publish('artifact', id)
     },
-    subscribe(id, listener) {
+    /** Calls `listener` after every change of the artifact, until the returned function is called. */
+    subscribe(id: string, listener: () => void): () => void {
       emitter.on(id, listener)
       return () => void emitter.off(id, listener)
     },
   }
 }
 
-/** The time a writer gets to stop. */
 const STOP_TIMEOUT_MS = 5_000
-
-/** The time another replica gets to reply that it stops a writer. */
 const REPLY_TIMEOUT_MS = 1_000
 
 /** Why a writer must stop, as sent to replicas, and the error its client receives. */
@@ -45,23 +38,9 @@ function isStopReason(reason: string): reason is StopReason {
   return Object.hasOwn(reasons, reason)
 }
 
-interface RegisteredUpload {
-  readonly stopped: AbortSignal
-  end(): void
-}
+export type ActiveUploads = ReturnType<typeof createActiveUploads>
 
-export interface ActiveUploads {
-  register(id: string): RegisteredUpload
-  /** Stops the writer in this process and waits for it, with a time limit; false if there is none. */
-  stop(id: string, reason: StopReason): Promise<boolean>
-  /**
-   * Stops the writer on another replica and waits for it, with time limits. Does nothing without other replicas or while this process has
-   * the writer. True if no replica replied, so none has the writer or its replica is gone.
-   */
-  stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean>
-}
-
-export function createActiveUploads(bus: Bus): ActiveUploads {
+export function createActiveUploads(bus: Bus) {
   const uploads = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
   const [remoteStops, remoteEnds] = [new EventEmitter(), new EventEmitter()]
   for (const emitter of [remoteStops, remoteEnds]) emitter.setMaxListeners(0)
@@ -77,7 +56,7 @@ export function createActiveUploads(bus: Bus): ActiveUploads {
     upload.stop.abort(reasons[reason]())
   })
   return {
-    register(id) {
+    register(id: string) {
       const stop = new AbortController()
       const { promise: ended, resolve } = Promise.withResolvers<void>()
       const upload = { stop, ended }
@@ -91,14 +70,19 @@ export function createActiveUploads(bus: Bus): ActiveUploads {
         },
       }
     },
-    async stop(id, reason) {
+    /** Stops the writer in this process and waits for it, with a time limit; false if there is none. */
+    async stop(id: string, reason: StopReason): Promise<boolean> {
       const upload = uploads.get(id)
       if (upload === undefined) return false
       upload.stop.abort(reasons[reason]())
       await isWithin(STOP_TIMEOUT_MS, upload.ended)
       return true
     },
-    async stopOnOtherReplicas(id, reason) {
+    /**
+     * Stops the writer on another replica and waits for it, with time limits. True if other replicas exist, this process has no writer
+     * and no replica replied: then none has the writer, or its replica is gone.
+     */
+    async stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean> {
       if (!bus.reachesOthers || uploads.has(id)) return false
       const listening = new AbortController()
       const hear = (from: EventEmitter) => once(from, id, { signal: listening.signal }).catch(() => {})
@@ -112,10 +96,7 @@ export function createActiveUploads(bus: Bus): ActiveUploads {
   }
 }
 
-async function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  return within(
-    ms,
-    promise.then(() => true),
-    () => false,
-  )
+function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const resolved = promise.then(() => true)
+  return within(ms, resolved, () => false)
 }

@@ -1,8 +1,7 @@
 /** Lists a tenant's artifacts, whatever their state. */
 import { z } from 'zod'
-import type { Database } from '../db/database.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { type Page, type PageQuery, readPage } from '../lib/page.ts'
+import { type PageQuery, readPage } from '../lib/page.ts'
 import { reference } from '../lib/schema-bounds.ts'
 import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -32,16 +31,32 @@ export const ArtifactList = z
   })
   .meta({ id: 'ArtifactList' })
 
-export function listArtifacts(
+/** A page of the tenant's uploads, newest first, without reserved ids and without expired rows. */
+export async function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   query: PageQuery,
-): Promise<Page<ArtifactRow>> {
+): Promise<z.output<typeof ArtifactList>> {
   const now = unixSeconds(clock)
-  return readPage(query, {
+  const { rows, hasMore } = await readPage(query, {
     find: (id) => findArtifact(db, tenantId, id, now),
-    list: (limit, after) => listArtifactPage(db, tenantId, now, limit, after),
+    list: (limit, after) => {
+      const uploads = db
+        .selectFrom('artifacts')
+        .selectAll()
+        .where('parent_key_id', '=', tenantId)
+        .where('state', '!=', 'unknown')
+        .where(isUnexpired(now))
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit)
+      if (after === undefined) return uploads.execute()
+      return uploads
+        .where((row) => row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)))
+        .execute()
+    },
   })
+  return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
 }
 
 /** @throws ServiceError `not_found`, also for a reserved id and for another tenant's artifact. */
@@ -55,10 +70,6 @@ export async function getListedArtifact(
   return row
 }
 
-export function renderArtifactList({ rows, hasMore }: Page<ArtifactRow>): z.output<typeof ArtifactList> {
-  return { object: 'list', data: rows.map(renderListed), has_more: hasMore }
-}
-
 export function renderListed(row: ArtifactRow): z.output<typeof ListedArtifact> {
   return {
     ...renderStatus(row.id, row),
@@ -68,27 +79,4 @@ export function renderListed(row: ArtifactRow): z.output<typeof ListedArtifact> 
     createdAt: row.created_at,
     finishedAt: row.finished_at,
   }
-}
-
-/** A page of the tenant's uploads, newest first, without reserved ids and without rows that have expired by `now`. */
-async function listArtifactPage(
-  db: Database,
-  tenantId: string,
-  now: number,
-  limit: number,
-  after: Pick<ArtifactRow, 'id' | 'created_at'> | undefined,
-): Promise<ArtifactRow[]> {
-  let query = db
-    .selectFrom('artifacts')
-    .selectAll()
-    .where('parent_key_id', '=', tenantId)
-    .where('state', '!=', 'unknown')
-    .where(isUnexpired(now))
-    .limit(limit)
-  if (after !== undefined) {
-    query = query.where((row) =>
-      row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)),
-    )
-  }
-  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }

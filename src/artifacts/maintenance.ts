@@ -16,14 +16,12 @@ import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 
 const BATCH = 200
 
-/**
- * Voids the leases and jobs of the previous process and lowers offsets to the bytes that are stored. The only server of an installation
- * calls it before its first request. A bucket keeps every acknowledged byte, so a writer checks there only when it continues.
- */
+/** Voids the leases and jobs of the previous process. The only server of an installation calls it before its first request. */
 export async function recoverUploads(deps: CompletionDeps): Promise<void> {
   const { db, clock, artifacts } = deps
   await db.updateTable('artifacts').set({ lease_until: null }).where('lease_until', 'is not', null).execute()
   await clearTakenJobs(db, unixSeconds(clock))
+  // A bucket keeps every acknowledged byte, so a writer checks there only when it continues.
   if (!artifacts.store.resumable.survivesCrashes) await truncateToStoredSize(deps)
 }
 
@@ -72,7 +70,6 @@ async function completeOne(deps: CompletionDeps, upload: UploadRow): Promise<voi
   }
 }
 
-/** The places that store bytes of artifacts, each with a filter for the bytes that a row still needs. */
 export function listArtifactPlaces(db: Database, { blobs, resumable }: ResumableStore): BlobPlace[] {
   return [
     {
@@ -115,7 +112,6 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
   })
 }
 
-/** Counts incomplete uploads, and waiting jobs by kind. */
 export async function countArtifactWork({ db }: Pick<Dependencies, 'db'>) {
   const counting = db
     .selectFrom('artifacts')
@@ -145,15 +141,13 @@ async function deleteExpiredArtifacts(
     .execute()
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  return (
-    db
-      .deleteFrom('artifacts')
-      .where('id', 'in', ids)
-      // Checked again: a client may have continued an upload since.
-      .where(isExpired(now))
-      .returning(['id', 'blob'])
-      .execute()
-  )
+  // Checks the expiry again, because a client may have continued an upload since.
+  return db
+    .deleteFrom('artifacts')
+    .where('id', 'in', ids)
+    .where(isExpired(now))
+    .returning(['id', 'blob'])
+    .execute()
 }
 
 function isExpired(now: number) {
@@ -166,7 +160,7 @@ function isExpired(now: number) {
     ])
 }
 
-/** Finds the blobs that artifacts serve or still need; an original is needed under the inverse condition of `releaseOriginal`. */
+/** Finds the blobs that are still needed; for an original under the inverse condition of `releaseOriginal`. */
 async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const originals = await db
     .selectFrom('artifacts')
@@ -184,11 +178,9 @@ export const namedBlobs: NamedBlobs = {
   artifacts: (db, names) => listBlobsIn(db, ['blob', 'served_blob', 'poster_blob'], names),
 }
 
-type BlobColumn = 'blob' | 'served_blob' | 'poster_blob'
-
 async function listBlobsIn(
   db: Database,
-  columns: readonly BlobColumn[],
+  columns: readonly ('blob' | 'served_blob' | 'poster_blob')[],
   blobs: readonly string[],
 ): Promise<Set<string>> {
   const names = new Set<string>()

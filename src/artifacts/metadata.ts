@@ -27,28 +27,29 @@ const HEADER = 'Upload-Metadata'
 export function parseMetadata(header: string | undefined): UploadMetadata {
   const values = parsePairs(header ?? '')
   const texts = new Map(known.map((key) => [key, decodeText(key, values.get(key))]))
-  const relatedTo = parseWith('relatedTo', texts, parseId)
-  const artifactId = parseWith('artifactId', texts, parseId)
+  const parseWith = <T>(key: Key, parse: (text: string, key: Key) => T): T | undefined => {
+    const text = texts.get(key)
+    return text === undefined ? undefined : parse(text, key)
+  }
+  const relatedTo = parseWith('relatedTo', parseId)
+  const artifactId = parseWith('artifactId', parseId)
   if (relatedTo !== undefined && relatedTo === artifactId)
     throw refused('relatedTo', 'is the artifact itself')
   return {
     artifactId,
     filename: parseFilename(texts.get('filename')),
-    filetype: parseWith('filetype', texts, parseLine) || undefined,
-    kind: parseWith('kind', texts, parseKind),
+    filetype: parseWith('filetype', parseLine) || undefined,
+    kind: parseWith('kind', parseKind),
     relatedTo,
-    name: parseWith('name', texts, (text, key) => parseLine(text.trim(), key)) || undefined,
-    checksum: parseWith('checksum', texts, parseChecksum),
+    name: parseWith('name', (text, key) => parseLine(text.trim(), key)) || undefined,
+    checksum: parseWith('checksum', parseChecksum),
   }
 }
 
 const known = ['artifactId', 'filename', 'filetype', 'kind', 'relatedTo', 'name', 'checksum'] as const
 type Key = (typeof known)[number]
 
-/**
- * The encoded values by key. "The key and value MUST be separated by a space. The key MUST NOT contain spaces and commas and MUST NOT be
- * empty. […] the value MUST be Base64 encoded. All keys MUST be unique. The value MAY be empty."
- */
+/** Follows the grammar of "Upload-Metadata" in tus 1.0.0; returns the encoded values by key. */
 function parsePairs(header: string): Map<string, string> {
   const values = new Map<string, string>()
   if (header.length > MAX_METADATA_BYTES) throw refused(HEADER, `is longer than ${MAX_METADATA_BYTES} bytes`)
@@ -65,7 +66,6 @@ function parsePairs(header: string): Map<string, string> {
   return values
 }
 
-/** Decodes every key of a valid header, including unknown ones. */
 function decodeMetadata(header: string): Record<string, string> {
   const texts = [...parsePairs(header)].map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])
   return Object.fromEntries(texts)
@@ -76,15 +76,6 @@ function decodeText(key: Key, value: string | undefined): string | undefined {
   const bytes = Buffer.from(value, 'base64')
   if (!isUtf8(bytes)) throw refused(key, 'is not UTF-8')
   return bytes.toString()
-}
-
-function parseWith<T>(
-  key: Key,
-  texts: ReadonlyMap<Key, string | undefined>,
-  parse: (text: string, key: Key) => T,
-): T | undefined {
-  const text = texts.get(key)
-  return text === undefined ? undefined : parse(text, key)
 }
 
 function parseFilename(text: string | undefined): string {
@@ -120,7 +111,6 @@ export function refused(key: string, problem: string): ServiceError {
   return new ServiceError('invalid_value', `${key}: ${problem}`, { param: key })
 }
 
-/** A complete upload, as the host's handler receives it. */
 export interface CompletedUpload {
   /** The same in every delivery of this upload, so that a handler can ignore repeated events. */
   readonly eventId: string
@@ -128,7 +118,6 @@ export interface CompletedUpload {
   readonly tenantId: string
   readonly kind: ArtifactKind
   readonly filename: string
-  /** The media type that the client sent; unchecked. */
   readonly filetype?: string
   readonly name?: string
   readonly relatedTo?: string
@@ -143,8 +132,7 @@ export interface CompletedUpload {
 /** What a handler may use until its delivery ends. */
 export interface UploadHooks {
   /**
-   * Stores a JSON value with the artifact and replaces the previous one. Once it resolves, the value survives a crash and a failing
-   * handler.
+   * Replaces the artifact's outcome; once it resolves, the value survives a crash and a failing handler.
    * @throws ServiceError `invalid_value` at once, for a value that is not JSON, exceeds 64 KiB or is nested deeper than 64.
    */
   recordOutcome(value: unknown): Promise<void>

@@ -10,7 +10,6 @@ import {
   getListedArtifact,
   ListedArtifact,
   listArtifacts,
-  renderArtifactList,
   renderListed,
 } from './listing.ts'
 import { MAX_METADATA_BYTES, MAX_NAME_LENGTH } from './metadata.ts'
@@ -26,7 +25,7 @@ import {
   MAX_WAIT_SECONDS,
 } from './schema.ts'
 import { answerStatus, watchWithinLimit } from './status.ts'
-import { renderStatusPageFailure } from './status-page/layout.ts'
+import { renderStatusPageFailure } from './status-page/page.ts'
 import { openStatusPage } from './status-page.ts'
 import { uploadExtensions } from './tus.ts'
 
@@ -58,8 +57,7 @@ export const artifactsOperations = {
     docs: { summary: "List the calling key's artifacts, newest first" },
     input: ArtifactListQuery,
     output: ArtifactList,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderArtifactList(await listArtifacts(deps, caller.tenantId, input)),
+    run: ({ context: { deps, caller }, input }) => listArtifacts(deps, caller.tenantId, input),
   }),
 
   get: query({

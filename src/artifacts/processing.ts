@@ -13,7 +13,6 @@ interface ProcessingDeps extends ConversionDeps, Pick<Dependencies, 'onUploadCom
 
 const CONVERSIONS_AT_ONCE = 2
 const DELIVERIES_AT_ONCE = 4
-/** Limits the log lines of a host that fails continually. */
 const REPORT_FAILURES_EVERY_MS = 5_000
 
 function createProcessing(deps: ProcessingDeps): Processing {
@@ -22,11 +21,10 @@ function createProcessing(deps: ProcessingDeps): Processing {
     kind: 'convert',
     atOnce: CONVERSIONS_AT_ONCE,
     work: createConversionWork(deps),
-    onFailure: (error, { blob, failures }) =>
-      log.warn(
-        { err: error, blob, failures: failures + 1 },
-        'an upload could not be converted; it is tried again',
-      ),
+    onFailure(error, { blob, failures }) {
+      const what = { err: error, blob, failures: failures + 1 }
+      log.warn(what, 'an upload could not be converted; it is tried again')
+    },
   })
   // Separate queues, so that a slow host does not delay conversions.
   const runners = [conversions]
@@ -68,10 +66,7 @@ function createProcessing(deps: ProcessingDeps): Processing {
 }
 
 /** Logs failures of the handler at intervals, with the number of failures that were not logged. */
-function createFailureReporter({
-  clock,
-  log,
-}: Pick<Dependencies, 'clock' | 'log'>): RunnerOptions['onFailure'] {
+function createFailureReporter({ clock, log }: ProcessingDeps): RunnerOptions['onFailure'] {
   let reportedAtMs = Number.NEGATIVE_INFINITY
   let unreported = 0
   return (error, { blob: eventId, failures }) => {

@@ -94,9 +94,9 @@ export const Capabilities = z
   })
   .meta({ id: 'Capabilities' })
 
-/** Omits fields without a value. */
 export function renderStatus(id: string, row: ArtifactViewRow | undefined): ArtifactStatus {
   if (row === undefined) return { artifactId: id, state: 'unknown' }
+  const { conversion_result: result, conversion_reason: reason } = row
   return {
     artifactId: id,
     state: row.state,
@@ -108,12 +108,8 @@ export function renderStatus(id: string, row: ArtifactViewRow | undefined): Arti
     acknowledged: row.acknowledged === 1,
     ...(row.outcome === null ? {} : { outcome: JSON.parse(row.outcome) }),
     ...(row.state === 'processing' ? { progress: row.progress_permille / 1000 } : {}),
-    ...(row.conversion_result === null ? {} : { conversion: renderConversion(row) }),
+    ...(result === null ? {} : { conversion: { result, ...(reason === null ? {} : { reason }) } }),
   }
-}
-
-function renderConversion({ conversion_result: result, conversion_reason: reason }: ArtifactViewRow) {
-  return { result: result ?? 'original', ...(reason === null ? {} : { reason }) }
 }
 
 export const MAX_WAIT_SECONDS = 30

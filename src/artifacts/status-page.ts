@@ -8,8 +8,7 @@ import type { ArtifactCaller } from './access.ts'
 import { openArtifact, openPoster } from './artifacts.ts'
 import type { Dependencies } from './dependencies.ts'
 import { readStatus } from './status.ts'
-import { statusPageFiles } from './status-page/layout.ts'
-import { type Preview, renderStatusPage } from './status-page/page.ts'
+import { type Preview, renderStatusPage, statusPageFiles } from './status-page/page.ts'
 
 const MAX_TEXT_BYTES = 65_536
 
@@ -24,10 +23,7 @@ const previewTypes: Readonly<Record<string, Preview['as']>> = {
 
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'artifacts'>
 
-/**
- * `token` comes from the page's address; the links to the artifact's bytes repeat it.
- * @throws ServiceError `insufficient_permissions`
- */
+/** The links to the artifact's bytes repeat `token`, which is in the page's address. @throws ServiceError `insufficient_permissions` */
 export async function openStatusPage(
   deps: WatchDeps,
   caller: ArtifactCaller,

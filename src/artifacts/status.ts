@@ -8,34 +8,25 @@ import type { StreamQuota } from '../replicas/stream-limiter.ts'
 import { type ArtifactCaller, assertAccess, assertTokenUse } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type ArtifactStatus, type ArtifactStatusQuery, MAX_WAIT_SECONDS, renderStatus } from './schema.ts'
-import { type ArtifactViewRow, findViewRow } from './store.ts'
+import { findViewRow } from './store.ts'
 
-type StatusDeps = Pick<Dependencies, 'db' | 'clock'>
-
-type WatchDeps = StatusDeps & Pick<Dependencies, 'config' | 'keys' | 'artifacts'>
+type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'config' | 'keys' | 'artifacts'>
 
 /** Finds changes whose notification was lost. */
 const POLL_EVERY_MS = 2_000
-
 const PROGRESS_EVERY_MS = 250
 
-/**
- * Reads one row. The status is `unknown` if the tenant never uploaded the artifact.
- * @throws ServiceError `insufficient_permissions`
- */
+/** The status is `unknown` if the tenant never uploaded the artifact. @throws ServiceError `insufficient_permissions` */
 export async function readStatus(
-  { db, clock }: StatusDeps,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,
   id: string,
 ): Promise<ArtifactStatus> {
   assertTokenUse(caller, 'view')
   const row = await findViewRow(db, caller.tenantId, id)
   assertAccess(caller, id, row)
-  return renderStatus(id, row !== undefined && isVisible(row, unixSeconds(clock)) ? row : undefined)
-}
-
-function isVisible({ state, expires_at: expiresAt }: ArtifactViewRow, now: number): boolean {
-  return state !== 'unknown' && (expiresAt === null || expiresAt > now)
+  const isGone = row?.state === 'unknown' || (row?.expires_at ?? Infinity) <= unixSeconds(clock)
+  return renderStatus(id, isGone ? undefined : row)
 }
 
 /** Returns the status when it changes, after `waitMs`, or when the caller disconnects. */
@@ -43,7 +34,8 @@ async function awaitStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,
   id: string,
-  { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
+  waitMs: number,
+  signal: AbortSignal,
 ): Promise<ArtifactStatus> {
   const enough = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
   const statuses = watchStatus(deps, caller, id, enough)
@@ -88,7 +80,6 @@ async function* watchStatus(
   }
 }
 
-/** @throws ServiceError `invalid_api_key` */
 async function assertStillGood({ keys, clock }: WatchDeps, caller: ArtifactCaller): Promise<void> {
   const hasExpired = caller.kind === 'token' && caller.expiresAt <= unixSeconds(clock)
   if (hasExpired || !(await keys.isLive(caller.tenantId)))
@@ -103,10 +94,9 @@ export function answerStatus(
   const { artifact_id: id } = input
   if (call.wantsEvents) return new EventStream(encode(watchWithinLimit(call, id)), renderFailureEvent)
   const waitSeconds = readWaitSeconds(input.prefer)
-  // Creating the signal has a cost, so it is created only for a wait.
   if (waitSeconds === undefined) return readStatus(deps, caller, id)
   context.setHeader('Preference-Applied', `wait=${waitSeconds}`)
-  return awaitStatus(deps, caller, id, { waitMs: waitSeconds * 1000, signal: call.signal })
+  return awaitStatus(deps, caller, id, waitSeconds * 1000, call.signal)
 }
 
 /** Counts against the open streams of the caller. @throws ServiceError `rate_limit_exceeded` */

@@ -3,10 +3,7 @@ import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateab
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable, Tables } from '../db/tables.ts'
 
-/**
- * An artifact is `unknown` if its id was never used, is only reserved, or was deleted; `uploading` until the last byte; `processing` until
- * the bytes to serve exist; then `ready`.
- */
+/** `unknown` ids were never used, are only reserved, or were deleted; `processing` lasts until the bytes to serve exist. */
 export const states = ['unknown', 'uploading', 'processing', 'ready'] as const
 
 export type State = (typeof states)[number]
@@ -15,7 +12,6 @@ export type State = (typeof states)[number]
 const transitions = {
   create: { unknown: 'uploading' },
   complete: { uploading: 'processing' },
-  /** The bytes to serve were made, or the original will be served. */
   convert: { processing: 'ready' },
   expire: { uploading: 'unknown' },
   /** The checksum is wrong, or the content is dangerous. */
@@ -105,7 +101,7 @@ export async function findArtifact(
   id: string,
   now: number,
 ): Promise<ArtifactRow | undefined> {
-  return liveArtifacts(db, now).where('id', '=', id).where('parent_key_id', '=', tenantId).executeTakeFirst()
+  return liveArtifacts(db, tenantId, now).where('id', '=', id).executeTakeFirst()
 }
 
 export async function findUpload(
@@ -114,10 +110,7 @@ export async function findUpload(
   segment: string,
   now: number,
 ): Promise<UploadRow | undefined> {
-  const row = await liveArtifacts(db, now)
-    .where('segment', '=', segment)
-    .where('parent_key_id', '=', tenantId)
-    .executeTakeFirst()
+  const row = await liveArtifacts(db, tenantId, now).where('segment', '=', segment).executeTakeFirst()
   return row as UploadRow | undefined
 }
 
@@ -159,14 +152,12 @@ export type Upload = Pick<UploadRow, 'blob'>
 /** Acquires a free lease under a new fence and returns the updated row; undefined if the lease is held. */
 export async function acquireLease(
   db: Database,
-  { blob }: Upload,
+  upload: Upload,
   now: number,
   until: number,
 ): Promise<UploadRow | undefined> {
-  const row = await newLeases(db, until)
-    .where('blob', '=', blob)
+  const row = await leasing(db, upload, until)
     .where((where) => where.or([where('lease_until', 'is', null), where('lease_until', '<=', now)]))
-    .returningAll()
     .executeTakeFirst()
   return row as UploadRow | undefined
 }
@@ -174,24 +165,18 @@ export async function acquireLease(
 type Lease = Pick<UploadRow, 'blob' | 'fence'>
 
 /** Acquires a lease that is held under that fence and fences its holder out; undefined if the fence has changed. */
-export async function stealLease(
-  db: Database,
-  { blob, fence }: Lease,
-  until: number,
-): Promise<UploadRow | undefined> {
-  const row = await newLeases(db, until)
-    .where('blob', '=', blob)
-    .where('fence', '=', fence)
-    .returningAll()
-    .executeTakeFirst()
+export async function stealLease(db: Database, lease: Lease, until: number): Promise<UploadRow | undefined> {
+  const row = await leasing(db, lease, until).where('fence', '=', lease.fence).executeTakeFirst()
   return row as UploadRow | undefined
 }
 
-function newLeases(db: Database, until: number) {
+function leasing(db: Database, { blob }: Upload, until: number) {
   return db
     .updateTable('artifacts')
     .set((current) => ({ fence: current('fence', '+', 1), lease_until: until }))
+    .where('blob', '=', blob)
     .where('state', 'in', listStatesBefore('complete'))
+    .returningAll()
 }
 
 /** Updates the row for the holder of its lease; false if the lease was lost or the upload is gone. */
@@ -214,12 +199,12 @@ export async function updateReceived(
 }
 
 /** Completes an upload for the holder of its lease; false if the lease was lost or the upload is gone. */
-export async function completeLeased(
+export function completeLeased(
   db: Database,
   lease: Lease,
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
-  return isUpdated(updateActiveUpload(db, lease, { ...values, state: stateAfter('complete') }))
+  return updateLeased(db, lease, { ...values, state: stateAfter('complete') })
 }
 
 /** Makes an artifact ready; false if it is not `processing` any longer. */
@@ -229,7 +214,7 @@ export async function convertArtifact(
   values: Updateable<ArtifactTable>,
 ): Promise<boolean> {
   return isUpdated(
-    updateUpload(db, upload, { ...values, state: stateAfter('convert') }).where(
+    updating(db, upload, { ...values, state: stateAfter('convert') }).where(
       'state',
       'in',
       listStatesBefore('convert'),
@@ -240,25 +225,22 @@ export async function convertArtifact(
 /** Raises the progress of a conversion; false if it is not higher, or if the artifact is ready or gone. */
 export async function raiseProgress(db: Database, upload: Upload, permille: number): Promise<boolean> {
   return isUpdated(
-    updateUpload(db, upload, { progress_permille: permille })
+    updating(db, upload, { progress_permille: permille })
       .where('state', 'in', listStatesBefore('convert'))
       .where('progress_permille', '<', permille),
   )
 }
 
-/** Records that the host has handled an upload; false if it is gone. */
-export async function acknowledgeUpload(db: Database, upload: Upload): Promise<boolean> {
-  return isUpdated(updateUpload(db, upload, { acknowledged: 1 }))
+/** Updates an upload in any state; false if it is gone. */
+export async function updateUpload(
+  db: Database,
+  upload: Upload,
+  values: Pick<Updateable<ArtifactTable>, 'acknowledged' | 'outcome'>,
+): Promise<boolean> {
+  return isUpdated(updating(db, upload, values))
 }
 
-/** Stores the host's outcome, which is JSON; false if the upload is gone. */
-export async function updateOutcome(db: Database, upload: Upload, outcome: string): Promise<boolean> {
-  return isUpdated(updateUpload(db, upload, { outcome }))
-}
-
-/**
- * Stops counting the original against the quota, once it is converted and acknowledged; false if it is still needed or is what is served.
- */
+/** Stops counting the original against the quota; false if it is still needed or is what is served. */
 export async function releaseOriginal(db: Database, { blob }: Upload): Promise<boolean> {
   return isUpdated(
     db
@@ -273,7 +255,6 @@ export async function releaseOriginal(db: Database, { blob }: Upload): Promise<b
   )
 }
 
-/** Deletes the row; false if the event is invalid in its state, or it is gone. */
 export async function removeArtifact(
   db: Database,
   { blob }: Upload,
@@ -287,10 +268,7 @@ export async function removeArtifact(
   return result.numDeletedRows > 0n
 }
 
-/**
- * Hands a tenant's artifacts to another tenant and returns their number, active uploads and reserved ids included. Tokens end with
- * the key that minted them. Runs in the caller's transaction.
- */
+/** Returns the number of artifacts, with active uploads and reserved ids. Tokens end with the key that minted them. */
 export async function moveArtifacts(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
     .updateTable('artifacts')
@@ -311,8 +289,8 @@ export async function sumArtifactBytes(db: Database, tenantId: string, now: numb
   return Number(bytes ?? 0)
 }
 
-function liveArtifacts(db: Database, now: number) {
-  return db.selectFrom('artifacts').selectAll().where(isUnexpired(now))
+function liveArtifacts(db: Database, tenantId: string, now: number) {
+  return db.selectFrom('artifacts').selectAll().where('parent_key_id', '=', tenantId).where(isUnexpired(now))
 }
 
 export function isUnexpired(now: number) {
@@ -320,12 +298,12 @@ export function isUnexpired(now: number) {
     where.or([where('expires_at', 'is', null), where('expires_at', '>', now)])
 }
 
-function updateUpload(db: Database, { blob }: Upload, values: Updateable<ArtifactTable>) {
+function updating(db: Database, { blob }: Upload, values: Updateable<ArtifactTable>) {
   return db.updateTable('artifacts').set(values).where('blob', '=', blob)
 }
 
 function updateActiveUpload(db: Database, lease: Lease, values: Updateable<ArtifactTable>) {
-  return updateUpload(db, lease, values)
+  return updating(db, lease, values)
     .where('fence', '=', lease.fence)
     .where('state', 'in', listStatesBefore('complete'))
 }

@@ -1,6 +1,6 @@
 /** The OpenAPI description of the tus endpoint, which has no operation records because its bodies are bytes. */
 import { z } from 'zod'
-import type { ZodOpenApiOperationObject } from 'zod-openapi'
+import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
 import { ArtifactError, protocolHeaders, retryAfter } from '../operations/openapi.ts'
 import { BODY_TYPE, PROTOCOL_VERSION } from './tus.ts'
 
@@ -29,24 +29,10 @@ const failures: Readonly<Record<number, string>> = {
   507: 'There is no room at the moment; the upload can be resumed later.',
 }
 
-function renderFailures(statuses: readonly number[]): ZodOpenApiOperationObject['responses'] {
-  return Object.fromEntries(
-    statuses.map((status) => [
-      String(status),
-      {
-        description: failures[status] ?? '',
-        ...(status === 429 ? { headers: retryAfter } : {}),
-        content: { 'application/json': { schema: ArtifactError } },
-      },
-    ]),
-  )
-}
-
 const common = [400, 401, 403, 412, 429, 500] as const
 const segment = z.object({ segment: z.string().meta({ description: 'The last part of `Location`.' }) })
 const security = ['parentKey', 'artifactToken', 'forwardedIdentity'].map((scheme) => ({ [scheme]: [] }))
-const binary = { type: 'string', format: 'binary' } as const
-const tags = ['Uploads']
+const body = { [BODY_TYPE]: { schema: { type: 'string', format: 'binary' } } } as const
 
 const creationHeaders = z.object({
   'Tus-Resumable': version,
@@ -64,91 +50,86 @@ const partHeaders = z.object({
   'Upload-Length': byteCount('The length of the whole, where it was deferred.').optional(),
 })
 
-const readOptions: ZodOpenApiOperationObject = {
-  operationId: 'uploads-options',
-  tags,
-  summary: 'Read what of the protocol is offered',
-  security: [],
-  responses: {
-    204: {
-      description: 'Success',
-      headers: {
-        'Tus-Version': text('The versions of the protocol.'),
-        'Tus-Extension': text('Its extensions that are offered.'),
-        'Tus-Max-Size': text('Bytes of the largest upload.'),
-      },
-    },
-    ...renderFailures([413]),
-  },
+function describe(
+  operationId: string,
+  summary: string,
+  request: Pick<ZodOpenApiOperationObject, 'requestParams' | 'requestBody'>,
+  [status, headers]: readonly [status: number, headers: NonNullable<ZodOpenApiResponseObject['headers']>],
+  failing: readonly number[],
+): ZodOpenApiOperationObject {
+  const content = { 'application/json': { schema: ArtifactError } }
+  const responses = failing.map((code) => {
+    const limit = code === 429 ? { headers: retryAfter } : {}
+    return [String(code), { description: failures[code] ?? '', ...limit, content }] as const
+  })
+  return {
+    operationId,
+    tags: ['Uploads'],
+    summary,
+    security,
+    ...request,
+    responses: { [`${status}`]: { description: 'Success', headers }, ...Object.fromEntries(responses) },
+  }
 }
+
+const readOptions = describe(
+  'uploads-options',
+  'Read what of the protocol is offered',
+  {},
+  [
+    204,
+    {
+      'Tus-Version': text('The versions of the protocol.'),
+      'Tus-Extension': text('Its extensions that are offered.'),
+      'Tus-Max-Size': text('Bytes of the largest upload.'),
+    },
+  ],
+  [413],
+)
+
+const location = { Location: text('Where the upload goes on; relative.') }
+const described = {
+  'Upload-Length': text('The length of the whole, once it is known.'),
+  'Upload-Defer-Length': text('1 until then.'),
+  'Upload-Metadata': text('As it was sent.'),
+}
+const bySegment = { path: segment, header: z.object({ 'Tus-Resumable': version }) }
 
 export const uploadPaths: Record<string, Record<string, ZodOpenApiOperationObject>> = {
   '/upload': {
-    options: readOptions,
-    post: {
-      operationId: 'uploads-create',
-      tags,
-      summary: 'Begin an upload, with its first bytes or without',
-      security,
-      requestParams: { header: creationHeaders },
-      requestBody: { required: false, content: { [BODY_TYPE]: { schema: binary } } },
-      responses: {
-        201: {
-          description: 'Success',
-          headers: {
-            ...always,
-            Location: text('Where the upload goes on; relative.'),
-            ...artifactId,
-            ...offset,
-            ...expiry,
-          },
-        },
-        ...renderFailures([...common, 408, 409, 413, 415, 422, 507]),
-      },
-    },
+    options: { ...readOptions, security: [] },
+    post: describe(
+      'uploads-create',
+      'Begin an upload, with its first bytes or without',
+      { requestParams: { header: creationHeaders }, requestBody: { required: false, content: body } },
+      [201, { ...always, ...location, ...artifactId, ...offset, ...expiry }],
+      [...common, 408, 409, 413, 415, 422, 507],
+    ),
   },
   '/upload/{segment}': {
-    head: {
-      operationId: 'uploads-read',
-      tags,
-      summary: 'Ask how far an upload has got',
-      security,
-      requestParams: { path: segment, header: z.object({ 'Tus-Resumable': version }) },
-      responses: {
-        200: {
-          description: 'Success',
-          headers: {
-            ...always,
-            ...offset,
-            'Upload-Length': text('The length of the whole, once it is known.'),
-            'Upload-Defer-Length': text('1 until then.'),
-            'Upload-Metadata': text('As it was sent.'),
-            ...artifactId,
-            ...expiry,
-          },
-        },
-        ...renderFailures([...common, 404]),
+    head: describe(
+      'uploads-read',
+      'Ask how far an upload has got',
+      { requestParams: bySegment },
+      [200, { ...always, ...offset, ...described, ...artifactId, ...expiry }],
+      [...common, 404],
+    ),
+    patch: describe(
+      'uploads-append',
+      'Add bytes to an upload',
+      {
+        requestParams: { path: segment, header: partHeaders },
+        requestBody: { required: true, content: body },
       },
-    },
-    patch: {
-      operationId: 'uploads-append',
-      tags,
-      summary: 'Add bytes to an upload',
-      security,
-      requestParams: { path: segment, header: partHeaders },
-      requestBody: { required: true, content: { [BODY_TYPE]: { schema: binary } } },
-      responses: {
-        204: { description: 'Success', headers: { ...always, ...offset, ...artifactId, ...expiry } },
-        ...renderFailures([...common, 404, 408, 409, 413, 415, 422, 423, 507]),
-      },
-    },
-    delete: {
-      operationId: 'uploads-delete',
-      tags,
-      summary: 'Remove an upload, finished or not',
-      security,
-      requestParams: { path: segment, header: z.object({ 'Tus-Resumable': version }) },
-      responses: { 204: { description: 'Success', headers: always }, ...renderFailures([...common, 404]) },
-    },
+      [204, { ...always, ...offset, ...artifactId, ...expiry }],
+      [...common, 404, 408, 409, 413, 415, 422, 423, 507],
+    ),
+    delete: describe(
+      'uploads-delete',
+      'Remove an upload, finished or not',
+      { requestParams: bySegment },
+      [204, always],
+      [...common, 404],
+    ),
   },
 }

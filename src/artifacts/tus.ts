@@ -29,10 +29,8 @@ export const uploadExtensions = [
   'expiration',
 ] as const
 
-/** "All PATCH requests MUST use Content-Type: application/offset+octet-stream". */
 export const BODY_TYPE = 'application/offset+octet-stream'
 
-/** @throws ServiceError `unsupported_media_type` */
 function assertBodyType(request: Pick<IncomingMessage, 'headers'>): void {
   if (mediaTypeOf(request) !== BODY_TYPE)
     throw new ServiceError('unsupported_media_type', `Content-Type: must be ${BODY_TYPE}`)
@@ -54,10 +52,7 @@ const notOffered = [
   ['upload-checksum', 'checksum'],
 ] as const
 
-/**
- * "The request MUST include one of the following headers: a) Upload-Length […] b) Upload-Defer-Length: 1". Undefined for the latter.
- * @throws ServiceError `invalid_value`
- */
+/** Undefined for `Upload-Defer-Length: 1`; exactly one of the two headers is required. @throws ServiceError `invalid_value` */
 function readNewLength(headers: Headers): number | undefined {
   const deferred = headers['upload-defer-length']
   const length = readCount(headers, 'Upload-Length')
@@ -71,14 +66,12 @@ function readNewLength(headers: Headers): number | undefined {
   return length
 }
 
-/** "The Upload-Offset request and response header indicates a byte offset […] The value MUST be a non-negative integer." */
 function readOffset(headers: Headers): number {
   const offset = readCount(headers, 'Upload-Offset')
   if (offset === undefined) throw new ServiceError('invalid_value', 'Upload-Offset: is required')
   return offset
 }
 
-/** @throws ServiceError `invalid_value` */
 function readCount(
   headers: Headers,
   name: 'Upload-Length' | 'Upload-Offset' | 'Content-Length',
@@ -104,6 +97,7 @@ function expiryHeaders(expiresAt: number | null): string[] {
 }
 
 type UploadRoute = Route<ArtifactCaller, Dependencies>
+type UploadRoutes = Readonly<Record<string, UploadRoute>>
 
 const auth: AuthPolicy = { callers: ['parent', 'token'], isUncounted: true, implicitBodyType: BODY_TYPE }
 
@@ -117,17 +111,16 @@ function createRoute(
 }
 
 /** There is no GET: the artifact's own address serves the bytes. */
-const creationRoutes: Readonly<Record<string, UploadRoute>> = {
+const creationRoutes: UploadRoutes = {
   POST: createRoute('uploads.create', '/upload', answerPost),
 }
-const uploadRoutes: Readonly<Record<string, UploadRoute>> = {
+const uploadRoutes: UploadRoutes = {
   HEAD: createRoute('uploads.get', '/upload/{segment}', answerHead),
   PATCH: createRoute('uploads.append', '/upload/{segment}', answerPatch),
   DELETE: createRoute('uploads.delete', '/upload/{segment}', answerDelete),
 }
 const optionsRoute: UploadRoute = { auth: undefined, run: answerOptions }
 
-/** Everything under `/upload`. */
 export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {
   find(call) {
     if (!/^\/upload(\/|$)/.test(call.path)) return undefined
@@ -145,10 +138,7 @@ export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {
 }
 
 /** Accepts a trailing slash, which many clients add. */
-function findUploadPath(path: string): {
-  routes: Readonly<Record<string, UploadRoute>>
-  segment: string
-} {
+function findUploadPath(path: string): { routes: UploadRoutes; segment: string } {
   const [, segment] = /^\/upload(?:\/([0-9A-Za-z]{0,64}))?$/.exec(path) ?? []
   if (segment) return { routes: uploadRoutes, segment }
   if (path === '/upload' || path === '/upload/') return { routes: creationRoutes, segment: '' }
@@ -161,11 +151,7 @@ function methodOf({ request }: UploadCall): string {
   return typeof sent === 'string' ? sent.toUpperCase() : (request.method as string)
 }
 
-/**
- * "If the version specified by the Client is not supported by the Server, it MUST respond with the 412 Precondition Failed status and
- * MUST include the Tus-Version header into the response. In addition, the Server MUST NOT process the request."
- * @throws ServiceError `precondition_failed`
- */
+/** A mismatch gets 412 with `Tus-Version`, before any processing. @throws ServiceError `precondition_failed` */
 function assertVersion({ request, context }: UploadCall): void {
   const sent = request.headers['tus-resumable']
   if (sent === PROTOCOL_VERSION) return
@@ -174,7 +160,7 @@ function assertVersion({ request, context }: UploadCall): void {
   throw new ServiceError('precondition_failed', `Tus-Resumable: ${message}; this is ${PROTOCOL_VERSION}.`)
 }
 
-function refuseMethod(name: string, routes: Readonly<Record<string, UploadRoute>>): ServiceError {
+function refuseMethod(name: string, routes: UploadRoutes): ServiceError {
   const allow = [...Object.keys(routes), 'OPTIONS']
   return new ServiceError('method_not_allowed', `${name} is not possible here, only ${allow.join(', ')}.`, {
     allow,
@@ -183,7 +169,6 @@ function refuseMethod(name: string, routes: Readonly<Record<string, UploadRoute>
 
 type UploadCall = HttpCall<ArtifactCaller, Dependencies>
 
-/** "A successful response […] MUST contain the Tus-Version header. It MAY include the Tus-Extension and Tus-Max-Size headers." */
 function answerOptions(call: UploadCall): void {
   const { maxUploadBytes } = call.deps.config.limits
   const headers = ['Tus-Version', PROTOCOL_VERSION, 'Tus-Extension', uploadExtensions.join(',')]
@@ -215,22 +200,20 @@ async function answerPost(call: UploadCall): Promise<void> {
 }
 
 /** Links the jobs of the upload to the trace of this request, which may bring the last byte. */
-function linkJobs(
-  { tracing }: UploadCall['deps'],
-  { metadata }: UploadCall['context'],
-  { blob }: UploadRow,
-): void {
-  if (metadata.instrumentation.span !== undefined) tracing?.linkUpload(blob, metadata.instrumentation.span)
+function linkJobs({ deps, context }: UploadCall, { blob }: UploadRow): void {
+  const { span } = context.metadata.instrumentation
+  if (span !== undefined) deps.tracing?.linkUpload(blob, span)
 }
 
 /** The upload exists now, so even a failed first append must tell the client its address. */
 async function appendFirst(
-  { deps, request, response, signal, context }: UploadCall,
+  call: UploadCall,
   row: UploadRow,
   bodyBytes: number | undefined,
 ): Promise<Progress> {
+  const { request, response, signal, context } = call
   askForBody(request, response)
-  linkJobs(deps, context, row)
+  linkJobs(call, row)
   try {
     const part = { offset: 0, declaredBytes: undefined, bodyBytes }
     return await appendBytes(withRequestLog(context), row, part, request, signal)
@@ -246,7 +229,6 @@ function locationOf({ segment }: UploadRow): string {
   return `/upload/${segment}`
 }
 
-/** "The Server MUST always include the Upload-Offset header in the response for a HEAD request". */
 async function answerHead(call: UploadCall, segment: string): Promise<void> {
   const row = await getUpload(call.deps, call.context.caller, segment)
   const length =
@@ -267,20 +249,16 @@ async function answerPatch(call: UploadCall, segment: string): Promise<void> {
     bodyBytes: readBodyLength(request),
   }
   askForBody(request, response)
-  linkJobs(deps, context, row)
+  linkJobs(call, row)
   const { receivedBytes, expiresAt } = await appendBytes(withRequestLog(context), row, part, request, signal)
   const headers = ['Upload-Offset', String(receivedBytes), ...expiryHeaders(expiresAt)]
   call.writeEmpty(204, [...headers, 'X-Artifact-Id', row.id])
 }
 
-/** "When receiving a DELETE request for an existing upload the Server SHOULD free associated resources". */
 async function answerDelete(call: UploadCall, segment: string): Promise<void> {
   const { deps, context } = call
-  await removeUpload(
-    withRequestLog(context),
-    actorOf(context),
-    await getUpload(deps, context.caller, segment),
-  )
+  const row = await getUpload(deps, context.caller, segment)
+  await removeUpload(withRequestLog(context), actorOf(context), row)
   call.writeEmpty(204, [])
 }
 

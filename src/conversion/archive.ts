@@ -26,7 +26,6 @@ interface Tally {
 
 const options = { decodeStrings: false, autoClose: false, lazyEntries: true }
 
-/** @throws ConversionRejection `dangerous` for bombs, links and names that lead out of the folder; else `unconvertible`. */
 async function assertArchive(path: string): Promise<void> {
   try {
     const zip = await openPromise(path, options)
@@ -78,16 +77,13 @@ function assertKind(entry: Entry): void {
     throw unconvertible('The archive is compressed in a way that is not read; ZIP with Deflate is.')
 }
 
-/** Counts and checks the bytes of a member; returns them if they are an archive. */
 async function inflate(zip: ZipFile, entry: Entry, tally: Tally): Promise<Buffer | undefined> {
   let checksum = 0
-  let isFirst = true
-  let isInner = false
+  let isInner: boolean | undefined
   let innerBytes = 0
   const kept: Buffer[] = []
   for await (const chunk of (await zip.openReadStreamPromise(entry)) as AsyncIterable<Buffer>) {
-    if (isFirst) isInner = hasArchiveSignature(chunk)
-    isFirst = false
+    isInner ??= hasArchiveSignature(chunk)
     checksum = crc32(chunk, checksum)
     count(tally, chunk.length)
     if (!isInner) continue
@@ -108,9 +104,8 @@ function count(tally: Tally, bytes: number): void {
     throw dangerous('The archive is a bomb: it inflates to very much more than it is.')
 }
 
-/** The limit of common file systems for one path segment. */
+/** The limit of common file systems. */
 const MAX_SEGMENT_BYTES = 255
-
 const MAX_SEGMENTS = 64
 
 /** The member's name with and without the Unicode extra field; backslashes stay. */
@@ -120,7 +115,6 @@ function decodeNames({ generalPurposeBitFlag, extraFields }: Entry, raw: Buffer)
   return [decode(extraFields), decode([])]
 }
 
-/** @throws ConversionRejection `dangerous` for a name that leads out of the folder on any system. */
 function assertName(name: string): void {
   const segments = name.replace(/\/$/, '').split('/')
   const isAbsolute = /^[/\\]|^[a-z]:/i.test(name)
@@ -135,17 +129,15 @@ function isSegment(segment: string): boolean {
   return isPlain && Buffer.byteLength(segment) <= MAX_SEGMENT_BYTES
 }
 
-/** Normalizes a name like a case-insensitive file system. */
 function toComparable(name: string): string {
   return name.replace(/\/$/, '').normalize('NFC').toLowerCase()
 }
 
 const MAX_JSON_MEBIBYTES = 64
-
 /** The same limit as for JSON requests. */
 const MAX_JSON_DEPTH = 64
 
-/** @throws ConversionRejection `dangerous` for bombs and for names that lead out of the folder; else `unconvertible`. */
+/** @throws ConversionRejection `dangerous` for bombs, links and names that lead out of the folder; else `unconvertible`. */
 export async function checkProject(source: string): Promise<Outcome> {
   if (await isArchive(source)) {
     await assertArchive(source)
@@ -158,7 +150,6 @@ export async function checkProject(source: string): Promise<Outcome> {
   return { unchanged: { mediaType: 'application/json' } }
 }
 
-/** @throws ConversionRejection `unconvertible` unless it is an object or array in UTF-8 of limited depth. */
 function assertJson(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw unconvertible('The project is neither a ZIP archive nor JSON in UTF-8.')
   if (depthOf(bytes) > MAX_JSON_DEPTH)

@@ -5,13 +5,9 @@ import { join } from 'node:path'
 import { type MadeFile, type Outcome, unconvertible } from './job.ts'
 
 const MAX_MEBIBYTES = 5
-
 const MADE: MadeFile = { name: 'captions.vtt', mediaType: 'text/vtt' }
 
-/**
- * Writes the converted captions into the folder, unless the original is valid WebVTT.
- * @throws ConversionRejection `unconvertible`
- */
+/** Writes nothing if the original is valid WebVTT. @throws ConversionRejection `unconvertible` */
 export async function convertCaptions(source: string, folder: string): Promise<Outcome> {
   const { size } = await stat(source)
   if (size > MAX_MEBIBYTES * 1024 ** 2)
@@ -25,9 +21,11 @@ export async function convertCaptions(source: string, folder: string): Promise<O
 /** Undefined if the bytes are valid WebVTT in UTF-8. @throws ConversionRejection `unconvertible` */
 export function toWebvtt(bytes: Uint8Array): string | undefined {
   const { text, isUtf8 } = decodeCaptions(bytes)
-  if (!isWebvtt(text)) return renderSubrip(text)
-  const webvtt = parseWebvtt(text)
-  return webvtt.isValid && isUtf8 ? undefined : normalizeWebvtt(webvtt)
+  if (!/^WEBVTT(?:[ \t\r\n]|$)/.test(text)) return renderSubrip(text)
+  const { cues, blocks, isValid } = parseWebvtt(text)
+  if (isValid && isUtf8) return undefined
+  const spoken = cues.filter((cue) => cue.lines.length > 0)
+  return renderWebvtt(spoken, blocks)
 }
 
 function renderSubrip(text: string): string {
@@ -36,19 +34,11 @@ function renderSubrip(text: string): string {
   return renderWebvtt(cues)
 }
 
-interface CaptionText {
-  readonly text: string
-  readonly isUtf8: boolean
-}
-
 /** Western languages write about a seventh of their letters with accents, short texts more; other alphabets nearly all. */
 const MAX_ACCENTED_SHARE = 0.5
 
-/**
- * Decodes UTF-8 and UTF-16, with or without a byte order mark, and otherwise Windows-1252 if the result looks like a western language.
- * @throws ConversionRejection `unconvertible`
- */
-function decodeCaptions(bytes: Uint8Array): CaptionText {
+/** Decodes UTF-8 and UTF-16, with or without a byte order mark, and otherwise a western language in Windows-1252. */
+function decodeCaptions(bytes: Uint8Array): { readonly text: string; readonly isUtf8: boolean } {
   const encoding = utf16Of(bytes)
   const isPlain = encoding === undefined && isUtf8(bytes)
   const text = isPlain ? new TextDecoder().decode(bytes) : decodeOther(bytes, encoding)
@@ -92,23 +82,17 @@ interface Cue {
 }
 
 const TIME = String.raw`(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})`
-
 const timing = new RegExp(String.raw`^\s*${TIME}\s*-->\s*${TIME}(?:\s+(\S.*))?\s*$`, 's')
 
-interface Timing extends Pick<Cue, 'startMs' | 'endMs'> {
-  readonly rest: string
-}
-
 /** Parses a line such as `00:00:01,500 --> 00:00:04,000` of SubRip or WebVTT; undefined for any other line. */
-function parseTiming(line: string): Timing | undefined {
+function parseTiming(line: string) {
   const match = timing.exec(line)
   if (match === null) return undefined
   const [, ...parts] = match
   const startMs = toMs(parts.slice(0, 4))
   const endMs = toMs(parts.slice(4, 8))
-  return startMs === undefined || endMs === undefined
-    ? undefined
-    : { startMs, endMs, rest: parts[8]?.trimEnd() ?? '' }
+  if (startMs === undefined || endMs === undefined) return undefined
+  return { startMs, endMs, rest: parts[8]?.trimEnd() ?? '' }
 }
 
 function toMs([hours = '0', minutes = '', seconds = '', fraction = '']: (string | undefined)[]):
@@ -141,13 +125,10 @@ function renderTime(ms: number): string {
   return `${pad(ms / 3_600_000, 2)}:${pad((ms / 60_000) % 60, 2)}:${pad((ms / 1000) % 60, 2)}.${pad(ms % 1000, 3)}`
 }
 
-/** The replacement of a tag; undefined if it is text. */
-type ToMarkup = (tag: string) => string | undefined
-
 const entity = /^&(#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,30});/i
 
-/** Escapes everything except the markup that `toMarkup` allows. */
-function toCueText(line: string, toMarkup: ToMarkup): string {
+/** Escapes everything except the tags for which `toMarkup` returns a replacement. */
+function toCueText(line: string, toMarkup: (tag: string) => string | undefined): string {
   return line.replaceAll(/<[^<>]*>|[<>&]/g, (piece, offset: number) => {
     if (piece === '&') return entity.test(line.slice(offset, offset + 40)) ? piece : '&amp;'
     // An arrow would start another cue; any other `>` is text.
@@ -157,26 +138,12 @@ function toCueText(line: string, toMarkup: ToMarkup): string {
   })
 }
 
-const escapes: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;' }
-
 function escapeText(text: string): string {
-  return text.replaceAll(/[<>&]/g, (character) => escapes[character] ?? character)
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-interface Webvtt {
-  readonly cues: readonly Cue[]
-  /** The lines of harmless style sheets and regions. */
-  readonly blocks: readonly (readonly string[])[]
-  /** Whether a strict player shows all cues, and a careless player finds no HTML in them. */
-  readonly isValid: boolean
-}
-
-function isWebvtt(text: string): boolean {
-  return /^WEBVTT(?:[ \t\r\n]|$)/.test(text)
-}
-
-/** @throws ConversionRejection `unconvertible` naming the line. */
-function parseWebvtt(text: string): Webvtt {
+/** `isValid`: a strict player shows all cues, and a careless player finds no HTML in them. `blocks` are style sheets and regions. */
+function parseWebvtt(text: string) {
   const [header = [], ...rest] = toBlocks(text)
   const astray = header.find(hasArrow)
   if (astray) throw unconvertible(`Line ${astray.number}: an empty line is missing before the first cue.`)
@@ -193,13 +160,6 @@ function parseWebvtt(text: string): Webvtt {
     else isValid = false
   }
   return { cues, blocks, isValid }
-}
-
-function normalizeWebvtt({ cues, blocks }: Webvtt): string {
-  return renderWebvtt(
-    cues.filter((cue) => cue.lines.length > 0),
-    blocks,
-  )
 }
 
 interface Line {
@@ -270,10 +230,7 @@ function neutralise(line: string): string {
   return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
 }
 
-/**
- * Parses SubRip. Numbers may be missing, texts may contain empty lines, and cues may come in any order; drops cues without text.
- * @throws ConversionRejection `unconvertible` naming the line.
- */
+/** Numbers may be missing, texts may contain empty lines, and cues may come in any order; drops cues without text. */
 function parseSubrip(text: string): Cue[] {
   const lines = toLines(text)
   const starts = lines.flatMap((line, index) =>

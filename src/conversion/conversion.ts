@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import { type ConversionKind, type Job, type MadeFile, type Outcome, unconvertible } from './job.ts'
 import { isPicture } from './media.ts'
-import { findPrograms, type Programs } from './programs.ts'
+import { findPrograms } from './programs.ts'
 import { createSandbox, type Tool } from './sandbox.ts'
 import { convertVideo, toTool } from './video.ts'
 import { createWorkerTool, runWorker } from './worker-run.ts'
@@ -27,7 +27,6 @@ export interface ConvertedFile {
 }
 
 export interface Converted {
-  /** `original` serves the uploaded file. */
   readonly result: 'converted' | 'original'
   readonly file: ConvertedFile
   readonly poster?: ConvertedFile
@@ -35,42 +34,33 @@ export interface Converted {
   readonly reason?: string
 }
 
-export interface Converter {
-  readonly programs: Programs
-  /** Whether the processes that read uploads run without network and without access to the rest of the disk. */
-  isIsolated(): Promise<boolean>
-  /**
-   * Leaves nothing but the results behind.
-   * @throws ConversionRejection when the content is at fault. @throws ServiceError `storage_full`
-   */
-  convert(request: ConversionRequest): Promise<Converted>
-}
+export type Converter = Awaited<ReturnType<typeof createConverter>>
 
-interface ConverterDeps {
+type Tools = Pick<Job, 'programs' | 'sandbox'> & { readonly worker: Tool }
+
+export async function createConverter({
+  config,
+  clock,
+}: {
   readonly config: Pick<Config, 'conversion'>
   readonly clock: Pick<Clock, 'wait'>
-}
-
-interface Tools extends Pick<Job, 'programs' | 'sandbox'> {
-  readonly worker: Tool
-}
-
-export async function createConverter({ config, clock }: ConverterDeps): Promise<Converter> {
+}) {
   const { searchPath, ...limits } = config.conversion
   const programs = await findPrograms(searchPath)
   const tools: Tools = { programs, sandbox: createSandbox(programs, limits), worker: createWorkerTool() }
   return {
     programs,
-    async isIsolated() {
+    /** Whether the processes that read uploads run without network and without access to the rest of the disk. */
+    async isIsolated(): Promise<boolean> {
       const used = [tools.worker, ...(programs.ffmpeg === undefined ? [] : [toTool(programs.ffmpeg)])]
       return (await Promise.all(used.map(tools.sandbox.isIsolated))).every(Boolean)
     },
-    convert: (request) =>
+    /** Leaves only the results behind. @throws ConversionRejection; ServiceError `storage_full`, if the server is at fault. */
+    convert: (request: ConversionRequest): Promise<Converted> =>
       withinTime(clock, limits.wallMs, request.signal, (signal) => convert(tools, { ...request, signal })),
   }
 }
 
-/** Aborts the work when the signal aborts or the time is over. */
 async function withinTime<T>(
   clock: Pick<Clock, 'wait'>,
   wallMs: number,
@@ -102,17 +92,10 @@ async function convert(
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { mode: 0o700 })
   try {
-    const { programs, sandbox } = tools
-    const job: Job = {
-      programs,
-      sandbox,
-      source: path,
-      sizeBytes: size,
-      folder,
-      signal,
-      onProgress: increasing(onProgress),
-    }
-    const outcome = await perform(kind, job, tools.worker)
+    const { worker, ...sandboxed } = tools
+    const files = { source: path, sizeBytes: size, folder }
+    const job: Job = { ...sandboxed, ...files, signal, onProgress: increasing(onProgress) }
+    const outcome = await perform(kind, job, worker)
     signal.throwIfAborted()
     return await moveResults(outcome, job, workFolder)
   } finally {

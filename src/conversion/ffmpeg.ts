@@ -45,12 +45,13 @@ export function toConversionArguments(
   output: { path: string; maxBytes: number },
 ): string[] {
   const isAudioFit = audio?.isFit ?? true
+  const channels = (audio?.channels ?? 2) < 2 ? '1' : '2'
   return [
     '-nostdin',
     ...toInput(source),
     ...[...firstVideo, '-map', '0:a:0?', ...nothingElse],
     ...(isVideoFit ? ['-c:v', 'copy'] : toVideoEncoding()),
-    ...(isAudioFit ? ['-c:a', 'copy'] : ['-c:a', 'aac', '-b:a', '128k', '-ac', toChannels(audio?.channels)]),
+    ...(isAudioFit ? ['-c:a', 'copy'] : ['-c:a', 'aac', '-b:a', '128k', '-ac', channels]),
     ...threads,
     ...['-movflags', '+faststart', '-fs', String(output.maxBytes)],
     ...progress,
@@ -63,10 +64,6 @@ function toVideoEncoding(): string[] {
     ...['-filter_threads', '1', '-vf', toScale(MAX_SIDE_PIXELS)],
     ...['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '23', '-profile:v', 'high', '-pix_fmt', 'yuv420p'],
   ]
-}
-
-function toChannels(channels = 2): string {
-  return String(Math.min(Math.max(channels, 1), 2))
 }
 
 export function toPosterArguments(source: Source, atSeconds: number, path: string): string[] {

@@ -11,7 +11,6 @@ export interface Media {
   readonly isVideoFit: boolean
   readonly widthPixels: number
   readonly heightPixels: number
-  /** Undefined without an audio stream. */
   readonly audio: { readonly isFit: boolean; readonly channels: number } | undefined
 }
 
@@ -47,10 +46,7 @@ const fitProfiles = ['Baseline', 'Constrained Baseline', 'Main', 'High']
 const fitFormats = ['yuv420p', 'yuvj420p']
 const fitAudioProfiles = ['LC', 'HE-AAC', 'HE-AACv2']
 
-/**
- * Undefined without a video stream; a cover image is not one.
- * @throws ConversionRejection `unconvertible` when the output was too long and was cut.
- */
+/** Undefined without a video stream; a cover image is not one. @throws ConversionRejection when the output was cut. */
 export function parseProbe(json: string): Media | undefined {
   const { streams, format } = parseJson(json)
   const video = streams.find((one) => one.codec_type === 'video' && one.disposition?.attached_pic !== 1)

@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import sharp, { type Metadata } from 'sharp'
-import { dangerous, isDiskFull, type MadeFile, type Outcome, unconvertible } from './job.ts'
+import { dangerous, isDiskFull, type Outcome, unconvertible } from './job.ts'
 
 const MAX_SIDE_PIXELS = 4_096
 const MAX_PIXELS = 50e6
@@ -16,21 +16,20 @@ sharp.concurrency(1)
 sharp.block({ operation: ['VipsForeignLoad'] })
 sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng', 'VipsForeignLoadWebp'] })
 
-/**
- * Writes a JPEG for a JPEG, and a WebP for other formats.
- * @throws ConversionRejection `dangerous` for a small file with a huge number of pixels.
- */
+/** Writes a JPEG or WebP. @throws ConversionRejection `dangerous` for a small file with a huge number of pixels. */
 export async function convertPicture(source: string, folder: string): Promise<Outcome> {
   const { format, width, height } = await readHeader(source)
   await assertModest(source, width * height)
-  const made = madeFileOf(format)
+  const isJpeg = format === 'jpeg'
+  const made = isJpeg
+    ? { name: 'picture.jpg', mediaType: 'image/jpeg' }
+    : { name: 'picture.webp', mediaType: 'image/webp' }
   const pipeline = sharp(source, { limitInputPixels: MAX_PIXELS, failOn: 'error' })
     .autoOrient()
     .resize({ width: MAX_SIDE_PIXELS, height: MAX_SIDE_PIXELS, fit: 'inside', withoutEnlargement: true })
     .timeout({ seconds: SECONDS })
   // More effort saves a twentieth of the bytes and doubles the time.
-  const encoded =
-    format === 'jpeg' ? pipeline.jpeg({ quality: 85 }) : pipeline.webp({ quality: 85, effort: 2 })
+  const encoded = isJpeg ? pipeline.jpeg({ quality: 85 }) : pipeline.webp({ quality: 85, effort: 2 })
   await encoded.toFile(join(folder, made.name)).catch((error: Error) => {
     if (isDiskFull(error.message)) throw error
     const problem = error.message.includes('timeout')
@@ -55,9 +54,4 @@ async function assertModest(source: string, pixels: number): Promise<void> {
   if (pixels / size > BOMB_PIXELS_PER_BYTE)
     throw dangerous('The picture is a bomb: few bytes, and very many pixels.')
   throw unconvertible(`The picture has ${Math.round(pixels / 1e6)} megapixels, and 50 is the most.`)
-}
-
-function madeFileOf(format: Metadata['format']): MadeFile {
-  if (format === 'jpeg') return { name: 'picture.jpg', mediaType: 'image/jpeg' }
-  return { name: 'picture.webp', mediaType: 'image/webp' }
 }

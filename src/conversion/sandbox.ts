@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { dirname } from 'node:path'
 import type { Programs } from './programs.ts'
 
-/** A program and what it needs to start. */
 export interface Tool {
   readonly program: string
+  /** Readable files and folders, in addition to the system's programs. */
   readonly reads: readonly string[]
   /** Arguments with which it exits successfully at once. */
   readonly check: readonly string[]
@@ -20,7 +20,6 @@ export interface SandboxedRun {
   readonly folder: string
   readonly outputBytes: number
   readonly signal: AbortSignal
-  /** Runs at a lower CPU priority. */
   readonly isLowPriority?: boolean
   readonly onLine?: (line: string) => void
 }
@@ -32,20 +31,7 @@ export interface SandboxedResult {
   readonly stderr: string
 }
 
-interface RunLimits {
-  readonly wallMs: number
-  readonly memoryBytes: number
-}
-
-export interface Sandbox {
-  /**
-   * Resolves when all processes of the run are gone.
-   * @throws the signal's reason when it aborts, or the system's error when the tool cannot be started.
-   */
-  run(tool: Tool, run: SandboxedRun): Promise<SandboxedResult>
-  /** Whether the tool runs in its own namespaces: bubblewrap is installed and the system permits it. */
-  isIsolated(tool: Tool): Promise<boolean>
-}
+export type Sandbox = ReturnType<typeof createSandbox>
 
 /** Long, because a failed check is not repeated. */
 const CHECK_MS = 60_000
@@ -53,7 +39,10 @@ const CHECK_BYTES = 1024 ** 2
 /** The processors that one program may keep busy the whole time. */
 const BUSY_THREADS = 4
 
-export function createSandbox(programs: Programs, { wallMs, memoryBytes }: RunLimits): Sandbox {
+export function createSandbox(
+  programs: Programs,
+  { wallMs, memoryBytes }: { readonly wallMs: number; readonly memoryBytes: number },
+) {
   const checks = new Map<string, Promise<boolean>>()
   const cpuSeconds = Math.ceil((wallMs * BUSY_THREADS) / 1000)
   const toCommand = ({ program, reads, reservedBytes }: Tool): Omit<ConfinedCommand, 'args'> => ({
@@ -73,6 +62,7 @@ export function createSandbox(programs: Programs, { wallMs, memoryBytes }: RunLi
     return end?.code === 0
   }
 
+  /** Whether the tool runs in its own namespaces: bubblewrap is installed and the system permits it. */
   function isIsolated(tool: Tool): Promise<boolean> {
     let checked = checks.get(tool.program)
     if (checked === undefined) {
@@ -83,7 +73,8 @@ export function createSandbox(programs: Programs, { wallMs, memoryBytes }: RunLi
   }
 
   return {
-    async run(tool, run) {
+    /** Resolves when all processes are gone. @throws the signal's reason, or the system's error when the tool cannot be started. */
+    async run(tool: Tool, run: SandboxedRun): Promise<SandboxedResult> {
       const { args, folder, outputBytes, isLowPriority = false } = run
       const reads = [...tool.reads, run.source]
       const command = { ...toCommand(tool), args, reads, folder, outputBytes, isLowPriority }
@@ -146,16 +137,13 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-interface ConfinedCommand {
-  readonly program: string
-  readonly args: readonly string[]
-  /** Readable files and folders, in addition to the system's programs. */
-  readonly reads: readonly string[]
+interface ConfinedCommand
+  extends Pick<Tool, 'program' | 'reads'>,
+    Pick<SandboxedRun, 'args' | 'outputBytes'> {
   readonly folder: string | undefined
   /** Limits the address space, so reserved memory counts too. */
   readonly memoryBytes: number
   readonly cpuSeconds: number
-  readonly outputBytes: number
   readonly isLowPriority: boolean
 }
 
@@ -172,10 +160,7 @@ const systemFolders = [
   '/etc/ld.so.cache',
 ]
 
-/**
- * The command line that runs a command within its limits, as far as this machine has the programs for it. With `isIsolated`
- * it runs in namespaces of its own as well, which not every machine permits: without network, and without the rest of the disk.
- */
+/** Uses the programs that this machine has; `isIsolated` adds namespaces without network and without the rest of the disk. */
 function toConfinedCommand(programs: Programs, command: ConfinedCommand, isIsolated: boolean): string[] {
   return [
     ...before(command.isLowPriority ? programs.nice : undefined, () => ['-n', '10']),

@@ -1,7 +1,6 @@
 /** Converts a video to H.264 and AAC in an MP4 with the index in front, and extracts a poster. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ServiceError } from '../lib/errors.ts'
 import {
   type Source,
   toConversionArguments,
@@ -9,15 +8,7 @@ import {
   toPosterArguments,
   toProbeArguments,
 } from './ffmpeg.ts'
-import {
-  type ConversionRejection,
-  diskFull,
-  isDiskFull,
-  type Job,
-  type MadeFile,
-  type Outcome,
-  unconvertible,
-} from './job.ts'
+import { diskFull, isDiskFull, type Job, type MadeFile, type Outcome, unconvertible } from './job.ts'
 import { type Media, parseProbe, sniffVideo } from './media.ts'
 import type { SandboxedResult, SandboxedRun, Tool } from './sandbox.ts'
 
@@ -33,17 +24,12 @@ const LOST_SECONDS = 1
 /** Copies video and audio that browsers can play already. @throws ConversionRejection `unconvertible` */
 export async function convertVideo(job: Job): Promise<Outcome> {
   const { ffmpeg, ffprobe } = job.programs
-  if (ffmpeg === undefined || ffprobe === undefined) {
+  if (ffmpeg === undefined || ffprobe === undefined)
     return { unchanged: { mediaType: 'application/octet-stream', reason: NO_FFMPEG } }
-  }
   const demuxer = await sniffVideo(job.source)
   if (demuxer === undefined) throw unconvertible('This is no MP4, MOV, WebM or Matroska video.')
-  const work: VideoJob = {
-    ...job,
-    video: { path: job.source, demuxer },
-    ffmpeg: toTool(ffmpeg),
-    ffprobe: toTool(ffprobe),
-  }
+  const tools = { ffmpeg: toTool(ffmpeg), ffprobe: toTool(ffprobe) }
+  const work: VideoJob = { ...job, ...tools, video: { path: job.source, demuxer } }
   const media = await probe(work)
   const durationSeconds = media.durationSeconds ?? (await measure(work))
   const stop = new AbortController()
@@ -69,13 +55,11 @@ export function toTool(program: string): Tool {
   return { program, reads: [], check: ['-version'], reservedBytes: 0 }
 }
 
-type Extra = Partial<Pick<SandboxedRun, 'outputBytes' | 'onLine' | 'isLowPriority'>>
-
 function run(
   job: VideoJob,
   tool: Tool,
   args: readonly string[],
-  extra: Extra = {},
+  extra: Partial<Pick<SandboxedRun, 'outputBytes' | 'onLine' | 'isLowPriority'>> = {},
 ): Promise<SandboxedResult> {
   const { source, folder, signal } = job
   return job.sandbox.run(tool, { args, source, folder, signal, outputBytes: 16 * MIB, ...extra })
@@ -160,10 +144,7 @@ function parseSeconds(line: string): number | undefined {
 const limitCodes: readonly (number | null)[] = [137, 152, 153]
 
 /** ffmpeg's output contains server paths, so it goes only into the log. */
-function toRejection(
-  { code, killedBy, stderr }: SandboxedResult,
-  reason: string,
-): ConversionRejection | ServiceError {
+function toRejection({ code, killedBy, stderr }: SandboxedResult, reason: string): Error {
   const cause = new Error(`ffmpeg ended with ${killedBy ?? code}: ${stderr.trim()}`)
   if (isDiskFull(stderr)) return diskFull(cause)
   if (/Cannot allocate memory|malloc of size|failed to map segment/.test(stderr))

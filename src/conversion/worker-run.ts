@@ -33,22 +33,17 @@ const OUTPUT_BYTES = 64 * 1024 ** 2
 
 /** The process can read the service's code and packages, and none of its data. */
 export function createWorkerTool(): Tool {
+  const sharp = createRequire(import.meta.url).resolve('sharp')
+  // The outermost `node_modules` folder contains the others.
+  const [above] = sharp.split(/[\\/]node_modules[\\/]/)
   return {
     program: process.execPath,
-    reads: [sourceFolder, packageFile, findPackages()],
+    reads: [sourceFolder, packageFile, `${above}/node_modules`],
     check: [workerPath],
     reservedBytes: RESERVED_BYTES,
   }
 }
 
-/** The outermost `node_modules` folder, which contains the others. */
-function findPackages(): string {
-  const path = createRequire(import.meta.url).resolve('sharp')
-  const [above] = path.split(/[\\/]node_modules[\\/]/)
-  return `${above}/node_modules`
-}
-
-/** @throws ConversionRejection */
 export async function runWorker(job: Job, kind: WorkerTask['kind'], tool: Tool): Promise<Outcome> {
   const { source, folder, signal } = job
   const task: WorkerTask = { kind, source, folder }

@@ -1,7 +1,4 @@
-/**
- * The worker process, started by `worker-run.ts` for one task, so that a crash or hang affects nothing else. Without a task it checks that
- * it could run.
- */
+/** The worker process for one task, so that a crash or hang affects nothing else; without a task it checks that it could run. */
 import { ConversionRejection, type WorkerAnswer, type WorkerTask } from './job.ts'
 
 const [, , text] = process.argv

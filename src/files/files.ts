@@ -5,12 +5,12 @@ import { assertTenantLives } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
+import { type Page, toPage } from '../lib/page.ts'
 import { Download } from '../operations/operation.ts'
-import type { Blobs } from '../storage/blobs.ts'
-import { sniff, wholeOf } from '../storage/blobs.ts'
+import { type Blobs, sniff, wholeOf } from '../storage/blobs.ts'
 import { type BlobPlace, createSweeper, type Sweeper } from '../storage/sweeper.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { FileListQuery, FilePage, FileUpload } from './schema.ts'
+import type { FileListQuery, FileUpload } from './schema.ts'
 import {
   deleteExpiredRows,
   deleteFileRow,
@@ -25,10 +25,7 @@ export { listOwnedBlobs as listFileBlobs, moveFiles } from './store.ts'
 
 type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
 
-/**
- * @throws ServiceError `storage_full`, `too_large` (`storage_quota_exceeded`), `invalid_api_key` when the tenant's key was revoked during
- * the upload.
- */
+/** @throws ServiceError `storage_full`, `too_large`, `invalid_api_key` when the tenant's key was revoked during the upload. */
 export async function createFile(
   deps: FileDeps & Pick<Dependencies, 'quota' | 'random' | 'nextPosition'>,
   tenantId: string,
@@ -69,15 +66,14 @@ export async function listFiles(
   deps: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
   { limit, after, order, purpose }: FileListQuery,
-): Promise<FilePage> {
-  // One more row shows whether the list continues.
+): Promise<Page<FileRow>> {
   const rows = await listFileRows(deps.db, tenantId, unixSeconds(deps.clock), {
     limit: limit + 1,
     after: after === undefined ? undefined : { position: positionOf(after), id: after },
     order,
     purpose,
   })
-  return { files: rows.slice(0, limit), hasMore: rows.length > limit }
+  return toPage(rows, limit)
 }
 
 /** @throws ServiceError `not_found`, also for another tenant's file. */
@@ -91,12 +87,10 @@ export async function getFile(
   return row
 }
 
-/** @throws ServiceError `not_found` */
 export async function downloadFile(deps: FileDeps, tenantId: string, id: string): Promise<Download> {
   const { blob, size_bytes, media_type, filename } = await getFile(deps, tenantId, id)
   return new Download({
     sizeBytes: size_bytes,
-    // The bytes of a file never change.
     entityTag: `"${id}"`,
     mediaType: media_type,
     filename,
@@ -143,11 +137,9 @@ function fileNotFound(): ServiceError {
   return new ServiceError('not_found', 'There is no such file.')
 }
 
-const POSITION_DIGITS = 11
-
 /** Starts with the list position, so that a list can continue after a deleted file. */
 function newFileId(position: number, random: Dependencies['random']): string {
-  return newId(`file-${position.toString(36).padStart(POSITION_DIGITS, '0')}`, 16, random)
+  return newId(`file-${position.toString(36).padStart(11, '0')}`, 16, random)
 }
 
 function positionOf(id: string): number {
@@ -162,12 +154,7 @@ export function listFilePlaces(db: Database, blobs: Blobs): BlobPlace[] {
   return [{ list: () => blobs.list(), listOwned, remove: (name) => blobs.delete(name) }]
 }
 
-export function createFileSweeper({
-  db,
-  clock,
-  fileBlobs,
-  log,
-}: Pick<Dependencies, 'db' | 'clock' | 'fileBlobs' | 'log'>): Sweeper {
+export function createFileSweeper({ db, clock, fileBlobs, log }: FileDeps): Sweeper {
   return createSweeper({
     clock,
     log,

@@ -7,13 +7,10 @@ import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { sumFileBytes } from './store.ts'
 
-/** Adds up the unexpired bytes of a tenant in another module's table. */
-type SumStoredBytes = (db: Database, tenantId: string, now: number) => Promise<number>
-
 interface QuotaOptions {
   readonly config: Config
   readonly clock: Clock
-  readonly sumArtifactBytes: SumStoredBytes
+  readonly sumArtifactBytes: typeof sumFileBytes
 }
 
 export class StorageQuota {
@@ -34,8 +31,7 @@ export class StorageQuota {
   }
 
   /**
-   * Runs in the transaction that adds the bytes, before it adds them. The tenant's lock lets only the first of two uploads pass that
-   * do not fit together.
+   * Runs in the transaction that adds the bytes, before it adds them; the tenant's lock orders concurrent uploads.
    * @throws ServiceError `too_large` (`storage_quota_exceeded`)
    */
   async assertFits(trx: Database, tenantId: string, sizeBytes: number): Promise<void> {
@@ -50,7 +46,6 @@ export class StorageQuota {
     return new ServiceError('too_large', message, { code: 'storage_quota_exceeded' })
   }
 
-  /** The size limit of the tenant's next file. */
   async findSizeLimit(db: Database, tenantId: string): Promise<SizeLimit> {
     const maxBytes = this.options.config.limits.maxFileBytes
     const freeBytes = await this.countFreeBytes(db, tenantId)

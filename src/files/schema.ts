@@ -1,16 +1,15 @@
 /** The wire schemas of files, and how a file is rendered into them. */
 import { z } from 'zod'
+import type { Page } from '../lib/page.ts'
 import { label, reference } from '../lib/schema-bounds.ts'
 import type { StagedBlob } from '../storage/blobs.ts'
 import type { FileRow } from './store.ts'
 
 const fileId = reference().meta({ description: 'The file, `file-` and 27 characters.' })
 const unixTime = z.int().meta({ description: 'Unix seconds.' })
-const order = z.enum(['asc', 'desc'])
 
 const MAX_NAME = 200
 
-/** Text for one line: well-formed, without control characters, of limited length. */
 function name(what: string) {
   return z
     .string({ error: (issue) => (issue.input === undefined ? `${what} is missing` : `${what} must be text`) })
@@ -19,7 +18,6 @@ function name(what: string) {
     .max(MAX_NAME, `${what} is longer than ${MAX_NAME} characters`)
 }
 
-/** A received file; the operation commits its blob. */
 interface UploadedFile {
   readonly blob: StagedBlob
   readonly filename: string
@@ -60,7 +58,10 @@ export const FileReference = z.object({ file_id: fileId })
 export const FileListQuery = z.object({
   limit: z.int().min(1).max(10_000).default(10_000).meta({ description: 'At most so many.' }),
   after: reference().optional().meta({ description: 'Only files after this one, which may be gone by now.' }),
-  order: order.default('desc').meta({ description: 'By creation; `desc` is newest first.' }),
+  order: z
+    .enum(['asc', 'desc'])
+    .default('desc')
+    .meta({ description: 'By creation; `desc` is newest first.' }),
   purpose: label().optional().meta({ description: 'Only files for this purpose.' }),
 })
 export type FileListQuery = z.output<typeof FileListQuery>
@@ -107,17 +108,12 @@ export function renderFile(row: FileRow): z.output<typeof FileObject> {
   }
 }
 
-export function renderFileList({ files, hasMore }: FilePage): z.output<typeof FileList> {
+export function renderFileList({ rows, hasMore }: Page<FileRow>): z.output<typeof FileList> {
   return {
     object: 'list',
-    data: files.map(renderFile),
-    first_id: files.at(0)?.id ?? null,
-    last_id: files.at(-1)?.id ?? null,
+    data: rows.map(renderFile),
+    first_id: rows.at(0)?.id ?? null,
+    last_id: rows.at(-1)?.id ?? null,
     has_more: hasMore,
   }
-}
-
-export interface FilePage {
-  readonly files: readonly FileRow[]
-  readonly hasMore: boolean
 }

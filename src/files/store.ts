@@ -6,7 +6,7 @@ import type { FileTable, Tables } from '../db/tables.ts'
 export type FileRow = Selectable<FileTable>
 
 /** Rows are ordered by position and id, because two processes can use the same position. */
-export interface Page {
+interface Page {
   readonly limit: number
   readonly after: Pick<FileRow, 'position' | 'id'> | undefined
   readonly order: 'asc' | 'desc'
@@ -80,13 +80,11 @@ export async function deleteExpiredRows(db: Database, now: number, limit: number
   return rows.map(({ blob }) => blob)
 }
 
-/** Finds which of the blobs a file of any tenant names. */
 export async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const rows = await db.selectFrom('files').select('blob').where('blob', 'in', blobs).execute()
   return new Set(rows.map(({ blob }) => blob))
 }
 
-/** The size of a tenant's files that have not expired by `now`. */
 export async function sumFileBytes(db: Database, tenantId: string, now: number): Promise<number> {
   const { bytes } = await db
     .selectFrom('files')

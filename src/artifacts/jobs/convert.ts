@@ -9,9 +9,8 @@ import { unixSeconds } from '../../lib/clock.ts'
 import { type Blobs, HEAD_BYTES, sniff, wholeOf } from '../../storage/blobs.ts'
 import { assertSpace, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
 import type { Dependencies } from '../dependencies.ts'
-import type { ArtifactChanges } from '../events.ts'
-import { findUploadRow, raiseProgress, type UploadRow } from '../store.ts'
-import { type FinishingDeps, makeReady, reject } from './finish.ts'
+import { convertArtifact, findUploadRow, raiseProgress, type UploadRow } from '../store.ts'
+import { type FinishingDeps, finish, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
 import { type JobRow, returnJob } from './store.ts'
 
@@ -50,10 +49,7 @@ export function createConversionWork(deps: ConversionDeps): Work {
   }
 }
 
-/**
- * Creates a folder for this attempt. A former holder of the job may still be running and deletes its own folder; what a killed one left is
- * deleted here.
- */
+/** Deletes what a killed attempt left, and creates a folder for this one; a former holder that still runs deletes its own. */
 async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): Promise<string> {
   const incoming = join(await root(), INCOMING)
   const former = (await readdir(incoming)).filter((name) => name.startsWith(blob))
@@ -65,10 +61,10 @@ async function makeWorkFolder({ root }: StoreFolder, { blob, fence }: JobRow): P
 
 async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Converted> {
   const { row, folder: workFolder, signal } = conversion
-  const progress = createProgressWriter(deps, deps.changes, row)
+  const progress = createProgressWriter(deps, row)
   const source = await findSource(deps, conversion)
-  const onProgress = (share: number) => progress.report(share)
   try {
+    const onProgress = progress.report
     return await deps.converter.convert({ kind: row.kind, source, workFolder, signal, onProgress })
   } finally {
     await progress.settle()
@@ -102,7 +98,7 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
   const still = poster && (await stage(poster))
   await made.commit()
   await still?.commit()
-  const isReady = await makeReady(deps, job, row, {
+  const values = {
     served_blob: made.name,
     served_bytes: made.sizeBytes,
     media_type: file.mediaType,
@@ -111,8 +107,8 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
     poster_bytes: still?.sizeBytes ?? null,
     kept_bytes: row.received_bytes + made.sizeBytes + (still?.sizeBytes ?? 0),
     conversion_result: 'converted',
-  })
-  if (isReady) return
+  } as const
+  if (await finish(deps, job, row, (trx) => convertArtifact(trx, row, values))) return
   for (const blob of [made, still]) if (blob !== undefined) await blobs.delete(blob.name)
 }
 
@@ -124,14 +120,15 @@ async function serveOriginal(
 ): Promise<void> {
   const isGood = file !== undefined && reason === undefined
   const mediaType = isGood ? file.mediaType : await sniff(await readHead(deps.store.blobs, row))
-  await makeReady(deps, job, row, {
+  const values = {
     served_blob: row.blob,
     served_bytes: row.received_bytes,
     media_type: mediaType,
     sniffed_type: mediaType,
     conversion_result: 'original',
     conversion_reason: reason ?? null,
-  })
+  } as const
+  await finish(deps, job, row, (trx) => convertArtifact(trx, row, values))
 }
 
 async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: UploadRow): Promise<Uint8Array> {
@@ -157,15 +154,11 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** Status streams report no more often. */
+/** The interval of status streams. */
 const WRITE_EVERY_MS = 250
 
 /** Writes shares from 0 to 1 into the row; drops those that come too soon. */
-function createProgressWriter(
-  { db, clock, log }: Pick<Dependencies, 'db' | 'clock' | 'log'>,
-  changes: ArtifactChanges,
-  row: UploadRow,
-) {
+function createProgressWriter({ db, clock, log, changes }: ConversionDeps, row: UploadRow) {
   let nextAtMs = clock.monotonic()
   let writing: Promise<void> | undefined
 

@@ -4,8 +4,8 @@ import { depthOf } from '../../lib/formats/json.ts'
 import { wholeOf } from '../../storage/blobs.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { type OnUploadComplete, toCompletedUpload, type UploadHooks } from '../metadata.ts'
-import { findUploadRow, type UploadRow, updateOutcome } from '../store.ts'
-import { acknowledge, type FinishingDeps } from './finish.ts'
+import { findUploadRow, type UploadRow, updateUpload } from '../store.ts'
+import { type FinishingDeps, finish } from './finish.ts'
 import type { Work } from './queue.ts'
 
 /** A handler that needs longer must use a queue of its own. */
@@ -15,13 +15,12 @@ interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
   readonly onUploadComplete: OnUploadComplete
 }
 
-/** Calls the handler and acknowledges the upload when it has returned. */
 export function createDeliveryWork(deps: DeliveryDeps): Work {
   return async (job, signal) => {
     const row = await findUploadRow(deps.db, job)
     if (row === undefined) return
     await deliver(deps, row, signal)
-    await acknowledge(deps, job, row)
+    await finish(deps, job, row, (trx) => updateUpload(trx, row, { acknowledged: 1 }))
   }
 }
 
@@ -68,38 +67,33 @@ function createOutcomes({ db, changes }: DeliveryDeps, row: UploadRow) {
     record(value: unknown): Promise<void> {
       const outcome = renderOutcome(value)
       writing = writing.then(async () => {
-        if (await updateOutcome(db, row, outcome)) changes.publish(row.id)
+        if (await updateUpload(db, row, { outcome })) changes.publish(row.id)
       })
       // The handler may ignore the promise; `settle` reports the error.
       writing.catch(() => {})
       return writing
     },
-    /** Rejects if an outcome could not be written. */
     settle: () => writing,
   }
 }
 
 const MAX_BYTES = 64 * 1024
-
 const MAX_DEPTH = 64
 
 /** @throws ServiceError `invalid_value` for a value that is not JSON, is too large or is nested too deep. */
-export function renderOutcome(value: unknown): string {
-  const json = toJson(value)
+function renderOutcome(value: unknown): string {
+  let json: string | undefined
+  try {
+    json = JSON.stringify(value)
+  } catch (error) {
+    throw refused(`is no JSON value (${error instanceof Error ? error.message : error})`)
+  }
   if (json === undefined) throw refused('is no JSON value')
   const bytes = Buffer.from(json)
   if (bytes.length > MAX_BYTES)
     throw refused(`has ${bytes.length} bytes as JSON, and ${MAX_BYTES} is the most`)
   if (depthOf(bytes) > MAX_DEPTH) throw refused(`is nested deeper than ${MAX_DEPTH}`)
   return json
-}
-
-function toJson(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value)
-  } catch (error) {
-    throw refused(`is no JSON value (${error instanceof Error ? error.message : error})`)
-  }
 }
 
 function refused(problem: string): ServiceError {

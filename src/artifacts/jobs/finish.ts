@@ -1,17 +1,8 @@
 /** Records the result of a job in one transaction, and deletes the original when no job needs it. */
-import type { Updateable } from 'kysely'
-import type { ArtifactTable } from '../../db/tables.ts'
 import type { ResumableStore } from '../../storage/blobs.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { ArtifactChanges } from '../events.ts'
-import {
-  acknowledgeUpload,
-  convertArtifact,
-  releaseOriginal,
-  removeArtifact,
-  type Upload,
-  type UploadRow,
-} from '../store.ts'
+import { releaseOriginal, removeArtifact, type Upload, type UploadRow } from '../store.ts'
 import { deleteJob, deleteJobs, type TakenJob } from './store.ts'
 
 export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metrics'> {
@@ -19,23 +10,8 @@ export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metric
   readonly changes: ArtifactChanges
 }
 
-/** Makes an artifact ready and ends the job; false if the job was lost or the artifact is gone. */
-export function makeReady(
-  deps: FinishingDeps,
-  job: TakenJob,
-  row: UploadRow,
-  values: Updateable<ArtifactTable>,
-): Promise<boolean> {
-  return finish(deps, job, row, (trx) => convertArtifact(trx, row, values))
-}
-
-/** Records that the host has handled an upload and ends the job; false as for `makeReady`. */
-export function acknowledge(deps: FinishingDeps, job: TakenJob, row: UploadRow): Promise<boolean> {
-  return finish(deps, job, row, (trx) => acknowledgeUpload(trx, row))
-}
-
-/** The original is kept until both jobs are done, because the host and the conversion read it. */
-async function finish(
+/** Ends the job and writes its result; false if the job was lost or the artifact is gone. Keeps the original until both jobs end. */
+export async function finish(
   deps: FinishingDeps,
   job: TakenJob,
   row: UploadRow,

@@ -22,20 +22,8 @@ const RETRY_POLL_MS = 5_000
 
 export type StopReason = 'closing' | 'removed' | 'lost'
 
-/**
- * Runs one job. If it resolves, it has deleted the job's row or returned it to the queue. If the signal aborts (its reason is a
- * `StopReason`), it rejects. Any other rejection is a failure, after which the job is retried.
- */
+/** Deletes or returns the job's row. Rejects if the signal aborts (its reason is a `StopReason`); another rejection is retried. */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
-
-interface JobRunner {
-  /** Looks for due jobs now; does nothing once closed. */
-  wake(): void
-  /** Stops the job of a deleted upload in this process; resolves when it has stopped. */
-  stop(blob: string): Promise<void>
-  /** Stops all jobs and returns them to the queue. */
-  close(): Promise<void>
-}
 
 export interface RunnerOptions {
   readonly kind: JobKind
@@ -46,15 +34,10 @@ export interface RunnerOptions {
 
 type RunnerDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'tracing'>
 
-interface Running {
-  readonly stop: AbortController
-  readonly ended: Promise<void>
-}
-
-export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunner {
+export function createRunner(deps: RunnerDeps, options: RunnerOptions) {
   const { db, clock, log } = deps
   const { kind, atOnce } = options
-  const running = new Map<string, Running>()
+  const running = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
   let isClosed = false
   let isWakeRequested = false
   let polling: Promise<void> | undefined
@@ -88,6 +71,7 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunne
     if (!isClosed) timer = setTimeout(wake, pauseMs).unref()
   }
 
+  /** Looks for due jobs now; does nothing once closed. */
   function wake(): void {
     isWakeRequested = true
     if (isClosed || polling !== undefined) return
@@ -108,12 +92,13 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions): JobRunne
 
   return {
     wake,
-    async stop(blob) {
+    /** Stops the job of a deleted upload in this process; resolves when it has stopped. */
+    async stop(blob: string): Promise<void> {
       const one = running.get(blob)
       one?.stop.abort('removed' satisfies StopReason)
       await one?.ended
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true
       clearTimeout(timer)
       await polling
@@ -176,13 +161,9 @@ function keepRenewing({ db, clock, log }: RunnerDeps, job: TakenJob, stop: Abort
 }
 
 const FIRST_SECONDS = 1
-
 const LONGEST_SECONDS = 600
 
-/**
- * Whole seconds before the next attempt, at least 1. The delay doubles with each failure up to 10 minutes; half of it is random, so that
- * jobs which failed together do not retry together.
- */
+/** Whole seconds: doubles with each failure, up to 10 minutes. Half is random, so that jobs do not retry together. */
 export function backOffSeconds(failures: number, random: Random): number {
   const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)
   const share = (random(1)[0] ?? 0) / 255

@@ -6,7 +6,6 @@ import type { JobTable, Tables } from '../../db/tables.ts'
 export type JobRow = Selectable<JobTable>
 export type JobKind = JobRow['kind']
 
-/** A job with the fence of its lease. */
 export type TakenJob = Pick<JobRow, 'kind' | 'blob' | 'fence'>
 
 export async function insertJob(trx: Database, kind: JobKind, blob: string, now: number): Promise<void> {
@@ -55,7 +54,6 @@ export async function renewJob(db: Database, job: TakenJob, until: number): Prom
   return result.numUpdatedRows > 0n
 }
 
-/** Returns a job to the queue until `next_at`. */
 export async function returnJob(
   db: Database,
   job: TakenJob,

@@ -1,8 +1,10 @@
-/** Renders the status page: the progress of an artifact, and a preview of the result. */
+/** Renders the status page: the progress of an artifact, a preview of the result, or why a request failed. */
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { ServiceError } from '../../lib/errors.ts'
 import { type Html, html } from '../../lib/html.ts'
-import type { Page } from '../../operations/operation.ts'
+import { Page } from '../../operations/operation.ts'
 import type { ArtifactStatus } from '../schema.ts'
-import { renderPage } from './layout.ts'
 
 export interface Preview {
   readonly as: 'video' | 'picture' | 'captions' | 'file'
@@ -86,34 +88,21 @@ function renderMedia({ as, text, hasPoster }: Preview, address: string, query: s
 }
 
 /** Leaves `outcome` out, because only the host's own pages can interpret it. */
-function listFacts({ status: { state, kind, conversion, acknowledged }, preview }: StatusPageView): Html[] {
+function listFacts({ status, preview }: StatusPageView): string[] {
+  const { state, kind, conversion, acknowledged } = status
   if (state === 'unknown')
     return [
-      fact(
-        'Nothing has been uploaded to this address, or it is not there any more. This page goes on looking.',
-      ),
+      'Nothing has been uploaded to this address, or it is not there any more. This page goes on looking.',
     ]
-  if (state === 'uploading')
-    return [fact('It stays safe when the connection breaks, and goes on from there.')]
+  if (state === 'uploading') return ['It stays safe when the connection breaks, and goes on from there.']
   const facts = []
-  if (state === 'processing')
-    facts.push(fact('All of it has arrived, and is being made ready to be looked at.'))
+  if (state === 'processing') facts.push('All of it has arrived, and is being made ready to be looked at.')
   if (conversion?.result === 'original' && kind !== 'project' && preview !== undefined)
-    facts.push(fact('It is offered just as it was uploaded.'))
-  if (conversion?.reason !== undefined) facts.push(fact(conversion.reason))
-  facts.push(
-    fact(
-      acknowledged === true
-        ? 'Whoever it was uploaded for has received it.'
-        : 'Whoever it was uploaded for is being told.',
-    ),
-  )
+    facts.push('It is offered just as it was uploaded.')
+  if (conversion?.reason !== undefined) facts.push(conversion.reason)
+  if (acknowledged === true) facts.push('Whoever it was uploaded for has received it.')
+  else facts.push('Whoever it was uploaded for is being told.')
   return facts
-}
-
-function fact(text: string): Html {
-  return html`<p>${text}</p>
-`
 }
 
 /** Decimal units: 1 kB is 1000 bytes. */
@@ -128,4 +117,92 @@ function toByteText(bytes: number): string {
 /** A window title cannot isolate text of the other direction. */
 function withoutDirections(text: string): string {
   return text.replace(/\p{Bidi_Control}/gu, '')
+}
+
+/** The parts of the page; its script replaces them with those of a newer page. */
+interface Pieces {
+  readonly state: string
+  readonly isFollowed: boolean
+  /** Seconds until a browser without JavaScript reloads the page. */
+  readonly refreshSeconds: number | undefined
+  readonly title: string
+  readonly heading: Html
+  readonly says: string
+  readonly progress?: Html | undefined
+  readonly content?: Html | undefined
+  readonly facts: readonly string[]
+}
+
+const RETRY_SECONDS = 10
+
+export function renderStatusPageFailure(failure: ServiceError): Page {
+  const { status, details } = failure
+  const isPassing = status === 429 || status >= 500
+  const [heading, says] = failures[status] ?? failures[isPassing ? 500 : 400] ?? ['', '']
+  const seconds = isPassing ? Math.max(RETRY_SECONDS, details.retryAfterSeconds ?? 0) : undefined
+  return renderPage({
+    state: 'failed',
+    isFollowed: isPassing,
+    refreshSeconds: seconds,
+    title: heading,
+    heading: html`${heading}`,
+    says,
+    facts: [],
+  })
+}
+
+const failures: Readonly<Record<number, readonly [heading: string, says: string]>> = {
+  400: ['This address is not complete', 'It does not say what to show. Check that it was copied as a whole.'],
+  401: [
+    'This address is not valid',
+    'It has expired, was withdrawn, or was not copied as a whole. Ask whoever gave it to you for a new one.',
+  ],
+  403: ['This address is for something else', 'Ask whoever gave it to you for the right one.'],
+  429: ['Too many at once', 'Too many pages ask from where you are. This one tries again by itself.'],
+  500: ['Something went wrong', 'It is not your doing. This page tries again by itself.'],
+}
+
+function renderPage(pieces: Pieces): Page {
+  const { script, style, icon } = statusPageFiles
+  const { refreshSeconds, title, state, isFollowed, heading, progress, content } = pieces
+  const facts = pieces.facts.map((fact) => html`<p>${fact}</p>\n`)
+  const refresh = html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>`
+  const { text } = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<link rel="icon" href="../${icon.name}" type="image/svg+xml">
+<link rel="stylesheet" href="../${style.name}">
+<script type="module" src="../${script.name}"></script>
+${refreshSeconds === undefined ? undefined : refresh}
+</head>
+<body>
+<main data-state="${state}" data-followed="${isFollowed ? 'yes' : 'no'}">
+<h1 data-piece="heading">${heading}</h1>
+<p data-piece="says" role="status">${pieces.says}</p>
+<div data-piece="progress">${progress}</div>
+<div data-piece="content">${content}</div>
+<div data-piece="facts">${facts}</div>
+<p id="away" role="alert" hidden>The server cannot be reached. This page tries again by itself.</p>
+</main>
+</body>
+</html>
+`
+  return new Page(text)
+}
+
+export const statusPageFiles = {
+  script: readStatusPageFile('status.js', 'text/javascript'),
+  style: readStatusPageFile('status.css', 'text/css'),
+  icon: readStatusPageFile('icon.svg', 'image/svg+xml'),
+} as const
+
+function readStatusPageFile(source: string, mediaType: string) {
+  const text = readFileSync(new URL(source, import.meta.url), 'utf8')
+  const [stem, extension] = source.split('.')
+  return { name: `${stem}-${hash('sha256', text, 'hex').slice(0, 16)}.${extension}`, mediaType, text }
 }

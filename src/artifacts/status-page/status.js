@@ -1,20 +1,20 @@
 // @ts-check
-/** Keeps the waiting page as it would be if it were opened now: follows the artifact's status, and asks for the page again. */
+/** Keeps the status page current: follows the artifact's status, and requests the page again when it changes. */
 
 /** The server sends something at least every 15 seconds. */
 const SILENCE_MS = 45_000
 const LONGEST_PAUSE_MS = 15_000
-/** Where nobody knows how much there is to come, the page is asked for this often. */
+/** Used while the size is unknown. */
 const FIGURES_EVERY_MS = 2_000
 
 const main = /** @type {HTMLElement} */ (document.querySelector('main'))
 const away = /** @type {HTMLElement} */ (document.getElementById('away'))
 
-/** The pieces of the page as they came, whatever has happened to them since. @type {Map<string, string>} */
+/** The HTML of each piece as the server sent it, before scripts or the browser changed it. @type {Map<string, string>} */
 const pieces = new Map()
 for (const [name, element] of listPieces(document)) pieces.set(name, element.innerHTML)
 
-/** What was told last, without what only moves the bar. */
+/** The last status, without progress. */
 let told = ''
 let areFiguresDue = false
 let refreshing = Promise.resolve()
@@ -34,20 +34,19 @@ function isFollowed() {
   return main.dataset.followed === 'yes'
 }
 
-/** One after the other, so that an older page never takes the place of a newer one. @throws when there is none to be had */
+/** Requests run one at a time, so that an older page never replaces a newer one. @throws when the page is unavailable */
 function refresh() {
   refreshing = refreshing.catch(() => {}).then(takeOverPage)
   return refreshing
 }
 
-/** Asks for the page and takes over what is new in it. */
 async function takeOverPage() {
   const response = await fetch(location.href, { signal: AbortSignal.timeout(SILENCE_MS) })
   if (response.status >= 500) throw new Error(`the page was answered with ${response.status}`)
   const page = new DOMParser().parseFromString(await response.text(), 'text/html')
   const newMain = page.querySelector('main')
   if (newMain?.dataset.state === undefined) throw new Error('this is another page')
-  // Too many at once: what is shown already is more than that page says.
+  // The page of a rate limit shows less than this one.
   if (response.status === 429) return
   Object.assign(main.dataset, newMain.dataset)
   document.title = page.title
@@ -56,7 +55,7 @@ async function takeOverPage() {
   else if (main.dataset.state === 'unknown' && hasBeenThere) tellGone()
 }
 
-/** A piece that is as it was stays, so that a video plays on and nothing is read aloud twice. @param {string} name @param {HTMLElement} element */
+/** Keeps equal pieces, so that a video plays on and screen readers repeat nothing. @param {string} name @param {HTMLElement} element */
 function takeOver(name, element) {
   if (pieces.get(name) === element.innerHTML) return
   pieces.set(name, element.innerHTML)
@@ -93,7 +92,7 @@ function refreshFigures() {
   areFiguresDue = true
   setTimeout(() => {
     areFiguresDue = false
-    // When the server is away the stream tells.
+    // The stream reports an unavailable server.
     refresh().catch(() => {})
   }, FIGURES_EVERY_MS)
 }
@@ -114,7 +113,7 @@ function moveBar(share) {
   document.title = document.title.replace(/^\d+ %/, `${percent.textContent} %`)
 }
 
-/** Shows every status as it is told, until that ends. @returns {Promise<boolean>} whether any was told */
+/** Shows each status until the stream ends. @returns {Promise<boolean>} whether any arrived */
 async function follow() {
   const ending = new AbortController()
   const giveUp = () => ending.abort()
@@ -149,7 +148,7 @@ async function follow() {
   }
 }
 
-/** A while, or until the network is back. @param {number} ms @returns {Promise<void>} */
+/** Waits, at most until the network is back. @param {number} ms @returns {Promise<void>} */
 function pause(ms) {
   return new Promise((resolve) => {
     const end = () => {
@@ -171,6 +170,6 @@ while (isFollowed()) {
     () => true,
     () => false,
   )
-  // Not all pages at the same time when a server comes back.
+  // Spreads the requests of all pages when a server comes back.
   await pause(Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.5 + Math.random() / 2))
 }

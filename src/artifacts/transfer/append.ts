@@ -15,12 +15,11 @@ import {
   updateReceived,
 } from '../store.ts'
 import { completeUpload } from './complete.ts'
-import { receive } from './receive.ts'
+import { type ReceivingOptions, receive } from './receive.ts'
 import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
 
 type AppendDeps = UploadDeps & Pick<Dependencies, 'log' | 'onUploadComplete' | 'metrics'>
 
-/** What a client announces about the bytes it sends. */
 export interface Part {
   readonly offset: number
   /** The total length, if it was deferred until this request. */
@@ -36,11 +35,9 @@ export interface Progress {
 }
 
 /**
- * Receives bytes until the request ends, and completes the upload after its last byte. After most failures the received bytes are kept and
- * the upload can be resumed.
+ * Receives bytes and completes the upload after its last one. After most failures the upload can be resumed.
  * @throws ServiceError `conflict` (another offset), `locked`, `too_large`, `invalid_value` (another length; the client disconnected),
- * `request_timeout`, `storage_full`, `checksum_mismatch` (then the upload is gone), `not_found` (deleted meanwhile), the reason of
- * `disconnected`.
+ * `request_timeout`, `storage_full`, `checksum_mismatch` (then the upload is gone), `not_found`, the reason of `disconnected`.
  */
 export async function appendBytes(
   deps: AppendDeps,
@@ -63,7 +60,6 @@ export async function appendBytes(
   }
 }
 
-/** Rejects a request before its body is read. */
 function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, bodyBytes }: Part): void {
   const { size_bytes: sizeBytes, received_bytes: receivedBytes } = row
   if (offset !== receivedBytes)
@@ -83,7 +79,6 @@ function bodyTooLong(length: number): ServiceError {
   return tooLarge(`The body goes beyond the upload's length of ${length} bytes.`)
 }
 
-/** Records a deferred length and counts it against the quota. */
 async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }: Part): Promise<UploadRow> {
   if (declaredBytes === undefined || row.size_bytes !== null) return row
   await deps.db.transaction().execute(async (trx) => {
@@ -94,12 +89,8 @@ async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }
   return { ...row, size_bytes: declaredBytes }
 }
 
-interface LeasedPart extends Part {
-  readonly source: Readable
-  readonly disconnected: AbortSignal
-  readonly stopped: AbortSignal
-  readonly sizeBytes: number | null
-}
+type LeasedPart = Part &
+  Pick<ReceivingOptions, 'source' | 'disconnected' | 'stopped'> & { readonly sizeBytes: number | null }
 
 async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart): Promise<Progress> {
   const { config, artifacts, metrics } = deps
@@ -123,8 +114,7 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   const { bytes, failure } = await receive({ ...part, blob, limit, refuse, hash, idleMs, commit }).finally(
     () => blob.close(),
   )
-  // Also after a failure: a client that disconnected after the last byte learns from HEAD that nothing is missing, so no further request
-  // would complete the upload.
+  // Also after a failure: a client that disconnected after the last byte sends no further request.
   const isComplete = bytes === sizeBytes
   if (isComplete) await completeUpload(deps, { ...row, received_bytes: bytes }, hash?.digest('hex'))
   if (failure !== undefined) throw failure
@@ -155,32 +145,21 @@ async function findLimit(
   return { limit: maxUploadBytes, refuse: () => bodyTooLong(maxUploadBytes) }
 }
 
-/** The error of a write whose lease is lost. */
 async function explainLostLease({ db }: Pick<Dependencies, 'db'>, upload: Upload): Promise<ServiceError> {
   return (await findUploadRow(db, upload)) === undefined ? uploadDeleted() : leaseStolen()
 }
 
 /** A writer that does not renew in time loses the lease; the fence rejects its later writes. */
 const LEASE_SECONDS = 30
-
 const RENEW_EVERY_MS = 10_000
-
 const RETRY_RELEASE_EVERY_MS = 1_000
 
 type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
 
-/** A lease that is renewed until it is released. */
-interface UploadLease {
-  /** The upload when the lease was acquired, with the fence of the lease. */
-  readonly row: UploadRow
-  /** Aborts when another request wants the upload. */
-  readonly stopped: AbortSignal
-  release(): Promise<void>
-}
+type UploadLease = ReturnType<typeof startRenewing>
 
 /**
- * Stops the current writer on any replica and acquires its lease, so that a returning client need not wait until its lost connection times
- * out.
+ * Stops the current writer on any replica, so that a returning client need not wait until its lost connection times out.
  * @throws ServiceError `not_found` when the upload was deleted, `locked` when the writer does not stop, or nothing remains to be written.
  */
 export async function acquireOrStealLease(
@@ -221,7 +200,7 @@ function leaseEnd({ clock }: LeaseDeps): number {
   return unixSeconds(clock) + LEASE_SECONDS
 }
 
-function startRenewing(deps: LeaseDeps, row: UploadRow): UploadLease {
+function startRenewing(deps: LeaseDeps, row: UploadRow) {
   const { db, artifacts } = deps
   const registration = artifacts.activeUploads.register(row.id)
   const onFailure = (error: unknown) =>
@@ -230,9 +209,11 @@ function startRenewing(deps: LeaseDeps, row: UploadRow): UploadLease {
     updateLeased(db, row, { lease_until: leaseEnd(deps) }).catch(onFailure)
   }, RENEW_EVERY_MS).unref()
   return {
+    /** The upload when the lease was acquired, with the fence of the lease. */
     row,
+    /** Aborts when another request wants the upload. */
     stopped: registration.stopped,
-    async release() {
+    async release(): Promise<void> {
       clearInterval(renewing)
       const release = () => updateLeased(db, row, { lease_until: null })
       await release().catch((error) => {

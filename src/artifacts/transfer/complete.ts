@@ -17,8 +17,7 @@ export type CompletionDeps = Pick<
 >
 
 /**
- * Makes the upload `processing`, for the holder of its lease. `digest` is the hash of its bytes, if known. After a crash in between, the
- * next start or sweep finds the upload with all its bytes and calls this again.
+ * Needs the lease; `digest` is the hash of the bytes, if known. After a crash, the next start or sweep calls this again.
  * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was deleted; `locked` when the
  * lease was lost; `invalid_api_key` when its parent key was revoked.
  */

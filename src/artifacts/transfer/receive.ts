@@ -11,7 +11,7 @@ const SYNC_EVERY_MS = 5_000
 /** Bytes that may wait in memory for a busy disk. */
 const MAX_WAITING_BYTES = 1024 ** 2
 
-interface ReceivingOptions {
+export interface ReceivingOptions {
   readonly source: Readable
   readonly blob: ResumableBlob
   readonly offset: number
@@ -39,11 +39,8 @@ export function receive(options: ReceivingOptions): Promise<Received> {
   return new Receiving(options).run()
 }
 
-/** Which bytes to keep after a failure: `all` received ones, those `written`, or only the `safe` (recorded) ones. */
-interface Halt {
-  readonly failure: unknown
-  readonly retained: 'all' | 'written' | 'safe'
-}
+/** The bytes to keep after a failure: `all` received ones, those `written`, or only the `safe` (recorded) ones. */
+type Retained = 'all' | 'written' | 'safe'
 
 class Receiving {
   private readonly options: ReceivingOptions
@@ -53,7 +50,7 @@ class Receiving {
   private writtenBytes: number
   private safeBytes: number
   private hasEnded = false
-  private halt: Halt | undefined
+  private halt: { readonly failure: unknown; readonly retained: Retained } | undefined
   private syncing: Promise<void> | undefined
   private wake: () => void = () => {}
 
@@ -77,13 +74,14 @@ class Receiving {
     return { bytes: this.safeBytes, failure: this.halt?.failure }
   }
 
-  /** Adds all listeners; the returned function removes them. */
   private attach(): () => void {
     const { source, idleMs, disconnected, stopped } = this.options
+    const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
+      this.end(new ServiceError(code, `${problem}; the upload can be resumed.`), 'all')
     const idle = setTimeout(() => {
       // A busy disk is not a pause of the client.
       if (this.waitingBytes > 0) idle.refresh()
-      else this.end(idleTimeout(), 'all')
+      else fail('request_timeout', 'No bytes arrived for too long')
     }, idleMs)
     const syncing = setInterval(() => this.syncInBackground(), SYNC_EVERY_MS)
     const onData = (chunk: Uint8Array) => {
@@ -95,7 +93,7 @@ class Receiving {
       this.wake()
     }
     const onClose = () => {
-      if (!this.hasEnded) this.end(bodyEndedEarly(), 'all')
+      if (!this.hasEnded) fail('invalid_value', 'The request body ended early')
     }
     const onDisconnect = () => this.end(disconnected.reason, 'all')
     const onStopped = () => this.end(stopped.reason, 'safe')
@@ -130,7 +128,7 @@ class Receiving {
     this.wake()
   }
 
-  private end(failure: unknown, retained: Halt['retained']): void {
+  private end(failure: unknown, retained: Retained): void {
     this.halt ??= { failure, retained }
     this.wake()
   }
@@ -177,12 +175,4 @@ class Receiving {
       this.safeBytes = after
     })
   }
-}
-
-function idleTimeout(): ServiceError {
-  return new ServiceError('request_timeout', 'No bytes arrived for too long; the upload can be resumed.')
-}
-
-function bodyEndedEarly(): ServiceError {
-  return new ServiceError('invalid_value', 'The request body ended early; the upload can be resumed.')
 }

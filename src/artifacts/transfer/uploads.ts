@@ -9,6 +9,7 @@ import { type ArtifactCaller, assertAccess, assertTokenUse, grantsAccess, wrongA
 import type { Dependencies } from '../dependencies.ts'
 import { refused, type UploadMetadata } from '../metadata.ts'
 import {
+  type ArtifactRow,
   beginReserved,
   deleteExpired,
   findArtifact,
@@ -29,9 +30,8 @@ interface NewUpload {
 }
 
 /**
- * Creates an upload; of several requests for one id only one succeeds.
- * @throws ServiceError `insufficient_permissions`, `invalid_value`, `conflict` for an id that is taken, `too_large`, `storage_full`,
- * `invalid_api_key`.
+ * Of several requests for one id only one succeeds.
+ * @throws ServiceError `conflict` (taken), `insufficient_permissions`, `invalid_value`, `too_large`, `storage_full`, `invalid_api_key`.
  */
 export async function createUpload(
   deps: UploadDeps,
@@ -40,7 +40,10 @@ export async function createUpload(
 ): Promise<UploadRow> {
   assertTokenUse(caller, 'upload')
   assertLength(deps, upload.sizeBytes ?? 0)
-  const id = upload.metadata.artifactId ?? idFor(caller, upload.metadata)
+  const { artifactId, relatedTo } = upload.metadata
+  // The token's own id, unless the upload belongs to the token's artifact.
+  const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
+  const id = artifactId ?? (isOfToken ? caller.artifactId : randomUUID())
   await deps.artifacts.store.resumable.assertSpace(upload.sizeBytes ?? 0)
   try {
     const row = await deps.db
@@ -62,12 +65,6 @@ export function assertLength({ config }: Pick<Dependencies, 'config'>, sizeBytes
 
 export function tooLarge(message: string): ServiceError {
   return new ServiceError('too_large', message)
-}
-
-/** The id of an upload without `artifactId`: the token's, unless the upload belongs to the token's artifact. */
-function idFor(caller: ArtifactCaller, { relatedTo }: UploadMetadata): string {
-  const isOfToken = caller.kind === 'token' && relatedTo !== caller.artifactId
-  return isOfToken ? caller.artifactId : randomUUID()
 }
 
 async function insertUpload(
@@ -109,10 +106,9 @@ async function insertUpload(
   return getUpload(deps, caller, values.segment)
 }
 
-/** An upload must match what its id was reserved for. */
 function assertAsReserved(
   { kind, relatedTo }: UploadMetadata,
-  reserved: { readonly kind: string | null; readonly related_to: string | null } | undefined,
+  reserved: Pick<ArtifactRow, 'kind' | 'related_to'> | undefined,
 ): void {
   if (reserved === undefined) return
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
@@ -121,7 +117,6 @@ function assertAsReserved(
     throw refused('relatedTo', 'the id was reserved for another one')
 }
 
-/** @throws ServiceError `not_found`, `insufficient_permissions`. */
 export async function getUpload(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,

@@ -29,7 +29,7 @@ export function assertNonePending(pending: readonly string[]): void {
 }
 
 /**
- * Applies all pending migrations to SQLite in one transaction. `connection` belongs to `db` and has no other user meanwhile.
+ * Applies all pending migrations to SQLite in one transaction. `connection` belongs to `db` and must have no other user.
  * @throws StartupError naming the migration that failed.
  */
 export async function applyMigrations<T>(
@@ -68,7 +68,6 @@ export async function applyPostgresMigrations<T>(
   await db.transaction().execute((trx) => applyWithin(trx, migrations))
 }
 
-/** As `applyPostgresMigrations`, in the caller's transaction. */
 export async function applyWithin<T>(
   trx: Transaction<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -106,10 +105,8 @@ function failed(name: string | undefined, cause: unknown): StartupError {
 
 async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
   try {
-    const { rows } = await sql<{
-      name: string
-    }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db)
-    return rows.map((row) => row.name)
+    const query = sql<{ name: string }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`
+    return (await query.execute(db)).rows.map(({ name }) => name)
   } catch (error) {
     // Checking for the table first would take longer than the rest of a start; only a new database lacks it.
     const tables = await db.introspection.getTables({ withInternalKyselyTables: true })

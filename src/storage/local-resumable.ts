@@ -46,9 +46,13 @@ export class LocalResumableBlobs implements ResumableBlobs {
       await file.close()
       throw error
     }
-    const { isSynced } = this
     const checkSpace = () => this.assertSpace(0)
-    return new LocalResumableBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
+    return new LocalResumableBlob(file, {
+      folder: join(path, '..'),
+      offset,
+      isSynced: this.isSynced,
+      checkSpace,
+    })
   }
 
   async assertSpace(plannedBytes: number): Promise<void> {
@@ -103,7 +107,6 @@ interface LocalResumableOptions {
   readonly folder: string
   readonly offset: number
   readonly isSynced: boolean
-  /** @throws ServiceError `storage_full` */
   checkSpace(): Promise<void>
 }
 
@@ -118,7 +121,6 @@ class LocalResumableBlob implements ResumableBlob {
     this.file = file
     this.options = options
     this.position = options.offset
-    // A folder that already holds the file needs no sync.
     this.isFolderSynced = options.offset > 0
   }
 
@@ -136,15 +138,12 @@ class LocalResumableBlob implements ResumableBlob {
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
-    if (this.options.isSynced) await this.syncAll()
+    if (this.options.isSynced) {
+      await this.file.datasync().catch(rethrow)
+      if (!this.isFolderSynced) await syncFolder(this.options.folder)
+      this.isFolderSynced = true
+    }
     await record()
-  }
-
-  private async syncAll(): Promise<void> {
-    await this.file.datasync().catch(rethrow)
-    if (this.isFolderSynced) return
-    await syncFolder(this.options.folder)
-    this.isFolderSynced = true
   }
 
   close(): Promise<void> {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { opendir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { cannotUse, createFileOnce } from '../db/data-directory.ts'
+import { cannotUse, createFileOnce, isMissing } from '../db/data-directory.ts'
 import type { Database } from '../db/database.ts'
 import { findInstallation, getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
@@ -29,8 +29,7 @@ export type NamedBlobs = Readonly<
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
 /**
- * Checks that the stores' folders belong to this database, and marks those without a mark. Several servers may do so at once: they read
- * the same id, and the first mark stays.
+ * Marks the stores' folders without a mark. Several servers may do so at once: they read the same id, and the first mark stays.
  * @throws StartupError when a folder belongs to another database; then nothing was changed.
  */
 export async function claimFolders(
@@ -52,10 +51,7 @@ export async function claimFolders(
   }
 }
 
-/**
- * Does the checks of `claimFolders` without changes and returns the folders without a mark.
- * @throws StartupError when a folder belongs to another database.
- */
+/** Does the checks of `claimFolders` without changes and returns the folders without a mark. @throws StartupError */
 export async function findUnmarkedFolders(
   config: PlaceConfig,
   db: Database,
@@ -70,10 +66,7 @@ export async function findUnmarkedFolders(
   return unmarked
 }
 
-/**
- * Compares existing marks with the id of the database, whose schema may be old, and returns the folders without a mark.
- * @throws StartupError when they differ.
- */
+/** Returns the folders without a mark; the schema of the database may be old. @throws StartupError when a mark is not the database's id. */
 export async function checkMarks(
   config: PlaceConfig,
   db: Database,
@@ -108,8 +101,7 @@ export async function adoptFolders(dataDir: string, id: string): Promise<Record<
 async function readMark(folder: string): Promise<string | undefined> {
   const path = join(folder, MARK)
   const text = await readFile(path, 'utf8').catch((error) => {
-    if (error.code === 'ENOTDIR') return undefined
-    if (error.code !== 'ENOENT') throw cannotUse('file', path, error)
+    if (!isMissing(error)) throw cannotUse('file', path, error)
     return undefined
   })
   return text?.trim()

@@ -40,7 +40,7 @@ export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
 }
 
 /**
- * Opens a store and aborts all unfinished uploads of a killed process, so no other server of the installation may run.
+ * Aborts all unfinished uploads of a killed process, so no other server of the installation may run.
  * @throws StartupError when the bucket cannot be used, or belongs to another installation.
  */
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
@@ -49,10 +49,7 @@ export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Pr
   return blobs
 }
 
-/**
- * Opens a store with resumable blobs of at most `maxBytes`. Unfinished uploads stay until the sweeper finds that no row names them.
- * @throws StartupError as `openS3Blobs`.
- */
+/** Unfinished uploads stay until the sweeper finds that no row names them. @throws StartupError as `openS3Blobs`. */
 export async function openS3ResumableStore(
   config: S3Config,
   options: S3BlobsOptions & { readonly maxBytes: number },
@@ -90,10 +87,10 @@ class S3Blobs implements Blobs {
   private readonly aborting = new Set<Promise<void>>()
   /** The commit time of blobs sent in parts. S3 dates such an object by the start of its upload, which may be long before. */
   private readonly storedAtMs = new Map<string, number>()
+  /** Then the artifact sweeper handles unfinished uploads. */
   private readonly hasResumableBlobs: boolean
   private isFull = false
 
-  /** With resumable blobs, the artifact sweeper handles unfinished uploads. */
   constructor(
     { bucket, prefix }: Place,
     deps: Pick<Dependencies, 'clock' | 'log'>,

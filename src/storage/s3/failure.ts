@@ -49,7 +49,7 @@ export function isFull(error: unknown): boolean {
 /** Client error statuses that are not mistakes of the call: wrong credentials, throttling, concurrent calls. */
 const passingStatuses: readonly number[] = [401, 403, 408, 409, 429]
 
-/** Throws a full or unreachable bucket as the matching ServiceError. Other errors are lost objects or bugs and stay as they are. */
+/** Throws a full or unreachable bucket as the matching ServiceError, and other errors unchanged. */
 export function rethrowS3(error: unknown): never {
   if (isFull(error)) throw storageFull(error)
   if (!(error instanceof S3Failure)) throw error
@@ -62,4 +62,8 @@ export function rethrowS3(error: unknown): never {
 
 export function isMissing(error: unknown): boolean {
   return error instanceof S3Failure && error.status === 404 && error.code !== 'NoSuchBucket'
+}
+
+export function ignoreMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error
 }

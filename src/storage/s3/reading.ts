@@ -16,10 +16,7 @@ interface Reading {
   readonly signal: AbortSignal
 }
 
-/**
- * Opens an object or a range of it. Destroying the stream ends the S3 call.
- * @throws Error if any byte of the range is missing; ServiceError `service_unavailable`.
- */
+/** Destroying the stream ends the S3 call. @throws Error if any byte of the range is missing; ServiceError `service_unavailable`. */
 export async function openObject(
   bucket: Bucket,
   key: string,

@@ -17,15 +17,15 @@ interface ResumableObjectOptions {
   readonly trailing: TrailingPart
   /** Undefined for a new upload. */
   readonly trailingKey: string | undefined
-  /** Trailing parts that are no longer needed. */
+  /** The keys of trailing parts that are no longer needed. */
   readonly obsolete: readonly string[]
   readonly spare: SpareParts
   readonly closing: AbortSignal
 }
 
 /**
- * Sends one request at a time, so that at most two parts are in memory: the one being sent and the one being filled. A part is sent only
- * after the previous one is recorded, so a fenced-out writer can write at most one new part number, and that number is its own.
+ * Sends one request at a time, so that at most two parts are in memory. A part is sent only after the previous one is recorded, so a
+ * fenced-out writer can write at most one new part number, and that number is its own.
  */
 export class ResumableObject implements ResumableBlob {
   private readonly options: ResumableObjectOptions

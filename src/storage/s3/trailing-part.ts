@@ -11,12 +11,11 @@ export interface TrailingPart {
   readonly bytes: Uint8Array
 }
 
-/** The contents of an object's key, from which a writer chooses. No two writers create the same key. */
+/** A parsed object key. No two writers create the same key. */
 export interface TrailingPartEntry {
   readonly key: string
   /** The fence of the lease under which it was written. */
   readonly fence: number
-  /** The offset of its first byte. */
   readonly startBytes: number
   /** The offset after its last byte. */
   readonly endBytes: number
@@ -30,7 +29,6 @@ export function toTrailingKey(
   return `${folder}${fence}-${startBytes}-${endBytes}`
 }
 
-/** Undefined for another kind of key. */
 export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   const [, fence, startBytes, endBytes] = /\/(\d+)-(\d+)-(\d+)$/.exec(key) ?? []
   if (fence === undefined) return undefined
@@ -51,8 +49,8 @@ export async function listTrailingParts(
 }
 
 /**
- * Chooses the trailing part from which to resume at the recorded `offset`. Several may reach it, because a fenced-out writer can leave
- * unacknowledged bytes. Each writer started at the offset that its predecessor recorded last, so the highest fence is correct.
+ * Several trailing parts may reach the recorded `offset`, because a fenced-out writer can leave unacknowledged bytes. Each writer started
+ * at the offset that its predecessor recorded last, so the highest fence is correct.
  */
 export function chooseTrailingPart(
   trailingParts: readonly TrailingPartEntry[],

@@ -21,8 +21,7 @@ export interface Collected {
 
 /**
  * Yields the blobs that must be written at once. When it returns, the database is pinned at a moment at which every blob named by a row
- * was taken. See docs/adr/0033.
- * @throws StartupError when files come and go faster than a bucket can be read.
+ * was taken. See docs/adr/0033. @throws StartupError when files come and go faster than a bucket can be read.
  */
 export async function* collect(
   database: SnapshotSource,
@@ -34,9 +33,12 @@ export async function* collect(
     // Takes most blobs first, so that the rows are pinned only briefly.
     yield* takeAll(database, source, taken)
     const last = new Round()
-    if (round > ROUNDS_BESIDE_WRITERS && source.isPinning)
-      await database.pinAlone(() => drain(takeAll(database, source, taken, last)))
-    else {
+    if (round > ROUNDS_BESIDE_WRITERS && source.isPinning) {
+      await database.pinAlone(async () => {
+        for await (const { name } of takeAll(database, source, taken, last))
+          throw new Error(`${name} is not held`)
+      })
+    } else {
       database.pin()
       yield* takeAll(database, source, taken, last)
     }
@@ -85,9 +87,4 @@ async function takeOne(
   const result = await source.take(blob)
   if (result === 'pinned' || typeof result === 'object') taken.add(name)
   return result
-}
-
-/** A source that pins yields nothing. */
-async function drain(entries: AsyncIterable<Entry>): Promise<void> {
-  for await (const { name } of entries) throw new Error(`${name} is not held`)
 }

@@ -12,10 +12,10 @@ import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEA
 import { writeDurably } from './output.ts'
 import { damaged, type Entry, readTar } from './tar.ts'
 
-/** The limit of a text entry in memory; a manifest has 150 bytes for each file. */
+/** A manifest has 150 bytes for each file. */
 const MAX_TEXT_BYTES = 512 * 1024 ** 2
 
-/** The entries that are kept in memory and not written to disk. */
+/** These entries are kept in memory and not written to disk. */
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
 
 /**
@@ -79,8 +79,7 @@ function parse<T extends z.ZodType>(shape: T, name: string, text: string): z.inf
 }
 
 function assertKnown({ format, schema, parley_version: version }: Head): void {
-  const isKnown = format <= FORMAT && Object.hasOwn(migrations, schema)
-  if (isKnown) return
+  if (format <= FORMAT && Object.hasOwn(migrations, schema)) return
   throw new StartupError(
     `The archive was written by a newer Parley (${version}, ${schema}), which this one cannot read; restore it with that version.`,
   )

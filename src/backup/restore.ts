@@ -11,13 +11,11 @@ import { type CopiedBytes, copyIntoBucket, findBytes } from './copy-to-bucket.ts
 import type { Dependencies } from './dependencies.ts'
 import { claimEmptyDirectory } from './empty-directory.ts'
 import { extract } from './extract.ts'
-import { DATABASE, type Manifest, SECRET } from './manifest.ts'
+import { type BackupReport, DATABASE, type Manifest, SECRET, toReport } from './manifest.ts'
 import { listReferencedBlobs } from './store.ts'
 import { damaged } from './tar.ts'
 
-export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {
-  readonly blobs: number
-  readonly bytes: number
+export interface RestoreReport extends BackupReport {
   /** The blobs copied into the bucket; undefined without one. */
   readonly bucket: CopiedBytes | undefined
 }
@@ -45,7 +43,7 @@ export async function restoreBackup(
     const bucket = await checkAndPlaceBytes(deps, directory.folder, manifest)
     signal?.throwIfAborted()
     await moveIntoPlace(directory.folder, dataDir)
-    return toReport(manifest, bucket)
+    return { ...toReport(manifest), bucket }
   } catch (error) {
     await directory.giveUp()
     throw error
@@ -64,10 +62,7 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     throw new StartupError('PARLEY_DATA_DIR is :memory:, where nothing can be restored; name a directory.')
 }
 
-/**
- * A directory may have a secret before it has a database.
- * @throws StartupError when it differs from the archive's secret.
- */
+/** A directory may have a secret before it has a database. @throws StartupError when it differs from the archive's. */
 async function assertSameSecret(folder: string, dataDir: string): Promise<void> {
   const [archived, there] = await Promise.all(
     [folder, dataDir].map((one) => readFile(join(one, SECRET), 'utf8').catch(ignoreMissing)),
@@ -125,12 +120,4 @@ async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
   await syncFolder(dataDir)
   await rm(folder, { recursive: true, force: true })
   await syncFolder(dataDir)
-}
-
-function toReport(
-  { entries, format: _format, ...rest }: Manifest,
-  bucket: CopiedBytes | undefined,
-): RestoreReport {
-  const blobs = entries.filter(({ name }) => name.includes('/'))
-  return { ...rest, blobs: blobs.length, bytes: blobs.reduce((sum, { size }) => sum + size, 0), bucket }
 }

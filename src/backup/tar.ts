@@ -53,13 +53,7 @@ function renderHeader(path: string, size: number, modifiedAt: number): Buffer {
 
 export function toEntry(name: string, text: string | Buffer): Entry {
   const bytes = Buffer.from(text)
-  return {
-    name,
-    sizeBytes: bytes.length,
-    bytes: (async function* () {
-      yield bytes
-    })(),
-  }
+  return { name, sizeBytes: bytes.length, bytes: Readable.from([bytes]) }
 }
 
 /**
@@ -98,7 +92,6 @@ function checkHeader({ cksumValid, path = '', size = 0, type }: Header): Omit<En
   return { name: path, sizeBytes: size }
 }
 
-/** The first bytes of each compression format. */
 const packings = [
   { magic: Buffer.from([0x1f, 0x8b]), createUnpacker: createGunzip },
   { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), createUnpacker: createZstdDecompress },

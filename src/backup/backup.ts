@@ -30,7 +30,6 @@ import type { Output } from './output.ts'
 import { type ByteSource, openByteSource } from './sources.ts'
 import { type Entry, renderTar, toEntry } from './tar.ts'
 
-/** The subfolder of the data directory for the copy of the database. */
 const BACKUP_FOLDER = '.backup'
 
 /** The migration that gave a database an id. */
@@ -44,10 +43,7 @@ interface Job {
   readonly records: EntryRecord[]
 }
 
-/**
- * Works with or without a running server. See docs/adr/0033.
- * @throws StartupError when there is nothing to back up, another backup is running, or the database is damaged.
- */
+/** See docs/adr/0033. @throws StartupError when there is nothing to back up, another backup is running, or the database is damaged. */
 export async function createBackup(
   deps: Pick<Dependencies, 'config' | 'clock' | 'log'>,
   output: Output,

@@ -13,16 +13,12 @@ const MAX_ROUNDS = 10
 export interface Collected {
   /** Pinned until the end, to be written later. */
   readonly pinned: readonly ReferencedBlob[]
-  /** Named by rows, but stored nowhere. */
   readonly lost: readonly string[]
   /** Active uploads in a bucket, which cannot be read yet. */
   readonly unfinished: readonly string[]
 }
 
-/**
- * Yields the blobs that must be written at once. When it returns, the database is pinned at a moment at which every blob named by a row
- * was taken. See docs/adr/0033. @throws StartupError when files come and go faster than a bucket can be read.
- */
+/** Yields the blobs that must be written at once; returns when every blob named by the pinned rows was taken. @throws StartupError */
 export async function* collect(
   database: SnapshotSource,
   source: ByteSource,
@@ -53,7 +49,6 @@ export async function* collect(
   )
 }
 
-/** The blobs found while the rows were pinned. */
 class Round {
   readonly pinned: ReferencedBlob[] = []
   readonly missing: string[] = []

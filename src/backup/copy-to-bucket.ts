@@ -36,14 +36,10 @@ export async function openBucketStores(deps: Dependencies): Promise<Record<Store
 export interface CopiedBytes {
   readonly copied: number
   readonly copiedBytes: number
-  /** The names of blobs that neither the directory nor the bucket has. */
   readonly lost: readonly string[]
 }
 
-/**
- * Copies all blobs that rows name into the bucket and reads them back where S3 allows it. Leaves other objects alone; can be repeated.
- * @throws StartupError when the bucket cannot be used, or returns other bytes.
- */
+/** Reads the blobs back where S3 allows it; can be repeated. @throws StartupError when the bucket is unusable, or returns other bytes. */
 export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promise<CopiedBytes> {
   const stores = await openBucketStores(deps)
   const lost: string[] = []

@@ -18,10 +18,7 @@ const MAX_TEXT_BYTES = 512 * 1024 ** 2
 /** These entries are kept in memory and not written to disk. */
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
 
-/**
- * Writes the database, the secret and the blobs durably into the folder.
- * @throws StartupError when the archive is from a newer version, is incomplete or was changed.
- */
+/** Writes the entries durably. @throws StartupError when the archive is from a newer version, is incomplete or was changed. */
 export async function extract(archive: Readable, folder: string): Promise<Manifest> {
   const folders = ['files', 'artifacts', 'artifacts/growing'].map((name) => join(folder, name))
   for (const one of folders) await makeFolder(one)

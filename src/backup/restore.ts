@@ -16,16 +16,12 @@ import { listReferencedBlobs } from './store.ts'
 import { damaged } from './tar.ts'
 
 export interface RestoreReport extends BackupReport {
-  /** The blobs copied into the bucket; undefined without one. */
   readonly bucket: CopiedBytes | undefined
 }
 
 type RestoreDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
-/**
- * Fills an empty data directory. See docs/adr/0033.
- * @throws StartupError when the directory is in use, or the archive is damaged, from a newer version, or not from Parley.
- */
+/** See docs/adr/0033. @throws StartupError when the directory is in use, or the archive is damaged, newer, or not from Parley. */
 export async function restoreBackup(
   deps: RestoreDeps,
   archive: Readable,
@@ -73,7 +69,6 @@ async function assertSameSecret(folder: string, dataDir: string): Promise<void> 
   )
 }
 
-/** Checks all rows and blobs, then copies the blobs into the bucket if there is one. */
 async function checkAndPlaceBytes(
   deps: RestoreDeps,
   folder: string,

@@ -20,7 +20,6 @@ export interface ByteSource {
   close(): Promise<void>
 }
 
-/** @throws StartupError when the bucket cannot be used. */
 export async function openByteSource(deps: Dependencies): Promise<ByteSource> {
   const { s3, dataDir } = deps.config
   return s3 === undefined ? openFolderSource(dataDir) : openBucketSource(await openBucketStores(deps))

@@ -15,10 +15,7 @@ export interface Entry {
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
-/**
- * Calls `onEntry` for each written entry before it requests the next one. `modifiedAt` is in Unix seconds.
- * @throws Error when an entry has more or fewer bytes than announced.
- */
+/** Calls `onEntry` before it requests the next entry. `modifiedAt` is in Unix seconds. @throws Error when a size was announced wrongly. */
 export async function* renderTar(
   entries: AsyncIterable<Entry>,
   modifiedAt: number,
@@ -56,10 +53,7 @@ export function toEntry(name: string, text: string | Buffer): Entry {
   return { name, sizeBytes: bytes.length, bytes: Readable.from([bytes]) }
 }
 
-/**
- * Yields the entries in order; read all bytes of one before requesting the next.
- * @throws StartupError when it is not an archive of Parley, ends too early, or contains foreign entries.
- */
+/** Read all bytes of an entry before the next. @throws StartupError when the archive is foreign, or ends too early. */
 export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   const reader = new ByteReader(unpack(source))
   try {
@@ -70,7 +64,6 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
       yield { name, sizeBytes, bytes: reader.stream(sizeBytes) }
       await reader.take((BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES)
     }
-    // Two empty blocks end an archive.
     const second = await reader.take(BLOCK_BYTES)
     if (second.some((byte) => byte !== 0) || !(await reader.hasZerosOnly()))
       throw damaged('it goes on behind its end')
@@ -108,17 +101,15 @@ async function* unpack(source: Readable): AsyncGenerator<Buffer> {
   }
   const all = Readable.from(join(head, chunks))
   const packing = packings.find(({ magic }) => head.subarray(0, magic.length).equals(magic))
-  yield* packing === undefined ? all : pipeInto(all, packing.createUnpacker())
+  if (packing === undefined) return yield* all
+  const unpacker = packing.createUnpacker()
+  all.on('error', (error) => unpacker.destroy(error))
+  yield* all.pipe(unpacker)
 }
 
 async function* join(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   yield head
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value
-}
-
-async function* pipeInto(all: Readable, unpacker: ReturnType<typeof createGunzip>): AsyncGenerator<Buffer> {
-  all.on('error', (error) => unpacker.destroy(error))
-  yield* all.pipe(unpacker)
 }
 
 function isUnpackError(error: unknown): error is Error {

@@ -7,10 +7,7 @@ import type { Tables } from './tables.ts'
 
 export type OnCopied = (step: 'copied' | 'compared', table: string, rows: number) => void
 
-/**
- * Returns the number of rows of each table. A failure leaves the database unchanged. See docs/adr/0033.
- * @throws StartupError when the PostgreSQL database is not empty, or a row would differ there.
- */
+/** Returns the rows of each table. See docs/adr/0033. @throws StartupError when PostgreSQL is not empty, or a row would differ there. */
 export async function copyToPostgres(
   source: Kysely<Tables>,
   databaseUrl: string,
@@ -46,10 +43,7 @@ async function assertNoRows(trx: Transaction<Tables>, shapes: readonly TableShap
   }
 }
 
-/**
- * Defers the check of foreign keys, because users and parent keys refer to each other and no order fits. The returned function checks them
- * and makes them immediate again.
- */
+/** Users and parent keys refer to each other, so no order fits. The returned function checks foreign keys and makes them immediate again. */
 async function deferReferences(trx: Transaction<Tables>): Promise<() => Promise<void>> {
   const { rows: references } = await sql<{ table: string; name: string }>`
     select conrelid::regclass::text as "table", conname as name from pg_constraint
@@ -97,7 +91,6 @@ function notStorable(table: string): StartupError {
   )
 }
 
-/** @throws StartupError naming the first row that differs. */
 async function compareTable(
   source: Kysely<Tables>,
   trx: Transaction<Tables>,

@@ -101,35 +101,26 @@ export async function assertDatabaseExists(dataDir: string): Promise<void> {
   )
 }
 
-/**
- * Several processes may do this at once and read the same text. Call it after `openDatabase`, which creates the directory.
- * @throws StartupError when the file cannot be used, or is too short.
- */
+/** Several processes may do this at once. Call it after `openDatabase`, which creates the directory. @throws StartupError */
 export async function loadOrCreateSecret(dataDir: string, random: Random): Promise<string> {
   if (dataDir === ':memory:') return newSecret(random)
   const path = join(dataDir, SECRET_NAME)
-  const secret = (await readSecret(path)) ?? (await createSecret(dataDir, path, random))
+  const secret = await readOrCreateSecret(dataDir, path, random).catch((cause) => {
+    throw cannotUse('file', path, cause)
+  })
   if (Buffer.byteLength(secret) >= SHORTEST_SECRET_BYTES) return secret
   throw new StartupError(
     `The file ${path} must hold at least ${SHORTEST_SECRET_BYTES} bytes; put the right secret back, for without it no stored agent key can be read.`,
   )
 }
 
-async function readSecret(path: string): Promise<string | undefined> {
+async function readOrCreateSecret(dataDir: string, path: string, random: Random): Promise<string> {
   try {
     return (await readFile(path, 'utf8')).trim()
-  } catch (cause) {
-    if (isMissing(cause)) return undefined
-    throw cannotUse('file', path, cause)
-  }
-}
-
-async function createSecret(dataDir: string, path: string, random: Random): Promise<string> {
-  try {
+  } catch (error) {
+    if (!isMissing(error)) throw error
     const suffix = Buffer.from(random(8)).toString('hex')
-    return await createFileOnce(path, `${newSecret(random)}\n`, join(dataDir, `.${SECRET_NAME}-${suffix}`))
-  } catch (cause) {
-    throw cannotUse('file', path, cause)
+    return createFileOnce(path, `${newSecret(random)}\n`, join(dataDir, `.${SECRET_NAME}-${suffix}`))
   }
 }
 

@@ -5,7 +5,6 @@ import { StartupError } from '../lib/errors.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import type { Database } from './database.ts'
 
-/** Undefined until the first `getInstallationId`. */
 export async function findInstallation(
   db: Database,
 ): Promise<{ readonly id: string; readonly secret_key_id: string | null } | undefined> {

@@ -54,7 +54,6 @@ function toRejection(cause: unknown, connection: SqliteDatabase | undefined, dat
   )
 }
 
-/** Whether `acquireLock` failed because another process has the lock. */
 export function isLockTaken(error: unknown): boolean {
   return error instanceof Error && isBusy(error.cause)
 }

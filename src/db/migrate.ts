@@ -28,10 +28,7 @@ export function assertNonePending(pending: readonly string[]): void {
   )
 }
 
-/**
- * Applies all pending migrations to SQLite in one transaction. `connection` belongs to `db` and must have no other user.
- * @throws StartupError naming the migration that failed.
- */
+/** `connection` belongs to `db` and must have no other user. @throws StartupError naming the migration that failed. */
 export async function applyMigrations<T>(
   connection: SqliteDatabase,
   db: Kysely<T>,
@@ -57,10 +54,7 @@ export async function applyMigrations<T>(
 /** The advisory lock that lets one process at a time migrate a PostgreSQL database. */
 const MIGRATION_LOCK = 5_707_240_193_113_601n
 
-/**
- * Applies all pending migrations to PostgreSQL in one transaction; other servers wait and then find none.
- * @throws StartupError naming the migration that failed, or as `listPendingMigrations`.
- */
+/** Other servers wait and then find nothing to apply. @throws StartupError naming the migration that failed. */
 export async function applyPostgresMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,

@@ -69,7 +69,6 @@ export async function inspectPostgres(databaseUrl: string, log: Pick<Logger, 'wa
 
 const quiet = { warn() {} }
 
-/** The parts of a URL that error messages name. */
 interface Target {
   readonly server: string
   readonly database: string
@@ -118,10 +117,7 @@ async function readTraits(pool: Pool, { server, database }: Target): Promise<Tra
   return found
 }
 
-/**
- * Runs one long transaction that starts with the migrations. Until its end, servers that start on the database wait.
- * @throws StartupError as `openPostgresDatabase`.
- */
+/** Runs one transaction that starts with the migrations; until its end, servers that start on the database wait. @throws StartupError */
 export async function fillPostgres<T>(
   databaseUrl: string,
   run: (trx: Transaction<Tables>) => Promise<T>,

@@ -28,7 +28,6 @@ const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.bui
 const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   numberTypes.has(oid) ? Number : types.getTypeParser(oid, format as 'text')
 
-/** Access to PostgreSQL beyond queries. */
 export interface PostgresAccess {
   /** A new connection outside the pool, for notifications. The caller handles its errors and closes it. */
   createClient(): Client
@@ -72,7 +71,6 @@ export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool
   return withListeners(pool, log)
 }
 
-/** One connection without a statement time-out. */
 export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
   return withListeners(new Pool({ ...toClientConfig(databaseUrl, migrationSettings), max: 1 }), log)
 }
@@ -152,10 +150,7 @@ function isFromServer(error: unknown): boolean {
   return error instanceof DatabaseError && !endingCodes.has(error.code ?? '')
 }
 
-/**
- * Makes an error safe for the log. Server errors keep their code and lose `detail`, which quotes rows. Other errors except our own bugs
- * become `DatabaseUnavailable`.
- */
+/** Makes an error safe for the log: server errors lose `detail`, which quotes rows; others except our bugs become `DatabaseUnavailable`. */
 export function toDatabaseError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
     for (const field of ['detail', 'where', 'internalQuery', 'hint'] as const) delete error[field]

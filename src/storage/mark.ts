@@ -15,7 +15,6 @@ import { inBatches } from './sweeper.ts'
 
 export const MARK = 'installation'
 
-/** The stores: folders in a data directory, or prefixes in a bucket. */
 export const storeNames = ['files', 'artifacts'] as const
 export type StoreName = (typeof storeNames)[number]
 
@@ -28,10 +27,7 @@ export type NamedBlobs = Readonly<
 
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
-/**
- * Marks the stores' folders without a mark. Several servers may do so at once: they read the same id, and the first mark stays.
- * @throws StartupError when a folder belongs to another database; then nothing was changed.
- */
+/** Several servers may do this at once. @throws StartupError when a folder belongs to another database; then nothing was changed. */
 export async function claimFolders(
   config: PlaceConfig,
   names: readonly StoreName[],
@@ -61,7 +57,9 @@ export async function findUnmarkedFolders(
   const unmarked = await checkMarks(config, db, names)
   for (const name of unmarked) {
     if (!(await isPlausiblyOwn(join(config.dataDir, name), (blobs) => namedBlobs[name](db, blobs))))
-      throw unknownFiles(config, name)
+      throw new StartupError(
+        `The folder ${join(config.dataDir, name)} holds files, and ${nameDatabase(config)} names none of them, so they seem to belong to another installation. ${WHAT_TO_DO}`,
+      )
   }
   return unmarked
 }
@@ -153,11 +151,5 @@ function otherInstallation(
   const whose = id === undefined ? 'has no id yet, because it is new' : `has the id ${id}`
   return new StartupError(
     `The folder ${join(config.dataDir, name)} belongs to another installation: its file ${MARK} holds ${mark}, but ${nameDatabase(config)} ${whose}. ${WHAT_TO_DO}`,
-  )
-}
-
-function unknownFiles(config: PlaceConfig, name: StoreName): StartupError {
-  return new StartupError(
-    `The folder ${join(config.dataDir, name)} holds files, and ${nameDatabase(config)} names none of them, so they seem to belong to another installation. ${WHAT_TO_DO}`,
   )
 }

@@ -9,7 +9,6 @@ import { ResumableObject } from './s3/resumable-object.ts'
 import {
   chooseTrailingPart,
   decodeTrailingPart,
-  listTrailingParts,
   parseTrailingKey,
   type TrailingPart,
   type TrailingPartEntry,
@@ -157,9 +156,18 @@ export class S3ResumableBlobs implements ResumableBlobs {
     return { ...trailing, bytes: trailing.bytes.subarray(0, endBytes - startBytes) }
   }
 
-  private listTrailingParts(name: string): Promise<TrailingPartEntry[]> {
+  private async listTrailingParts(name: string): Promise<TrailingPartEntry[]> {
     const { bucket, closing } = this.options
-    return listTrailingParts(bucket, this.folderOf(name), closing).catch(rethrowS3)
+    const trailingParts: TrailingPartEntry[] = []
+    try {
+      for await (const { key } of bucket.list(this.folderOf(name), closing)) {
+        const trailing = parseTrailingKey(key)
+        if (trailing !== undefined) trailingParts.push(trailing)
+      }
+      return trailingParts
+    } catch (error) {
+      return rethrowS3(error)
+    }
   }
 
   private async deleteTrailingParts(trailingParts: readonly TrailingPartEntry[]): Promise<void> {

@@ -26,7 +26,6 @@ import { S3ResumableBlobs } from './s3-resumable.ts'
 
 const START_TIMEOUT_MS = 5_000
 const CHECK_TIMEOUT_MS = 5_000
-/** The time that pending aborts get when the store closes. */
 const LAST_ABORTS_MS = 2_000
 /** The age at which unfinished multipart uploads of unknown origin are aborted. */
 const ABANDONED_AFTER_MS = 3_600_000
@@ -39,10 +38,7 @@ export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
   readonly timings?: BucketTimings
 }
 
-/**
- * Aborts all unfinished uploads of a killed process, so no other server of the installation may run.
- * @throws StartupError when the bucket cannot be used, or belongs to another installation.
- */
+/** Aborts all unfinished uploads, so no other server of the installation may run. @throws StartupError */
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
   const blobs = new S3Blobs(await openPlace(config, options), options)
   await blobs.abortUnfinished(Number.POSITIVE_INFINITY, AbortSignal.timeout(START_TIMEOUT_MS))

@@ -3,7 +3,6 @@ import type { Clock } from '../lib/clock.ts'
 import type { BlobEntry, Blobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 
-/** Rows and names handled in one statement. */
 const BATCH = 200
 const MAX_PER_RUN = 1_000
 /** A run that finds more orphans than both of these deletes none of them. */
@@ -21,7 +20,6 @@ export interface Sweeper {
 }
 
 interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
-  /** The store's name for the log. */
   readonly what: string
   readonly places: readonly BlobPlace[]
   readonly blobs: Blobs
@@ -119,7 +117,6 @@ async function deleteOrphans(
   for (const [place, names] of found) await removeOrphans(place, names)
 }
 
-/** Deletes every orphan, after an operator confirmed it. */
 export async function deleteAllOrphans(
   places: readonly BlobPlace[],
   storedBeforeMs: number,

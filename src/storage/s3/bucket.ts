@@ -30,7 +30,6 @@ export interface UploadAddress {
   readonly uploadId: string
 }
 
-/** A multipart upload that was neither completed nor aborted. */
 export interface UnfinishedUpload extends UploadAddress, ListedObject {}
 
 export type SentPart = Required<Pick<CompletedPart, 'PartNumber' | 'ETag'>>
@@ -49,7 +48,6 @@ export class Bucket {
     await this.call(signal, (options) => this.s3.headBucket({ Bucket: this.name }, options))
   }
 
-  /** Opens an object or a range of it; undefined if it does not exist. */
   async find(
     key: string,
     range: ByteRange | undefined,

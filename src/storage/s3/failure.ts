@@ -7,7 +7,6 @@ export class S3Failure extends Error {
   override readonly name = 'S3Failure'
   /** S3's code, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
   readonly code: string
-  /** Undefined without a response. */
   readonly status: number | undefined
 
   constructor(code: string, status: number | undefined, message: string) {

@@ -14,10 +14,7 @@ export interface Place {
   readonly prefix: string
 }
 
-/**
- * False if the prefix is empty and unmarked. The sweeper of a second installation, or with a lost database, would delete all blobs there.
- * @throws StartupError when it belongs to another installation or holds blobs without a mark; S3Failure.
- */
+/** False if the prefix is empty and unmarked. @throws StartupError for another installation, or blobs without a mark; S3Failure. */
 export async function isOwnPlace(
   place: Place,
   installationId: string | undefined,

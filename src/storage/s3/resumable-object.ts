@@ -15,7 +15,6 @@ interface ResumableObjectOptions {
   readonly fence: number
   /** The state to continue from. No other writer uses its `nextNumber`. */
   readonly trailing: TrailingPart
-  /** Undefined for a new upload. */
   readonly trailingKey: string | undefined
   /** The keys of trailing parts that are no longer needed. */
   readonly obsolete: readonly string[]
@@ -141,14 +140,13 @@ export class ResumableObject implements ResumableBlob {
     // Syncing while an append waits would record an offset before the start of every trailing part.
     if (endBytes < startBytes) throw new Error('bytes that are not all added yet cannot be made safe')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
-    const key = toTrailingKey(folder, { fence, startBytes, endBytes })
+    const key = toTrailingKey(folder, fence, startBytes, endBytes)
     const trailing = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes }
     const saved = { key, partCount: parts.length }
     if (key !== this.settledKey) await bucket.put(key, encodeTrailingPart(trailing), this.signal)
     return saved
   }
 
-  /** Called when the offset is recorded; earlier trailing parts are obsolete then. */
   private settle({ key, partCount }: { key: string; partCount: number }): void {
     const { settledKey, options } = this
     const gone =

@@ -1,8 +1,7 @@
 /** The object from which any replica resumes an upload: the bytes after the last full part, and the list of the parts. */
-import type { Bucket, SentPart } from './bucket.ts'
+import type { SentPart } from './bucket.ts'
 
 export interface TrailingPart {
-  /** Undefined until the first part is sent. */
   readonly uploadId: string | undefined
   readonly partBytes: number
   /** In order; their numbers may have gaps. */
@@ -21,11 +20,7 @@ export interface TrailingPartEntry {
   readonly endBytes: number
 }
 
-/** `folder` ends with a slash. */
-export function toTrailingKey(
-  folder: string,
-  { fence, startBytes, endBytes }: Omit<TrailingPartEntry, 'key'>,
-): string {
+export function toTrailingKey(folder: string, fence: number, startBytes: number, endBytes: number): string {
   return `${folder}${fence}-${startBytes}-${endBytes}`
 }
 
@@ -33,19 +28,6 @@ export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   const [, fence, startBytes, endBytes] = /\/(\d+)-(\d+)-(\d+)$/.exec(key) ?? []
   if (fence === undefined) return undefined
   return { key, fence: Number(fence), startBytes: Number(startBytes), endBytes: Number(endBytes) }
-}
-
-export async function listTrailingParts(
-  bucket: Bucket,
-  folder: string,
-  signal: AbortSignal,
-): Promise<TrailingPartEntry[]> {
-  const trailingParts: TrailingPartEntry[] = []
-  for await (const { key } of bucket.list(folder, signal)) {
-    const trailing = parseTrailingKey(key)
-    if (trailing !== undefined) trailingParts.push(trailing)
-  }
-  return trailingParts
 }
 
 /**
@@ -61,7 +43,6 @@ export function chooseTrailingPart(
     .toSorted((one, other) => other.fence - one.fence || other.endBytes - one.endBytes)[0]
 }
 
-/** One line of JSON, then the bytes. */
 export function encodeTrailingPart({ uploadId, partBytes, parts, nextNumber, bytes }: TrailingPart): Buffer {
   const head = { uploadId, partBytes, nextNumber, parts }
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), bytes])

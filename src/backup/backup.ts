@@ -145,8 +145,8 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
     yield { name: toEntryName(blob), sizeBytes: blob.sizeBytes, bytes: source.open(blob) }
   const manifest: Manifest = {
     ...head,
-    lost: [...collected.lost],
-    unfinished: [...collected.unfinished],
+    lost: collected.missing,
+    unfinished: collected.unfinished,
     secret: config.secret !== undefined ? 'environment' : secret === undefined ? 'none' : 'included',
     rows,
     entries: [...records],

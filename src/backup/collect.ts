@@ -10,12 +10,13 @@ import type { Entry } from './tar.ts'
 const ROUNDS_BESIDE_WRITERS = 5
 const MAX_ROUNDS = 10
 
-export interface Collected {
+export class Collected {
   /** Pinned until the end, to be written later. */
-  readonly pinned: readonly ReferencedBlob[]
-  readonly lost: readonly string[]
+  readonly pinned: ReferencedBlob[] = []
+  /** Named by rows, but stored nowhere. */
+  readonly missing: string[] = []
   /** Active uploads in a bucket, which cannot be read yet. */
-  readonly unfinished: readonly string[]
+  readonly unfinished: string[] = []
 }
 
 /** Yields the blobs that must be written at once; returns when every blob named by the pinned rows was taken. @throws StartupError */
@@ -28,7 +29,7 @@ export async function* collect(
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     // Takes most blobs first, so that the rows are pinned only briefly.
     yield* takeAll(database, source, taken)
-    const last = new Round()
+    const last = new Collected()
     if (round > ROUNDS_BESIDE_WRITERS && source.isPinning) {
       await database.pinAlone(async () => {
         for await (const { name } of takeAll(database, source, taken, last))
@@ -39,8 +40,7 @@ export async function* collect(
       yield* takeAll(database, source, taken, last)
     }
     // A blob is stored before its row is written and deleted after it, so one that is missing in two rounds is lost.
-    const isAllThere = last.missing.every((name) => missingBefore.has(name))
-    if (isAllThere) return { pinned: last.pinned, lost: last.missing, unfinished: last.unfinished }
+    if (last.missing.every((name) => missingBefore.has(name))) return last
     database.release()
     missingBefore = new Set(last.missing)
   }
@@ -49,23 +49,17 @@ export async function* collect(
   )
 }
 
-class Round {
-  readonly pinned: ReferencedBlob[] = []
-  readonly missing: string[] = []
-  readonly unfinished: string[] = []
-}
-
 async function* takeAll(
   { db }: SnapshotSource,
   source: ByteSource,
   taken: Set<string>,
-  round = new Round(),
+  collected = new Collected(),
 ): AsyncGenerator<Entry, void> {
   for await (const blob of listReferencedBlobs(db)) {
     const result = await takeOne(source, taken, blob)
-    if (result === 'missing') round.missing.push(blob.name)
-    else if (result === 'unfinished') round.unfinished.push(blob.name)
-    else if (result === 'pinned') round.pinned.push(blob)
+    if (result === 'missing') collected.missing.push(blob.name)
+    else if (result === 'unfinished') collected.unfinished.push(blob.name)
+    else if (result === 'pinned') collected.pinned.push(blob)
     else if (result !== 'written') yield result
   }
 }

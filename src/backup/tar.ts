@@ -64,6 +64,7 @@ export async function* readTar(source: Readable): AsyncGenerator<Entry> {
       yield { name, sizeBytes, bytes: reader.stream(sizeBytes) }
       await reader.take((BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES)
     }
+    // Two empty blocks end an archive.
     const second = await reader.take(BLOCK_BYTES)
     if (second.some((byte) => byte !== 0) || !(await reader.hasZerosOnly()))
       throw damaged('it goes on behind its end')

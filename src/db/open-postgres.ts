@@ -161,29 +161,20 @@ class BinaryTextCompiler extends PostgresQueryCompiler {
   }
 }
 
-function toStartupError(error: unknown, { server, database, user }: Target): unknown {
+function toStartupError(error: unknown, target: Target): unknown {
   if (error instanceof StartupError || !(error instanceof Error)) return error
+  return new StartupError(explain(error, target), { cause: error })
+}
+
+function explain(error: Error, { server, database, user }: Target): string {
   const code = 'code' in error ? String(error.code) : ''
-  const say = (sentence: string) => new StartupError(sentence, { cause: error })
-  if (code.startsWith('28')) {
-    return say(
-      `PostgreSQL at ${server} does not let ${user} use the database ${database} with the password in DATABASE_URL (${error.message}).`,
-    )
-  }
-  if (code === '3D000') {
-    return say(
-      `PostgreSQL at ${server} has no database ${database}; make it with \`createdb\`, or name another in DATABASE_URL.`,
-    )
-  }
-  if (code === '55P03') {
-    return say(
-      `The database ${database} at ${server} could not be brought up to date, because others were using it for a minute; try again.`,
-    )
-  }
-  if (error instanceof DatabaseUnavailable) {
-    return say(
-      `The database ${database} at ${server} cannot be reached (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`,
-    )
-  }
-  return say(`The database ${database} at ${server} cannot be used (${error.message}).`)
+  if (code.startsWith('28'))
+    return `PostgreSQL at ${server} does not let ${user} use the database ${database} with the password in DATABASE_URL (${error.message}).`
+  if (code === '3D000')
+    return `PostgreSQL at ${server} has no database ${database}; make it with \`createdb\`, or name another in DATABASE_URL.`
+  if (code === '55P03')
+    return `The database ${database} at ${server} could not be brought up to date, because others were using it for a minute; try again.`
+  if (error instanceof DatabaseUnavailable)
+    return `The database ${database} at ${server} cannot be reached (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`
+  return `The database ${database} at ${server} cannot be used (${error.message}).`
 }

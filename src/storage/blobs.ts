@@ -34,7 +34,10 @@ export function isBlobName(name: string): boolean {
 
 /** A store of blobs. An implementation holds at most a few chunks of a blob in memory. */
 export interface Blobs {
-  /** Reads a stream to its end; leaves nothing behind on failure. @throws ServiceError `storage_full`, or the error of `bytes`. */
+  /**
+   * Reads a stream to its end; leaves nothing behind on failure. A copy from another store passes its `name` there.
+   * @throws ServiceError `storage_full`, or the error of `bytes`.
+   */
   stage(bytes: AsyncIterable<Uint8Array>, expectedBytes?: number, name?: string): Promise<StagedBlob>
   /** Opens a committed blob or a range of it; rejects if any of those bytes is missing. */
   open(name: string, range?: ByteRange): Promise<Readable>
@@ -60,7 +63,10 @@ export function wholeOf(sizeBytes: number): ByteRange | undefined {
 export interface ResumableBlob {
   /** Appends bytes. A full disk may store some of them. @throws ServiceError `storage_full` */
   append(chunks: readonly Uint8Array[]): Promise<void>
-  /** Makes the bytes appended so far durable, then calls `record` to write their number to the database; if it rejects, the blob is unusable. */
+  /**
+   * Makes the bytes appended so far durable, then calls `record` to write their number to the database; rejects if `record` does, and then
+   * the blob accepts no more bytes. Bytes may be appended while it runs.
+   */
   sync(record: () => Promise<void>): Promise<void>
   close(): Promise<void>
 }

@@ -47,12 +47,8 @@ export class LocalResumableBlobs implements ResumableBlobs {
       throw error
     }
     const checkSpace = () => this.assertSpace(0)
-    return new LocalResumableBlob(file, {
-      folder: join(path, '..'),
-      offset,
-      isSynced: this.isSynced,
-      checkSpace,
-    })
+    const { isSynced } = this
+    return new LocalResumableBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
   }
 
   async assertSpace(plannedBytes: number): Promise<void> {
@@ -121,6 +117,7 @@ class LocalResumableBlob implements ResumableBlob {
     this.file = file
     this.options = options
     this.position = options.offset
+    // A folder that already holds the file needs no sync.
     this.isFolderSynced = options.offset > 0
   }
 

@@ -7,6 +7,7 @@ export class S3Failure extends Error {
   override readonly name = 'S3Failure'
   /** S3's code, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
   readonly code: string
+  /** Undefined without a response. */
   readonly status: number | undefined
 
   constructor(code: string, status: number | undefined, message: string) {
@@ -16,10 +17,8 @@ export class S3Failure extends Error {
   }
 }
 
-/** The fields of the SDK's errors; a system error has a `code` and no metadata. */
-interface ThrownBySdk {
-  readonly name?: string
-  readonly message?: string
+/** A system error has a `code` and no metadata. */
+interface ThrownBySdk extends Partial<Error> {
   readonly code?: unknown
   readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string }
 }

@@ -10,9 +10,10 @@ import { unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, makeFolder } from '../storage/folder.ts'
 import { checkMarks } from '../storage/mark.ts'
-import { type Collected, collect } from './collect.ts'
+import { collect } from './collect.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
+  type BackupReport,
   DATABASE,
   type EntryRecord,
   FORMAT,
@@ -23,23 +24,16 @@ import {
   SEAL,
   SECRET,
   toEntryName,
+  toReport,
 } from './manifest.ts'
 import type { Output } from './output.ts'
 import { type ByteSource, openByteSource } from './sources.ts'
 import { type Entry, renderTar, toEntry } from './tar.ts'
 
-/** The subfolder of the data directory for the copy of the database. */
 const BACKUP_FOLDER = '.backup'
 
 /** The migration that gave a database an id. */
 const FIRST_WITH_INSTALLATION = '0009_create_installation'
-
-export type BackupReport = Omit<Manifest, 'entries' | 'format'> & {
-  readonly blobs: number
-  readonly bytes: number
-}
-
-type BackupDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
 interface Job {
   readonly database: SnapshotSource
@@ -49,12 +43,9 @@ interface Job {
   readonly records: EntryRecord[]
 }
 
-/**
- * Works with or without a running server. See docs/adr/0033.
- * @throws StartupError when there is nothing to back up, another backup is running, or the database is damaged.
- */
+/** See docs/adr/0033. @throws StartupError when there is nothing to back up, another backup is running, or the database is damaged. */
 export async function createBackup(
-  deps: BackupDeps,
+  deps: Pick<Dependencies, 'config' | 'clock' | 'log'>,
   output: Output,
   signal?: AbortSignal,
 ): Promise<BackupReport> {
@@ -67,7 +58,13 @@ export async function createBackup(
     const lock = await lockFolder(config.dataDir)
     try {
       const source = await openByteSource({ ...deps, db: database.db })
-      const head = toHead(database.schema, unixSeconds(clock))
+      const { schema } = database
+      const head = {
+        format: FORMAT,
+        parley_version: packageJson.version,
+        schema,
+        created_at: unixSeconds(clock),
+      }
       try {
         return await writeArchive({ database, source, config, head, records: [] }, output, signal)
       } finally {
@@ -90,10 +87,6 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
   }
   if (dataDir === ':memory:')
     throw new StartupError('PARLEY_DATA_DIR is :memory:, and no command sees what is in a server’s memory.')
-}
-
-function toHead(schema: string, createdAt: number): Head {
-  return { format: FORMAT, parley_version: packageJson.version, schema, created_at: createdAt }
 }
 
 /** Allows one backup at a time, so that it can delete the files of a killed one. */
@@ -130,9 +123,7 @@ async function writeArchive(
     signal,
   )
   if (manifest === undefined) throw new Error('an archive without a manifest')
-  const blobs = manifest.entries.filter(({ name }) => name.includes('/'))
-  const { entries: _entries, format: _format, ...report } = manifest
-  return { ...report, blobs: blobs.length, bytes: blobs.reduce((sum, { size }) => sum + size, 0) }
+  return toReport(manifest)
 }
 
 /** Blobs that cannot be pinned are written first, because the server may delete them; the database follows when all blobs are safe. */
@@ -145,28 +136,24 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
   database.release()
   const rows = await countRowsOf(path)
   yield { name: DATABASE, sizeBytes: (await stat(path)).size, bytes: createReadStream(path) }
-  const { secret, isInEnvironment } = await readSecret(config)
+  const secret =
+    config.secret === undefined
+      ? await readFile(join(config.dataDir, SECRET)).catch(ignoreMissing)
+      : undefined
   if (secret !== undefined) yield toEntry(SECRET, secret)
   for (const blob of collected.pinned)
     yield { name: toEntryName(blob), sizeBytes: blob.sizeBytes, bytes: source.open(blob) }
-  const manifest = {
+  const manifest: Manifest = {
     ...head,
-    ...toLeftOut(collected),
-    secret: isInEnvironment
-      ? ('environment' as const)
-      : secret === undefined
-        ? ('none' as const)
-        : ('included' as const),
+    lost: collected.missing,
+    unfinished: collected.unfinished,
+    secret: config.secret !== undefined ? 'environment' : secret === undefined ? 'none' : 'included',
     rows,
     entries: [...records],
   }
   onManifest(manifest)
   yield toEntry(MANIFEST, renderJson(manifest))
   yield toEntry(SEAL, `${records.at(-1)?.sha256}  ${MANIFEST}\n`)
-}
-
-function toLeftOut({ lost, unfinished }: Collected): Pick<Manifest, 'lost' | 'unfinished'> {
-  return { lost: [...lost], unfinished: [...unfinished] }
 }
 
 /** Fails if the copy is damaged, because such a backup is useless. */
@@ -177,11 +164,6 @@ async function countRowsOf(path: string): Promise<Record<string, number>> {
   } finally {
     close()
   }
-}
-
-async function readSecret({ dataDir, secret }: Config) {
-  if (secret !== undefined) return { secret: undefined, isInEnvironment: true }
-  return { secret: await readFile(join(dataDir, SECRET)).catch(ignoreMissing), isInEnvironment: false }
 }
 
 function renderJson(value: unknown): string {

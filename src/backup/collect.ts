@@ -10,20 +10,16 @@ import type { Entry } from './tar.ts'
 const ROUNDS_BESIDE_WRITERS = 5
 const MAX_ROUNDS = 10
 
-export interface Collected {
+export class Collected {
   /** Pinned until the end, to be written later. */
-  readonly pinned: readonly ReferencedBlob[]
+  readonly pinned: ReferencedBlob[] = []
   /** Named by rows, but stored nowhere. */
-  readonly lost: readonly string[]
+  readonly missing: string[] = []
   /** Active uploads in a bucket, which cannot be read yet. */
-  readonly unfinished: readonly string[]
+  readonly unfinished: string[] = []
 }
 
-/**
- * Yields the blobs that must be written at once. When it returns, the database is pinned at a moment at which every blob named by a row
- * was taken. See docs/adr/0033.
- * @throws StartupError when files come and go faster than a bucket can be read.
- */
+/** Yields the blobs that must be written at once; returns when every blob named by the pinned rows was taken. @throws StartupError */
 export async function* collect(
   database: SnapshotSource,
   source: ByteSource,
@@ -33,16 +29,18 @@ export async function* collect(
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     // Takes most blobs first, so that the rows are pinned only briefly.
     yield* takeAll(database, source, taken)
-    const last = new Round()
-    if (round > ROUNDS_BESIDE_WRITERS && source.isPinning)
-      await database.pinAlone(() => drain(takeAll(database, source, taken, last)))
-    else {
+    const last = new Collected()
+    if (round > ROUNDS_BESIDE_WRITERS && source.isPinning) {
+      await database.pinAlone(async () => {
+        for await (const { name } of takeAll(database, source, taken, last))
+          throw new Error(`${name} is not held`)
+      })
+    } else {
       database.pin()
       yield* takeAll(database, source, taken, last)
     }
     // A blob is stored before its row is written and deleted after it, so one that is missing in two rounds is lost.
-    const isAllThere = last.missing.every((name) => missingBefore.has(name))
-    if (isAllThere) return { pinned: last.pinned, lost: last.missing, unfinished: last.unfinished }
+    if (last.missing.every((name) => missingBefore.has(name))) return last
     database.release()
     missingBefore = new Set(last.missing)
   }
@@ -51,24 +49,17 @@ export async function* collect(
   )
 }
 
-/** The blobs found while the rows were pinned. */
-class Round {
-  readonly pinned: ReferencedBlob[] = []
-  readonly missing: string[] = []
-  readonly unfinished: string[] = []
-}
-
 async function* takeAll(
   { db }: SnapshotSource,
   source: ByteSource,
   taken: Set<string>,
-  round = new Round(),
+  collected = new Collected(),
 ): AsyncGenerator<Entry, void> {
   for await (const blob of listReferencedBlobs(db)) {
     const result = await takeOne(source, taken, blob)
-    if (result === 'missing') round.missing.push(blob.name)
-    else if (result === 'unfinished') round.unfinished.push(blob.name)
-    else if (result === 'pinned') round.pinned.push(blob)
+    if (result === 'missing') collected.missing.push(blob.name)
+    else if (result === 'unfinished') collected.unfinished.push(blob.name)
+    else if (result === 'pinned') collected.pinned.push(blob)
     else if (result !== 'written') yield result
   }
 }
@@ -85,9 +76,4 @@ async function takeOne(
   const result = await source.take(blob)
   if (result === 'pinned' || typeof result === 'object') taken.add(name)
   return result
-}
-
-/** A source that pins yields nothing. */
-async function drain(entries: AsyncIterable<Entry>): Promise<void> {
-  for await (const { name } of entries) throw new Error(`${name} is not held`)
 }

@@ -16,10 +16,7 @@ import { listReferencedBlobs, type ReferencedBlob, type StoreName } from './stor
 /** A small blob takes four calls, which mostly wait. */
 const AT_ONCE = 8
 
-/**
- * Opens both stores without deleting anything, so servers may be running.
- * @throws StartupError when the bucket cannot be used, or belongs to another installation.
- */
+/** Deletes nothing, so servers may be running. @throws StartupError when the bucket is unusable, or of another installation. */
 export async function openBucketStores(deps: Dependencies): Promise<Record<StoreName, ResumableStore>> {
   const { config, db, clock, log } = deps
   const { openS3ResumableStore } = await import('../storage/s3.ts')
@@ -39,14 +36,10 @@ export async function openBucketStores(deps: Dependencies): Promise<Record<Store
 export interface CopiedBytes {
   readonly copied: number
   readonly copiedBytes: number
-  /** The names of blobs that neither the directory nor the bucket has. */
   readonly lost: readonly string[]
 }
 
-/**
- * Copies all blobs that rows name into the bucket and reads them back where S3 allows it. Leaves other objects alone; can be repeated.
- * @throws StartupError when the bucket cannot be used, or returns other bytes.
- */
+/** Reads the blobs back where S3 allows it; can be repeated. @throws StartupError when the bucket is unusable, or returns other bytes. */
 export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promise<CopiedBytes> {
   const stores = await openBucketStores(deps)
   const lost: string[] = []
@@ -96,9 +89,16 @@ async function forEachAtOnce<T>(
 async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: string): Promise<void> {
   const { name, sizeBytes, uploadFence } = blob
   const hash = createHash('sha256')
-  const bytes = observe(readFirst(path, sizeBytes), (chunk) => hash.update(chunk))
-  if (uploadFence !== undefined) return copyActiveUpload(store, blob, uploadFence, bytes)
-  const staged = await store.blobs.stage(bytes, sizeBytes, name)
+  async function* readBytes(): AsyncIterable<Uint8Array> {
+    if (sizeBytes === 0) return
+    // The file of an upload may contain bytes that were never acknowledged.
+    for await (const chunk of createReadStream(path, { end: sizeBytes - 1 })) {
+      hash.update(chunk)
+      yield chunk
+    }
+  }
+  if (uploadFence !== undefined) return copyActiveUpload(store, blob, uploadFence, readBytes())
+  const staged = await store.blobs.stage(readBytes(), sizeBytes, name)
   await staged.commit()
   const readBack = createHash('sha256')
   for await (const chunk of countingExternalBytes(await store.blobs.open(name, wholeOf(sizeBytes))))
@@ -128,23 +128,6 @@ function notTheSame(name: string): StartupError {
   return new StartupError(
     `The bucket does not give back ${name} as it was sent; look at its settings, and try again.`,
   )
-}
-
-async function* observe(
-  bytes: AsyncIterable<Uint8Array>,
-  look: (chunk: Uint8Array) => void,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of bytes) {
-    look(chunk)
-    yield chunk
-  }
-}
-
-/** The file of an upload may contain bytes that were never acknowledged. */
-function readFirst(path: string, sizeBytes: number): AsyncIterable<Uint8Array> {
-  return sizeBytes === 0
-    ? observe(createReadStream(path), () => {})
-    : createReadStream(path, { end: sizeBytes - 1 })
 }
 
 /** Finds the complete file of a blob; undefined if there is none. An upload may have been committed before its row was updated. */

@@ -6,10 +6,7 @@ import { acquireLock, type DirectoryLock, isLockTaken, lockName } from '../db/lo
 import { StartupError } from '../lib/errors.ts'
 import { makeFolder } from '../storage/folder.ts'
 
-/**
- * The subfolder in which a restore is prepared; a folder elsewhere could not be renamed onto a mounted volume. It exists until the restore
- * is complete.
- */
+/** The subfolder that exists until a restore is complete; a folder elsewhere could not be renamed onto a mounted volume. */
 const RESTORE_FOLDER = '.restore'
 
 /** The entries that a killed restore may have moved into place. */
@@ -22,12 +19,9 @@ interface ClaimedDirectory {
   release(): void
 }
 
-/**
- * Creates the directory and the folder to restore into, and deletes the remains of a killed restore.
- * @throws StartupError when it contains anything else, or is in use.
- */
+/** Deletes the remains of a killed restore. @throws StartupError when the directory contains anything else, or is in use. */
 export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirectory> {
-  const wasThere = await isThere(dataDir)
+  const wasThere = (await readdir(dataDir).catch(() => undefined)) !== undefined
   await makeDataDirectory(dataDir)
   await assertEmpty(dataDir)
   const lock = takeLock(dataDir)
@@ -39,7 +33,9 @@ export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirec
     await makeFolder(folder)
     const giveUp = async () => {
       await clearKilled(dataDir)
-      if (!wasThere) await removeIfEmpty(dataDir)
+      if (wasThere) return
+      for (const name of [lockName, `${lockName}-journal`]) await rm(join(dataDir, name), { force: true })
+      await rmdir(dataDir).catch(() => {})
     }
     return { folder, giveUp, release: () => lock.release() }
   } catch (error) {
@@ -50,7 +46,8 @@ export async function claimEmptyDirectory(dataDir: string): Promise<ClaimedDirec
 
 async function assertEmpty(dataDir: string): Promise<void> {
   const names = await listForeign(dataDir)
-  const foreign = isKilledRestore(names) ? names.find((name) => !isLeftByKilled(name)) : names[0]
+  const remains = isKilledRestore(names) ? [RESTORE_FOLDER, ...movedBefore] : []
+  const foreign = names.find((name) => !remains.includes(name))
   if (foreign === undefined) return
   const what = names.includes(databaseName) ? 'a Parley database' : `other files (such as ${foreign})`
   throw new StartupError(
@@ -73,25 +70,9 @@ function isKilledRestore(names: readonly string[]): boolean {
   return names.includes(RESTORE_FOLDER) && !names.includes(databaseName)
 }
 
-function isLeftByKilled(name: string): boolean {
-  return name === RESTORE_FOLDER || movedBefore.includes(name)
-}
-
 async function clearKilled(dataDir: string): Promise<void> {
   if (!isKilledRestore(await readdir(dataDir))) return
   // The folder goes last, because it identifies the rest as remains.
   for (const name of [...movedBefore, RESTORE_FOLDER])
     await rm(join(dataDir, name), { recursive: true, force: true })
-}
-
-async function removeIfEmpty(dataDir: string): Promise<void> {
-  for (const name of [lockName, `${lockName}-journal`]) await rm(join(dataDir, name), { force: true })
-  await rmdir(dataDir).catch(() => {})
-}
-
-function isThere(path: string): Promise<boolean> {
-  return readdir(path).then(
-    () => true,
-    () => false,
-  )
 }

@@ -12,16 +12,13 @@ import { DATABASE, type EntryRecord, FORMAT, HEAD, Head, MANIFEST, Manifest, SEA
 import { writeDurably } from './output.ts'
 import { damaged, type Entry, readTar } from './tar.ts'
 
-/** The limit of a text entry in memory; a manifest has 150 bytes for each file. */
+/** A manifest has 150 bytes for each file. */
 const MAX_TEXT_BYTES = 512 * 1024 ** 2
 
-/** The entries that are kept in memory and not written to disk. */
+/** These entries are kept in memory and not written to disk. */
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
 
-/**
- * Writes the database, the secret and the blobs durably into the folder.
- * @throws StartupError when the archive is from a newer version, is incomplete or was changed.
- */
+/** Writes the entries durably. @throws StartupError when the archive is from a newer version, is incomplete or was changed. */
 export async function extract(archive: Readable, folder: string): Promise<Manifest> {
   const folders = ['files', 'artifacts', 'artifacts/growing'].map((name) => join(folder, name))
   for (const one of folders) await makeFolder(one)
@@ -79,8 +76,7 @@ function parse<T extends z.ZodType>(shape: T, name: string, text: string): z.inf
 }
 
 function assertKnown({ format, schema, parley_version: version }: Head): void {
-  const isKnown = format <= FORMAT && Object.hasOwn(migrations, schema)
-  if (isKnown) return
+  if (format <= FORMAT && Object.hasOwn(migrations, schema)) return
   throw new StartupError(
     `The archive was written by a newer Parley (${version}, ${schema}), which this one cannot read; restore it with that version.`,
   )

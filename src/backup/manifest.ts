@@ -40,6 +40,16 @@ export const Manifest = Head.extend({
 })
 export type Manifest = z.infer<typeof Manifest>
 
+export interface BackupReport extends Omit<Manifest, 'entries' | 'format'> {
+  readonly blobs: number
+  readonly bytes: number
+}
+
+export function toReport({ entries, format: _format, ...rest }: Manifest): BackupReport {
+  const blobs = entries.filter(({ name }) => name.includes('/'))
+  return { ...rest, blobs: blobs.length, bytes: blobs.reduce((sum, { size }) => sum + size, 0) }
+}
+
 /** The path of a blob in the archive and in a data directory. */
 export function toEntryName({ store, name, uploadFence }: ReferencedBlob): string {
   return `${store}${uploadFence === undefined ? '' : '/growing'}/${name}`

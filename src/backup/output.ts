@@ -10,7 +10,7 @@ import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing } from '../storage/folder.ts'
 
 export interface Output {
-  /** Writes all bytes; a file then survives a power failure. */
+  /** A written file survives a power failure. */
   write(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): Promise<void>
 }
 
@@ -20,10 +20,7 @@ export function toStream(stream: Writable): Output {
   }
 }
 
-/**
- * Writes a private file, compressed according to its name (`.gz`, `.zst`). Until it is complete it is called `<name>.part`.
- * @throws StartupError when the name is taken.
- */
+/** Writes `<name>.part` until it is complete, compressed according to the name. `write` throws StartupError when the name is taken. */
 export function toFile(name: string): Output {
   const path = resolve(name)
   const part = `${path}.part`
@@ -33,7 +30,7 @@ export function toFile(name: string): Output {
         throw new StartupError(`The file ${name} is there already; choose another name.`)
       await rm(part, { force: true })
       try {
-        await writeDurably(part, bytes, { packer: findPacker(path), signal })
+        await writeDurably(part, bytes, findPacker(path), signal)
         await rename(part, path)
         await syncFolder(dirname(path))
       } catch (error) {
@@ -55,10 +52,8 @@ function findPacker(path: string): Packer | undefined {
 export async function writeDurably(
   path: string,
   bytes: AsyncIterable<Uint8Array>,
-  {
-    packer,
-    signal,
-  }: { readonly packer?: Packer | undefined; readonly signal?: AbortSignal | undefined } = {},
+  packer?: Packer,
+  signal?: AbortSignal,
 ): Promise<void> {
   const target = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
   const streams = packer === undefined ? [target] : [packer, target]

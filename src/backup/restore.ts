@@ -11,23 +11,17 @@ import { type CopiedBytes, copyIntoBucket, findBytes } from './copy-to-bucket.ts
 import type { Dependencies } from './dependencies.ts'
 import { claimEmptyDirectory } from './empty-directory.ts'
 import { extract } from './extract.ts'
-import { DATABASE, type Manifest, SECRET } from './manifest.ts'
+import { type BackupReport, DATABASE, type Manifest, SECRET, toReport } from './manifest.ts'
 import { listReferencedBlobs } from './store.ts'
 import { damaged } from './tar.ts'
 
-export interface RestoreReport extends Omit<Manifest, 'entries' | 'format'> {
-  readonly blobs: number
-  readonly bytes: number
-  /** The blobs copied into the bucket; undefined without one. */
+export interface RestoreReport extends BackupReport {
   readonly bucket: CopiedBytes | undefined
 }
 
 type RestoreDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
-/**
- * Fills an empty data directory. See docs/adr/0033.
- * @throws StartupError when the directory is in use, or the archive is damaged, from a newer version, or not from Parley.
- */
+/** See docs/adr/0033. @throws StartupError when the directory is in use, or the archive is damaged, newer, or not from Parley. */
 export async function restoreBackup(
   deps: RestoreDeps,
   archive: Readable,
@@ -45,7 +39,7 @@ export async function restoreBackup(
     const bucket = await checkAndPlaceBytes(deps, directory.folder, manifest)
     signal?.throwIfAborted()
     await moveIntoPlace(directory.folder, dataDir)
-    return toReport(manifest, bucket)
+    return { ...toReport(manifest), bucket }
   } catch (error) {
     await directory.giveUp()
     throw error
@@ -64,10 +58,7 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     throw new StartupError('PARLEY_DATA_DIR is :memory:, where nothing can be restored; name a directory.')
 }
 
-/**
- * A directory may have a secret before it has a database.
- * @throws StartupError when it differs from the archive's secret.
- */
+/** A directory may have a secret before it has a database. @throws StartupError when it differs from the archive's. */
 async function assertSameSecret(folder: string, dataDir: string): Promise<void> {
   const [archived, there] = await Promise.all(
     [folder, dataDir].map((one) => readFile(join(one, SECRET), 'utf8').catch(ignoreMissing)),
@@ -78,7 +69,6 @@ async function assertSameSecret(folder: string, dataDir: string): Promise<void> 
   )
 }
 
-/** Checks all rows and blobs, then copies the blobs into the bucket if there is one. */
 async function checkAndPlaceBytes(
   deps: RestoreDeps,
   folder: string,
@@ -125,12 +115,4 @@ async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
   await syncFolder(dataDir)
   await rm(folder, { recursive: true, force: true })
   await syncFolder(dataDir)
-}
-
-function toReport(
-  { entries, format: _format, ...rest }: Manifest,
-  bucket: CopiedBytes | undefined,
-): RestoreReport {
-  const blobs = entries.filter(({ name }) => name.includes('/'))
-  return { ...rest, blobs: blobs.length, bytes: blobs.reduce((sum, { size }) => sum + size, 0), bucket }
 }

@@ -9,9 +9,7 @@ import { toEntryName } from './manifest.ts'
 import type { ReferencedBlob, StoreName } from './store.ts'
 import type { Entry } from './tar.ts'
 
-/**
- * The result for one blob: `pinned` until the end, an entry to write now, `missing`, or `unfinished` (an upload that cannot be read yet).
- */
+/** `pinned` until the end, an entry to write now, `missing`, or `unfinished` (an upload that cannot be read yet). */
 export type Taken = 'pinned' | 'missing' | 'unfinished' | Entry
 
 export interface ByteSource {
@@ -22,7 +20,6 @@ export interface ByteSource {
   close(): Promise<void>
 }
 
-/** @throws StartupError when the bucket cannot be used. */
 export async function openByteSource(deps: Dependencies): Promise<ByteSource> {
   const { s3, dataDir } = deps.config
   return s3 === undefined ? openFolderSource(dataDir) : openBucketSource(await openBucketStores(deps))
@@ -47,20 +44,19 @@ async function openFolderSource(dataDir: string): Promise<ByteSource> {
 }
 
 function openBucketSource(stores: Readonly<Record<StoreName, ResumableStore>>): ByteSource {
-  async function take(blob: ReferencedBlob): Promise<Taken> {
-    const { store, name, sizeBytes, uploadFence } = blob
-    try {
-      const bytes = await stores[store].blobs.open(name, wholeOf(sizeBytes))
-      return { name: toEntryName({ ...blob, uploadFence: undefined }), sizeBytes, bytes }
-    } catch (error) {
-      // An unreachable bucket does not mean that the blob is missing.
-      if (error instanceof ServiceError) throw error
-      return uploadFence === undefined ? 'missing' : 'unfinished'
-    }
-  }
   return {
     isPinning: false,
-    take,
+    async take(blob) {
+      const { store, name, sizeBytes, uploadFence } = blob
+      try {
+        const bytes = await stores[store].blobs.open(name, wholeOf(sizeBytes))
+        return { name: toEntryName({ ...blob, uploadFence: undefined }), sizeBytes, bytes }
+      } catch (error) {
+        // An unreachable bucket does not mean that the blob is missing.
+        if (error instanceof ServiceError) throw error
+        return uploadFence === undefined ? 'missing' : 'unfinished'
+      }
+    },
     open: ({ name }) => {
       throw new Error(`${name} is not held`)
     },

@@ -23,14 +23,8 @@ export async function* listReferencedBlobs(db: Database): AsyncIterable<Referenc
 }
 
 async function* listOfFiles(db: Database): AsyncIterable<ReferencedBlob> {
-  const readPage = (after: string) =>
-    db
-      .selectFrom('files')
-      .select(['id', 'blob', 'size_bytes'])
-      .where('id', '>', after)
-      .orderBy('id')
-      .limit(BATCH)
-      .execute()
+  const files = db.selectFrom('files').select(['id', 'blob', 'size_bytes']).orderBy('id').limit(BATCH)
+  const readPage = (after: string) => files.where('id', '>', after).execute()
   for await (const { blob, size_bytes } of readAll(readPage)) yield toWhole('files', blob, size_bytes)
 }
 
@@ -48,15 +42,8 @@ const artifactColumns = [
 ] as const
 
 async function* listOfArtifacts(db: Database): AsyncIterable<ReferencedBlob> {
-  const readPage = (after: string) =>
-    db
-      .selectFrom('artifacts')
-      .select(artifactColumns)
-      .where('id', '>', after)
-      .where('state', '<>', 'unknown')
-      .orderBy('id')
-      .limit(BATCH)
-      .execute()
+  const artifacts = db.selectFrom('artifacts').select(artifactColumns).where('state', '<>', 'unknown')
+  const readPage = (after: string) => artifacts.where('id', '>', after).orderBy('id').limit(BATCH).execute()
   for await (const row of readAll(readPage)) yield* listOfArtifact(row)
 }
 
@@ -70,10 +57,10 @@ async function* readAll<R extends { id: string }>(
   }
 }
 
-type ArtifactBlobs = Pick<Selectable<ArtifactTable>, (typeof artifactColumns)[number]>
-
 /** Follows the sweeper: the original is needed until it is converted and acknowledged. */
-function* listOfArtifact(row: ArtifactBlobs): Iterable<ReferencedBlob> {
+function* listOfArtifact(
+  row: Pick<Selectable<ArtifactTable>, (typeof artifactColumns)[number]>,
+): Iterable<ReferencedBlob> {
   const { state, blob, received_bytes: receivedBytes, fence } = row
   if (blob === null) return
   if (state === 'uploading') {

@@ -15,10 +15,7 @@ export interface Entry {
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
-/**
- * Calls `onEntry` for each written entry before it requests the next one. `modifiedAt` is in Unix seconds.
- * @throws Error when an entry has more or fewer bytes than announced.
- */
+/** Calls `onEntry` before it requests the next entry. `modifiedAt` is in Unix seconds. @throws Error when a size was announced wrongly. */
 export async function* renderTar(
   entries: AsyncIterable<Entry>,
   modifiedAt: number,
@@ -53,19 +50,10 @@ function renderHeader(path: string, size: number, modifiedAt: number): Buffer {
 
 export function toEntry(name: string, text: string | Buffer): Entry {
   const bytes = Buffer.from(text)
-  return {
-    name,
-    sizeBytes: bytes.length,
-    bytes: (async function* () {
-      yield bytes
-    })(),
-  }
+  return { name, sizeBytes: bytes.length, bytes: Readable.from([bytes]) }
 }
 
-/**
- * Yields the entries in order; read all bytes of one before requesting the next.
- * @throws StartupError when it is not an archive of Parley, ends too early, or contains foreign entries.
- */
+/** Read all bytes of an entry before the next. @throws StartupError when the archive is foreign, or ends too early. */
 export async function* readTar(source: Readable): AsyncGenerator<Entry> {
   const reader = new ByteReader(unpack(source))
   try {
@@ -98,7 +86,6 @@ function checkHeader({ cksumValid, path = '', size = 0, type }: Header): Omit<En
   return { name: path, sizeBytes: size }
 }
 
-/** The first bytes of each compression format. */
 const packings = [
   { magic: Buffer.from([0x1f, 0x8b]), createUnpacker: createGunzip },
   { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), createUnpacker: createZstdDecompress },
@@ -115,17 +102,15 @@ async function* unpack(source: Readable): AsyncGenerator<Buffer> {
   }
   const all = Readable.from(join(head, chunks))
   const packing = packings.find(({ magic }) => head.subarray(0, magic.length).equals(magic))
-  yield* packing === undefined ? all : pipeInto(all, packing.createUnpacker())
+  if (packing === undefined) return yield* all
+  const unpacker = packing.createUnpacker()
+  all.on('error', (error) => unpacker.destroy(error))
+  yield* all.pipe(unpacker)
 }
 
 async function* join(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   yield head
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value
-}
-
-async function* pipeInto(all: Readable, unpacker: ReturnType<typeof createGunzip>): AsyncGenerator<Buffer> {
-  all.on('error', (error) => unpacker.destroy(error))
-  yield* all.pipe(unpacker)
 }
 
 function isUnpackError(error: unknown): error is Error {

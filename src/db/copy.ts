@@ -1,19 +1,13 @@
 /** Copies all rows from SQLite into an empty PostgreSQL database and compares them, in one transaction. */
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
+import { hasCode } from './data-directory.ts'
 import { fillPostgres } from './open-postgres.ts'
 import type { Tables } from './tables.ts'
 
-/** PostgreSQL's error code for text it cannot store, such as U+0000. */
-const UNTRANSLATABLE = '22P05'
-
 export type OnCopied = (step: 'copied' | 'compared', table: string, rows: number) => void
 
-/**
- * Returns the number of rows of each table. A failure or a difference leaves the database unchanged. Reads tables and columns from the
- * database itself. See docs/adr/0033.
- * @throws StartupError when the PostgreSQL database is not empty, or a row would differ there.
- */
+/** Returns the rows of each table. See docs/adr/0033. @throws StartupError when PostgreSQL is not empty, or a row would differ there. */
 export async function copyToPostgres(
   source: Kysely<Tables>,
   databaseUrl: string,
@@ -49,17 +43,9 @@ async function assertNoRows(trx: Transaction<Tables>, shapes: readonly TableShap
   }
 }
 
-interface Reference {
-  readonly table: string
-  readonly name: string
-}
-
-/**
- * Defers the check of foreign keys, because users and parent keys refer to each other and no order fits. The returned function checks them
- * and makes them immediate again.
- */
+/** Users and parent keys refer to each other, so no order fits. The returned function checks foreign keys and makes them immediate again. */
 async function deferReferences(trx: Transaction<Tables>): Promise<() => Promise<void>> {
-  const { rows: references } = await sql<Reference>`
+  const { rows: references } = await sql<{ table: string; name: string }>`
     select conrelid::regclass::text as "table", conname as name from pg_constraint
     where contype = 'f' and connamespace = current_schema()::regnamespace and not condeferrable`.execute(trx)
   const alter = async (how: string) => {
@@ -88,7 +74,7 @@ async function copyTable(
     await sql`insert into ${sql.table(name)} (${columns}) select ${columns} from ${records}`
       .execute(trx)
       .catch((error: unknown) => {
-        throw isUntranslatable(error) ? notStorable(name) : error
+        throw hasCode(error, UNTRANSLATABLE) ? notStorable(name) : error
       })
     count += rows.length
     onCopied('copied', name, count)
@@ -96,9 +82,8 @@ async function copyTable(
   return count
 }
 
-function isUntranslatable(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === UNTRANSLATABLE
-}
+/** PostgreSQL's error code for text it cannot store, such as U+0000. */
+const UNTRANSLATABLE = '22P05'
 
 function notStorable(table: string): StartupError {
   return new StartupError(
@@ -106,7 +91,6 @@ function notStorable(table: string): StartupError {
   )
 }
 
-/** @throws StartupError naming the first row that differs. */
 async function compareTable(
   source: Kysely<Tables>,
   trx: Transaction<Tables>,
@@ -130,11 +114,7 @@ async function compareTable(
   if (more.length > 0) throw different(shape, more[0])
 }
 
-function different(
-  { name, key }: TableShape,
-  row: Readonly<Record<string, unknown>> = {},
-  column?: string,
-): StartupError {
+function different({ name, key }: TableShape, row: Row = {}, column?: string): StartupError {
   const which = key.map((one) => `${one} ${JSON.stringify(row[one])}`).join(', ')
   const what = column === undefined ? 'is on one side only' : `has another ${column}`
   return new StartupError(
@@ -151,7 +131,7 @@ interface TableShape {
   readonly key: readonly string[]
 }
 
-/** @throws StartupError when a table or column exists in only one database. */
+/** Reads tables and columns from the databases. @throws StartupError when one exists in only one of them. */
 async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Promise<TableShape[]> {
   const { rows: schemas } = await sql<{ name: string }>`select current_schema() as name`.execute(postgres)
   const there = (await postgres.introspection.getTables()).filter(({ schema }) => schema === schemas[0]?.name)
@@ -174,7 +154,7 @@ async function readKey(sqlite: Kysely<Tables>, table: string): Promise<string[]>
   return rows.map(({ name }) => name)
 }
 
-export type Row = Readonly<Record<string, unknown>>
+type Row = Readonly<Record<string, unknown>>
 
 async function* readInOrder(db: Kysely<Tables>, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
   const [all, keys] = [columns, key].map((names) => sql.join(names.map((one) => sql.ref(one))))

@@ -16,10 +16,7 @@ const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)
 
 const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 
-/**
- * Creates the directory for this user only, or checks an existing one.
- * @throws StartupError when it is not writable, or contains anything but Parley's data.
- */
+/** @throws StartupError when the directory is not writable, or contains anything but Parley's data. */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
   const sizeBytes = await findDatabaseSize(dataDir)
@@ -31,10 +28,7 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
   if (sizeBytes === 0) await assertNoFilesBesideEmptyDatabase(dataDir)
 }
 
-/**
- * With an empty database the sweeper would delete the existing files as orphans. See docs/adr/0040.
- * @throws StartupError
- */
+/** With an empty database the sweeper would delete the existing files as orphans. See docs/adr/0040. @throws StartupError */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
   const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))
   const what = `a ${databaseName} without tables`
@@ -59,10 +53,7 @@ async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
   }
 }
 
-/**
- * The sweeper of a new PostgreSQL database would delete the files of another one as orphans.
- * @throws StartupError when the directory is in use.
- */
+/** The sweeper of a new PostgreSQL database would delete the files of another one as orphans. @throws StartupError */
 export async function assertUnused(dataDir: string): Promise<void> {
   const [foreign] = await listForeign(dataDir)
   if (foreign === undefined) return
@@ -71,10 +62,7 @@ export async function assertUnused(dataDir: string): Promise<void> {
   )
 }
 
-/**
- * Rejects an empty PostgreSQL database while the directory has a SQLite database, whose files the sweeper would delete.
- * @throws StartupError
- */
+/** With an empty PostgreSQL database, the sweeper would delete the files of a SQLite database here. @throws StartupError */
 export async function assertNothingToCopy(dataDir: string): Promise<void> {
   if (!(await readdir(dataDir)).includes(databaseName)) return
   throw new StartupError(
@@ -84,11 +72,7 @@ export async function assertNothingToCopy(dataDir: string): Promise<void> {
 
 /** Entries that an empty directory does not have. */
 export async function listForeign(dataDir: string): Promise<string[]> {
-  return (await readdir(dataDir)).filter(isForeign)
-}
-
-function isForeign(entry: string): boolean {
-  return !harmless.test(entry)
+  return (await readdir(dataDir)).filter((entry) => !harmless.test(entry))
 }
 
 /** Creates the directory if it is missing. @throws StartupError when it is not writable. */
@@ -117,49 +101,39 @@ export async function assertDatabaseExists(dataDir: string): Promise<void> {
   )
 }
 
-/**
- * Reads the `secret` file, or creates it; several processes may do so at once and read the same text. Call it after `openDatabase`, which
- * creates the directory.
- * @throws StartupError when the file cannot be used, or is too short.
- */
+/** Several processes may do this at once. Call it after `openDatabase`, which creates the directory. @throws StartupError */
 export async function loadOrCreateSecret(dataDir: string, random: Random): Promise<string> {
   if (dataDir === ':memory:') return newSecret(random)
   const path = join(dataDir, SECRET_NAME)
-  const secret = (await readSecret(path)) ?? (await createSecret(dataDir, path, random))
+  const secret = await readOrCreateSecret(dataDir, path, random).catch((cause) => {
+    throw cannotUse('file', path, cause)
+  })
   if (Buffer.byteLength(secret) >= SHORTEST_SECRET_BYTES) return secret
   throw new StartupError(
     `The file ${path} must hold at least ${SHORTEST_SECRET_BYTES} bytes; put the right secret back, for without it no stored agent key can be read.`,
   )
 }
 
-async function readSecret(path: string): Promise<string | undefined> {
+async function readOrCreateSecret(dataDir: string, path: string, random: Random): Promise<string> {
   try {
     return (await readFile(path, 'utf8')).trim()
-  } catch (cause) {
-    if (isMissing(cause)) return undefined
-    throw cannotUse('file', path, cause)
-  }
-}
-
-async function createSecret(dataDir: string, path: string, random: Random): Promise<string> {
-  try {
+  } catch (error) {
+    if (!isMissing(error)) throw error
     const suffix = Buffer.from(random(8)).toString('hex')
-    return await createFileOnce(path, `${newSecret(random)}\n`, join(dataDir, `.${SECRET_NAME}-${suffix}`))
-  } catch (cause) {
-    throw cannotUse('file', path, cause)
+    return createFileOnce(path, `${newSecret(random)}\n`, join(dataDir, `.${SECRET_NAME}-${suffix}`))
   }
 }
 
 /**
- * Writes a file unless it exists, and returns its contents. Readers see a complete file or none, and one of several writers wins, because
- * a link never replaces a file. `draft` is a path in the same folder.
+ * Writes a file unless it exists, and returns its contents. Readers see a complete file, and one of several writers wins, because a link
+ * never replaces a file. `draft` is a path in the same folder.
  */
 export async function createFileOnce(path: string, text: string, draft: string): Promise<string> {
   try {
     await writeDurably(draft, text)
     await link(draft, path).catch(async (error: unknown) => {
       if (hasCode(error, 'EEXIST')) return
-      if (!linkless.some((code) => hasCode(error, code))) throw error
+      if (!hasCode(error, ...linkless)) throw error
       await writeDurably(path, text).catch((second: unknown) => {
         if (!hasCode(second, 'EEXIST')) throw second
       })
@@ -190,7 +164,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** Creates an empty private file unless it exists. */
+/** Does nothing if the file exists. */
 export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600))
@@ -217,10 +191,10 @@ function currentUser(): string {
   }
 }
 
-function isMissing(error: unknown): boolean {
-  return hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')
+export function isMissing(error: unknown): boolean {
+  return hasCode(error, 'ENOENT', 'ENOTDIR')
 }
 
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code
+export function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
 }

@@ -6,10 +6,7 @@ import type { Tables } from './tables.ts'
 
 export type Database = Kysely<Tables>
 
-/**
- * A `server` creates and migrates the database, and locks the directory of a SQLite database. A `command` uses an existing, migrated
- * database and may run next to a server.
- */
+/** A `server` creates, migrates and locks the database. A `command` needs a migrated one and may run next to a server. */
 export type Role = 'server' | 'command'
 
 export interface OpenOptions {
@@ -21,7 +18,7 @@ export interface OpenOptions {
 }
 
 export interface OpenedDatabase {
-  readonly db: Kysely<Tables>
+  readonly db: Database
   /** Whether no other server can use the database, so that leases in it are void at start. */
   readonly isOnlyServer: boolean
   readonly postgres: PostgresAccess | undefined

@@ -1,17 +1,10 @@
 /** The row of the installation: its id, and the name of the secret that its servers share. */
 import { randomUUID } from 'node:crypto'
-import type { Clock } from '../lib/clock.ts'
-import { unixSeconds } from '../lib/clock.ts'
+import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import type { Database } from './database.ts'
 
-interface InstallationDeps {
-  readonly db: Database
-  readonly clock: Clock
-}
-
-/** Undefined until the first `getInstallationId`. */
 export async function findInstallation(
   db: Database,
 ): Promise<{ readonly id: string; readonly secret_key_id: string | null } | undefined> {
@@ -26,7 +19,7 @@ export async function lockInstallation(trx: Database): Promise<void> {
     .execute()
 }
 
-export async function getInstallationId({ db, clock }: InstallationDeps): Promise<string> {
+export async function getInstallationId({ db, clock }: { db: Database; clock: Clock }): Promise<string> {
   await db
     .insertInto('installation')
     .values({ only: 1, id: randomUUID(), created_at: unixSeconds(clock) })
@@ -36,10 +29,7 @@ export async function getInstallationId({ db, clock }: InstallationDeps): Promis
 }
 
 /** @throws StartupError when this server's secret differs from the one that the other servers share. */
-export async function assertSharedSecret(
-  { db }: Pick<InstallationDeps, 'db'>,
-  sealer: Sealer,
-): Promise<void> {
+export async function assertSharedSecret({ db }: { db: Database }, sealer: Sealer): Promise<void> {
   const known = (await findInstallation(db))?.secret_key_id ?? null
   if (known === null || [sealer.keyId, ...sealer.formerKeyIds].includes(known)) return
   throw new StartupError(
@@ -48,7 +38,7 @@ export async function assertSharedSecret(
 }
 
 /** Records the secret that the servers share. @throws StartupError when another server recorded a different one. */
-export async function shareSecret(deps: InstallationDeps, sealer: Sealer): Promise<void> {
+export async function shareSecret(deps: { db: Database; clock: Clock }, sealer: Sealer): Promise<void> {
   await getInstallationId(deps)
   await deps.db
     .updateTable('installation')

@@ -8,15 +8,13 @@ export const lockName = '.lock'
 /** Waits for servers that start at the same moment, and for commands that hold the lock briefly. */
 const PATIENCE_MS = 1_000
 
-/** Ends with `release` or with the process. */
 export interface DirectoryLock {
   release(): void
 }
 
 /**
- * Locks the directory with an open SQLite transaction: the system drops the lock when the process dies, and only one process can get it.
- * The file stays and contains the owner's process id for the error message. Do not open it elsewhere in this process: POSIX drops all
- * locks on a file when the process closes it once.
+ * Locks the directory with an open SQLite transaction, which the system ends when the process dies. The file stays. Do not open it
+ * elsewhere in this process: POSIX drops all locks on a file when the process closes it once.
  * @throws StartupError when another server has it, or the file cannot be used.
  */
 export function acquireLock(dataDir: string): DirectoryLock {
@@ -41,8 +39,7 @@ export function acquireLock(dataDir: string): DirectoryLock {
 }
 
 function toRejection(cause: unknown, connection: SqliteDatabase | undefined, dataDir: string): StartupError {
-  const isTaken = cause instanceof Sqlite.SqliteError && cause.code.startsWith('SQLITE_BUSY')
-  if (isTaken && connection !== undefined) {
+  if (isBusy(cause) && connection !== undefined) {
     const pid = ownerOf(connection)
     const owner = pid === undefined ? '' : ` (process ${pid})`
     return new StartupError(
@@ -57,10 +54,12 @@ function toRejection(cause: unknown, connection: SqliteDatabase | undefined, dat
   )
 }
 
-/** Whether `acquireLock` failed because another process has the lock. */
 export function isLockTaken(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined
-  return cause instanceof Error && 'code' in cause && String(cause.code).startsWith('SQLITE_BUSY')
+  return error instanceof Error && isBusy(error.cause)
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
 }
 
 /** The process id written last; undefined if there is none or it cannot be read. */

@@ -28,10 +28,7 @@ export function assertNonePending(pending: readonly string[]): void {
   )
 }
 
-/**
- * Applies all pending migrations to SQLite in one transaction. `connection` belongs to `db` and has no other user meanwhile.
- * @throws StartupError naming the migration that failed.
- */
+/** `connection` belongs to `db` and must have no other user. @throws StartupError naming the migration that failed. */
 export async function applyMigrations<T>(
   connection: SqliteDatabase,
   db: Kysely<T>,
@@ -57,10 +54,7 @@ export async function applyMigrations<T>(
 /** The advisory lock that lets one process at a time migrate a PostgreSQL database. */
 const MIGRATION_LOCK = 5_707_240_193_113_601n
 
-/**
- * Applies all pending migrations to PostgreSQL in one transaction; other servers wait and then find none.
- * @throws StartupError naming the migration that failed, or as `listPendingMigrations`.
- */
+/** Other servers wait and then find nothing to apply. @throws StartupError naming the migration that failed. */
 export async function applyPostgresMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -68,7 +62,6 @@ export async function applyPostgresMigrations<T>(
   await db.transaction().execute((trx) => applyWithin(trx, migrations))
 }
 
-/** As `applyPostgresMigrations`, in the caller's transaction. */
 export async function applyWithin<T>(
   trx: Transaction<T>,
   migrations: Readonly<Record<string, Migration>>,
@@ -106,10 +99,8 @@ function failed(name: string | undefined, cause: unknown): StartupError {
 
 async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
   try {
-    const { rows } = await sql<{
-      name: string
-    }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db)
-    return rows.map((row) => row.name)
+    const query = sql<{ name: string }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`
+    return (await query.execute(db)).rows.map(({ name }) => name)
   } catch (error) {
     // Checking for the table first would take longer than the rest of a start; only a new database lacks it.
     const tables = await db.introspection.getTables({ withInternalKyselyTables: true })

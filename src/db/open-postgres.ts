@@ -22,13 +22,10 @@ import type { Tables } from './tables.ts'
 /** In the format of `server_version_num`. */
 const OLDEST_POSTGRES = 140_000
 
-type PostgresOptions = OpenOptions & { readonly databaseUrl: string }
-
-/**
- * A server also migrates the database.
- * @throws StartupError, without the password, when the database cannot be used.
- */
-export async function openPostgresDatabase(options: PostgresOptions): Promise<OpenedDatabase> {
+/** @throws StartupError, without the password, when the database cannot be used. */
+export async function openPostgresDatabase(
+  options: OpenOptions & { readonly databaseUrl: string },
+): Promise<OpenedDatabase> {
   const { dataDir, databaseUrl, role, log = quiet } = options
   if (role === 'server' && dataDir !== ':memory:') await makeDataDirectory(dataDir)
   const { db, pool, pending, target, close } = await inspectPostgres(databaseUrl, log)
@@ -39,7 +36,8 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Op
       if (isNew) await assertUnused(dataDir)
       else if (role === 'server' && !(await hasKeys(db))) await assertNothingToCopy(dataDir)
     }
-    if (pending.length > 0) await migrate(databaseUrl, log)
+    if (pending.length > 0)
+      await withMigrator(databaseUrl, log, (migrator) => applyPostgresMigrations(migrator, migrations))
     const createClient = () => new Client(toClientConfig(databaseUrl))
     return { db, isOnlyServer: false, postgres: { createClient, readPool: () => readPool(pool) }, close }
   } catch (error) {
@@ -53,36 +51,16 @@ async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
   return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-interface InspectedPostgres {
-  readonly db: Kysely<Tables>
-  readonly pool: Pool
-  readonly version: string
-  readonly isEncrypted: boolean
-  readonly pending: readonly string[]
-  readonly target: Target
-  close(): Promise<void>
-}
-
 /** Opens the database without changes. @throws StartupError as `openPostgresDatabase`. */
-export async function inspectPostgres(
-  databaseUrl: string,
-  log: Pick<Logger, 'warn'> = quiet,
-): Promise<InspectedPostgres> {
+export async function inspectPostgres(databaseUrl: string, log: Pick<Logger, 'warn'> = quiet) {
   const target = readTarget(databaseUrl)
   const pool = createPool(databaseUrl, log)
   const close = () => endPool(pool)
   try {
     const { version, is_encrypted: isEncrypted } = await readTraits(pool, target)
     const db = toPostgresKysely(pool)
-    return {
-      db,
-      pool,
-      version,
-      isEncrypted,
-      pending: await listPendingMigrations(db, migrations),
-      target,
-      close,
-    }
+    const pending = await listPendingMigrations(db, migrations)
+    return { db, pool, version, isEncrypted, pending, target, close }
   } catch (error) {
     await close()
     throw toStartupError(error, target)
@@ -91,8 +69,7 @@ export async function inspectPostgres(
 
 const quiet = { warn() {} }
 
-/** The parts of a URL that error messages name. */
-export interface Target {
+interface Target {
   readonly server: string
   readonly database: string
   readonly user: string
@@ -140,39 +117,31 @@ async function readTraits(pool: Pool, { server, database }: Target): Promise<Tra
   return found
 }
 
-async function migrate(databaseUrl: string, log: Pick<Logger, 'warn'>): Promise<void> {
-  const db = openMigrator(databaseUrl, log)
-  try {
-    await applyPostgresMigrations(db, migrations)
-  } finally {
-    await db.destroy()
-  }
-}
-
-/** One connection without a statement time-out. */
-function openMigrator(databaseUrl: string, log: Pick<Logger, 'warn'>): Kysely<Tables> {
-  const pool = createMigrationPool(databaseUrl, log)
-  return toPostgresKysely(pool, (on) => new BinaryTextDialect({ pool: on }))
-}
-
-/**
- * Runs one long transaction that starts with the migrations. Until its end, servers that start on the database wait.
- * @throws StartupError as `openPostgresDatabase`.
- */
+/** Runs one transaction that starts with the migrations; until its end, servers that start on the database wait. @throws StartupError */
 export async function fillPostgres<T>(
   databaseUrl: string,
   run: (trx: Transaction<Tables>) => Promise<T>,
 ): Promise<T> {
   const { target, close } = await inspectPostgres(databaseUrl)
   await close()
-  const db = openMigrator(databaseUrl, quiet)
-  try {
-    return await db.transaction().execute(async (trx) => {
-      await applyWithin(trx, migrations)
-      return run(trx)
-    })
-  } catch (error) {
+  const fill = async (trx: Transaction<Tables>) => {
+    await applyWithin(trx, migrations)
+    return run(trx)
+  }
+  return withMigrator(databaseUrl, quiet, (db) => db.transaction().execute(fill)).catch((error) => {
     throw toStartupError(error, target)
+  })
+}
+
+async function withMigrator<T>(
+  databaseUrl: string,
+  log: Pick<Logger, 'warn'>,
+  run: (db: Kysely<Tables>) => Promise<T>,
+): Promise<T> {
+  const pool = createMigrationPool(databaseUrl, log)
+  const db = toPostgresKysely(pool, (on) => new BinaryTextDialect({ pool: on }))
+  try {
+    return await run(db)
   } finally {
     await db.destroy()
   }
@@ -192,29 +161,20 @@ class BinaryTextCompiler extends PostgresQueryCompiler {
   }
 }
 
-function toStartupError(error: unknown, { server, database, user }: Target): unknown {
+function toStartupError(error: unknown, target: Target): unknown {
   if (error instanceof StartupError || !(error instanceof Error)) return error
+  return new StartupError(explain(error, target), { cause: error })
+}
+
+function explain(error: Error, { server, database, user }: Target): string {
   const code = 'code' in error ? String(error.code) : ''
-  const say = (sentence: string) => new StartupError(sentence, { cause: error })
-  if (code.startsWith('28')) {
-    return say(
-      `PostgreSQL at ${server} does not let ${user} use the database ${database} with the password in DATABASE_URL (${error.message}).`,
-    )
-  }
-  if (code === '3D000') {
-    return say(
-      `PostgreSQL at ${server} has no database ${database}; make it with \`createdb\`, or name another in DATABASE_URL.`,
-    )
-  }
-  if (code === '55P03') {
-    return say(
-      `The database ${database} at ${server} could not be brought up to date, because others were using it for a minute; try again.`,
-    )
-  }
-  if (error instanceof DatabaseUnavailable) {
-    return say(
-      `The database ${database} at ${server} cannot be reached (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`,
-    )
-  }
-  return say(`The database ${database} at ${server} cannot be used (${error.message}).`)
+  if (code.startsWith('28'))
+    return `PostgreSQL at ${server} does not let ${user} use the database ${database} with the password in DATABASE_URL (${error.message}).`
+  if (code === '3D000')
+    return `PostgreSQL at ${server} has no database ${database}; make it with \`createdb\`, or name another in DATABASE_URL.`
+  if (code === '55P03')
+    return `The database ${database} at ${server} could not be brought up to date, because others were using it for a minute; try again.`
+  if (error instanceof DatabaseUnavailable)
+    return `The database ${database} at ${server} cannot be reached (${error.message}); start PostgreSQL there, or correct DATABASE_URL.`
+  return `The database ${database} at ${server} cannot be used (${error.message}).`
 }

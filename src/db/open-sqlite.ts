@@ -2,7 +2,6 @@
 import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
-import type { Kysely } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
 import {
   assertDatabaseExists,
@@ -12,12 +11,11 @@ import {
   databaseName,
   prepareDataDirectory,
 } from './data-directory.ts'
-import type { OpenedDatabase, Role } from './database.ts'
+import type { Database, OpenedDatabase, Role } from './database.ts'
 import { acquireLock } from './lock.ts'
 import { applyMigrations, assertNonePending, listPendingMigrations } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import { assertSound, damaged, hasLeftoverLog, openSqlite, toKysely } from './sqlite.ts'
-import type { Tables } from './tables.ts'
 
 /** `:memory:` opens a database that ends with the process. @throws StartupError when the database cannot be used. */
 export async function openSqliteDatabase(dataDir: string, role: Role): Promise<OpenedDatabase> {
@@ -39,7 +37,7 @@ async function openChecked(path: string, role: Role, release: () => void): Promi
     connection = openSqlite(path)
     if (wasLeftOpen) assertSound(connection, path)
     const db = toKysely(connection)
-    await bringUpToDate({ connection, db, path }, role)
+    await bringUpToDate(connection, db, path, role)
     return { db, isOnlyServer: true, postgres: undefined, close: closeOnce(connection, db, release) }
   } catch (error) {
     connection?.close()
@@ -58,13 +56,12 @@ function assertUsable(path: string, role: Role): void {
   }
 }
 
-interface OpenedFile {
-  readonly connection: SqliteDatabase
-  readonly db: Kysely<Tables>
-  readonly path: string
-}
-
-async function bringUpToDate({ connection, db, path }: OpenedFile, role: Role): Promise<void> {
+async function bringUpToDate(
+  connection: SqliteDatabase,
+  db: Database,
+  path: string,
+  role: Role,
+): Promise<void> {
   const pending = await listPendingMigrations(db, migrations)
   if (pending.length === 0) return
   if (role === 'command') assertNonePending(pending)
@@ -74,7 +71,7 @@ async function bringUpToDate({ connection, db, path }: OpenedFile, role: Role): 
 }
 
 /** Closing the last connection moves the log into the database file. */
-function closeOnce(connection: SqliteDatabase, db: Kysely<Tables>, release: () => void) {
+function closeOnce(connection: SqliteDatabase, db: Database, release: () => void) {
   let closing: Promise<void> | undefined
   const close = async () => {
     await db.destroy()

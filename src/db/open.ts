@@ -13,10 +13,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
   return openPostgresDatabase({ ...options, databaseUrl })
 }
 
-/**
- * Opens the database for a command that may run before the first server, and then creates it.
- * @throws StartupError
- */
+/** For a command that may run before the first server, and then creates the database. @throws StartupError */
 export async function openOrCreateDatabase(
   options: Pick<OpenOptions, 'dataDir' | 'databaseUrl'>,
 ): Promise<OpenedDatabase> {

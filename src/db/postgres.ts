@@ -28,20 +28,13 @@ const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.bui
 const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   numberTypes.has(oid) ? Number : types.getTypeParser(oid, format as 'text')
 
-/** Access to PostgreSQL beyond queries. */
 export interface PostgresAccess {
   /** A new connection outside the pool, for notifications. The caller handles its errors and closes it. */
   createClient(): Client
-  readPool(): PoolUse
+  readPool(): ReturnType<typeof readPool>
 }
 
-interface PoolUse {
-  readonly busy: number
-  readonly idle: number
-  readonly waiting: number
-}
-
-export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse {
+export function readPool({ totalCount, idleCount, waitingCount }: Pool) {
   return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
 }
 
@@ -78,7 +71,6 @@ export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool
   return withListeners(pool, log)
 }
 
-/** One connection without a statement time-out. */
 export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
   return withListeners(new Pool({ ...toClientConfig(databaseUrl, migrationSettings), max: 1 }), log)
 }
@@ -93,7 +85,6 @@ function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
   return pool
 }
 
-/** Closing the Kysely instance closes the pool. */
 export function toPostgresKysely(
   pool: Pool,
   toDialect = (on: PostgresPool): Dialect => new PostgresDialect({ pool: on }),
@@ -106,13 +97,13 @@ export async function endPool(pool: Pool): Promise<void> {
 }
 
 function toKyselyPool(pool: Pool): PostgresPool {
-  const pulse = createLivenessProbe(pool.options)
+  const probe = createLivenessProbe(pool.options)
   return {
     async connect() {
       const client = await pool.connect().catch((error: unknown) => {
         throw toDatabaseError(error)
       })
-      return toKyselyClient(client, pulse)
+      return toKyselyClient(client, probe)
     },
     end: () => endPool(pool),
   }
@@ -125,19 +116,19 @@ function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
 }
 
 /** Does not reuse a failed connection, because a late response could be taken for the next one's. */
-function toKyselyClient(client: PoolClient, pulse: LivenessProbe): PostgresPoolClient {
+function toKyselyClient(client: PoolClient, probe: LivenessProbe): PostgresPoolClient {
   let isBroken = false
   async function query(text: string, parameters: readonly unknown[]) {
     // Nothing remains to be rolled back, and the caller has the error.
     if (isBroken && text === 'rollback') return { command: 'SELECT' as const, rowCount: 0, rows: [] }
-    const endWatch = pulse.watch(client)
+    const endProbe = probe(client)
     try {
       return await client.query(text, toStorable(text, parameters))
     } catch (error) {
       isBroken ||= !isFromServer(error)
       throw toDatabaseError(error)
     } finally {
-      endWatch()
+      endProbe()
     }
   }
   return { query, release: () => client.release(isBroken) } as unknown as PostgresPoolClient
@@ -159,10 +150,7 @@ function isFromServer(error: unknown): boolean {
   return error instanceof DatabaseError && !endingCodes.has(error.code ?? '')
 }
 
-/**
- * Makes an error safe for the log. Server errors keep their code and lose `detail`, which quotes rows. Other errors except our own bugs
- * become `DatabaseUnavailable`.
- */
+/** Makes an error safe for the log: server errors lose `detail`, which quotes rows; others except our bugs become `DatabaseUnavailable`. */
 export function toDatabaseError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
     for (const field of ['detail', 'where', 'internalQuery', 'hint'] as const) delete error[field]
@@ -179,13 +167,8 @@ export function toDatabaseError(error: unknown): unknown {
 /** Most statements finish long before the probe. */
 const SLOW_AFTER_MS = 2_000
 
-interface LivenessProbe {
-  /**
-   * Closes the connection if the statement takes long and no new connection can be made, so that it fails. The returned function ends
-   * this.
-   */
-  watch(client: PoolClient): () => void
-}
+/** Closes the connection if the statement takes long and no new connection can be made. The returned function ends this. */
+type LivenessProbe = (client: PoolClient) => () => void
 
 /** Makes one probe at a time for all statements. */
 function createLivenessProbe(config: ClientConfig): LivenessProbe {
@@ -198,18 +181,16 @@ function createLivenessProbe(config: ClientConfig): LivenessProbe {
     return asking
   }
 
-  return {
-    watch(client) {
-      let isOver = false
-      const timer = setTimeout(async () => {
-        // While a statement runs, this does not wait for the server.
-        if (!(await isAlive()) && !isOver) await (client as unknown as Client).end()
-      }, SLOW_AFTER_MS).unref()
-      return () => {
-        isOver = true
-        clearTimeout(timer)
-      }
-    },
+  return (client) => {
+    let isOver = false
+    const timer = setTimeout(async () => {
+      // While a statement runs, this does not wait for the server.
+      if (!(await isAlive()) && !isOver) await (client as unknown as Client).end()
+    }, SLOW_AFTER_MS).unref()
+    return () => {
+      isOver = true
+      clearTimeout(timer)
+    }
   }
 }
 

@@ -26,10 +26,7 @@ export interface SnapshotSource {
   close(): void
 }
 
-/**
- * Works with or without a running server, and with an older schema.
- * @throws StartupError when there is no database, or it is from a newer version.
- */
+/** A server may be running, and the schema may be old. @throws StartupError when the database is missing or from a newer version. */
 export async function openSnapshotSource(dataDir: string): Promise<SnapshotSource> {
   await assertDatabaseExists(dataDir)
   const path = join(dataDir, databaseName)
@@ -64,10 +61,7 @@ export interface CheckedCopy {
   close(): void
 }
 
-/**
- * Opens a database file after a full check of its pages and references.
- * @throws StartupError when it is damaged or from a newer version.
- */
+/** Checks all pages and references of a database file. @throws StartupError when it is damaged or from a newer version. */
 export async function openCheckedCopy(path: string): Promise<CheckedCopy> {
   const { connection, db, schema } = await openAny(path)
   try {
@@ -87,10 +81,8 @@ async function openAny(path: string) {
     connection = openSqlite(path)
     const db = toKysely(connection)
     const pending = await listPendingMigrations(db, migrations)
-    const schema = Object.keys(migrations)
-      .filter((name) => !pending.includes(name))
-      .sort()
-      .at(-1)
+    const applied = Object.keys(migrations).filter((name) => !pending.includes(name))
+    const schema = applied.sort().at(-1)
     if (schema === undefined) throw new StartupError(`The database ${path} has no tables of Parley's.`)
     return { connection, db, schema }
   } catch (error) {
@@ -103,10 +95,8 @@ async function openAny(path: string) {
 export async function countRows(db: Kysely<Tables>): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { name } of await db.introspection.getTables()) {
-    const { rows } = await sql<{ count: number }>`select count(*) as count from ${sql.table(name)}`.execute(
-      db,
-    )
-    counts[name] = Number(rows[0]?.count)
+    const query = sql<{ count: number }>`select count(*) as count from ${sql.table(name)}`
+    counts[name] = Number((await query.execute(db)).rows[0]?.count)
   }
   return counts
 }

@@ -20,11 +20,10 @@ export function openSqlite(path: string): SqliteDatabase {
   try {
     assertSqliteVersion(String(connection.prepare('select sqlite_version()').pluck().get()))
     const journalMode = connection.pragma('journal_mode = WAL', { simple: true })
-    if (path !== ':memory:' && journalMode !== 'wal') {
+    if (path !== ':memory:' && journalMode !== 'wal')
       throw new StartupError(
         `The database ${path} must lie on a local disk: SQLite cannot keep its log there.`,
       )
-    }
     connection.pragma('synchronous = FULL')
     connection.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
     connection.pragma('foreign_keys = ON')

@@ -1,9 +1,8 @@
 /** The tables. Booleans are 0 or 1, times are Unix seconds, JSON is text, in both databases. */
 import type { Generated } from 'kysely'
 
-/** A parent key. Its id is the key's public part and identifies the tenant. */
 export interface ParentKeyTable {
-  /** The 12 base62 characters inside the key. */
+  /** The key's public part, 12 base62 characters; identifies the tenant. */
   id: string
   name: string
   hint: string
@@ -12,7 +11,7 @@ export interface ParentKeyTable {
   revoked_at: number | null
   /** Up to a minute late; null if the key was never used. */
   last_used_at: number | null
-  /** The owner; null for an unclaimed key. */
+  /** Null for an unclaimed key. */
   user_id: string | null
   /** Created automatically for its user, and revoked when the user claims another key. */
   is_automatic: Generated<number>
@@ -69,16 +68,11 @@ export interface AgentTable {
   model_policy_updated_at: number | null
 }
 
-export interface AgentVersionTable {
+export interface AgentVersionTable
+  extends Pick<AgentTable, 'version' | 'name' | 'source' | 'format' | 'created_at'> {
   agent_id: string
-  version: number
-  name: string
-  source: string
-  format: 'yaml' | 'markdown'
-  created_at: number
 }
 
-/** One model call, kept for the retention time. */
 export interface UsageCallTable {
   /** Sortable: starts with the 15-digit milliseconds since the epoch at which the call began. */
   id: string
@@ -142,7 +136,6 @@ export interface BudgetReservationTable extends BudgetKey {
   expires_at: number
 }
 
-/** An uploaded file; the blob store has its bytes. */
 export interface FileTable {
   id: string
   parent_key_id: string
@@ -184,14 +177,13 @@ export interface ArtifactTable {
   blob: string | null
   /** The number of leases so far. Each write names the number of its lease and fails if there is a newer one. */
   fence: Generated<number>
-  /** When the current lease expires; null without a lease. */
+  /** Null without a lease. */
   lease_until: number | null
   /** The blob that is served, possibly the original; null until `ready`. */
   served_blob: string | null
   served_bytes: number | null
-  /** The intended type of the served bytes; null until `ready`. */
+  /** The intended type of the served bytes, then the detected one; both null until `ready`. */
   media_type: string | null
-  /** The detected type of the served bytes; null until `ready`. */
   sniffed_type: string | null
   poster_blob: string | null
   poster_bytes: number | null
@@ -241,7 +233,6 @@ export interface AuditEventTable {
   details: string
 }
 
-/** Identifies the installation, wherever its database is moved. */
 interface InstallationTable {
   /** Always 1, because there is at most one row. */
   only: number

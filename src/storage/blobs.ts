@@ -4,14 +4,13 @@ import type { ByteRange } from '../http/ranges.ts'
 
 /** Received bytes that no row names yet. Without `commit` they are lost when the process ends. */
 export interface StagedBlob {
-  /** The UUID under which the store returns them after `commit`. */
   readonly name: string
   readonly sizeBytes: number
   /** The first `HEAD_BYTES`, from which `sniff` detects the type. */
   readonly head: Uint8Array
   /** Stores the bytes durably: once it resolves they survive a power failure. @throws ServiceError `storage_full` */
   commit(): Promise<void>
-  /** Deletes the bytes; does nothing after `commit`. */
+  /** Does nothing after `commit`. */
   abort(): Promise<void>
 }
 
@@ -23,7 +22,6 @@ export interface BlobEntry {
 
 export const HEAD_BYTES = 4_096
 
-/** Appends a chunk to the first bytes of a blob, up to `HEAD_BYTES`. */
 export function extendHead(head: Uint8Array, chunk: Uint8Array): Uint8Array {
   if (head.length >= HEAD_BYTES) return head
   return Buffer.concat([head, chunk.subarray(0, HEAD_BYTES - head.length)])
@@ -37,8 +35,7 @@ export function isBlobName(name: string): boolean {
 /** A store of blobs. An implementation holds at most a few chunks of a blob in memory. */
 export interface Blobs {
   /**
-   * Reads a stream to its end; leaves nothing behind if the stream or the store fails. `expectedBytes` is the announced size. Copying from
-   * another store passes the `name` of the blob there.
+   * Reads a stream to its end; leaves nothing behind on failure. A copy from another store passes its `name` there.
    * @throws ServiceError `storage_full`, or the error of `bytes`.
    */
   stage(bytes: AsyncIterable<Uint8Array>, expectedBytes?: number, name?: string): Promise<StagedBlob>
@@ -50,7 +47,7 @@ export interface Blobs {
   delete(name: string): Promise<void>
   /** Lists all committed blobs in any order. */
   list(): AsyncIterable<BlobEntry>
-  /** Checks that the store can be written to; rejects when it is unreachable. */
+  /** Rejects when the store is unreachable. */
   check(): Promise<'up' | 'full'>
   /** Deletes unfinished blobs that a stopped process left behind. Never fails. */
   abortAbandoned(): Promise<void>
@@ -67,8 +64,8 @@ export interface ResumableBlob {
   /** Appends bytes. A full disk may store some of them. @throws ServiceError `storage_full` */
   append(chunks: readonly Uint8Array[]): Promise<void>
   /**
-   * Makes all bytes appended before the call durable, then calls `record` to write their number to the database. Bytes may be appended
-   * meanwhile. Rejects if `record` rejects; the blob accepts no bytes after that.
+   * Makes the bytes appended so far durable, then calls `record` to write their number to the database; rejects if `record` does, and then
+   * the blob accepts no more bytes. Bytes may be appended while it runs.
    */
   sync(record: () => Promise<void>): Promise<void>
   close(): Promise<void>
@@ -79,21 +76,17 @@ export interface ResumableBlobs {
   /** Whether recorded bytes survive every crash, so that a server need not check them at start. */
   readonly survivesCrashes: boolean
   /**
-   * Opens a blob to write from `offset`, the recorded size; stored bytes after it are discarded. Offset 0 creates the blob. `fence` is the
-   * number of the writer's lease, higher than that of any earlier writer. Undefined if fewer bytes are stored.
+   * Opens a blob to write from `offset`, the recorded size, and discards stored bytes after it; undefined if fewer bytes are stored.
+   * Offset 0 creates the blob. `fence`, the number of the writer's lease, is higher than that of any earlier writer.
    */
   extend(name: string, offset: number, fence: number): Promise<ResumableBlob | undefined>
   /** @throws ServiceError `storage_full` */
   assertSpace(plannedBytes: number): Promise<void>
   /** The stored bytes of an active or committed blob; undefined if it does not exist. */
   findSize(name: string): Promise<number | undefined>
-  /**
-   * Moves a fully recorded blob into the store under the same name; does nothing if that has happened.
-   * @throws ServiceError `storage_full`
-   */
+  /** Moves a fully recorded blob into the store under the same name, once. @throws ServiceError `storage_full` */
   commit(name: string, sizeBytes: number): Promise<void>
   delete(name: string): Promise<void>
-  /** Lists all uncommitted blobs in any order. */
   list(): AsyncIterable<BlobEntry>
 }
 

@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { cannotUse, syncFolder } from '../db/data-directory.ts'
+import { cannotUse, hasCode, syncFolder } from '../db/data-directory.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type BlobEntry, isBlobName } from './blobs.ts'
 
@@ -27,9 +27,8 @@ export async function openStoreFolder(
 }
 
 /**
- * Creates the folder, and deletes staged blobs last touched before `abandonedBeforeMs` (Unix milliseconds). Without that time it deletes
- * all of them, so no other process may use the folder.
- * @throws StartupError when the folder cannot be used.
+ * Deletes staged blobs last touched before `abandonedBeforeMs` (Unix milliseconds). Without that time it deletes all of them, so no other
+ * process may use the folder. @throws StartupError
  */
 export async function openFolder(
   root: string,
@@ -79,7 +78,7 @@ export async function makeFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
 }
 
-/** Renames a file and syncs the folder, so that the new name survives a power failure. */
+/** Renames a file so that the new name survives a power failure. */
 export async function moveDurably(path: string, root: string, name: string): Promise<void> {
   await rename(path, join(root, name))
   await syncFolder(root)
@@ -95,13 +94,12 @@ export async function* listBlobs(folder: string): AsyncIterable<BlobEntry> {
 }
 
 export function ignoreMissing(error: unknown): undefined {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+  if (hasCode(error, 'ENOENT')) return undefined
   throw error
 }
 
 /** Writes are rejected below either limit, so that the database and the system keep working. */
 const LEAST_FREE_BYTES = 2 * 1024 ** 3
-
 const LEAST_FREE_SHARE = 0.05
 
 export interface Space {
@@ -125,11 +123,9 @@ export function hasSpace({ freeBytes, totalBytes }: Space, plannedBytes: number)
   return freeBytes - plannedBytes >= Math.max(LEAST_FREE_BYTES, totalBytes * LEAST_FREE_SHARE)
 }
 
-/** The error codes of a full disk and of an exhausted quota. */
-const fullCodes: readonly unknown[] = ['ENOSPC', 'EDQUOT']
-
+/** Whether the disk is full or the quota exhausted. */
 export function isFull(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && fullCodes.includes(error.code)
+  return hasCode(error, 'ENOSPC', 'EDQUOT')
 }
 
 /** Throws the error, with a full disk as `storage_full`. */

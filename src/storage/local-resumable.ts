@@ -46,8 +46,8 @@ export class LocalResumableBlobs implements ResumableBlobs {
       await file.close()
       throw error
     }
-    const { isSynced } = this
     const checkSpace = () => this.assertSpace(0)
+    const { isSynced } = this
     return new LocalResumableBlob(file, { folder: join(path, '..'), offset, isSynced, checkSpace })
   }
 
@@ -103,7 +103,6 @@ interface LocalResumableOptions {
   readonly folder: string
   readonly offset: number
   readonly isSynced: boolean
-  /** @throws ServiceError `storage_full` */
   checkSpace(): Promise<void>
 }
 
@@ -136,15 +135,12 @@ class LocalResumableBlob implements ResumableBlob {
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
-    if (this.options.isSynced) await this.syncAll()
+    if (this.options.isSynced) {
+      await this.file.datasync().catch(rethrow)
+      if (!this.isFolderSynced) await syncFolder(this.options.folder)
+      this.isFolderSynced = true
+    }
     await record()
-  }
-
-  private async syncAll(): Promise<void> {
-    await this.file.datasync().catch(rethrow)
-    if (this.isFolderSynced) return
-    await syncFolder(this.options.folder)
-    this.isFolderSynced = true
   }
 
   close(): Promise<void> {

@@ -23,7 +23,7 @@ import { LocalResumableBlobs } from './local-resumable.ts'
 /** Large enough for fast reads, small enough for a thousand readers at once. */
 const READ_BYTES = 256 * 1024
 
-/** Opens a store with resumable blobs; `isSynced` turns fsync of active uploads on. */
+/** `isSynced` turns fsync of active uploads on. */
 export async function openResumableStore(
   dataDir: string,
   name: string,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { opendir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { cannotUse, createFileOnce } from '../db/data-directory.ts'
+import { cannotUse, createFileOnce, isMissing } from '../db/data-directory.ts'
 import type { Database } from '../db/database.ts'
 import { findInstallation, getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
@@ -15,7 +15,6 @@ import { inBatches } from './sweeper.ts'
 
 export const MARK = 'installation'
 
-/** The stores: folders in a data directory, or prefixes in a bucket. */
 export const storeNames = ['files', 'artifacts'] as const
 export type StoreName = (typeof storeNames)[number]
 
@@ -28,11 +27,7 @@ export type NamedBlobs = Readonly<
 
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
-/**
- * Checks that the stores' folders belong to this database, and marks those without a mark. Several servers may do so at once: they read
- * the same id, and the first mark stays.
- * @throws StartupError when a folder belongs to another database; then nothing was changed.
- */
+/** Several servers may do this at once. @throws StartupError when a folder belongs to another database; then nothing was changed. */
 export async function claimFolders(
   config: PlaceConfig,
   names: readonly StoreName[],
@@ -52,10 +47,7 @@ export async function claimFolders(
   }
 }
 
-/**
- * Does the checks of `claimFolders` without changes and returns the folders without a mark.
- * @throws StartupError when a folder belongs to another database.
- */
+/** Does the checks of `claimFolders` without changes and returns the folders without a mark. @throws StartupError */
 export async function findUnmarkedFolders(
   config: PlaceConfig,
   db: Database,
@@ -65,15 +57,14 @@ export async function findUnmarkedFolders(
   const unmarked = await checkMarks(config, db, names)
   for (const name of unmarked) {
     if (!(await isPlausiblyOwn(join(config.dataDir, name), (blobs) => namedBlobs[name](db, blobs))))
-      throw unknownFiles(config, name)
+      throw new StartupError(
+        `The folder ${join(config.dataDir, name)} holds files, and ${nameDatabase(config)} names none of them, so they seem to belong to another installation. ${WHAT_TO_DO}`,
+      )
   }
   return unmarked
 }
 
-/**
- * Compares existing marks with the id of the database, whose schema may be old, and returns the folders without a mark.
- * @throws StartupError when they differ.
- */
+/** Returns the folders without a mark; the schema of the database may be old. @throws StartupError when a mark is not the database's id. */
 export async function checkMarks(
   config: PlaceConfig,
   db: Database,
@@ -108,8 +99,7 @@ export async function adoptFolders(dataDir: string, id: string): Promise<Record<
 async function readMark(folder: string): Promise<string | undefined> {
   const path = join(folder, MARK)
   const text = await readFile(path, 'utf8').catch((error) => {
-    if (error.code === 'ENOTDIR') return undefined
-    if (error.code !== 'ENOENT') throw cannotUse('file', path, error)
+    if (!isMissing(error)) throw cannotUse('file', path, error)
     return undefined
   })
   return text?.trim()
@@ -161,11 +151,5 @@ function otherInstallation(
   const whose = id === undefined ? 'has no id yet, because it is new' : `has the id ${id}`
   return new StartupError(
     `The folder ${join(config.dataDir, name)} belongs to another installation: its file ${MARK} holds ${mark}, but ${nameDatabase(config)} ${whose}. ${WHAT_TO_DO}`,
-  )
-}
-
-function unknownFiles(config: PlaceConfig, name: StoreName): StartupError {
-  return new StartupError(
-    `The folder ${join(config.dataDir, name)} holds files, and ${nameDatabase(config)} names none of them, so they seem to belong to another installation. ${WHAT_TO_DO}`,
   )
 }

@@ -6,6 +6,7 @@ import { getInstallationId } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { type Blobs, isBlobName, type ResumableStore } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
+import { ignoreMissing } from './folder.ts'
 import { openResumableStore } from './local.ts'
 
 /** Longer than any request or conversion takes. */
@@ -29,7 +30,7 @@ export async function openBlobs(
   return openS3Blobs(s3, { name, installationId: await getInstallationId(deps), ...deps })
 }
 
-/** As `openBlobs`, with resumable blobs. */
+/** @throws StartupError as `openBlobs`. */
 export async function openUploadStore(
   { dataDir, s3, uploads, limits }: Pick<Config, 'dataDir' | 's3' | 'uploads' | 'limits'>,
   name: string,
@@ -42,26 +43,20 @@ export async function openUploadStore(
   return openS3ResumableStore(s3, { name, installationId, maxBytes: limits.maxUploadBytes, ...deps })
 }
 
-/** Files older than this were left behind by a stopped process; undefined if all of them were, because there is no other server. */
+/** Files older than this (Unix milliseconds) were left behind by a stopped process; undefined if all were, because no other server runs. */
 export function abandonedBefore({ isOnlyServer, clock }: StoreDeps): number | undefined {
   return isOnlyServer ? undefined : clock.now() - ABANDONED_AFTER_MS
 }
 
-/**
- * Rejects a start with a bucket while the data directory holds files, because the server would not find them.
- * @throws StartupError
- */
+/** With a bucket, the server would not find files in the data directory. @throws StartupError */
 export async function assertNothingLeft(
   dataDir: string,
   name: string,
   { bucket, prefix }: S3Config,
 ): Promise<void> {
   const folder = join(dataDir, name)
-  const names = await readdir(folder).catch((error) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
-  if (!names.some(isBlobName)) return
+  const names = await readdir(folder).catch(ignoreMissing)
+  if (!names?.some(isBlobName)) return
   throw new StartupError(
     `The folder ${folder} holds files from before S3_BUCKET was set; copy them to ${prefix}${name}/ in the bucket ${bucket} under their names, then move the folder away, or unset S3_BUCKET.`,
   )

@@ -2,6 +2,8 @@
 import { createReadStream } from 'node:fs'
 import { link, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { hasCode } from '../db/data-directory.ts'
 import { ignoreMissing, makeFolder } from './folder.ts'
 import { RESUMABLE_FOLDER } from './local-resumable.ts'
 
@@ -32,7 +34,7 @@ export class PinnedBlobs {
   }
 
   open(name: string, sizeBytes: number): AsyncIterable<Uint8Array> {
-    if (sizeBytes === 0) return none()
+    if (sizeBytes === 0) return Readable.from([])
     return createReadStream(this.pathOf(name), { end: sizeBytes - 1, highWaterMark: 256 * 1024 })
   }
 
@@ -47,7 +49,7 @@ export class PinnedBlobs {
       return true
     } catch (error) {
       // The blob is pinned already, perhaps when it was still resumable.
-      if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return true
+      if (hasCode(error, 'EEXIST')) return true
       ignoreMissing(error)
       return false
     }
@@ -57,5 +59,3 @@ export class PinnedBlobs {
     return join(this.root, PINS_FOLDER, name)
   }
 }
-
-async function* none(): AsyncIterable<Uint8Array> {}

@@ -1,51 +1,67 @@
-/** Checks for `parley doctor` that a bucket allows all calls of the server, and leaves nothing behind. */
+/** Opens a bucket for commands: `parley doctor` checks its rights, and `parley store adopt` marks its prefixes. */
 import { randomUUID } from 'node:crypto'
 import type { S3Config } from '../config/config.ts'
+import { MARK, type StoreName, storeNames } from './mark.ts'
 import type { Bucket } from './s3/bucket.ts'
 import { createBucket } from './s3/client.ts'
 import { S3Failure } from './s3/failure.ts'
-import { isOwnPlace, toPlaceError } from './s3/prefix.ts'
+import { isOwnPlace, readMark, toPlaceError } from './s3/prefix.ts'
 
-/** The time limit of the whole check. */
 const CHECK_TIMEOUT_MS = 10_000
 
 /**
- * Reads, writes and deletes under the store's prefix. Returns false if unfinished uploads cannot be listed; those of a killed server would
- * never be deleted.
+ * Reads, writes and deletes under the store's prefix, and leaves nothing behind. Returns false if unfinished uploads cannot be listed;
+ * those of a killed server would never be deleted.
  * @throws StartupError when a start or an upload would fail.
  */
-export async function checkBucket(
+export function checkBucket(
   config: S3Config,
   name: string,
   installationId: string | undefined,
 ): Promise<boolean> {
   const prefix = `${config.prefix}${name}/`
+  return withBucket(config, async (bucket) => {
+    const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS)
+    await isOwnPlace({ bucket, prefix }, installationId, signal)
+    const key = `${prefix}doctor-${randomUUID()}`
+    await bucket.put(key, Buffer.from('parley doctor'), signal)
+    await bucket.delete(key, signal)
+    await bucket.abortUpload({ key, uploadId: await bucket.beginUpload(key, signal) }, signal)
+    try {
+      for await (const _upload of bucket.listUnfinished(prefix, signal)) break
+      return true
+    } catch (error) {
+      if (error instanceof S3Failure) return false
+      throw error
+    }
+  })
+}
+
+/** Marks both prefixes for this installation unconditionally and returns their former marks. @throws StartupError */
+export function adoptPlaces(
+  config: S3Config,
+  id: string,
+  signal: AbortSignal,
+): Promise<Record<StoreName, string | null>> {
+  return withBucket(config, async (bucket) => {
+    const former: Record<StoreName, string | null> = { files: null, artifacts: null }
+    for (const name of storeNames) {
+      const prefix = `${config.prefix}${name}/`
+      former[name] = (await readMark({ bucket, prefix }, signal)) ?? null
+      if (former[name] !== id) await bucket.put(prefix + MARK, Buffer.from(`${id}\n`), signal)
+    }
+    return former
+  })
+}
+
+async function withBucket<T>(config: S3Config, use: (bucket: Bucket) => Promise<T>): Promise<T> {
   let bucket: Bucket | undefined
   try {
     bucket = await createBucket(config)
-    const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS)
-    await isOwnPlace({ bucket, prefix }, installationId, signal)
-    const address = { key: `${prefix}doctor-${randomUUID()}`, uploadId: '' }
-    await bucket.put(address.key, Buffer.from('parley doctor'), signal)
-    await bucket.delete(address.key, signal)
-    const uploadId = await bucket.beginUpload(address.key, signal)
-    await bucket.abortUpload({ ...address, uploadId }, signal)
-    return await canListUnfinished(bucket, prefix, signal)
+    return await use(bucket)
   } catch (error) {
     throw toPlaceError(error, config)
   } finally {
     bucket?.close()
   }
 }
-
-async function canListUnfinished(bucket: Bucket, prefix: string, signal: AbortSignal): Promise<boolean> {
-  try {
-    for await (const _upload of bucket.listUnfinished(prefix, signal)) return true
-    return true
-  } catch (error) {
-    if (error instanceof S3Failure) return false
-    throw error
-  }
-}
-
-export { adoptPlaces } from './s3/prefix.ts'

@@ -1,6 +1,4 @@
-/**
- * Stores active uploads in a bucket: full parts in a multipart upload, the trailing bytes in an object of their own. See docs/adr/0023.
- */
+/** Stores active uploads in a bucket: full parts in a multipart upload, the trailing bytes in a separate object. See docs/adr/0023. */
 import { buffer } from 'node:stream/consumers'
 import { type BlobEntry, isBlobName, type ResumableBlob, type ResumableBlobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -11,7 +9,6 @@ import { ResumableObject } from './s3/resumable-object.ts'
 import {
   chooseTrailingPart,
   decodeTrailingPart,
-  listTrailingParts,
   parseTrailingKey,
   type TrailingPart,
   type TrailingPartEntry,
@@ -42,29 +39,18 @@ export class S3ResumableBlobs implements ResumableBlobs {
 
   async extend(name: string, offset: number, fence: number): Promise<ResumableBlob | undefined> {
     const { bucket, closing } = this.options
-    const place = { bucket, key: this.keyOf(name), folder: this.folderOf(name), fence, closing }
-    const { spare } = this
+    const [key, folder] = [this.keyOf(name), this.folderOf(name)]
+    const options = { bucket, key, folder, fence, closing, spare: this.spare }
     if (offset === 0)
-      return new ResumableObject({
-        ...place,
-        spare,
-        trailing: this.begin(),
-        trailingKey: undefined,
-        obsolete: [],
-      })
+      return new ResumableObject({ ...options, trailing: this.begin(), trailingKey: undefined, obsolete: [] })
     const trailingParts = (await this.listTrailingParts(name)).filter((trailing) => trailing.fence <= fence)
     const chosen = chooseTrailingPart(trailingParts, offset)
     const trailing = chosen && (await this.loadTrailingPart(chosen, offset))
     if (chosen === undefined || trailing === undefined) return undefined
     const nextNumber = this.skipNumbers(trailing, fence - chosen.fence)
-    const obsolete = trailingParts.filter((other) => other !== chosen).map(({ key }) => key)
-    return new ResumableObject({
-      ...place,
-      spare,
-      trailing: { ...trailing, nextNumber },
-      trailingKey: chosen.key,
-      obsolete,
-    })
+    const obsolete = trailingParts.filter((other) => other !== chosen).map((other) => other.key)
+    const resumed = { trailing: { ...trailing, nextNumber }, trailingKey: chosen.key, obsolete }
+    return new ResumableObject({ ...options, ...resumed })
   }
 
   async assertSpace(): Promise<void> {
@@ -139,7 +125,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
     const { bucket, closing } = this.options
     if (uploadId === undefined) return bucket.put(key, bytes, closing)
     const address = { key, uploadId }
-    await completeOrFind({ bucket, address, sizeBytes, signal: closing }, async () => {
+    await completeOrFind(bucket, address, sizeBytes, closing, async () => {
       if (bytes.length === 0) return parts
       return [...parts, await bucket.sendPart(address, nextNumber, bytes, closing)]
     })
@@ -170,9 +156,18 @@ export class S3ResumableBlobs implements ResumableBlobs {
     return { ...trailing, bytes: trailing.bytes.subarray(0, endBytes - startBytes) }
   }
 
-  private listTrailingParts(name: string): Promise<TrailingPartEntry[]> {
+  private async listTrailingParts(name: string): Promise<TrailingPartEntry[]> {
     const { bucket, closing } = this.options
-    return listTrailingParts(bucket, this.folderOf(name), closing).catch(rethrowS3)
+    const trailingParts: TrailingPartEntry[] = []
+    try {
+      for await (const { key } of bucket.list(this.folderOf(name), closing)) {
+        const trailing = parseTrailingKey(key)
+        if (trailing !== undefined) trailingParts.push(trailing)
+      }
+      return trailingParts
+    } catch (error) {
+      return rethrowS3(error)
+    }
   }
 
   private async deleteTrailingParts(trailingParts: readonly TrailingPartEntry[]): Promise<void> {

@@ -26,7 +26,6 @@ import { S3ResumableBlobs } from './s3-resumable.ts'
 
 const START_TIMEOUT_MS = 5_000
 const CHECK_TIMEOUT_MS = 5_000
-/** The time that pending aborts get when the store closes. */
 const LAST_ABORTS_MS = 2_000
 /** The age at which unfinished multipart uploads of unknown origin are aborted. */
 const ABANDONED_AFTER_MS = 3_600_000
@@ -39,20 +38,14 @@ export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
   readonly timings?: BucketTimings
 }
 
-/**
- * Opens a store and aborts all unfinished uploads of a killed process, so no other server of the installation may run.
- * @throws StartupError when the bucket cannot be used, or belongs to another installation.
- */
+/** Aborts all unfinished uploads, so no other server of the installation may run. @throws StartupError */
 export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
   const blobs = new S3Blobs(await openPlace(config, options), options)
   await blobs.abortUnfinished(Number.POSITIVE_INFINITY, AbortSignal.timeout(START_TIMEOUT_MS))
   return blobs
 }
 
-/**
- * Opens a store with resumable blobs of at most `maxBytes`. Unfinished uploads stay until the sweeper finds that no row names them.
- * @throws StartupError as `openS3Blobs`.
- */
+/** Unfinished uploads stay until the sweeper finds that no row names them. @throws StartupError as `openS3Blobs`. */
 export async function openS3ResumableStore(
   config: S3Config,
   options: S3BlobsOptions & { readonly maxBytes: number },
@@ -90,10 +83,10 @@ class S3Blobs implements Blobs {
   private readonly aborting = new Set<Promise<void>>()
   /** The commit time of blobs sent in parts. S3 dates such an object by the start of its upload, which may be long before. */
   private readonly storedAtMs = new Map<string, number>()
+  /** Then the artifact sweeper handles unfinished uploads. */
   private readonly hasResumableBlobs: boolean
   private isFull = false
 
-  /** With resumable blobs, the artifact sweeper handles unfinished uploads. */
   constructor(
     { bucket, prefix }: Place,
     deps: Pick<Dependencies, 'clock' | 'log'>,

@@ -3,7 +3,6 @@ import type { Clock } from '../lib/clock.ts'
 import type { BlobEntry, Blobs } from './blobs.ts'
 import type { Dependencies } from './dependencies.ts'
 
-/** Rows and names handled in one statement. */
 const BATCH = 200
 const MAX_PER_RUN = 1_000
 /** A run that finds more orphans than both of these deletes none of them. */
@@ -21,7 +20,6 @@ export interface Sweeper {
 }
 
 interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
-  /** The store's name for the log. */
   readonly what: string
   readonly places: readonly BlobPlace[]
   readonly blobs: Blobs
@@ -31,7 +29,7 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
   afterExpired?(): Promise<void>
 }
 
-/** A sweeper that deletes expired rows in every run and orphans once an hour. It skips a run after the clock was set. */
+/** Deletes expired rows in every run and orphans once an hour; skips a run after the clock was set. */
 export function createSweeper(options: SweeperOptions): Sweeper {
   const { clock, places, blobs, deleteExpired } = options
   let last = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
@@ -77,9 +75,9 @@ export function startSweeper(
   }
 }
 
-/** A place that stores blobs, with a filter for those that a row needs. */
 export interface BlobPlace {
   list(): AsyncIterable<BlobEntry>
+  /** Filters the names for those that a row needs. */
   listOwned(names: readonly string[]): Promise<ReadonlySet<string>>
   remove(name: string): Promise<void>
 }
@@ -95,10 +93,7 @@ export function orphanCutoff(clock: Clock): number {
   return clock.now() - ORPHAN_AFTER_MS
 }
 
-/**
- * Deletes orphans, unless there are more than crashes explain: then the server probably runs on the wrong database or an old copy.
- * See docs/adr/0040.
- */
+/** With more orphans than crashes explain, the server probably runs on the wrong database or an old copy. See docs/adr/0040. */
 async function deleteOrphans(
   places: readonly BlobPlace[],
   storedBeforeMs: number,
@@ -122,7 +117,6 @@ async function deleteOrphans(
   for (const [place, names] of found) await removeOrphans(place, names)
 }
 
-/** Deletes every orphan, after an operator confirmed it. */
 export async function deleteAllOrphans(
   places: readonly BlobPlace[],
   storedBeforeMs: number,
@@ -161,7 +155,6 @@ async function removeOrphans(place: BlobPlace, names: readonly string[]): Promis
   for (const name of await filterOrphans(place, names)) await place.remove(name)
 }
 
-/** Groups items into arrays of at most `BATCH`. */
 export async function* inBatches<T>(items: AsyncIterable<T>): AsyncIterable<T[]> {
   let batch: T[] = []
   for await (const item of items) {

@@ -1,7 +1,8 @@
 /** The `backup` and `restore` commands: write the whole installation to one archive, and read it back. */
 
 import { createReadStream } from 'node:fs'
-import { type BackupReport, createBackup } from '../../backup/backup.ts'
+import { createBackup } from '../../backup/backup.ts'
+import type { BackupReport } from '../../backup/manifest.ts'
 import { toFile, toStream } from '../../backup/output.ts'
 import { type RestoreReport, restoreBackup } from '../../backup/restore.ts'
 import { systemClock } from '../../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Creates the record of what was done to keys, agents, files, budgets and policies, and by whom. */
+/** Creates the audit log of keys, agents, files, budgets and policies. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

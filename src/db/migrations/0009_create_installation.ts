@@ -1,4 +1,4 @@
-/** Creates the one row that names the installation. */
+/** Creates the table with the id of the installation. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,7 +1,7 @@
 /** Creates the jobs of uploads, with one for each artifact that was waiting for it. */
 import type { Kysely } from 'kysely'
 
-/** What is read and written here, as it was at this point. */
+/** The columns used here, as they were before later migrations. */
 interface Then {
   readonly artifacts: { readonly blob: string; readonly state: string; readonly acknowledged: number }
   readonly jobs: { readonly kind: string; readonly blob: string; readonly next_at: number }

@@ -1,4 +1,4 @@
-/** Lets the installation say which secret its servers share, by the name of the key that follows from it. */
+/** Records the id of the key that is derived from the secret that the servers share. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates what replicas count together where PostgreSQL is all they share: requests, open streams, and the replicas themselves. */
+/** Creates the counters that replicas share through PostgreSQL: requests, open streams and live replicas. */
 import { type Kysely, PostgresAdapter, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
@@ -17,7 +17,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** Written with every request and worth nothing after a crash, so that PostgreSQL need not log it. */
+/** PostgreSQL need not log counters, which change with every request and are worthless after a crash. */
 function createCounts(db: Kysely<unknown>, table: string) {
   const builder = db.schema.createTable(table)
   return db.getExecutor().adapter instanceof PostgresAdapter ? builder.modifyFront(sql`unlogged`) : builder

@@ -7,7 +7,7 @@ import type {
   S3,
 } from '@aws-sdk/client-s3'
 import type { ByteRange } from '../../http/ranges.ts'
-import { isMissing, S3Failure, toS3Failure } from './failure.ts'
+import { ignoreMissing, S3Failure, toS3Failure } from './failure.ts'
 
 const NAMES_PER_PAGE = 1_000
 
@@ -30,7 +30,6 @@ export interface UploadAddress {
   readonly uploadId: string
 }
 
-/** A multipart upload that was neither completed nor aborted. */
 export interface UnfinishedUpload extends UploadAddress, ListedObject {}
 
 export type SentPart = Required<Pick<CompletedPart, 'PartNumber' | 'ETag'>>
@@ -44,12 +43,11 @@ export class Bucket {
     this.s3 = s3
   }
 
-  /** Resolves if the bucket exists and the credentials may use it. */
+  /** Rejects unless the bucket exists and the credentials may use it. */
   async probe(signal: AbortSignal): Promise<void> {
     await this.call(signal, (options) => this.s3.headBucket({ Bucket: this.name }, options))
   }
 
-  /** Opens an object or a range of it; undefined if it does not exist. */
   async find(
     key: string,
     range: ByteRange | undefined,
@@ -59,27 +57,17 @@ export class Bucket {
       ...this.at(key),
       ...(range !== undefined && { Range: `bytes=${range.start}-${range.end}` }),
     }
-    try {
-      const output = await this.call(signal, (options) => this.s3.getObject(input, options))
-      const { Body, ContentLength: sizeBytes = 0, ContentRange: contentRange } = output
-      return { body: Body as unknown as IncomingMessage, sizeBytes, contentRange }
-    } catch (error) {
-      if (isMissing(error)) return undefined
-      throw error
-    }
+    const found = this.call(signal, (options) => this.s3.getObject(input, options))
+    const output = await found.catch(ignoreMissing)
+    if (output === undefined) return undefined
+    const { Body, ContentLength: sizeBytes = 0, ContentRange: contentRange } = output
+    return { body: Body as unknown as IncomingMessage, sizeBytes, contentRange }
   }
 
   /** The size of an object in bytes; undefined if it does not exist. */
   async findSize(key: string, signal: AbortSignal): Promise<number | undefined> {
-    try {
-      const { ContentLength } = await this.call(signal, (options) =>
-        this.s3.headObject(this.at(key), options),
-      )
-      return ContentLength
-    } catch (error) {
-      if (isMissing(error)) return undefined
-      throw error
-    }
+    const found = this.call(signal, (options) => this.s3.headObject(this.at(key), options))
+    return (await found.catch(ignoreMissing))?.ContentLength
   }
 
   async put(key: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
@@ -150,22 +138,14 @@ export class Bucket {
 
   async abortUpload({ key, uploadId }: UploadAddress, signal: AbortSignal): Promise<void> {
     const input = { ...this.at(key), UploadId: uploadId }
-    try {
-      await this.call(signal, (options) => this.s3.abortMultipartUpload(input, options))
-    } catch (error) {
-      if (!isMissing(error)) throw error
-    }
+    await this.call(signal, (options) => this.s3.abortMultipartUpload(input, options)).catch(ignoreMissing)
   }
 
   async *listUnfinished(prefix: string, signal: AbortSignal): AsyncIterable<UnfinishedUpload> {
     let from: Partial<ListMultipartUploadsRequest> | undefined = {}
+    const first = { Bucket: this.name, Prefix: prefix, MaxUploads: NAMES_PER_PAGE }
     do {
-      const input: ListMultipartUploadsRequest = {
-        Bucket: this.name,
-        Prefix: prefix,
-        MaxUploads: NAMES_PER_PAGE,
-        ...from,
-      }
+      const input: ListMultipartUploadsRequest = { ...first, ...from }
       const page: ListMultipartUploadsOutput = await this.call(signal, (options) =>
         this.s3.listMultipartUploads(input, options),
       )
@@ -186,7 +166,7 @@ export class Bucket {
     return { Bucket: this.name, Key: key }
   }
 
-  /** @throws S3Failure; the signal's reason once the signal is aborted */
+  /** @throws S3Failure, or the signal's reason */
   private async call<T>(
     signal: AbortSignal,
     send: (options: { abortSignal: AbortSignal }) => Promise<T>,

@@ -15,12 +15,10 @@ const standardTimings: BucketTimings = { connectMs: 5_000, idleMs: 20_000 }
 /** Includes the first; the SDK retries 5xx, `SlowDown`, broken connections and time-outs. */
 const MAX_ATTEMPTS = 3
 
-/**
- * Creates the client without a call. Loads the SDK here because that takes a quarter of a second and 30 MB.
- * @throws S3Failure when the endpoint is a forbidden address.
- */
+/** Makes no call. @throws S3Failure when the endpoint is a forbidden address. */
 export async function createBucket(config: S3Config, timings = standardTimings): Promise<Bucket> {
   assertAllowed(config.endpoint)
+  // Loading the SDK takes a quarter of a second and 30 MB.
   const { S3 } = await import('@aws-sdk/client-s3')
   const connection = { keepAlive: true, maxSockets: Number.POSITIVE_INFINITY, lookup: guardLookup() }
   return new Bucket(

@@ -17,10 +17,8 @@ export class S3Failure extends Error {
   }
 }
 
-/** The fields of the SDK's errors; a system error has a `code` and no metadata. */
-interface ThrownBySdk {
-  readonly name?: string
-  readonly message?: string
+/** A system error has a `code` and no metadata. */
+interface ThrownBySdk extends Partial<Error> {
   readonly code?: unknown
   readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string }
 }
@@ -49,7 +47,7 @@ export function isFull(error: unknown): boolean {
 /** Client error statuses that are not mistakes of the call: wrong credentials, throttling, concurrent calls. */
 const passingStatuses: readonly number[] = [401, 403, 408, 409, 429]
 
-/** Throws a full or unreachable bucket as the matching ServiceError. Other errors are lost objects or bugs and stay as they are. */
+/** Throws a full or unreachable bucket as the matching ServiceError, and other errors unchanged. */
 export function rethrowS3(error: unknown): never {
   if (isFull(error)) throw storageFull(error)
   if (!(error instanceof S3Failure)) throw error
@@ -62,4 +60,8 @@ export function rethrowS3(error: unknown): never {
 
 export function isMissing(error: unknown): boolean {
   return error instanceof S3Failure && error.status === 404 && error.code !== 'NoSuchBucket'
+}
+
+export function ignoreMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error
 }

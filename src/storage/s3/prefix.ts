@@ -3,9 +3,8 @@ import { text } from 'node:stream/consumers'
 import type { S3Config } from '../../config/config.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { isBlobName } from '../blobs.ts'
-import { MARK, type StoreName, storeNames } from '../mark.ts'
+import { MARK } from '../mark.ts'
 import type { Bucket } from './bucket.ts'
-import { createBucket } from './client.ts'
 import { S3Failure, toS3Failure } from './failure.ts'
 
 const MAX_NAMES_CHECKED = 1_000
@@ -15,11 +14,7 @@ export interface Place {
   readonly prefix: string
 }
 
-/**
- * Whether the prefix is marked for this installation; false if it is empty and unmarked. The sweeper deletes blobs that no row names, so a
- * second installation or a lost database would delete everything there.
- * @throws StartupError when it belongs to another installation or holds blobs without a mark; S3Failure.
- */
+/** False if the prefix is empty and unmarked. @throws StartupError for another installation, or blobs without a mark; S3Failure. */
 export async function isOwnPlace(
   place: Place,
   installationId: string | undefined,
@@ -35,19 +30,16 @@ export async function isOwnPlace(
     )
   }
   if (mark === installationId) return true
-  throw otherInstallation(prefix, mark, installationId)
+  const whose =
+    installationId === undefined ? 'the database has none yet' : `the id of the database is ${installationId}`
+  throw new StartupError(
+    `What is stored under ${prefix} in the bucket belongs to another installation, or to this one with another database: its object ${prefix}${MARK} holds ${mark}, and ${whose}. Set S3_PREFIX to a place of its own, or put the right database back. If these files do belong to this database, run \`parley store adopt\`; the server deletes files that no row names.`,
+  )
 }
 
 export async function readMark({ bucket, prefix }: Place, signal: AbortSignal): Promise<string | undefined> {
   const mark = await bucket.find(prefix + MARK, undefined, signal)
   return mark && (await text(mark.body)).trim()
-}
-
-function otherInstallation(prefix: string, mark: string, id: string | undefined): StartupError {
-  const whose = id === undefined ? 'the database has none yet' : `the id of the database is ${id}`
-  return new StartupError(
-    `What is stored under ${prefix} in the bucket belongs to another installation, or to this one with another database: its object ${prefix}${MARK} holds ${mark}, and ${whose}. Set S3_PREFIX to a place of its own, or put the right database back. If these files do belong to this database, run \`parley store adopt\`; the server deletes files that no row names.`,
-  )
 }
 
 /** @throws StartupError as `isOwnPlace`; S3Failure. */
@@ -56,29 +48,6 @@ export async function claimPlace(place: Place, installationId: string, signal: A
   await place.bucket.putNew(place.prefix + MARK, Buffer.from(`${installationId}\n`), signal)
   // Another installation may have written its mark first.
   await isOwnPlace(place, installationId, signal)
-}
-
-/** Marks both prefixes for this installation unconditionally and returns their former marks. */
-export async function adoptPlaces(
-  config: S3Config,
-  id: string,
-  signal: AbortSignal,
-): Promise<Record<StoreName, string | null>> {
-  const former: Record<StoreName, string | null> = { files: null, artifacts: null }
-  let bucket: Bucket | undefined
-  try {
-    bucket = await createBucket(config)
-    for (const name of storeNames) {
-      const prefix = `${config.prefix}${name}/`
-      former[name] = (await readMark({ bucket, prefix }, signal)) ?? null
-      if (former[name] !== id) await bucket.put(prefix + MARK, Buffer.from(`${id}\n`), signal)
-    }
-    return former
-  } catch (error) {
-    throw toPlaceError(error, config)
-  } finally {
-    bucket?.close()
-  }
 }
 
 async function holdsBlobs({ bucket, prefix }: Place, signal: AbortSignal): Promise<boolean> {

@@ -5,7 +5,6 @@ import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { Bucket, FoundObject } from './bucket.ts'
 import { rethrowS3, toS3Failure } from './failure.ts'
 
-/** Read ahead for a slow reader. */
 const BUFFERED_BYTES = 256 * 1024
 /** Consecutive responses that may break off without a byte. */
 const MAX_BREAKS = 3
@@ -16,10 +15,7 @@ interface Reading {
   readonly signal: AbortSignal
 }
 
-/**
- * Opens an object or a range of it. Destroying the stream ends the S3 call.
- * @throws Error if any byte of the range is missing; ServiceError `service_unavailable`.
- */
+/** Destroying the stream ends the S3 call. @throws Error if any byte of the range is missing; ServiceError `service_unavailable`. */
 export async function openObject(
   bucket: Bucket,
   key: string,
@@ -73,7 +69,6 @@ async function* readOn(
   }
 }
 
-/** @throws Error if the object or a part of the range does not exist. */
 async function findPart(
   { bucket, key, signal }: Reading,
   range: ByteRange | undefined,

@@ -15,17 +15,16 @@ interface ResumableObjectOptions {
   readonly fence: number
   /** The state to continue from. No other writer uses its `nextNumber`. */
   readonly trailing: TrailingPart
-  /** Undefined for a new upload. */
   readonly trailingKey: string | undefined
-  /** Trailing parts that are no longer needed. */
+  /** The keys of trailing parts that are no longer needed. */
   readonly obsolete: readonly string[]
   readonly spare: SpareParts
   readonly closing: AbortSignal
 }
 
 /**
- * Sends one request at a time, so that at most two parts are in memory: the one being sent and the one being filled. A part is sent only
- * after the previous one is recorded, so a fenced-out writer can write at most one new part number, and that number is its own.
+ * Sends one request at a time, so that at most two parts are in memory. A part is sent only after the previous one is recorded, so a
+ * fenced-out writer can write at most one new part number, and that number is its own.
  */
 export class ResumableObject implements ResumableBlob {
   private readonly options: ResumableObjectOptions
@@ -141,14 +140,13 @@ export class ResumableObject implements ResumableBlob {
     // Syncing while an append waits would record an offset before the start of every trailing part.
     if (endBytes < startBytes) throw new Error('bytes that are not all added yet cannot be made safe')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
-    const key = toTrailingKey(folder, { fence, startBytes, endBytes })
+    const key = toTrailingKey(folder, fence, startBytes, endBytes)
     const trailing = { uploadId, partBytes: part.capacityBytes, parts, nextNumber, bytes }
     const saved = { key, partCount: parts.length }
     if (key !== this.settledKey) await bucket.put(key, encodeTrailingPart(trailing), this.signal)
     return saved
   }
 
-  /** Called when the offset is recorded; earlier trailing parts are obsolete then. */
   private settle({ key, partCount }: { key: string; partCount: number }): void {
     const { settledKey, options } = this
     const gone =

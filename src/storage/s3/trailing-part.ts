@@ -1,8 +1,7 @@
 /** The object from which any replica resumes an upload: the bytes after the last full part, and the list of the parts. */
-import type { Bucket, SentPart } from './bucket.ts'
+import type { SentPart } from './bucket.ts'
 
 export interface TrailingPart {
-  /** Undefined until the first part is sent. */
   readonly uploadId: string | undefined
   readonly partBytes: number
   /** In order; their numbers may have gaps. */
@@ -11,48 +10,29 @@ export interface TrailingPart {
   readonly bytes: Uint8Array
 }
 
-/** The contents of an object's key, from which a writer chooses. No two writers create the same key. */
+/** A parsed object key. No two writers create the same key. */
 export interface TrailingPartEntry {
   readonly key: string
   /** The fence of the lease under which it was written. */
   readonly fence: number
-  /** The offset of its first byte. */
   readonly startBytes: number
   /** The offset after its last byte. */
   readonly endBytes: number
 }
 
-/** `folder` ends with a slash. */
-export function toTrailingKey(
-  folder: string,
-  { fence, startBytes, endBytes }: Omit<TrailingPartEntry, 'key'>,
-): string {
+export function toTrailingKey(folder: string, fence: number, startBytes: number, endBytes: number): string {
   return `${folder}${fence}-${startBytes}-${endBytes}`
 }
 
-/** Undefined for another kind of key. */
 export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   const [, fence, startBytes, endBytes] = /\/(\d+)-(\d+)-(\d+)$/.exec(key) ?? []
   if (fence === undefined) return undefined
   return { key, fence: Number(fence), startBytes: Number(startBytes), endBytes: Number(endBytes) }
 }
 
-export async function listTrailingParts(
-  bucket: Bucket,
-  folder: string,
-  signal: AbortSignal,
-): Promise<TrailingPartEntry[]> {
-  const trailingParts: TrailingPartEntry[] = []
-  for await (const { key } of bucket.list(folder, signal)) {
-    const trailing = parseTrailingKey(key)
-    if (trailing !== undefined) trailingParts.push(trailing)
-  }
-  return trailingParts
-}
-
 /**
- * Chooses the trailing part from which to resume at the recorded `offset`. Several may reach it, because a fenced-out writer can leave
- * unacknowledged bytes. Each writer started at the offset that its predecessor recorded last, so the highest fence is correct.
+ * Several trailing parts may reach the recorded `offset`, because a fenced-out writer can leave unacknowledged bytes. Each writer started
+ * at the offset that its predecessor recorded last, so the highest fence is correct.
  */
 export function chooseTrailingPart(
   trailingParts: readonly TrailingPartEntry[],
@@ -63,7 +43,6 @@ export function chooseTrailingPart(
     .toSorted((one, other) => other.fence - one.fence || other.endBytes - one.endBytes)[0]
 }
 
-/** One line of JSON, then the bytes. */
 export function encodeTrailingPart({ uploadId, partBytes, parts, nextNumber, bytes }: TrailingPart): Buffer {
   const head = { uploadId, partBytes, nextNumber, parts }
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), bytes])

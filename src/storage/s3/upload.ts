@@ -16,7 +16,7 @@ export function choosePartBytes(expectedBytes: number): number {
   return Math.max(PART_BYTES, Math.ceil(expectedBytes / MAX_PARTS / MIB) * MIB)
 }
 
-export interface UploadOptions {
+interface UploadOptions {
   readonly bucket: Bucket
   readonly key: string
   /** 0 if unknown. */
@@ -78,7 +78,11 @@ export class Upload {
     if (this.address === undefined) {
       await this.bucket.put(this.key, this.part.bytes, this.signal)
       this.spare.give(this.part)
-    } else await this.complete(this.address)
+    } else {
+      await completeOrFind(this.bucket, this.address, this.sizeBytes, this.signal, async () =>
+        this.sent.toSorted((one, other) => one.PartNumber - other.PartNumber),
+      )
+    }
     this.state = 'committed'
   }
 
@@ -121,25 +125,14 @@ export class Upload {
   private assertSound(): void {
     if (this.failure !== undefined) throw this.failure
   }
-
-  private async complete(address: UploadAddress): Promise<void> {
-    const { bucket, sizeBytes, signal, sent } = this
-    await completeOrFind({ bucket, address, sizeBytes, signal }, async () =>
-      sent.toSorted((one, other) => one.PartNumber - other.PartNumber),
-    )
-  }
-}
-
-interface Completion {
-  readonly bucket: Bucket
-  readonly address: UploadAddress
-  readonly sizeBytes: number
-  readonly signal: AbortSignal
 }
 
 /** Completes the upload with the parts that `prepare` returns, unless it is complete already. */
 export async function completeOrFind(
-  { bucket, address, sizeBytes, signal }: Completion,
+  bucket: Bucket,
+  address: UploadAddress,
+  sizeBytes: number,
+  signal: AbortSignal,
   prepare: () => Promise<readonly SentPart[]>,
 ): Promise<void> {
   try {
@@ -151,7 +144,7 @@ export async function completeOrFind(
   }
 }
 
-/** The error for a blob of unknown size that needs more than `MAX_PARTS`. */
+/** The error for a blob of unannounced size that needs more than `MAX_PARTS`. */
 export function tooLong(sizeBytes: number): ServiceError {
   const message = `More than ${sizeBytes} bytes can only be taken in when their length is announced.`
   return new ServiceError('too_large', message)

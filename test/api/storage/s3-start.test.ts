@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
-import { adoptPlaces } from '../../../src/storage/s3/prefix.ts'
+import { adoptPlaces } from '../../../src/storage/probe-s3.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import {
   keepRandom,

@@ -18,10 +18,7 @@ import { type Period, startOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { sumTokensSince } from './store.ts'
 
-/** The budget of a parent key also bounds its agents. */
-export type BudgetOwner = Caller
-
-/** Tokens per period (UTC); an absent period has no limit. */
+/** Tokens per period (UTC); an absent period has no limit. The budget of a parent key also bounds its agents. */
 export interface Budget {
   readonly day?: number
   readonly month?: number
@@ -37,7 +34,7 @@ export async function setBudget(
   deps: AuditDeps &
     Pick<Dependencies, 'clock'> & { readonly usage: { flush(): Promise<void>; invalidate(): void } },
   actor: Actor,
-  owner: BudgetOwner,
+  owner: Caller,
   budget: Budget,
 ): Promise<void> {
   await deps.usage.flush()
@@ -49,7 +46,7 @@ export async function setBudget(
 export async function writeBudget(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
-  owner: BudgetOwner,
+  owner: Caller,
   budget: Budget,
 ): Promise<void> {
   const key = toOwnerKey(owner)
@@ -69,7 +66,7 @@ export async function writeBudget(
 
 async function writeLimit(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
-  owner: BudgetOwner,
+  owner: Caller,
   period: Period,
   { limit, isNew }: { readonly limit: number | undefined; readonly isNew: boolean },
 ): Promise<void> {
@@ -107,7 +104,7 @@ export async function readBudgets(
 
 export async function getBudget(
   deps: Pick<Dependencies, 'db' | 'clock'>,
-  owner: BudgetOwner,
+  owner: Caller,
 ): Promise<BudgetState> {
   const key = toOwnerKey(owner)
   const states = await readStates(deps, await listBudgets(deps.db, [key]))
@@ -120,7 +117,7 @@ async function readStates(
 ): Promise<Map<string, BudgetState>> {
   const states = new Map<string, BudgetState>()
   for (const row of rows) {
-    const used = (await findUsed(db, counterOf(toBudgetKey(row), clock.now()))) ?? 0
+    const used = (await findUsed(db, counterOf(row, clock.now()))) ?? 0
     states.set(row.owner_id, {
       ...states.get(row.owner_id),
       [row.period]: { limit: row.token_limit, used },
@@ -129,15 +126,11 @@ async function readStates(
   return states
 }
 
-export function toOwnerKey(owner: BudgetOwner): Pick<BudgetKey, 'owner_kind' | 'owner_id'> {
+export function toOwnerKey(owner: Caller): Pick<BudgetKey, 'owner_kind' | 'owner_id'> {
   return { owner_kind: owner.kind, owner_id: owner.kind === 'agent' ? owner.agentId : owner.tenantId }
 }
 
-export function toBudgetKey({ owner_kind, owner_id, period }: BudgetKey): BudgetKey {
-  return { owner_kind, owner_id, period }
-}
-
 /** The counter of the period that contains `ms`. */
-export function counterOf(key: BudgetKey, ms: number): CounterKey {
-  return { ...key, starts_on: startOf(key.period, ms) }
+export function counterOf({ owner_kind, owner_id, period }: BudgetKey, ms: number): CounterKey {
+  return { owner_kind, owner_id, period, starts_on: startOf(period, ms) }
 }

@@ -15,10 +15,9 @@ import {
   type AgentRow,
   type AgentVersionRow,
   findAgent,
-  findVersion,
   listAgentRows,
-  listVersionRows,
   type Place,
+  selectVersions,
   updateUnversioned,
 } from './store.ts'
 
@@ -194,7 +193,8 @@ export async function listVersions(
 ): Promise<AgentVersionRow[]> {
   const row = await getRow(deps, tenantId, id)
   // Only versions before the row: a concurrent write may have added a later one.
-  return [toVersion(row), ...(await listVersionRows(deps.db, tenantId, id, row.version))]
+  const earlier = selectVersions(deps.db, tenantId, id).where('version', '<', row.version)
+  return [toVersion(row), ...(await earlier.orderBy('version', 'desc').execute())]
 }
 
 /** Makes the text of an earlier version the current definition. @throws ServiceError `not_found` */
@@ -205,7 +205,8 @@ export async function restoreVersion(
   version: number,
 ): Promise<Agent> {
   const row = await getRow(deps, tenantId, id)
-  const earlier = row.version === version ? toVersion(row) : await findVersion(deps.db, tenantId, id, version)
+  const stored = selectVersions(deps.db, tenantId, id).where('version', '=', version)
+  const earlier = row.version === version ? toVersion(row) : await stored.executeTakeFirst()
   if (earlier === undefined) throw new ServiceError('not_found', `This agent has no version ${version}.`)
   return replaceAgent(deps, tenantId, id, { yaml: earlier.source, format: earlier.format })
 }
@@ -237,12 +238,10 @@ export async function rotateAgentKey(
   return rotation
 }
 
-/** The complete agent key, for responses that contain it. */
 export function openAgentKey(deps: Pick<Dependencies, 'sealer'>, { row }: Agent): string {
   return deps.sealer.open(row.key_sealed, row.id)
 }
 
-/** The `ETag` of the current version. */
 export function entityTagOf({ row }: Agent): string {
   return `"${row.version}"`
 }

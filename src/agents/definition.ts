@@ -117,7 +117,6 @@ const FrameOrigin = Text.regex(
   'must be an origin: http:// or https://, a host and perhaps a port, without a path',
 )
 
-/** The settings of the widget. */
 const AgentEmbed = mappingOf(
   z.object(
     {
@@ -248,7 +247,6 @@ export function describeTool(tool: AgentTool, known: ServerTool | undefined): De
 
 const position = z.int().min(1).nullable()
 
-/** The result of checking a definition that is being edited. */
 export const DefinitionCheck = z
   .strictObject({
     problem: z

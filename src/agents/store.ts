@@ -74,25 +74,6 @@ export async function updateUnversioned(
   return result.numUpdatedRows > 0n
 }
 
-/** The versions before `version`, newest first. */
-export async function listVersionRows(
-  db: Database,
-  tenantId: string,
-  id: string,
-  version: number,
-): Promise<AgentVersionRow[]> {
-  return ownVersions(db, tenantId, id).where('version', '<', version).orderBy('version', 'desc').execute()
-}
-
-export async function findVersion(
-  db: Database,
-  tenantId: string,
-  id: string,
-  version: number,
-): Promise<AgentVersionRow | undefined> {
-  return ownVersions(db, tenantId, id).where('version', '=', version).executeTakeFirst()
-}
-
 function isBeyond(side: '<' | '>', { position, id }: Place) {
   return (row: ExpressionBuilder<Tables, 'agents'>) =>
     row(row.refTuple('position', 'id'), side, row.tuple(position, id))
@@ -102,7 +83,8 @@ function ownAgents(db: Database, tenantId: string) {
   return db.selectFrom('agents').selectAll().where('parent_key_id', '=', tenantId)
 }
 
-function ownVersions(db: Database, tenantId: string, id: string) {
+/** The earlier versions of an agent. */
+export function selectVersions(db: Database, tenantId: string, id: string) {
   return db
     .selectFrom('agent_versions')
     .selectAll()

@@ -26,7 +26,6 @@ interface Reservation {
   settle(tokens: number): Promise<void>
 }
 
-const memory = { max: 20_000, keepMs: () => 2_000 }
 /** Added to the longest deadline of a call. */
 const GRACE_MS = 60_000
 const SWEEP_BATCH = 500
@@ -50,7 +49,7 @@ export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' |
 /** Changes to budgets by other processes take effect after at most two seconds. */
 export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'>) {
   const { db, clock, random, config } = deps
-  const remembered = createTtlCache<readonly BudgetRow[]>(clock, memory)
+  const remembered = createTtlCache<readonly BudgetRow[]>(clock, { max: 20_000, keepMs: () => 2_000 })
   const { backendFirstEventMs, streamMaxMs, backendTotalMs } = config.timings
   const longestMs = backendFirstEventMs + Math.max(streamMaxMs, backendTotalMs) + GRACE_MS
 

@@ -53,8 +53,11 @@ export async function writeBudget(
   await lockTenant(deps, owner.tenantId)
   const known = await listBudgets(deps.db, [key])
   for (const period of periods) {
+    const limit = budget[period]
+    if (limit === undefined) await deleteBudget(deps.db, { ...key, period })
+    else await upsertBudget(deps.db, { ...key, period, token_limit: limit })
     const isNew = !known.some((row) => row.period === period)
-    await writeLimit(deps, owner, period, { limit: budget[period], isNew })
+    if (limit !== undefined && isNew) await startCounter(deps, owner, period)
   }
   await recordAudit(deps, actor, {
     action: 'budget.set',
@@ -64,16 +67,13 @@ export async function writeBudget(
   })
 }
 
-async function writeLimit(
+/** Counts the tokens that the current period has already used. */
+async function startCounter(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   owner: Caller,
   period: Period,
-  { limit, isNew }: { readonly limit: number | undefined; readonly isNew: boolean },
 ): Promise<void> {
   const key = { ...toOwnerKey(owner), period }
-  if (limit === undefined) return deleteBudget(db, key)
-  await upsertBudget(db, { ...key, token_limit: limit })
-  if (!isNew) return
   const counter = counterOf(key, clock.now())
   const target = { kind: key.owner_kind, id: key.owner_id }
   await insertCounter(db, counter)

@@ -222,7 +222,6 @@ export class UsageRecord implements AsyncDisposable {
   }
 }
 
-/** The status of an interrupted call. */
 function statusOf(thrown: unknown, signal: AbortSignal): string {
   if (!signal.aborted) return toServiceError(thrown).reason
   const { reason } = signal

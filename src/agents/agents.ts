@@ -14,17 +14,10 @@ import type { Dependencies } from './dependencies.ts'
 import {
   type AgentRow,
   type AgentVersionRow,
-  countAgentRows,
-  deleteAgentRow,
   findAgent,
-  findVersion,
-  insertAgent,
-  insertVersion,
   listAgentRows,
-  listVersionRows,
   type Place,
-  updateAgent,
-  updateAgentOwners,
+  selectVersions,
   updateUnversioned,
 } from './store.ts'
 
@@ -83,7 +76,7 @@ export async function createAgent(
   }
   await deps.db.transaction().execute(async (trx) => {
     await assertTenantLives({ db: trx }, tenantId)
-    await insertAgent(trx, row)
+    await trx.insertInto('agents').values(row).execute()
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
   })
   deps.agents.invalidate()
@@ -122,7 +115,14 @@ export async function countAgents(
   { db }: Pick<Dependencies, 'db'>,
   tenantIds: readonly string[],
 ): Promise<Map<string, number>> {
-  return tenantIds.length === 0 ? new Map() : countAgentRows(db, tenantIds)
+  if (tenantIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('agents')
+    .select(({ fn }) => ['parent_key_id', fn.countAll<number>().as('count')])
+    .where('parent_key_id', 'in', tenantIds)
+    .groupBy('parent_key_id')
+    .execute()
+  return new Map(rows.map(({ parent_key_id, count }) => [parent_key_id, Number(count)]))
 }
 
 /** @throws ServiceError `not_found`, also for another tenant's agent. */
@@ -150,7 +150,11 @@ export async function replaceAgent(
   // Repeats after a concurrent write: without `ifMatch`, the last write wins.
   while (written === undefined) {
     const row = await getRow(deps, tenantId, id)
-    if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version)) throw versionConflict(row.version)
+    if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version))
+      throw new ServiceError(
+        'precondition_failed',
+        `The agent has changed meanwhile: its version is ${row.version} now. Read it again before writing.`,
+      )
     written = await writeVersion(deps, row, { name, source: text.yaml, format: text.format })
   }
   deps.agents.invalidate()
@@ -165,7 +169,13 @@ export async function deleteAgent(
   id: string,
 ): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
-    const row = await deleteAgentRow(trx, tenantId, id)
+    // Foreign keys delete its credentials and versions with it.
+    const row = await trx
+      .deleteFrom('agents')
+      .where('id', '=', id)
+      .where('parent_key_id', '=', tenantId)
+      .returningAll()
+      .executeTakeFirst()
     if (row === undefined) throw agentNotFound()
     const target = { kind: 'agent', id } as const
     const details = { name: row.name, version: row.version }
@@ -182,8 +192,9 @@ export async function listVersions(
   id: string,
 ): Promise<AgentVersionRow[]> {
   const row = await getRow(deps, tenantId, id)
-  // Only versions before the row, because of concurrent writes.
-  return [toVersion(row), ...(await listVersionRows(deps.db, tenantId, id, row.version))]
+  // Only versions before the row: a concurrent write may have added a later one.
+  const earlier = selectVersions(deps.db, tenantId, id).where('version', '<', row.version)
+  return [toVersion(row), ...(await earlier.orderBy('version', 'desc').execute())]
 }
 
 /** Makes the text of an earlier version the current definition. @throws ServiceError `not_found` */
@@ -194,7 +205,8 @@ export async function restoreVersion(
   version: number,
 ): Promise<Agent> {
   const row = await getRow(deps, tenantId, id)
-  const earlier = row.version === version ? toVersion(row) : await findVersion(deps.db, tenantId, id, version)
+  const stored = selectVersions(deps.db, tenantId, id).where('version', '=', version)
+  const earlier = row.version === version ? toVersion(row) : await stored.executeTakeFirst()
   if (earlier === undefined) throw new ServiceError('not_found', `This agent has no version ${version}.`)
   return replaceAgent(deps, tenantId, id, { yaml: earlier.source, format: earlier.format })
 }
@@ -226,12 +238,10 @@ export async function rotateAgentKey(
   return rotation
 }
 
-/** The complete agent key, for responses that contain it. */
 export function openAgentKey(deps: Pick<Dependencies, 'sealer'>, { row }: Agent): string {
   return deps.sealer.open(row.key_sealed, row.id)
 }
 
-/** The `ETag` of the current version. */
 export function entityTagOf({ row }: Agent): string {
   return `"${row.version}"`
 }
@@ -250,8 +260,15 @@ async function writeVersion(
 ): Promise<AgentRow | undefined> {
   const changes = { ...definition, version: row.version + 1, updated_at: unixSeconds(deps.clock) }
   return deps.db.transaction().execute(async (trx) => {
-    const written = await updateAgent(trx, row, changes)
-    if (written !== undefined) await insertVersion(trx, toVersion(row))
+    const written = await trx
+      .updateTable('agents')
+      .set(changes)
+      .where('id', '=', row.id)
+      .where('parent_key_id', '=', row.parent_key_id)
+      .where('version', '=', row.version)
+      .returningAll()
+      .executeTakeFirst()
+    if (written !== undefined) await trx.insertInto('agent_versions').values(toVersion(row)).execute()
     return written
   })
 }
@@ -274,13 +291,6 @@ function matchesVersion(ifMatch: string, version: number): boolean {
   return ifMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim() === `"${version}"`)
 }
 
-function versionConflict(version: number): ServiceError {
-  return new ServiceError(
-    'precondition_failed',
-    `The agent has changed meanwhile: its version is ${version} now. Read it again before writing.`,
-  )
-}
-
 function toVersion({ id, version, name, source, format, updated_at }: AgentRow): AgentVersionRow {
   return { agent_id: id, version, name, source, format, created_at: updated_at }
 }
@@ -290,7 +300,11 @@ function toVersion({ id, version, name, source, format, updated_at }: AgentRow):
  * transaction.
  */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
-  const moved = await updateAgentOwners(trx, fromTenantId, toTenantId)
+  const moved = await trx
+    .updateTable('agents')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .executeTakeFirst()
   await moveAgentKeys(trx, fromTenantId, toTenantId)
-  return moved
+  return Number(moved.numUpdatedRows)
 }

@@ -20,9 +20,6 @@ const memory = { max: 2_000, keepMs: () => 2_000 }
 /** In UTF-16 units of definition text. */
 const MOST_PREPARED = 32 * 1024 * 1024
 
-export type { AgentName } from './store.ts'
-
-/** An agent with its parsed definition. */
 export interface Agent {
   readonly row: AgentRow
   readonly definition: AgentDefinition

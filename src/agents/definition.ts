@@ -44,9 +44,7 @@ function withoutNulls(value: unknown, keys: readonly string[]): unknown {
 }
 
 const largestTextBytes = 256 * 1024
-
 const mostTools = 128
-
 const mostOrigins = 100
 
 /** YAML, or Markdown with the configuration as front matter. */
@@ -113,16 +111,13 @@ export const AgentBehavior = mappingOf(
   ),
 )
 
-export type AgentBehavior = z.infer<typeof AgentBehavior>
-
 /** An origin for `frame-ancestors`, where `*.` matches all subdomains; other characters could end the directive. */
 const FrameOrigin = Text.regex(
   /^https?:\/\/(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*(?::\d{1,5})?$/i,
   'must be an origin: http:// or https://, a host and perhaps a port, without a path',
 )
 
-/** The settings of the widget. */
-export const AgentEmbed = mappingOf(
+const AgentEmbed = mappingOf(
   z.object(
     {
       origins: listOf(FrameOrigin).max(mostOrigins, `must be at most ${mostOrigins} origins`).optional(),
@@ -133,8 +128,6 @@ export const AgentEmbed = mappingOf(
     { error: 'must be a mapping' },
   ),
 )
-
-export type AgentEmbed = z.infer<typeof AgentEmbed>
 
 /** Unknown keys stay in the text and are ignored. */
 export const AgentDefinition = mappingOf(
@@ -183,13 +176,11 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
   return result.data
 }
 
-/**
- * Renders a valid definition as Markdown: front matter, then the instructions. Parsing the result gives the same definition.
- */
+/** Renders a valid definition as Markdown: front matter, then the instructions. Parsing the result gives the same definition. */
 export function renderMarkdown(text: string, format: DefinitionFormat): string {
   if (format === 'markdown') return text
   const mapping = readYaml(withoutByteOrderMark(text))
-  return joinFrontMatter(cutEntry(mapping, 'instructions'), String(mapping.value.instructions))
+  return `---\n${cutEntry(mapping, 'instructions')}---\n\n${mapping.value.instructions}`
 }
 
 export function toolName(tool: AgentTool): string {
@@ -256,7 +247,6 @@ export function describeTool(tool: AgentTool, known: ServerTool | undefined): De
 
 const position = z.int().min(1).nullable()
 
-/** The result of checking a definition that is being edited. */
 export const DefinitionCheck = z
   .strictObject({
     problem: z
@@ -294,19 +284,11 @@ export const definitionSchema: Readonly<Record<string, unknown>> = z.toJSONSchem
   unrepresentable: 'any',
 })
 
-/** A definition in Markdown. */
-interface FrontMatter {
-  /** From the start of the text to the closing line, so that offsets are the same; YAML reads the opening line as a document marker. */
-  readonly configuration: string
-  readonly instructions: string
-  readonly instructionsStart: number
-}
-
 /**
  * Splits front matter and instructions, which start after the closing line and an empty line.
  * @throws ServiceError `invalid_value`, naming line and column.
  */
-function splitFrontMatter(text: string): FrontMatter {
+function splitFrontMatter(text: string) {
   const opening = /^---\r?\n/.exec(text)
   if (opening === null)
     reject(text, 0, [], 'must start with front matter: a line ---, the configuration, a line ---')
@@ -326,15 +308,11 @@ function splitFrontMatter(text: string): FrontMatter {
   }
   const instructionsStart = search.lastIndex + emptyLine[0].length
   return {
+    // From the start of the text, so that offsets are the same; YAML reads the opening line as a document marker.
     configuration: text.slice(0, closing.index + 1),
     instructions: text.slice(instructionsStart),
     instructionsStart,
   }
-}
-
-/** The reverse of `splitFrontMatter`, for a configuration of complete lines. */
-function joinFrontMatter(configuration: string, instructions: string): string {
-  return `---\n${configuration}---\n\n${instructions}`
 }
 
 /** The text of a mapping without one entry; the other entries are not changed. */

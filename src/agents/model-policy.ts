@@ -62,8 +62,8 @@ export async function replaceModelPolicy(
     const target = { kind: 'agent', id: agentId } as const
     const details = { before, after: policy }
     await recordAudit(within, actor, { action: 'policy.set', target, tenantId, details })
-    const isChanged = budget.day !== budgetBefore.day?.limit || budget.month !== budgetBefore.month?.limit
-    if (isChanged) await writeBudget(within, actor, owner, budget)
+    if (budget.day !== budgetBefore.day?.limit || budget.month !== budgetBefore.month?.limit)
+      await writeBudget(within, actor, owner, budget)
   })
   deps.agents.invalidate()
   deps.usage.invalidate()
@@ -83,8 +83,7 @@ function assertKnown({ models }: Pick<Dependencies, 'models'>, policy: ModelPoli
 }
 
 function assertConsistent(policy: ModelPolicy): void {
-  const used = listNamed({ ...policy, allowed_models: [] })
-  for (const { param, provider, model } of used) {
+  for (const { param, provider, model } of listNamed({ ...policy, allowed_models: [] })) {
     if (model === null || isAllowed(policy, { provider, model })) continue
     throw invalid(param, `${provider}/${model} is not among the allowed models`, 'default_model_not_allowed')
   }

@@ -22,8 +22,6 @@ const name = z.strictObject({ provider, model })
 const tokens = z.int().min(0).nullish()
 const ignored = z.unknown().optional().meta({ description: 'Read-only: ignored in a PUT.' })
 
-const maxOutputTokens = z.int().positive().nullish().meta({ description: 'The most tokens of an answer.' })
-
 /** The body of PUT, which ignores the read-only fields of GET. */
 export const ModelPolicyBody = z
   .strictObject({
@@ -38,7 +36,7 @@ export const ModelPolicyBody = z
       .max(MOST_FALLBACKS)
       .default([])
       .meta({ description: 'Tried in order when a model fails before its first byte.' }),
-    max_output_tokens: maxOutputTokens,
+    max_output_tokens: z.int().positive().nullish().meta({ description: 'The most tokens of an answer.' }),
     budget: z
       .strictObject({ day: tokens, month: tokens })
       .nullish()

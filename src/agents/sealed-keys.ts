@@ -2,23 +2,26 @@
 
 import type { Config } from '../config/config.ts'
 import { hasSecret, loadOrCreateSecret } from '../db/data-directory.ts'
+import type { Database } from '../db/database.ts'
 import { assertSharedSecret } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { createSealer, type Sealer, sealedPrefix } from '../lib/sealer.ts'
 import type { Dependencies } from './dependencies.ts'
-import { findSealedKey, listSealedKeys, type SealedKey, updateSealedKey } from './store.ts'
+import type { AgentRow } from './store.ts'
 
-type SecretConfig = Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>
+const BATCH = 500
+
+type SealedKey = Pick<AgentRow, 'id' | 'key_sealed'>
 
 /**
  * The sealer of the installation; creates its secret if no key was sealed yet.
  * @throws StartupError when the secret is missing or wrong, because every response that contains an agent key would fail.
  */
 export async function loadSealer(
-  { dataDir, secret: given, formerSecrets }: SecretConfig,
+  { dataDir, secret: given, formerSecrets }: Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>,
   { db, random }: Pick<Dependencies, 'db' | 'random'>,
 ): Promise<Sealer> {
-  const sealed = await findSealedKey(db)
+  const [sealed] = await listSealedKeys(db, [], 1)
   if (sealed !== undefined && given === undefined && !(await hasSecret(dataDir))) {
     throw new StartupError(
       `The file ${dataDir}/secret is missing, and the agent keys in the database were sealed with it; put it back, or set PARLEY_SECRET if the secret stood there, or stands there for other servers.`,
@@ -27,19 +30,14 @@ export async function loadSealer(
   const sealer = createSealer(given ?? (await loadOrCreateSecret(dataDir, random)), random, formerSecrets)
   await assertSharedSecret({ db }, sealer)
   const known = [sealer.keyId, ...sealer.formerKeyIds].map(sealedPrefix)
-  if ((await findSealedKey(db, known)) === undefined) return sealer
+  if ((await listSealedKeys(db, known, 1)).length === 0) return sealer
   const source = given === undefined ? `the file ${dataDir}/secret` : 'PARLEY_SECRET'
   throw new StartupError(
     `The agent keys in the database were sealed with another secret than the one in ${source}; put the former secret back, or name it in PARLEY_SECRET_PREVIOUS.`,
   )
 }
 
-const BATCH = 500
-
-/**
- * Seals keys of former master keys with the current one, so that the former ones are no longer needed. A key that cannot be opened is not
- * changed: responses with its agent fail as before.
- */
+/** Seals keys of former secrets with the current one. A key that cannot be opened is not changed: responses with its agent fail as before. */
 export async function resealAgentKeys({
   db,
   sealer,
@@ -49,14 +47,22 @@ export async function resealAgentKeys({
   const present = [sealedPrefix(sealer.keyId)]
   let afterId = ''
   for (;;) {
-    const rows = await listSealedKeys(db, present, { afterId, limit: BATCH })
+    const rows = await listSealedKeys(db, present, BATCH, afterId)
     if (rows.length === 0) return
     afterId = rows.at(-1)?.id ?? afterId
     await db.transaction().execute(async (trx) => {
       for (const row of rows) {
         const sealed = reseal(sealer, row)
         if (sealed === undefined) log.warn({ agentId: row.id }, 'a sealed agent key cannot be opened')
-        else await updateSealedKey(trx, row, sealed)
+        else {
+          // The key may have been rotated since it was read.
+          await trx
+            .updateTable('agents')
+            .set({ key_sealed: sealed })
+            .where('id', '=', row.id)
+            .where('key_sealed', '=', row.key_sealed)
+            .execute()
+        }
       }
     })
   }
@@ -68,4 +74,22 @@ function reseal(sealer: Sealer, { id, key_sealed: sealed }: SealedKey): string |
   } catch {
     return undefined
   }
+}
+
+/** Sealed keys of all tenants that start with none of the prefixes, by agent id, after `afterId`. */
+async function listSealedKeys(
+  db: Database,
+  prefixes: readonly string[],
+  limit: number,
+  afterId = '',
+): Promise<SealedKey[]> {
+  let query = db
+    .selectFrom('agents')
+    .select(['id', 'key_sealed'])
+    .where('id', '>', afterId)
+    .orderBy('id')
+    .limit(limit)
+  // `_` in a prefix matches any character, which does not matter for random names.
+  for (const prefix of prefixes) query = query.where('key_sealed', 'not like', `${prefix}%`)
+  return query.execute()
 }

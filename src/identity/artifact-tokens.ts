@@ -7,10 +7,8 @@ import type { TokenCaller } from '../operations/operation.ts'
 import { type KeyDirectory, PREFIX } from './authenticate.ts'
 import type { Dependencies } from './dependencies.ts'
 
-export type TokenGrant = Omit<TokenCaller, 'kind'>
-
 export interface ArtifactTokens {
-  mint(grant: TokenGrant): string
+  mint(grant: Omit<TokenCaller, 'kind'>): string
   /** The caller of a token; undefined when the signature is wrong, the token has expired, or its parent key was revoked. */
   find(text: string): Promise<TokenCaller | undefined>
 }
@@ -18,9 +16,7 @@ export interface ArtifactTokens {
 const layout = /^atk_([\w-]{8})\.([\w-]{1,1024})\.([\w-]{43})$/
 
 const ISSUER = 'parley'
-
 const [KEY_BYTES, KEY_ID_BYTES] = [32, 6]
-
 const [KEY_PURPOSE, NAME_PURPOSE] = ['parley artifact token key', 'parley artifact token key id']
 
 const Claims = z.strictObject({

@@ -1,7 +1,6 @@
 /** The audit log: who changed what. Rows are never changed or deleted. */
 
 import type { Selectable } from 'kysely'
-import type { Database } from '../db/database.ts'
 import type { AuditEventTable } from '../db/tables.ts'
 import { withoutKeys } from '../lib/api-key.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -39,14 +38,12 @@ export type AuditDeps = Pick<Dependencies, 'db' | 'random' | 'nextPosition'>
 
 const MICROSECONDS = 1_000_000
 
-/**
- * Records the event in the transaction of its change (`{ ...deps, db: trx }`), so that neither exists without the other.
- * docs/adr/0014.
- */
+/** Records the event in the transaction of its change (`{ ...deps, db: trx }`), so that neither exists without the other. docs/adr/0014. */
 export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEvent): Promise<void> {
   const position = deps.nextPosition()
   const row: AuditRow = {
-    id: newAuditId(position, deps.random),
+    // Starts with the time, for the order, and ends with random digits, because several processes write.
+    id: `${idPrefixOf(position)}${Buffer.from(deps.random(6)).toString('hex')}`,
     // From the position and not from the clock, so that ids and times have the same order.
     created_at: Math.floor(position / MICROSECONDS),
     actor_kind: actor.kind,
@@ -81,27 +78,27 @@ export async function listAuditEvents(
   { db }: Pick<Dependencies, 'db'>,
   query: AuditQuery,
 ): Promise<Page<AuditRow>> {
-  const { limit, after, from, to, ...filters } = query
+  const { limit, after, from, to, action, actor, target } = query
   if (after !== undefined && !auditId.test(after))
     throw new ServiceError('invalid_value', `after: '${withoutKeys(after)}' is no event's id`, {
       param: 'after',
     })
-  const rows = await listAuditRows(db, {
-    ...filters,
-    limit: limit + 1,
-    before: [after, to === undefined ? undefined : idPrefixOf((to + 1) * MICROSECONDS)],
-    notBefore: from === undefined ? undefined : idPrefixOf(from * MICROSECONDS),
-  })
-  return toPage(rows, limit)
+  let rows = db
+    .selectFrom('audit_events')
+    .selectAll()
+    .orderBy('id', 'desc')
+    .limit(limit + 1)
+  if (after !== undefined) rows = rows.where('id', '<', after)
+  if (to !== undefined) rows = rows.where('id', '<', idPrefixOf((to + 1) * MICROSECONDS))
+  if (from !== undefined) rows = rows.where('id', '>=', idPrefixOf(from * MICROSECONDS))
+  if (action !== undefined) rows = rows.where('action', '=', action)
+  if (actor !== undefined) rows = rows.where('actor', '=', actor)
+  if (target !== undefined) rows = rows.where('target_id', '=', target)
+  return toPage(await rows.execute(), limit)
 }
 
 const auditId = /^audit-[0-9a-z]{12}[0-9a-f]{12}$/
 const POSITION_DIGITS = 12
-
-/** Starts with the time, so that ids are in the order of time, and ends with random digits, because several processes write. */
-function newAuditId(position: number, random: Dependencies['random']): string {
-  return `${idPrefixOf(position)}${Buffer.from(random(6)).toString('hex')}`
-}
 
 /** Sorts before the ids of all events at this position or later. */
 function idPrefixOf(position: number): string {
@@ -117,7 +114,6 @@ export interface Actor {
   readonly clientAddress: string | null
 }
 
-/** The service itself, when it starts. */
 export const serviceActor: Actor = { kind: 'service', name: 'service', requestId: null, clientAddress: null }
 
 /** The user for calls from the console, else the key or token of the call. */
@@ -138,25 +134,3 @@ export function userActor(email: string, { requestId, clientAddress }: Trace): A
 }
 
 export type AuditRow = Selectable<AuditEventTable>
-
-/** `before` and `notBefore` are ids, or prefixes of ids. */
-interface AuditSlice {
-  readonly limit: number
-  readonly before: readonly (string | undefined)[]
-  readonly notBefore: string | undefined
-  readonly action?: string | undefined
-  readonly actor?: string | undefined
-  readonly target?: string | undefined
-}
-
-/** Newest first. */
-export async function listAuditRows(db: Database, slice: AuditSlice): Promise<AuditRow[]> {
-  const { limit, before, notBefore, action, actor, target } = slice
-  let query = db.selectFrom('audit_events').selectAll().orderBy('id', 'desc').limit(limit)
-  for (const id of before) if (id !== undefined) query = query.where('id', '<', id)
-  if (notBefore !== undefined) query = query.where('id', '>=', notBefore)
-  if (action !== undefined) query = query.where('action', '=', action)
-  if (actor !== undefined) query = query.where('actor', '=', actor)
-  if (target !== undefined) query = query.where('target_id', '=', target)
-  return query.execute()
-}

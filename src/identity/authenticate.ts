@@ -27,7 +27,7 @@ export function createAuthenticator({ keys, tokens, users }: CredentialStores): 
   return {
     find(metadata) {
       const text = metadata.bearer ?? metadata.token
-      if (text !== undefined && isToken(text)) return tokens.find(text)
+      if (text?.startsWith(PREFIX)) return tokens.find(text)
       if (metadata.bearer !== undefined) return keys.find(metadata.bearer)
       return metadata.implicit === undefined ? undefined : users.find(metadata.implicit, metadata)
     },
@@ -36,11 +36,6 @@ export function createAuthenticator({ keys, tokens, users }: CredentialStores): 
 
 /** The prefix of artifact tokens. */
 export const PREFIX = 'atk_'
-
-/** Whether a credential has the prefix of a token, valid or not. */
-function isToken(text: string): boolean {
-  return text.startsWith(PREFIX)
-}
 
 /** The lifetime of cached keys, which bounds how long a key works after it was revoked on another replica. */
 const KNOWN_FOR_MS = 2_000
@@ -79,14 +74,12 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   const listeners: (() => void)[] = []
   const recordedAt = new Map<string, number>()
 
-  async function lookUp(key: string, digest: string): Promise<FoundCredential | undefined> {
-    return isWellFormed(key) ? findCredential(db, digest) : undefined
-  }
-
   return {
     async find(key) {
       const digest = digestOf(key)
-      const credential = await remembered.get(digest, () => lookUp(key, digest))
+      const credential = await remembered.get(digest, async () =>
+        isWellFormed(key) ? findCredential(db, digest) : undefined,
+      )
       if (credential === undefined || !isSame(credential.digest, digest)) return undefined
       if (credential.validUntil !== null && credential.validUntil <= unixSeconds(clock)) return undefined
       used.add(credential.caller.tenantId)

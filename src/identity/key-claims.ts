@@ -9,14 +9,8 @@ import { findCredential, findFirstUnowned, findParentKey, markRevoked, setUser }
 
 export { moveAgentKeys } from './key-store.ts'
 
-export interface ClaimedKey {
-  readonly id: string
-  /** Whether the key belonged to the user before. */
-  readonly wasOwn: boolean
-}
-
 /**
- * Assigns the parent key with that secret to the user. Runs in the caller's transaction.
+ * Assigns the parent key with that secret to the user; `wasOwn` when it was theirs before. Runs in the caller's transaction.
  * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict`
  * (`parent_key_already_claimed`).
  */
@@ -24,7 +18,7 @@ export async function claimParentKey(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   text: string,
   userId: string,
-): Promise<ClaimedKey> {
+): Promise<{ readonly id: string; readonly wasOwn: boolean }> {
   const credential = await findCredential(db, digestOf(text))
   const isGood = credential?.validUntil == null || credential.validUntil > unixSeconds(clock)
   if (credential === undefined || !isGood) throw parentKeyNotFound()

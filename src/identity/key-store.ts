@@ -1,7 +1,7 @@
 /** Rows of parent keys, and of the credentials that keys are found by. */
-import type { Insertable, Selectable } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { CredentialTable, ParentKeyTable } from '../db/tables.ts'
+import type { ParentKeyTable } from '../db/tables.ts'
 import type { Caller } from '../operations/operation.ts'
 
 export type ParentKeyRow = Selectable<ParentKeyTable>
@@ -11,14 +11,6 @@ export interface FoundCredential {
   readonly caller: Caller
   /** Unix seconds; null while it is the current secret. */
   readonly validUntil: number | null
-}
-
-export async function insertParentKey(db: Database, row: Insertable<ParentKeyTable>): Promise<void> {
-  await db.insertInto('parent_keys').values(row).execute()
-}
-
-export async function insertCredential(db: Database, row: Insertable<CredentialTable>): Promise<void> {
-  await db.insertInto('credentials').values(row).execute()
 }
 
 /** Undefined also when the parent key of the credential was revoked. */
@@ -51,13 +43,8 @@ export async function lockParentKey(trx: Database, id: string): Promise<ParentKe
     .executeTakeFirst()
 }
 
-export async function listParentKeyRows(db: Database): Promise<ParentKeyRow[]> {
-  return db
-    .selectFrom('parent_keys')
-    .selectAll()
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .execute()
+export function selectNewestFirst(db: Database) {
+  return db.selectFrom('parent_keys').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
 }
 
 /** The oldest live key without a user. */
@@ -74,31 +61,9 @@ export async function findFirstUnowned(db: Database): Promise<string | undefined
   return row?.id
 }
 
-/** The keys after `after`, newest first. */
-export async function listParentKeyPage(
-  db: Database,
-  limit: number,
-  after: Pick<ParentKeyRow, 'id' | 'created_at'> | undefined,
-): Promise<ParentKeyRow[]> {
-  let query = db.selectFrom('parent_keys').selectAll().limit(limit)
-  if (after !== undefined) {
-    query = query.where((row) =>
-      row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)),
-    )
-  }
-  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
-}
-
 /** The live keys of the users, newest first. */
 export async function listLiveKeysOf(db: Database, userIds: readonly string[]): Promise<ParentKeyRow[]> {
-  return db
-    .selectFrom('parent_keys')
-    .selectAll()
-    .where('user_id', 'in', userIds)
-    .where('revoked_at', 'is', null)
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .execute()
+  return selectNewestFirst(db).where('user_id', 'in', userIds).where('revoked_at', 'is', null).execute()
 }
 
 /** False when the key does not exist or was revoked before. */
@@ -110,10 +75,6 @@ export async function markRevoked(db: Database, id: string, at: number): Promise
     .where('revoked_at', 'is', null)
     .executeTakeFirst()
   return result.numUpdatedRows > 0n
-}
-
-export async function markRotated(db: Database, id: string, hint: string, at: number): Promise<void> {
-  await db.updateTable('parent_keys').set({ hint, rotated_at: at }).where('id', '=', id).execute()
 }
 
 export async function markUsed(db: Database, ids: readonly string[], at: number): Promise<void> {

@@ -2,7 +2,7 @@
 import type { Insertable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { mapConstraintError } from '../db/open.ts'
-import type { ParentKeyTable } from '../db/tables.ts'
+import type { CredentialTable, ParentKeyTable } from '../db/tables.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey, withoutKeys } from '../lib/api-key.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -14,15 +14,11 @@ import {
   type CredentialOwner,
   expireCredentials,
   findParentKey,
-  insertCredential,
-  insertParentKey,
   listLiveKeysOf,
-  listParentKeyPage,
-  listParentKeyRows,
   lockParentKey,
   markRevoked,
-  markRotated,
   type ParentKeyRow,
+  selectNewestFirst,
 } from './key-store.ts'
 
 export type { ParentKeyRow } from './key-store.ts'
@@ -58,20 +54,15 @@ export async function insertFirstKey(
   return key
 }
 
-/**
- * Registers the parent key of `PARLEY_PARENT_KEY`; does nothing when it was registered before, even if it was rotated or revoked since.
- */
+/** Registers the parent key of `PARLEY_PARENT_KEY`, unless it was registered before, even if it was rotated or revoked since. */
 export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
   const parsed = parseKey(text)
   if (parsed?.kind !== 'parent') throw new ServiceError('invalid_value', 'That is not a parent key.')
   if ((await findParentKey(deps.db, parsed.publicId)) !== undefined) return
   const key = { text, publicId: parsed.publicId, digest: digestOf(text), hint: hintOf(text) }
   try {
-    await insertParentKeyAndCredential(deps, serviceActor, {
-      action: 'key.register',
-      name: 'environment',
-      key,
-    })
+    const row = { action: 'key.register', name: 'environment', key } as const
+    await insertParentKeyAndCredential(deps, serviceActor, row)
   } catch (error) {
     if (mapConstraintError(error) !== 'unique') throw error
   }
@@ -102,8 +93,8 @@ export async function getParentKey(deps: Pick<Dependencies, 'db'>, id: string): 
 }
 
 /** Newest first. */
-export function listParentKeys(deps: Pick<Dependencies, 'db'>): Promise<ParentKeyRow[]> {
-  return listParentKeyRows(deps.db)
+export function listParentKeys({ db }: Pick<Dependencies, 'db'>): Promise<ParentKeyRow[]> {
+  return selectNewestFirst(db).execute()
 }
 
 /**
@@ -135,7 +126,8 @@ export async function rotateParentKey(
     const key = mintKey('parent', deps.random, tenantId)
     const within = { ...deps, db: trx }
     const rotated = await replaceSecret(within, { tenantId, agentId: null }, key, overlapSeconds)
-    await markRotated(trx, tenantId, key.hint, rotated.rotatedAt)
+    const changes = { hint: key.hint, rotated_at: rotated.rotatedAt }
+    await trx.updateTable('parent_keys').set(changes).where('id', '=', tenantId).execute()
     const details = { key_hint: key.hint, overlap_seconds: overlapSeconds }
     await recordAudit(within, actor, { action: 'key.rotate', ...about(tenantId), details })
     return rotated
@@ -181,14 +173,15 @@ export async function insertSecret(
   key: MintedKey,
   createdAt: number,
 ): Promise<void> {
-  await insertCredential(db, {
+  const row: Insertable<CredentialTable> = {
     digest: key.digest,
     kind: owner.agentId === null ? 'parent' : 'agent',
     parent_key_id: owner.tenantId,
     agent_id: owner.agentId,
     valid_until: null,
     created_at: createdAt,
-  })
+  }
+  await db.insertInto('credentials').values(row).execute()
 }
 
 async function insertParentKeyAndCredential(deps: KeyDeps, actor: Actor, key: NewParentKey): Promise<void> {
@@ -208,7 +201,8 @@ async function insertKeyRows(
 ): Promise<void> {
   const { publicId: id, hint } = key
   const createdAt = unixSeconds(deps.clock)
-  await insertParentKey(deps.db, { ...row, id, hint, created_at: createdAt })
+  const values = { ...row, id, hint, created_at: createdAt }
+  await deps.db.insertInto('parent_keys').values(values).execute()
   await insertSecret(deps.db, { tenantId: id, agentId: null }, key, createdAt)
   await recordAudit(deps, actor, { action, ...about(id), details: { name: row.name, key_hint: hint } })
 }
@@ -232,7 +226,13 @@ export async function hasParentKey(db: Database): Promise<boolean> {
 export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<ParentKeyRow>> {
   return readPage(query, {
     find: (id) => findParentKey(db, id),
-    list: (limit, after) => listParentKeyPage(db, limit, after),
+    async list(limit, after) {
+      const keys = selectNewestFirst(db).limit(limit)
+      if (after === undefined) return keys.execute()
+      return keys
+        .where((row) => row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)))
+        .execute()
+    },
   })
 }
 

@@ -2,8 +2,6 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Config } from '../config/config.ts'
-import type { Database } from '../db/database.ts'
-import type { SecretTable } from '../db/tables.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type Actor, type AuditDeps, recordAudit, type Trace, userActor } from './audit.ts'
@@ -36,8 +34,9 @@ export async function createSignInLink(deps: SessionDeps, actor: Actor): Promise
   const now = unixSeconds(deps.clock)
   const expiresAt = now + LINK_SECONDS
   await deps.db.transaction().execute(async (trx) => {
-    await deleteExpiredSecrets(trx, now)
-    await insertSecret(trx, 'sign_in_links', { digest, expires_at: expiresAt })
+    for (const table of ['sign_in_links', 'sessions'] as const)
+      await trx.deleteFrom(table).where('expires_at', '<=', now).execute()
+    await trx.insertInto('sign_in_links').values({ digest, expires_at: expiresAt }).execute()
     await recordAudit({ ...deps, db: trx }, actor, { action: 'session.offer', ...aboutUser })
   })
   return { text, expiresAt }
@@ -60,9 +59,18 @@ export async function signIn(
   const { text, digest } = mintSecret(deps)
   const now = unixSeconds(deps.clock)
   await deps.db.transaction().execute(async (trx) => {
-    if (!(await takeLink(trx, digestOf(linkText), now)))
+    const link = await trx
+      .deleteFrom('sign_in_links')
+      .where('digest', '=', digestOf(linkText))
+      .where('expires_at', '>', now)
+      .returning('digest')
+      .executeTakeFirst()
+    if (link === undefined)
       throw new ServiceError('invalid_api_key', 'This sign-in link was used already, or is too old.')
-    await insertSecret(trx, 'sessions', { digest, expires_at: now + SESSION_SECONDS })
+    await trx
+      .insertInto('sessions')
+      .values({ digest, expires_at: now + SESSION_SECONDS })
+      .execute()
     const actor = userActor(localAdministrator.email, trace)
     await recordAudit({ ...deps, db: trx }, actor, { action: 'session.begin', ...aboutUser })
   })
@@ -90,7 +98,6 @@ export function readSessionDigest(
   return text === undefined ? undefined : digestOf(text)
 }
 
-/** Whether the session exists and has not expired. */
 export async function isSession(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   digest: string,
@@ -143,27 +150,4 @@ function findSessionText(
     .map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(start))
   return another === undefined ? text?.slice(start.length) : undefined
-}
-
-type SecretTableName = 'sign_in_links' | 'sessions'
-
-async function insertSecret(db: Database, table: SecretTableName, row: SecretTable): Promise<void> {
-  await db.insertInto(table).values(row).execute()
-}
-
-/** Deletes the link; false when it does not exist or has expired at `now` (Unix seconds). */
-async function takeLink(db: Database, digest: string, now: number): Promise<boolean> {
-  const row = await db
-    .deleteFrom('sign_in_links')
-    .where('digest', '=', digest)
-    .where('expires_at', '>', now)
-    .returning('digest')
-    .executeTakeFirst()
-  return row !== undefined
-}
-
-async function deleteExpiredSecrets(db: Database, now: number): Promise<void> {
-  for (const table of ['sign_in_links', 'sessions'] as const) {
-    await db.deleteFrom(table).where('expires_at', '<=', now).execute()
-  }
 }

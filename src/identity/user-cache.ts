@@ -10,8 +10,6 @@ import { type Identity, readIdentity } from './proxy-sign-in.ts'
 import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
 import { findOrCreateUser } from './users.ts'
 
-const memory = { max: 20_000, keepMs: () => 2_000 }
-
 export interface UserDirectory {
   /**
    * The user, who has a key after this; undefined when the request identifies none.
@@ -29,25 +27,19 @@ export function createUserDirectory(
   },
 ): UserDirectory {
   const { config, clock, keys } = deps
-  const remembered = createTtlCache<ParentCaller | undefined>(clock, memory)
+  const remembered = createTtlCache<ParentCaller | undefined>(clock, { max: 20_000, keepMs: () => 2_000 })
   keys.onInvalidate(remembered.invalidate)
 
-  /** The user that a proxy identifies. */
-  async function findForwarded(
-    implicit: ImplicitCredentials,
-    trace: Trace,
-  ): Promise<ParentCaller | undefined> {
+  async function findUser(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined> {
+    const digest = readSessionDigest(implicit.headers, config)
+    if (digest !== undefined)
+      return remembered.get(digest, async () =>
+        (await isSession(deps, digest)) ? toCaller(localAdministrator, true, trace) : undefined,
+      )
     const identity = readIdentity(implicit, config)
     if (identity === undefined) return undefined
     return remembered.get(identity.email, () =>
       toCaller(identity, config.adminEmails.includes(identity.email), trace),
-    )
-  }
-
-  /** The local administrator, in a browser that signed in with a link. */
-  async function findLocal(digest: string, trace: Trace): Promise<ParentCaller | undefined> {
-    return remembered.get(digest, async () =>
-      (await isSession(deps, digest)) ? toCaller(localAdministrator, true, trace) : undefined,
     )
   }
 
@@ -58,8 +50,7 @@ export function createUserDirectory(
 
   return {
     async find(implicit, trace) {
-      const digest = readSessionDigest(implicit.headers, config)
-      const found = await (digest === undefined ? findForwarded(implicit, trace) : findLocal(digest, trace))
+      const found = await findUser(implicit, trace)
       if (found !== undefined) keys.noteUse(found.tenantId)
       return found
     },

@@ -1,6 +1,6 @@
 /** The users who sign in; creates a user and a parent key on the first visit. */
 
-import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { mapConstraintError } from '../db/open.ts'
 import type { UserTable } from '../db/tables.ts'
@@ -15,7 +15,6 @@ import type { Identity } from './proxy-sign-in.ts'
 
 type UserDeps = AuditDeps & Pick<Dependencies, 'clock'>
 
-/** A user with a key. */
 export interface UserWithKey extends UserRow {
   readonly active_key_id: string
 }
@@ -39,7 +38,8 @@ export async function findOrCreateUser(
     await updateUser(deps.db, user.id, { name, username, groups, last_seen_at: now })
   }
   const keys = await listKeysOfUser(deps, user.id)
-  if (hasKey(user) && keys.some(({ id }) => id === user.active_key_id)) return user
+  const { active_key_id } = user
+  if (active_key_id !== null && keys.some(({ id }) => id === active_key_id)) return { ...user, active_key_id }
   return activateKey(deps, user, identity, trace)
 }
 
@@ -59,7 +59,7 @@ async function createUser(deps: UserDeps, identity: Identity, trace: Trace): Pro
   }
   try {
     return await deps.db.transaction().execute(async (trx) => {
-      await insertUser(trx, user)
+      await trx.insertInto('users').values(user).execute()
       return assignKey({ ...deps, db: trx }, user, identity, trace)
     })
   } catch (error) {
@@ -100,15 +100,18 @@ async function assignKey(
   return { ...user, active_key_id }
 }
 
-function hasKey(user: UserRow): user is UserWithKey {
-  return user.active_key_id !== null
-}
-
 /** A page of users, newest first. @throws ServiceError `invalid_value` when `after` is not the id of a user. */
 export function listUsers({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<UserRow>> {
   return readPage(query, {
-    find: (id) => findUser(db, id),
-    list: (limit, after) => listUserPage(db, limit, after),
+    find: (id) => db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
+    async list(limit, after) {
+      const users = db.selectFrom('users').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
+      if (after === undefined) return users.limit(limit).execute()
+      return users
+        .where((row) => row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)))
+        .limit(limit)
+        .execute()
+    },
   })
 }
 
@@ -124,31 +127,8 @@ export async function readEmails(
 
 export type UserRow = Selectable<UserTable>
 
-async function insertUser(db: Database, row: Insertable<UserTable>): Promise<void> {
-  await db.insertInto('users').values(row).execute()
-}
-
 export async function findUserByEmail(db: Database, email: string): Promise<UserRow | undefined> {
   return db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst()
-}
-
-export async function findUser(db: Database, id: string): Promise<UserRow | undefined> {
-  return db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
-}
-
-/** The users after `after`, newest first. */
-async function listUserPage(
-  db: Database,
-  limit: number,
-  after: Pick<UserRow, 'id' | 'created_at'> | undefined,
-): Promise<UserRow[]> {
-  let query = db.selectFrom('users').selectAll().limit(limit)
-  if (after !== undefined) {
-    query = query.where((row) =>
-      row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)),
-    )
-  }
-  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }
 
 export async function updateUser(db: Database, id: string, changes: Updateable<UserTable>): Promise<void> {

@@ -29,7 +29,6 @@ export interface Bus {
   onGap(listener: () => void): void
 }
 
-/** The bus of a single replica. */
 export const localBus: Bus = {
   reachesOthers: false,
   publish() {},

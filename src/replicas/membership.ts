@@ -116,11 +116,8 @@ export class Membership {
     this.state = 'lost'
     // Not the error object, which may contain the credentials of the connection.
     const reason = error instanceof Error ? error.message || error.name : String(error)
-    const { replicas } = this
-    this.deps.log.warn(
-      { reason, replicas },
-      'what replicas share is away: each enforces its part of the limits',
-    )
+    const fields = { reason, replicas: this.replicas }
+    this.deps.log.warn(fields, 'what replicas share is away: each enforces its part of the limits')
   }
 
   private newName(): string {

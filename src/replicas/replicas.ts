@@ -44,19 +44,16 @@ export async function openReplicas(
     const streamsKeptMs = 2 * (timings.streamMaxMs + timings.backendFirstEventMs)
     return coordinateThrough(await openRedisStore(redisUrl, streamsKeptMs), deps)
   }
-  if (postgres === undefined) return createSingleReplica(deps.clock)
+  if (postgres === undefined)
+    return {
+      bus: localBus,
+      limiter: createMemoryRateLimiter(deps.clock),
+      streams: createMemoryStreamLimiter(),
+      health: () => ({}),
+      async close() {},
+    }
   const { openPostgresStore } = await import('./postgres/postgres.ts')
   return coordinateThrough(openPostgresStore(deps.db, postgres), deps)
-}
-
-function createSingleReplica(clock: Pick<Clock, 'now' | 'monotonic'>): Replicas {
-  return {
-    bus: localBus,
-    limiter: createMemoryRateLimiter(clock),
-    streams: createMemoryStreamLimiter(),
-    health: () => ({}),
-    async close() {},
-  }
 }
 
 async function coordinateThrough(store: CoordinationStore, deps: Dependencies): Promise<Replicas> {

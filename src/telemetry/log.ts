@@ -97,7 +97,6 @@ export function createRedaction(secrets: readonly string[]): (line: string) => s
   }
 }
 
-/** All secrets in the settings. */
 export function listSecrets(config: Config): string[] {
   const { databaseUrl, redisUrl, s3, forwardedAuth, providers, mcp, tracing } = config
   const addresses = [databaseUrl, redisUrl].flatMap((url) => (url === undefined ? [] : passwordsOf(url)))

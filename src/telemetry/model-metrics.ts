@@ -4,12 +4,10 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 /** The label value of everything that has no value of its own. */
 export const OTHER = 'other'
 
-/** `left`: the client disconnected, which is not an error. */
-export type CallOutcome = 'ok' | 'left' | 'failed'
-
 export interface EndedCall {
   readonly operation: 'chat' | 'embeddings'
-  readonly outcome: CallOutcome
+  /** `left`: the client disconnected, which is not an error. */
+  readonly outcome: 'ok' | 'left' | 'failed'
   readonly durationMs: number
   /** Undefined where nothing was streamed. */
   readonly firstByteMs: number | undefined
@@ -19,11 +17,10 @@ export interface EndedCall {
 
 export type IsListed = (provider: string, model: string) => boolean
 
-const byModel = ['provider', 'model']
+const labelNames = ['provider', 'model']
 /** Seconds, for complete answers and for their first token. */
 const buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
 
-/** The metrics of one model. */
 export interface ModelMeter {
   readonly attempts: Counter.Internal
   readonly fallbacks: Counter.Internal
@@ -45,7 +42,6 @@ export class ModelMetrics {
     return this.known.get(provider)?.get(model) ?? this.find(provider, this.nameOf(provider, model))
   }
 
-  /** The label value of a model. */
   nameOf(provider: string, model: string): string {
     return this.isListed(provider, model) ? model : OTHER
   }
@@ -80,20 +76,19 @@ export class ModelMetrics {
 
 function createInstruments(registry: Registry) {
   const registers = [registry]
-  const labelNames = byModel
   return {
     duration: {
       chat: new Histogram({
         name: 'parley_chat_duration_seconds',
         help: 'Time from a chat being admitted to its end, all rounds and attempts included.',
-        labelNames: [...byModel, 'outcome'],
+        labelNames: [...labelNames, 'outcome'],
         buckets,
         registers,
       }),
       embeddings: new Histogram({
         name: 'parley_embeddings_duration_seconds',
         help: 'Time from embeddings being admitted to their end.',
-        labelNames: [...byModel, 'outcome'],
+        labelNames: [...labelNames, 'outcome'],
         buckets,
         registers,
       }),
@@ -108,7 +103,7 @@ function createInstruments(registry: Registry) {
     tokens: new Counter({
       name: 'parley_tokens_total',
       help: 'Tokens that models read (input) and wrote (output), estimated where a backend does not say.',
-      labelNames: [...byModel, 'direction'],
+      labelNames: [...labelNames, 'direction'],
       registers,
     }),
     attempts: new Counter({

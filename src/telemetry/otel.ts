@@ -44,13 +44,11 @@ const MOST_UPLOADS = 1_000
 const propagator = new W3CTraceContextPropagator()
 const kinds = { server: Kind.SERVER, client: Kind.CLIENT, internal: Kind.INTERNAL }
 
-export interface TracingOptions {
-  readonly version: string
-  readonly log: Pick<Logger, 'warn' | 'info'>
-}
-
 /** A collector that is unavailable does not fail the start. */
-export function openTracing(config: TracingConfig, { version, log }: TracingOptions): Tracing {
+export function openTracing(
+  config: TracingConfig,
+  { version, log }: { readonly version: string; readonly log: Pick<Logger, 'warn' | 'info'> },
+): Tracing {
   const processor = new BatchSpanProcessor({
     exporter: new LoggingExporter(config, log),
     maxQueueSize: MOST_WAITING,
@@ -77,7 +75,7 @@ class OtelTracing implements Tracing {
 
   beginRequest(headers: IncomingHttpHeaders, name: string, attributes: SpanAttributes): OtelSpan {
     const caller = propagator.extract(ROOT_CONTEXT, headers, defaultTextMapGetter)
-    return this.begin(caller, name, 'server', attributes, [])
+    return beginSpan(this.tracer, caller, name, 'server', attributes)
   }
 
   linkUpload(blob: string, request: OtelSpan): void {
@@ -85,26 +83,26 @@ class OtelTracing implements Tracing {
   }
 
   beginJob(blob: string, name: string, attributes: SpanAttributes): OtelSpan {
-    const upload = this.uploads.get(blob)
-    return this.begin(ROOT_CONTEXT, name, 'internal', attributes, upload === undefined ? [] : [upload])
+    return beginSpan(this.tracer, ROOT_CONTEXT, name, 'internal', attributes, this.uploads.get(blob))
   }
 
   async close(): Promise<void> {
     await within(LAST_BATCH_TIMEOUT_MS, this.provider.shutdown()).catch(() => {})
   }
+}
 
-  private begin(
-    parent: Context,
-    name: string,
-    kind: SpanKind,
-    attributes: SpanAttributes,
-    links: readonly SpanContext[],
-  ): OtelSpan {
-    const options = { kind: kinds[kind], links: links.map((context) => ({ context })) }
-    const begun = new OtelSpan(this.tracer, this.tracer.startSpan(name, options, parent), parent)
-    begun.set(attributes)
-    return begun
-  }
+function beginSpan(
+  tracer: Tracer,
+  parent: Context,
+  name: string,
+  kind: SpanKind,
+  attributes: SpanAttributes,
+  link?: SpanContext,
+): OtelSpan {
+  const links = link === undefined ? [] : [{ context: link }]
+  const begun = new OtelSpan(tracer, tracer.startSpan(name, { kind: kinds[kind], links }, parent), parent)
+  begun.set(attributes)
+  return begun
 }
 
 function toSampler({ followsCaller, share }: TracingConfig['sampler']): Sampler {
@@ -172,10 +170,7 @@ class OtelSpan implements TraceSpan {
   }
 
   begin(name: string, kind: SpanKind, attributes: SpanAttributes): OtelSpan {
-    const span = this.tracer.startSpan(name, { kind: kinds[kind] }, this.context)
-    const begun = new OtelSpan(this.tracer, span, this.context)
-    begun.set(attributes)
-    return begun
+    return beginSpan(this.tracer, this.context, name, kind, attributes)
   }
 
   rename(name: string): void {

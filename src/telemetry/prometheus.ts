@@ -1,5 +1,5 @@
 /** Collects the metrics of one or several processes, and renders them in the Prometheus text format. */
-import { type Aggregator, AggregatorRegistry, Gauge, Registry } from 'prom-client'
+import { AggregatorRegistry, Gauge, type GaugeConfiguration, Registry } from 'prom-client'
 
 /** One metric and its samples, in a form that processes can send to each other. */
 export interface CollectedMetric {
@@ -16,7 +16,6 @@ export interface WorkerMetrics {
 /** Collects the metrics of every process of the service, including this one. */
 export type CollectFromWorkers = () => Promise<WorkerMetrics>
 
-/** The response to a scrape. */
 export interface Scraped {
   readonly mediaType: string
   readonly text: string
@@ -24,25 +23,17 @@ export interface Scraped {
 
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 
-export interface GaugeOptions {
-  readonly name: string
-  readonly help: string
-  readonly labelNames?: readonly string[]
-  /** How the values of several processes are combined; their sum by default. */
-  readonly aggregator?: Aggregator
-}
-
-/** Registers a gauge whose samples are read at each scrape; a scrape omits it when `read` fails. */
+/**
+ * Registers a gauge whose samples are read at each scrape; a scrape omits it when `read` fails. `aggregator`: how the values of several
+ * processes are combined.
+ */
 export function registerGauge(
   registry: Registry,
-  { name, help, labelNames = [], aggregator = 'sum' }: GaugeOptions,
+  options: Pick<GaugeConfiguration<string>, 'name' | 'help' | 'labelNames' | 'aggregator'>,
   read: () => readonly Sample[] | Promise<readonly Sample[]>,
 ): void {
   new Gauge({
-    name,
-    help,
-    labelNames,
-    aggregator,
+    ...options,
     registers: [registry],
     async collect() {
       const samples = await read()
@@ -61,13 +52,11 @@ export async function collectMetrics(registry: Registry): Promise<CollectedMetri
   )
 }
 
-/** Merges the metrics of several processes. */
 export async function renderMetrics({ processes }: Pick<WorkerMetrics, 'processes'>): Promise<Scraped> {
   const registry = AggregatorRegistry.aggregate(processes.map((metrics) => [...metrics]))
   return { mediaType: registry.contentType, text: await registry.metrics() }
 }
 
-/** The number of processes that the metrics come from. */
 export function collectWorkerCounts({ processes, silent }: WorkerMetrics): Promise<CollectedMetric[]> {
   const registry = new Registry()
   registerGauge(

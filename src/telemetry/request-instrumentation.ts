@@ -4,17 +4,12 @@ import type { Dependencies } from './dependencies.ts'
 import { OTHER } from './model-metrics.ts'
 import type { TraceSpan } from './tracing.ts'
 
-interface KnownCaller {
-  readonly tenantId: string
-  readonly agentId?: string
-}
-
 export class RequestInstrumentation {
   readonly requestId: string
   /** Undefined when tracing is off. */
   readonly span: TraceSpan | undefined
   /** Set after authentication. */
-  caller: KnownCaller | undefined
+  caller: { readonly tenantId: string; readonly agentId?: string } | undefined
   private readonly deps: Dependencies
   private readonly request: IncomingMessage
   private readonly response: ServerResponse
@@ -48,30 +43,22 @@ export class RequestInstrumentation {
   }
 
   private end(): void {
-    const { deps, request, response, operation, caller } = this
+    const { deps, request, response, span, operation, caller } = this
     const { method = '' } = request
     const { tenantId, agentId } = caller ?? {}
     // Undefined when the client disconnected before the response began.
     const status = response.headersSent ? response.statusCode : undefined
     const durationMs = deps.clock.monotonic() - this.startedMs
     deps.metrics.requestEnded(operation, method, status, durationMs)
-    if (this.span !== undefined) endSpan(this.span, status, { tenantId, agentId })
+    span?.set({
+      'http.response.status_code': status,
+      'parley.tenant.id': tenantId,
+      'parley.agent.id': agentId,
+    })
+    if (status === undefined || status >= 500) span?.fail(status === undefined ? 'left' : String(status))
+    span?.end()
     if (!deps.log.isLevelEnabled('debug')) return
     const fields = { operation, method, status, durationMs: Math.round(durationMs), tenantId, agentId }
     deps.log.debug({ ...this.line, ...fields }, 'request')
   }
-}
-
-function endSpan(
-  span: TraceSpan,
-  status: number | undefined,
-  caller: { tenantId: string | undefined; agentId: string | undefined },
-): void {
-  span.set({
-    'http.response.status_code': status,
-    'parley.tenant.id': caller.tenantId,
-    'parley.agent.id': caller.agentId,
-  })
-  if (status === undefined || status >= 500) span.fail(status === undefined ? 'left' : String(status))
-  span.end()
 }

@@ -14,7 +14,6 @@ export interface TraceSpan {
   readonly traceId: string
   /** `traceparent` and `tracestate`, which make the work of another service a part of this trace. */
   readonly headers: Readonly<Record<string, string>>
-  /** Begins a child span. */
   begin(name: string, kind: SpanKind, attributes: SpanAttributes): TraceSpan
   rename(name: string): void
   set(attributes: SpanAttributes): void

@@ -10,14 +10,13 @@ import {
   type CounterKey,
   findUsed,
   insertCounter,
-  insertReservations,
   listBudgets,
   listExpired,
   lockCounter,
   releaseReservation,
   reserveTokens,
 } from './budget-store.ts'
-import { counterOf, toBudgetKey, toOwnerKey } from './budgets.ts'
+import { counterOf, toOwnerKey } from './budgets.ts'
 import { secondsLeft } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 
@@ -27,7 +26,6 @@ interface Reservation {
   settle(tokens: number): Promise<void>
 }
 
-const memory = { max: 20_000, keepMs: () => 2_000 }
 /** Added to the longest deadline of a call. */
 const GRACE_MS = 60_000
 const SWEEP_BATCH = 500
@@ -39,7 +37,8 @@ export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' |
   return db.transaction().execute(async (trx) => {
     const expired = await listExpired(trx, unixSeconds(clock), SWEEP_BATCH)
     // In the order in which calls lock the same counters, which prevents deadlocks.
-    for (const row of expired.toSorted(byCounter)) {
+    const nameOf = (row: CounterKey) => Object.values(toCounterKey(row)).join(' ')
+    for (const row of expired.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1))) {
       await lockCounter(trx, toCounterKey(row))
       await releaseReservation(trx, row.id, toCounterKey(row))
     }
@@ -50,14 +49,14 @@ export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' |
 /** Changes to budgets by other processes take effect after at most two seconds. */
 export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'>) {
   const { db, clock, random, config } = deps
-  const remembered = createTtlCache<readonly BudgetRow[]>(clock, memory)
+  const remembered = createTtlCache<readonly BudgetRow[]>(clock, { max: 20_000, keepMs: () => 2_000 })
   const { backendFirstEventMs, streamMaxMs, backendTotalMs } = config.timings
   const longestMs = backendFirstEventMs + Math.max(streamMaxMs, backendTotalMs) + GRACE_MS
 
   async function reserveIn(budgets: readonly BudgetRow[], tokens: number): Promise<Reservation> {
     const now = clock.now()
     const id = newId('', 20, random)
-    const counters = budgets.map((budget) => counterOf(toBudgetKey(budget), now))
+    const counters = budgets.map((budget) => counterOf(budget, now))
     await db.transaction().execute(async (trx) => {
       for (const counter of counters) {
         await insertCounter(trx, counter)
@@ -65,10 +64,8 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
         throw await budgetSpent(trx, counter, budgets, now)
       }
       const expires_at = Math.ceil((now + longestMs) / 1000)
-      await insertReservations(
-        trx,
-        counters.map((counter) => ({ ...counter, id, tokens, expires_at })),
-      )
+      const rows = counters.map((counter) => ({ ...counter, id, tokens, expires_at }))
+      await trx.insertInto('budget_reservations').values(rows).execute()
     })
     return { settle: (used) => settle(id, counters, used) }
   }
@@ -134,14 +131,6 @@ async function budgetSpent(
 function ownersOf(tenantId: string, agentId: string | undefined) {
   const parent = toOwnerKey({ kind: 'parent', tenantId })
   return agentId === undefined ? [parent] : [parent, toOwnerKey({ kind: 'agent', tenantId, agentId })]
-}
-
-function byCounter(one: CounterKey, other: CounterKey): number {
-  const [first, second] = [one, other].map((key) => Object.values(toCounterKey(key)).join(' ')) as [
-    string,
-    string,
-  ]
-  return first < second ? -1 : 1
 }
 
 function toCounterKey({ owner_kind, owner_id, period, starts_on }: CounterKey): CounterKey {

@@ -105,10 +105,6 @@ export async function reserveTokens(db: Database, key: CounterKey, tokens: numbe
   return updated !== undefined
 }
 
-export async function insertReservations(db: Database, rows: readonly ReservationRow[]): Promise<void> {
-  await db.insertInto('budget_reservations').values(rows).execute()
-}
-
 /** Locks the counter until the end of the transaction. */
 export function lockCounter(trx: Database, key: CounterKey): Promise<void> {
   return addToCounter(trx, key, { used: 0, reserved: 0 })

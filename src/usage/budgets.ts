@@ -18,10 +18,7 @@ import { type Period, startOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { sumTokensSince } from './store.ts'
 
-/** The budget of a parent key also bounds its agents. */
-export type BudgetOwner = Caller
-
-/** Tokens per period (UTC); an absent period has no limit. */
+/** Tokens per period (UTC); an absent period has no limit. The budget of a parent key also bounds its agents. */
 export interface Budget {
   readonly day?: number
   readonly month?: number
@@ -37,7 +34,7 @@ export async function setBudget(
   deps: AuditDeps &
     Pick<Dependencies, 'clock'> & { readonly usage: { flush(): Promise<void>; invalidate(): void } },
   actor: Actor,
-  owner: BudgetOwner,
+  owner: Caller,
   budget: Budget,
 ): Promise<void> {
   await deps.usage.flush()
@@ -49,15 +46,18 @@ export async function setBudget(
 export async function writeBudget(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
-  owner: BudgetOwner,
+  owner: Caller,
   budget: Budget,
 ): Promise<void> {
   const key = toOwnerKey(owner)
   await lockTenant(deps, owner.tenantId)
   const known = await listBudgets(deps.db, [key])
   for (const period of periods) {
+    const limit = budget[period]
+    if (limit === undefined) await deleteBudget(deps.db, { ...key, period })
+    else await upsertBudget(deps.db, { ...key, period, token_limit: limit })
     const isNew = !known.some((row) => row.period === period)
-    await writeLimit(deps, owner, period, { limit: budget[period], isNew })
+    if (limit !== undefined && isNew) await startCounter(deps, owner, period)
   }
   await recordAudit(deps, actor, {
     action: 'budget.set',
@@ -67,16 +67,13 @@ export async function writeBudget(
   })
 }
 
-async function writeLimit(
+/** Counts the tokens that the current period has already used. */
+async function startCounter(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
-  owner: BudgetOwner,
+  owner: Caller,
   period: Period,
-  { limit, isNew }: { readonly limit: number | undefined; readonly isNew: boolean },
 ): Promise<void> {
   const key = { ...toOwnerKey(owner), period }
-  if (limit === undefined) return deleteBudget(db, key)
-  await upsertBudget(db, { ...key, token_limit: limit })
-  if (!isNew) return
   const counter = counterOf(key, clock.now())
   const target = { kind: key.owner_kind, id: key.owner_id }
   await insertCounter(db, counter)
@@ -107,7 +104,7 @@ export async function readBudgets(
 
 export async function getBudget(
   deps: Pick<Dependencies, 'db' | 'clock'>,
-  owner: BudgetOwner,
+  owner: Caller,
 ): Promise<BudgetState> {
   const key = toOwnerKey(owner)
   const states = await readStates(deps, await listBudgets(deps.db, [key]))
@@ -120,7 +117,7 @@ async function readStates(
 ): Promise<Map<string, BudgetState>> {
   const states = new Map<string, BudgetState>()
   for (const row of rows) {
-    const used = (await findUsed(db, counterOf(toBudgetKey(row), clock.now()))) ?? 0
+    const used = (await findUsed(db, counterOf(row, clock.now()))) ?? 0
     states.set(row.owner_id, {
       ...states.get(row.owner_id),
       [row.period]: { limit: row.token_limit, used },
@@ -129,15 +126,11 @@ async function readStates(
   return states
 }
 
-export function toOwnerKey(owner: BudgetOwner): Pick<BudgetKey, 'owner_kind' | 'owner_id'> {
+export function toOwnerKey(owner: Caller): Pick<BudgetKey, 'owner_kind' | 'owner_id'> {
   return { owner_kind: owner.kind, owner_id: owner.kind === 'agent' ? owner.agentId : owner.tenantId }
 }
 
-export function toBudgetKey({ owner_kind, owner_id, period }: BudgetKey): BudgetKey {
-  return { owner_kind, owner_id, period }
-}
-
 /** The counter of the period that contains `ms`. */
-export function counterOf(key: BudgetKey, ms: number): CounterKey {
-  return { ...key, starts_on: startOf(key.period, ms) }
+export function counterOf({ owner_kind, owner_id, period }: BudgetKey, ms: number): CounterKey {
+  return { owner_kind, owner_id, period, starts_on: startOf(period, ms) }
 }

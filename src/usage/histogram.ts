@@ -15,9 +15,10 @@ export function bucketOf(durationMs: number): number {
   return Math.min(LAST_BUCKET, 1 + Math.floor(Math.log(durationMs) / LOG_GROWTH))
 }
 
-export function count(histogram: Histogram, durationMs: number): void {
-  const bucket = bucketOf(durationMs)
-  histogram.set(bucket, (histogram.get(bucket) ?? 0) + 1)
+export function histogramOf(durationsMs: readonly number[]): Histogram {
+  const histogram: Histogram = new Map()
+  for (const bucket of durationsMs.map(bucketOf)) histogram.set(bucket, (histogram.get(bucket) ?? 0) + 1)
+  return histogram
 }
 
 export function merge(histogram: Histogram, other: Histogram): void {

@@ -4,7 +4,7 @@ import type { CompiledQuery } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
-import { count, type Histogram, merge, parseHistogram, renderHistogram } from './histogram.ts'
+import { histogramOf, merge, parseHistogram, renderHistogram } from './histogram.ts'
 import type { UsageCallRow, UsageDayRow } from './store.ts'
 
 /** The longest time before a flush, unless `FLUSH_AT` calls wait. */
@@ -26,7 +26,7 @@ export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'
   async function write(calls: readonly UsageCallRow[]): Promise<void> {
     await db.transaction().execute(async (trx) => {
       await insertCalls(trx, calls)
-      for (const sums of sumByDay(calls)) await addDay(trx, toDayRow(sums), sums)
+      for (const sums of sumByDay(calls)) await addDay(trx, sums)
     })
   }
 
@@ -84,15 +84,9 @@ export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'
 }
 
 const dayKey = ['parent_key_id', 'day', 'agent_id', 'model', 'provider'] as const
-type DayKey = Pick<UsageDayRow, (typeof dayKey)[number]>
 
-interface DayDurations {
-  readonly latency: Histogram
-  readonly firstByte: Histogram
-}
-
-/** Adds sums and durations to the row of their day; ignores the histograms in `sums`. */
-export async function addDay(trx: Database, sums: UsageDayRow, durations: DayDurations): Promise<void> {
+/** Adds sums to the row of their day. */
+export async function addDay(trx: Database, sums: UsageDayRow): Promise<void> {
   const before = await trx
     .insertInto('usage_days')
     .values({ ...sums, latency_histogram: '{}', first_byte_histogram: '{}' })
@@ -111,57 +105,45 @@ export async function addDay(trx: Database, sums: UsageDayRow, durations: DayDur
   await trx
     .updateTable('usage_days')
     .set({
-      latency_histogram: sumHistograms(before.latency_histogram, durations.latency),
-      first_byte_histogram: sumHistograms(before.first_byte_histogram, durations.firstByte),
+      latency_histogram: sumHistograms(before.latency_histogram, sums.latency_histogram),
+      first_byte_histogram: sumHistograms(before.first_byte_histogram, sums.first_byte_histogram),
     })
     .where(({ and }) => and({ parent_key_id, day, agent_id, model, provider }))
     .execute()
 }
 
-function sumHistograms(before: string, more: Histogram): string {
+function sumHistograms(before: string, more: string): string {
   const sum = parseHistogram(before)
-  merge(sum, more)
+  merge(sum, parseHistogram(more))
   return renderHistogram(sum)
 }
 
-/** What a batch of calls adds to one row of daily sums. */
-interface DaySums extends DayDurations {
-  readonly key: DayKey
-  readonly calls: UsageCallRow[]
+/** What the calls add to each row of daily sums, in one order for all writers, which prevents deadlocks. */
+function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
+  const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>
+    [Math.floor(created_at / DAY_SECONDS), parent_key_id, agent_id, model, provider].join('\n'),
+  )
+  const sorted = [...byDay].toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return sorted.map(([, [first, ...others]]) => sumCalls(first as UsageCallRow, others))
 }
 
-/** In one order for all writers, which prevents deadlocks. */
-function sumByDay(calls: readonly UsageCallRow[]): Iterable<DaySums> {
-  const byKey = new Map<string, DaySums>()
-  for (const call of calls) {
-    const { parent_key_id, agent_id, model, provider, created_at } = call
-    const name = [Math.floor(created_at / DAY_SECONDS), parent_key_id, agent_id, model, provider].join('\n')
-    let sums = byKey.get(name)
-    if (sums === undefined) {
-      const key = { parent_key_id, day: dayOf(created_at * 1000), agent_id, model, provider }
-      sums = { key, calls: [], latency: new Map(), firstByte: new Map() }
-      byKey.set(name, sums)
-    }
-    sums.calls.push(call)
-    count(sums.latency, call.latency_ms)
-    if (call.first_byte_ms !== null) count(sums.firstByte, call.first_byte_ms)
-  }
-  return [...byKey].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, sums]) => sums)
-}
-
-function toDayRow({ key, calls }: DaySums): UsageDayRow {
+/** Sums calls of the same day. */
+function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDayRow {
+  const { parent_key_id, agent_id, model, provider, created_at } = first
+  const calls = [first, ...others]
   const sum = (numberOf: (call: UsageCallRow) => number) =>
     calls.reduce((total, call) => total + numberOf(call), 0)
+  const firstBytes = calls.map((call) => call.first_byte_ms).filter((ms) => ms !== null)
   return {
-    ...key,
+    ...{ parent_key_id, day: dayOf(created_at * 1000), agent_id, model, provider },
     requests: calls.length,
     // A client that disconnects is not an error.
     errors: sum(({ status }) => (status === 'ok' || status === 'left' ? 0 : 1)),
     prompt_tokens: sum((call) => call.prompt_tokens),
     completion_tokens: sum((call) => call.completion_tokens),
     estimated: sum((call) => call.is_estimated),
-    latency_histogram: '{}',
-    first_byte_histogram: '{}',
+    latency_histogram: renderHistogram(histogramOf(calls.map((call) => call.latency_ms))),
+    first_byte_histogram: renderHistogram(histogramOf(firstBytes)),
   }
 }
 

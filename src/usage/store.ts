@@ -21,20 +21,6 @@ export async function listDays(
     .execute()
 }
 
-/** The last day on which each of the tenant's agents was called. */
-export async function listLastDays(
-  db: Database,
-  tenantId: string,
-): Promise<{ readonly agent_id: string; readonly day: string }[]> {
-  return db
-    .selectFrom('usage_days')
-    .select(({ fn }) => ['agent_id', fn.max<string>('day').as('day')])
-    .where('parent_key_id', '=', tenantId)
-    .where('agent_id', '!=', '')
-    .groupBy('agent_id')
-    .execute()
-}
-
 /** Tokens of a parent key, or of one agent, since a day. */
 export async function sumTokensSince(
   db: Database,
@@ -53,25 +39,6 @@ export async function sumTokensSince(
   if (owner.kind === 'agent') query = query.where('agent_id', '=', owner.id)
   const { input, output } = await query.executeTakeFirstOrThrow()
   return Number(input ?? 0) + Number(output ?? 0)
-}
-
-/** Deletes and returns all daily sums of a tenant. */
-export async function takeDays(db: Database, tenantId: string): Promise<UsageDayRow[]> {
-  return db.deleteFrom('usage_days').where('parent_key_id', '=', tenantId).returningAll().execute()
-}
-
-/** Moves all calls of a tenant to another; returns their number. */
-export async function updateCallOwners(
-  db: Database,
-  fromTenantId: string,
-  toTenantId: string,
-): Promise<number> {
-  const result = await db
-    .updateTable('usage_calls')
-    .set({ parent_key_id: toTenantId })
-    .where('parent_key_id', '=', fromTenantId)
-    .executeTakeFirst()
-  return Number(result.numUpdatedRows)
 }
 
 /** Deletes the oldest calls with an id before `id`, at most `limit`; returns their number. */

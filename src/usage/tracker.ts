@@ -60,20 +60,16 @@ export function createUsageTracker(
     return new UsageRecord(call, { clock, metrics, newId: nextId, save })
   }
 
-  async function openCallsEnd(): Promise<void> {
-    if (open === 0) return
-    const lastEnd = new Promise<void>((resolve) => {
-      onLastEnd = resolve
-    })
-    await within(LAST_RECORDS_MS, lastEnd, () => {})
-  }
-
   return {
     begin,
     flush: () => recorder.flush(),
     invalidate: () => enforcer.invalidate(),
     async close() {
-      await openCallsEnd()
+      if (open > 0) {
+        const lastEnd = Promise.withResolvers<void>()
+        onLastEnd = lastEnd.resolve
+        await within(LAST_RECORDS_MS, lastEnd.promise, () => {})
+      }
       await recorder.flush().catch((error) => log.error({ err: error }, 'the last usage was not written'))
     },
   }
@@ -226,7 +222,6 @@ export class UsageRecord implements AsyncDisposable {
   }
 }
 
-/** The status of an interrupted call. */
 function statusOf(thrown: unknown, signal: AbortSignal): string {
   if (!signal.aborted) return toServiceError(thrown).reason
   const { reason } = signal

@@ -8,7 +8,7 @@ import type { Dependencies } from './dependencies.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
 import { addDay } from './recorder.ts'
 import type { UsageEntry, UsageList, UsageQuery, UsageSums } from './schema.ts'
-import { listDays, listLastDays, takeDays, type UsageDayRow, updateCallOwners } from './store.ts'
+import { listDays, type UsageDayRow } from './store.ts'
 import type { UsageTracker } from './tracker.ts'
 
 const DEFAULT_DAYS = 30
@@ -53,7 +53,13 @@ export async function readLastDays(
   tenantId: string,
 ): Promise<{ agent: string; day: string }[]> {
   await usage.flush()
-  return (await listLastDays(db, tenantId)).map(({ agent_id: agent, day }) => ({ agent, day }))
+  return db
+    .selectFrom('usage_days')
+    .select(({ fn }) => ['agent_id as agent', fn.max<string>('day').as('day')])
+    .where('parent_key_id', '=', tenantId)
+    .where('agent_id', '!=', '')
+    .groupBy('agent_id')
+    .execute()
 }
 
 function toDay(moment: string | number): string {
@@ -144,11 +150,6 @@ function toPercentiles(whole: Histogram): UsageSums['latency_ms'] {
   return { p50, p95, p99 }
 }
 
-export interface MovedUsage {
-  readonly calls: number
-  readonly days: number
-}
-
 /**
  * Moves the written usage of a tenant to another, whose budgets then count it. Runs in the caller's transaction, which the caller begins
  * after `usage.flush()`.
@@ -157,23 +158,23 @@ export async function moveUsage(
   trx: Database,
   fromTenantId: string,
   toTenantId: string,
-): Promise<MovedUsage> {
-  const days = (await takeDays(trx, fromTenantId)).toSorted(byDay)
-  for (const row of days) {
-    const latency = parseHistogram(row.latency_histogram)
-    const firstByte = parseHistogram(row.first_byte_histogram)
-    await addDay(trx, { ...row, parent_key_id: toTenantId }, { latency, firstByte })
-  }
+): Promise<{ readonly calls: number; readonly days: number }> {
+  const days = await trx
+    .deleteFrom('usage_days')
+    .where('parent_key_id', '=', fromTenantId)
+    .returningAll()
+    .execute()
+  // The order of the recorder, which prevents deadlocks between writers of the same rows.
+  const nameOf = (row: UsageDayRow) => [row.day, row.agent_id, row.model, row.provider].join('\n')
+  for (const row of days.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)))
+    await addDay(trx, { ...row, parent_key_id: toTenantId })
   await countInBudgets(trx, toTenantId, days)
-  return { days: days.length, calls: await updateCallOwners(trx, fromTenantId, toTenantId) }
-}
-
-/** The order of the recorder, which prevents deadlocks between writers of the same rows. */
-function byDay(one: UsageDayRow, other: UsageDayRow): number {
-  const [first, second] = [one, other].map((row) =>
-    [row.day, row.agent_id, row.model, row.provider].join('\n'),
-  )
-  return String(first) < String(second) ? -1 : 1
+  const moved = await trx
+    .updateTable('usage_calls')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .executeTakeFirst()
+  return { days: days.length, calls: Number(moved.numUpdatedRows) }
 }
 
 async function countInBudgets(trx: Database, tenantId: string, days: readonly UsageDayRow[]): Promise<void> {

@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   bucketOf,
-  count,
-  type Histogram,
+  histogramOf,
   merge,
   parseHistogram,
   percentiles,
@@ -16,12 +15,6 @@ const durations = fc.array(
   fc.oneof(fc.nat(20), fc.nat(3_000), fc.nat(1_000_000), fc.double({ min: 0, max: 2_000, noNaN: true })),
   { minLength: 1, maxLength: 200 },
 )
-
-function histogramOf(values: readonly number[]): Histogram {
-  const histogram: Histogram = new Map()
-  for (const value of values) count(histogram, value)
-  return histogram
-}
 
 /** The smallest duration that at least that share of all stays within. */
 function exact(values: readonly number[], share: number): number {

@@ -8,6 +8,7 @@ import { Listener } from './listener.ts'
 import {
   acquireStream,
   adjustStreams,
+  type CountedWindow,
   countHits,
   countReplicas,
   deleteReplica,
@@ -29,10 +30,9 @@ const MAX_ATTEMPTS = 5
 /** The counts are rows in `db`; messages need a separate connection. */
 export function openPostgresStore(db: Database, postgres: PostgresAccess): CoordinationStore {
   const listener = new Listener(postgres, CHANNEL)
-  const hit = coalesceHits(async (quotas, hits) => {
+  const hit = coalesceHits((quotas, hits) => {
     const count = () => countHits(db, quotas, hits)
-    const windows = await withRows(quotas, count, (missing) => insertWindows(db, missing))
-    return { windows, counted: windows[0]?.counted ?? 0 }
+    return withRows(quotas, count, (missing) => insertWindows(db, missing))
   })
   let beats = 0
 
@@ -88,21 +88,11 @@ async function withRows<K extends { readonly key: string }, R extends { readonly
   throw new Error('the rows were deleted again before they could be used')
 }
 
-interface CountedHits {
-  /** Each window before the hits. */
-  readonly windows: readonly { readonly before: number; readonly leftMs: number }[]
-  /** The number of hits that all windows had room for. */
-  readonly counted: number
-}
-
-interface Waiting {
-  resolve(counts: readonly WindowCount[]): void
-  reject(error: unknown): void
-}
+type Waiting = PromiseWithResolvers<readonly WindowCount[]>
 
 /** Coalesces requests for the same quotas: while `count` runs for some hits, others wait and are then counted together. */
 function coalesceHits(
-  count: (quotas: readonly Quota[], hits: number) => Promise<CountedHits>,
+  count: (quotas: readonly Quota[], hits: number) => Promise<readonly CountedWindow[]>,
 ): (quotas: readonly Quota[]) => Promise<readonly WindowCount[]> {
   const waitingByQuotas = new Map<string, Waiting[]>()
 
@@ -110,7 +100,8 @@ function coalesceHits(
     while (waiting.length > 0) {
       const batch = waiting.splice(0)
       try {
-        const { windows, counted } = await count(quotas, batch.length)
+        const windows = await count(quotas, batch.length)
+        const counted = windows[0]?.counted ?? 0
         for (const [position, { resolve }] of batch.entries()) {
           // A hit that was not counted gets the count that the window would have with it.
           const hits = Math.min(position, counted) + 1
@@ -123,13 +114,14 @@ function coalesceHits(
     waitingByQuotas.delete(name)
   }
 
-  return (quotas) =>
-    new Promise((resolve, reject) => {
-      const name = JSON.stringify(quotas)
-      const waiting = waitingByQuotas.get(name)
-      if (waiting !== undefined) return void waiting.push({ resolve, reject })
-      const first = [{ resolve, reject }]
-      waitingByQuotas.set(name, first)
-      void run(name, quotas, first)
-    })
+  return (quotas) => {
+    const hit: Waiting = Promise.withResolvers()
+    const name = JSON.stringify(quotas)
+    const waiting = waitingByQuotas.get(name) ?? []
+    waiting.push(hit)
+    if (waitingByQuotas.has(name)) return hit.promise
+    waitingByQuotas.set(name, waiting)
+    void run(name, quotas, waiting)
+    return hit.promise
+  }
 }

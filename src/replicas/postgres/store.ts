@@ -24,7 +24,7 @@ function toKeys(bounds: readonly { readonly key: string }[]): RawBuilder<unknown
 }
 
 /** A window before the hits. */
-interface CountedWindow {
+export interface CountedWindow {
   readonly key: string
   readonly before: number
   readonly leftMs: number
@@ -73,13 +73,9 @@ export async function insertWindows(db: Database, quotas: readonly Quota[]): Pro
     .execute()
 }
 
-/** The number of streams open on all live replicas. */
-interface StreamCount {
-  readonly key: string
-  readonly open: number
-}
+type StreamCount = { readonly key: string; readonly open: number }
 
-/** Counts one stream for every quota, or for none if one is used up or missing; returns the counts before. */
+/** Counts one stream for every quota, or for none if one is used up or missing; returns the streams open before on all live replicas. */
 export async function acquireStream(
   db: Database,
   replica: string,
@@ -111,7 +107,6 @@ export async function acquireStream(
   return rows
 }
 
-/** Inserts missing stream counts. */
 export async function insertStreamCounts(db: Database, quotas: readonly StreamQuota[]): Promise<void> {
   const rows = quotas.map(({ key }) => ({ key, open: '{}' }))
   await db
@@ -153,18 +148,14 @@ export async function deleteReplica(db: Database, replica: string): Promise<void
 }
 
 export async function countReplicas(db: Database): Promise<number> {
-  const { rows } = await sql<{
-    count: number
-  }>`select count(*) as count from (${liveReplicas}) as live`.execute(db)
-  return rows[0]?.count ?? 0
+  const query = sql<{ count: number }>`select count(*) as count from (${liveReplicas}) as live`
+  return (await query.execute(db)).rows[0]?.count ?? 0
 }
 
 export async function deleteUnused(db: Database): Promise<void> {
-  await db
-    .deleteFrom('rate_windows')
-    .where('ends_at_ms', '<', sql<number>`${now} - ${KEPT_MS}::bigint`)
-    .execute()
-  await db.deleteFrom('replicas').where('seen_at_ms', '<', sql<number>`${now} - ${KEPT_MS}::bigint`).execute()
+  const oldest = sql<number>`${now} - ${KEPT_MS}::bigint`
+  await db.deleteFrom('rate_windows').where('ends_at_ms', '<', oldest).execute()
+  await db.deleteFrom('replicas').where('seen_at_ms', '<', oldest).execute()
   await sql`
     delete from stream_slots where not exists (
       select from jsonb_each(open::jsonb) as slots join replicas on replicas.id = slots.key

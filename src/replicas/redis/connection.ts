@@ -1,13 +1,16 @@
-/** A connection to Redis that reconnects automatically, and is dropped when a reply does not arrive in time. */
+/** A connection to Redis that reconnects automatically, and is dropped when a reply is late or invalid. */
 
+import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
 import { TimeoutError, within } from '../../lib/timeout.ts'
-import { treatAsLost } from './protocol-errors.ts'
 
 const REPLY_TIMEOUT_MS = 100
 /** Includes the handshake on a new connection. */
 const CONNECT_TIMEOUT_MS = 1_000
 const LONGEST_PAUSE_MS = 1_000
+
+/** Connections that are reset by a reply that ioredis cannot handle. */
+const guarded = new WeakSet<object>()
 
 export class RedisConnection {
   /** For events only; commands go through `ask`. */
@@ -30,7 +33,7 @@ export class RedisConnection {
       autoResubscribe: false,
       retryStrategy: (tries) => Math.min(tries * 50, LONGEST_PAUSE_MS),
     })
-    treatAsLost(this.redis)
+    guarded.add(this.redis)
     this.redis.on('error', (error: Error) => {
       this.connectError = error
       // After a reply without a command, later replies would be matched to the wrong commands.
@@ -77,5 +80,31 @@ export class RedisConnection {
 
   close(): void {
     this.redis.disconnect()
+  }
+}
+
+interface DataHandler {
+  dispatch(this: { readonly redis: Redis }, handle: () => void): void
+}
+
+const handlers: { readonly default: { readonly prototype: DataHandler } } = createRequire(import.meta.url)(
+  'ioredis/built/DataHandler.js',
+)
+const { prototype } = handlers.default
+const { dispatch } = prototype
+
+/**
+ * A reply of an unexpected shape (null for a subscription, a push without a type) makes ioredis throw in a separate tick, where no caller
+ * can catch it and the process would end. This resets the connection instead, as ioredis does for bytes that it cannot parse. Clients of a
+ * host that embeds Parley keep that behaviour. package.json pins the version of ioredis because of this patch.
+ */
+prototype.dispatch = function dispatchGuarded(handle) {
+  const { redis } = this
+  if (!guarded.has(redis)) return dispatch.call(this, handle)
+  try {
+    handle()
+  } catch (error) {
+    redis.emit('error', error)
+    redis.disconnect(true)
   }
 }

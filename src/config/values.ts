@@ -69,7 +69,6 @@ export const gatewayUrl = () =>
 /** Where Ollama listens by default, as the base URL of an OpenAI-compatible server. */
 export const LOCAL_URL = 'http://127.0.0.1:11434/v1'
 
-/** The address of a local model server, with or without `/v1`. */
 export const localUrl = () =>
   httpUrl(
     'an http or https URL such as http://127.0.0.1:11434, without credentials, query or fragment',

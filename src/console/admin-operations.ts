@@ -60,7 +60,6 @@ async function listOwnedKeys(deps: Dependencies, query: AdminListQuery): Promise
   return { object: 'list', data, has_more: hasMore }
 }
 
-/** Sums up the calls of one key, or of all keys. @throws ServiceError `invalid_value` */
 async function readAllUsage(deps: Dependencies, query: AdminUsageQuery) {
   const { key, ...rest } = query
   const ids = key === undefined ? (await listParentKeys(deps)).map(({ id }) => id) : [key]

@@ -40,7 +40,6 @@ import {
   SignIn,
 } from './schema.ts'
 
-/** What the console shows of the caller: the user and all their keys, or the key that was presented. */
 async function readMe(deps: Dependencies, { tenantId, user }: ParentCaller): Promise<Me> {
   return renderMe({
     user: user === undefined ? undefined : await findUserByEmail(deps.db, user.email),
@@ -61,12 +60,7 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
   deps.users.invalidate()
 }
 
-/**
- * Assigns a parent key to a user who knows its secret and makes it their active key. Moves everything that their automatic key owns to
- * it, and ends the automatic key. Changes nothing if the user already owns the key.
- * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict`
- * (`parent_key_already_claimed`).
- */
+/** Makes a parent key the user's active key, moves everything that their automatic key owns to it, and ends that one. */
 async function claimKey(deps: Dependencies, actor: Actor, userId: string, secret: string): Promise<Claim> {
   const text = await prepareClaim(deps, secret)
   const claim = await deps.db
@@ -267,7 +261,6 @@ export const managerOperations = {
   }),
 }
 
-/** The user of an operation with `needs`. */
 function userOf({ user }: ParentCaller): ConsoleUser {
   if (user === undefined) throw new Error('an operation reads the user but its auth policy does not need one')
   return user

@@ -94,7 +94,6 @@ const count = z.int().nonnegative()
 const Moved = z
   .strictObject({ agents: count, files: count, artifacts: count, usage_days: count, usage_calls: count })
   .meta({ description: 'What the automatic key owned; nothing when the key was theirs before.' })
-/** What moved from the automatic key to the claimed one. */
 export type Moved = z.output<typeof Moved>
 
 export const KeyClaimed = z

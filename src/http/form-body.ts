@@ -79,8 +79,6 @@ export class Storing {
 }
 
 /**
- * Parses the body to its end; rejects at the first error and discards the rest.
- *
  * The parser emits errors on its own streams, some of them a turn later, and an error without a listener ends the process. So this
  * passes one chunk at a time, destroys the parser as soon as the outcome is known, and does not report the end of the body to it.
  */
@@ -220,10 +218,7 @@ function toValue(text: string): unknown {
   }
 }
 
-/**
- * The name as it was sent, without the folders before it (RFC 7578, 4.2). Browsers and the official clients write a quote as
- * `%22`; their escapes for line breaks stay as they are, because a name has none.
- */
+/** The name without its folders (RFC 7578, 4.2). Clients write a quote as `%22`; escaped line breaks stay as they are. */
 function toFilename(sent: string | undefined): string {
   const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name

@@ -56,7 +56,6 @@ export async function receiveUpload(
   }
 }
 
-/** Rejects a form by its head. */
 export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
   const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = request.headers
   if (mediaTypeOf(request) !== 'multipart/form-data') {
@@ -77,7 +76,6 @@ async function createParser(request: IncomingMessage): Promise<Dicer> {
   return new Dicer(config)
 }
 
-/** The fields in order, and the staged file; a failure discards the file. */
 async function readParts(
   request: IncomingMessage,
   parser: Dicer,
@@ -101,7 +99,6 @@ async function readParts(
   }
 }
 
-/** The parts of one form as the parser finds them: collects the fields, stores the file, and stops at the first bad part. */
 class FormParts {
   readonly entries: [string, string][] = []
   private readonly request: IncomingMessage

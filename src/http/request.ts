@@ -97,7 +97,6 @@ interface BodyLimits {
   readonly idleMs: number
 }
 
-/** Reads a whole body into memory. */
 export function readBody(
   request: IncomingMessage,
   limits: BodyLimits,

@@ -74,10 +74,7 @@ function checksumOf(body: string): string {
   return text
 }
 
-/**
- * Redacts every key in a text to its prefix and public id, and every artifact token to its prefix and the id of its secret. Hints are
- * not changed.
- */
+/** Redacts each key to its prefix and public id, and each artifact token to the id of its secret. Hints do not change. */
 export function withoutKeys(text: string): string {
   return text
     .replace(/((?:svc_(?:scoped_)?|agnt_key-)\w{12})\w+/g, '$1…')

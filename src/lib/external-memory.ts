@@ -7,16 +7,12 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 const COLLECT_EVERY_BYTES = 32 * 1024 ** 2
-/**
- * How much the heap may grow before V8 collects all of it. V8 counts bytes read since the last collection as growth, and by default
- * allows an idle heap of 30 MB only 24 MB of growth: it would collect everything again and again.
- */
+/** V8 counts bytes read as heap growth: with its default, an idle heap would be collected as a whole again and again. */
 const HEAP_GROWTH_PERCENT = 200
 
 let countedBytes = 0
 let collectYoung: (() => void) | undefined
 
-/** Counts bytes that were read, and starts a collection after every 32 MiB. */
 export function countExternalBytes(sizeBytes: number): void {
   countedBytes += sizeBytes
   if (countedBytes < COLLECT_EVERY_BYTES) return

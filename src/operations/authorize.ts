@@ -10,7 +10,6 @@ import { countRequest, type GuardedCall, limitAuthFailures } from './rate-limit.
 
 export type AccessStep = (call: GuardedCall) => Promise<void> | void
 
-/** Step: finds the caller and sets `context.caller`. */
 export async function authenticate({ context, auth }: GuardedCall): Promise<void> {
   if (auth === undefined || auth.callers.length === 0) return
   const caller = await findCaller(context)
@@ -20,7 +19,6 @@ export async function authenticate({ context, auth }: GuardedCall): Promise<void
   context.caller = caller
 }
 
-/** Step: checks the kind of the caller, and whether a user is signed in where one is needed. */
 export function checkPermission({ context, auth }: GuardedCall): void {
   if (auth === undefined || auth.callers.length === 0) return
   const { caller } = context
@@ -41,7 +39,6 @@ export async function rateLimitUnmatchedRoute(context: CallContext<AnyCaller, De
   if (caller !== undefined) await countRequest(context, caller)
 }
 
-/** Rejects a call without valid credentials; `messages` are the errors for missing and invalid ones. */
 export async function rejectCredentials(
   context: CallContext<AnyCaller, Dependencies>,
   messages = keyMessages,

@@ -12,7 +12,6 @@ export function errorShapeOf(path: string): ErrorShape {
   return /^\/v1\/(manager\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
 }
 
-/** Whether a path is one of uploads and artifacts, which have their own protocol outside `/v1`. */
 export function isAboutArtifacts(path: string): boolean {
   return /^\/(artifacts|upload|capabilities)(\/|$)/.test(path)
 }
@@ -76,7 +75,6 @@ function isTooLong(issue: Issue): boolean {
   return issue.code === 'too_big' && ['array', 'string'].includes(issue.origin)
 }
 
-/** `messages[2].tool_call_id` */
 function renderPath(path: readonly PropertyKey[]): string {
   return path
     .map((step, index) =>
@@ -91,7 +89,6 @@ interface FailedCall {
   readonly path: string
 }
 
-/** Counts and logs a failure, without the keys that a client may have put in the address. */
 export function logFailure(
   { log, metrics }: Pick<Dependencies, 'log' | 'metrics'>,
   { requestId, traceId, path }: FailedCall,

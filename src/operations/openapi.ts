@@ -82,7 +82,6 @@ function renderAnswer({ response = {}, output }: RestOperation): Record<string, 
     : { 'application/json': { schema: output } }
 }
 
-/** Splits the input's fields into path, query, headers and body. */
 function renderInput({
   http,
   request = {},
@@ -293,7 +292,6 @@ function renderSecurity({ http, auth }: RestOperation): Record<string, string[]>
   return [...keys, ...inAddress, ...users].map((scheme) => ({ [scheme]: [] }))
 }
 
-/** What a 403 of the operation means, if it has one. */
 function renderPermission({ http, auth }: RestOperation): Record<number, string> {
   if (auth.needs === 'user') return { 403: 'A key was sent, or another site makes the call.' }
   if (auth.needs === 'administrator') return { 403: 'The caller is no administrator.' }

@@ -19,7 +19,6 @@ import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } fr
 
 export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
 
-/** What answers a request; built at start-up. */
 export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
   /** The operation in metrics and traces. */
   readonly name?: string
@@ -45,7 +44,6 @@ export interface Endpoint<C extends AnyCaller = AnyCaller, D extends CallDeps = 
 
 type CallDeps = Pick<Dependencies, 'clock' | 'log' | 'metrics'>
 
-/** Runs the steps in order; a failure ends the request. */
 export async function runSteps<D extends CallDeps>(
   call: HttpCall<AnyCaller, D>,
   steps: readonly Step<D>[],
@@ -111,7 +109,6 @@ export function writeResult(call: HttpCall): Promise<void> | void {
 
 const unrouted: Route<AnyCaller, CallDeps> = { auth: undefined, run: () => undefined }
 
-/** One request with what the steps find out about it, and the ways to write its response. */
 export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
   readonly deps: D
   readonly request: IncomingMessage

@@ -134,10 +134,7 @@ export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = 
 
 type InputReader = (call: HttpCall) => unknown
 
-/**
- * Reads an operation's input before validation: from the query of a GET or DELETE, else from the body. A body may not contain the
- * fields of the path or of a header.
- */
+/** Reads the input from the query of a GET or DELETE, else from the body, which may not contain fields of the path or of headers. */
 function createInputReader<D>(operation: RestOperation<D>): InputReader {
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation
   const headerFields = Object.entries(headers)

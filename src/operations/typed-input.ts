@@ -4,13 +4,11 @@ import { ServiceError } from '../lib/errors.ts'
 /** A chat with two undefined fields in each of its messages stays far below this. */
 const MAX_PATHS = 10_000
 
-/** An input in the shape that superjson gives it. */
 interface Envelope {
   readonly json?: unknown
   readonly meta?: unknown
 }
 
-/** A value inside an input, with the object or the list that holds it. */
 interface Place {
   readonly holder: object
   readonly key: string

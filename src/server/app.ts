@@ -42,12 +42,10 @@ import { assertMayReadMetrics } from './metrics.ts'
 export interface AppOptions {
   readonly deps: Deps
   readonly openapi: Uint8Array
-  /** Reads the state of the service's parts; `isReady` decides between 200 and 503. */
   readonly readHealth: () => Promise<{ isReady: boolean; report: object }>
   readonly scrape: () => Promise<Scraped>
   readonly widget: WidgetAssets
   readonly console: ConsoleAssets
-  /** While the service shuts down, connections are closed after their response. */
   readonly isDraining: () => boolean
 }
 
@@ -64,7 +62,6 @@ export function createApp(options: AppOptions): App {
     createPageEndpoint(options),
     createRestEndpoint(restOperations),
     uploadEndpoint,
-    // Each procedure of a batch passes the access steps itself.
     createTrpcEndpoint({ router: appRouter, operations: listOperations() }, access),
   ]
   /** What happens to every request after `identifyRequest`, in this order. */

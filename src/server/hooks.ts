@@ -39,7 +39,6 @@ export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
   }
 }
 
-/** Loads the hooks that an ES module exports. */
 export async function loadHostModule(path: string): Promise<ReadHooks> {
   const source = `PARLEY_HOOKS (${path})`
   await stat(path).catch((cause: NodeJS.ErrnoException) => {

@@ -31,7 +31,6 @@ interface PoolState {
 
 interface CountingOptions {
   readonly version: string
-  /** Undefined where there is no pool. */
   readonly readPool: (() => PoolState) | undefined
   /** Undefined where there is one process only. */
   readonly collectFromWorkers: CollectFromWorkers | undefined
@@ -46,7 +45,6 @@ export function createCounting(deps: Deps, options: CountingOptions) {
   const close = registerProcessMetrics(registry, clock)
   const collect = () => collectMetrics(registry)
   return {
-    /** The metrics of this process. */
     collect,
     /** The metrics of all processes as text. @throws ServiceError `service_unavailable` when they do not answer. */
     async scrape(): Promise<Scraped> {
@@ -159,7 +157,6 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Sample[] {
 const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
-/** What the installation stores, for all processes together. */
 interface StoredCounts {
   readonly openUploads: number
   readonly waitingJobs: Readonly<Record<string, number>>
@@ -203,7 +200,6 @@ function registerStoredMetrics(
   )
 }
 
-/** A stream limiter that counts open streams. */
 export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLimiter {
   return {
     async acquire(quotas) {
@@ -224,7 +220,6 @@ export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLi
   }
 }
 
-/** The headers that proxies add. */
 const forwardingHeader =
   /^(forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-forwarded-.+)$/
 

@@ -29,7 +29,6 @@ interface ExportedFile {
   readonly state: 'written' | 'same'
 }
 
-/** The file name of an agent: its name in ASCII letters, its id, and the extension of its format. */
 function fileNameOf({ row }: Agent): string {
   const slug = row.name
     .normalize('NFKD')
@@ -61,7 +60,6 @@ async function listPaths(path: string): Promise<string[]> {
   throw new StartupError(`There is no file in ${toVisible(path)} whose name ends in .yaml, .yml or .md.`)
 }
 
-/** The file, or the error in it. */
 async function readDefinitionFile(path: string): Promise<DefinitionFile | string> {
   const format = formatOf(path) ?? 'yaml'
   try {

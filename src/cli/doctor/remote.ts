@@ -97,7 +97,6 @@ export async function checkBucket(config: BucketConfig): Promise<Diagnostic[]> {
   })
 }
 
-/** Checks that the stored files belong to this database, if they are in folders and the database can be opened. */
 export async function checkFolders(config: BucketConfig): Promise<Diagnostic[]> {
   if (config.s3 !== undefined || config.dataDir === ':memory:') return []
   const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)

@@ -30,7 +30,6 @@ const WORKER_TIMEOUT_MS = 1_000
 /** Longer than the primary waits for any worker. */
 const PRIMARY_TIMEOUT_MS = 2_000
 
-/** Requests with an id that are answered by a message with the same id. */
 class PendingRequests<Answer> {
   private readonly pending = new Map<number, (answer: Answer) => void>()
   private lastId = 0

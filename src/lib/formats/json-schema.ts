@@ -151,10 +151,7 @@ const mostBytes = 64 * 1024
 
 const mostNodes = 2000
 
-/**
- * The first fault of a tool's input schema, in the dialect that its `$schema` names: draft-07 or 2020-12, the default. Unknown keywords
- * are allowed.
- */
+/** Checks by the dialect that `$schema` names: draft-07 or 2020-12, the default. Unknown keywords are allowed. */
 export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   const dialect = dialectOf(schema.$schema)
   if (dialect === undefined) return { path: ['$schema'], problem: 'must be JSON Schema draft-07 or 2020-12' }
@@ -221,7 +218,6 @@ function describe({ keyword, params, message }: ErrorObject): string {
   return message ?? 'must be valid JSON Schema'
 }
 
-/** Converts pointer segments to a path, in which indexes are numbers. */
 function withIndexes(schema: JsonSchema, segments: readonly string[]): Path {
   let value: unknown = schema
   return segments.map((segment) => {

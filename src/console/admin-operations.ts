@@ -60,12 +60,6 @@ async function listOwnedKeys(deps: Dependencies, query: AdminListQuery): Promise
   return { object: 'list', data, has_more: hasMore }
 }
 
-async function readAllUsage(deps: Dependencies, query: AdminUsageQuery) {
-  const { key, ...rest } = query
-  const ids = key === undefined ? (await listParentKeys(deps)).map(({ id }) => id) : [key]
-  return readUsage(deps, ids, rest)
-}
-
 async function readAudit(deps: Dependencies, query: AuditListQuery): Promise<AuditList> {
   const from = toSecond(query.from, 'first')
   const to = toSecond(query.to, 'last')
@@ -126,7 +120,10 @@ export const adminOperations = {
     },
     input: AdminUsageQuery,
     output: AdminUsageList,
-    run: ({ context: { deps }, input }) => readAllUsage(deps, input),
+    run: async ({ context: { deps }, input: { key, ...rest } }) => {
+      const ids = key === undefined ? (await listParentKeys(deps)).map(({ id }) => id) : [key]
+      return readUsage(deps, ids, rest)
+    },
   }),
 
   audit: query({

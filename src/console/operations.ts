@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { moveAgents } from '../agents/agents.ts'
+import { renderParentKey } from '../agents/schema.ts'
 import { moveArtifacts } from '../artifacts/artifacts.ts'
 import { moveFiles } from '../files/files.ts'
 import { type Actor, actorOf, recordAudit } from '../identity/audit.ts'
@@ -22,7 +23,6 @@ import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations
 import { moveUsage } from '../usage/usage.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
-  type Claim,
   ClaimPreview,
   KeyChoice,
   KeyClaim,
@@ -33,22 +33,24 @@ import {
   type Moved,
   OwnKeyRevoked,
   OwnKeyRotation,
-  renderClaim,
-  renderMe,
+  renderKey,
+  renderUser,
   SignedIn,
   SignedOut,
   SignIn,
 } from './schema.ts'
 
 async function readMe(deps: Dependencies, { tenantId, user }: ParentCaller): Promise<Me> {
-  return renderMe({
-    user: user === undefined ? undefined : await findUserByEmail(deps.db, user.email),
-    isAdministrator: user?.isAdministrator ?? false,
-    signedInBy: user === undefined ? 'key' : user.email === localAdministrator.email ? 'link' : 'proxy',
-    keys: user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id),
-    activeKeyId: tenantId,
-    agentCount: (await deps.agents.list(tenantId)).length,
-  })
+  const row = user === undefined ? undefined : await findUserByEmail(deps.db, user.email)
+  const keys = user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id)
+  return {
+    user: row === undefined ? null : renderUser(row),
+    is_administrator: user?.isAdministrator ?? false,
+    signed_in_by: user === undefined ? 'key' : user.email === localAdministrator.email ? 'link' : 'proxy',
+    keys: keys.map((key) => renderKey(key, tenantId)),
+    parent_key: renderParentKey(tenantId),
+    agents: (await deps.agents.list(tenantId)).length,
+  }
 }
 
 async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string): Promise<void> {
@@ -61,7 +63,12 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
 }
 
 /** Makes a parent key the user's active key, moves everything that their automatic key owns to it, and ends that one. */
-async function claimKey(deps: Dependencies, actor: Actor, userId: string, secret: string): Promise<Claim> {
+async function claimKey(
+  deps: Dependencies,
+  actor: Actor,
+  userId: string,
+  secret: string,
+): Promise<ClaimPreview> {
   const text = await prepareClaim(deps, secret)
   const claim = await deps.db
     .transaction()
@@ -78,7 +85,7 @@ async function previewClaim(
   actor: Actor,
   userId: string,
   secret: string,
-): Promise<Claim> {
+): Promise<ClaimPreview> {
   const text = await prepareClaim(deps, secret)
   const trx = await deps.db.startTransaction().execute()
   try {
@@ -95,15 +102,20 @@ async function prepareClaim({ usage }: Dependencies, secret: string): Promise<st
   return text
 }
 
-async function claimWithin(deps: Dependencies, actor: Actor, userId: string, text: string): Promise<Claim> {
+async function claimWithin(
+  deps: Dependencies,
+  actor: Actor,
+  userId: string,
+  text: string,
+): Promise<ClaimPreview> {
   await lockUser(deps.db, userId)
   const { id, wasOwn } = await claimParentKey(deps, text, userId)
-  if (wasOwn) return { parentKeyId: id, moved: nothing }
+  if (wasOwn) return { parent_key: renderParentKey(id), moved: nothing }
   const { moved, retired } = await moveAutomatic(deps, userId, id)
   await updateUser(deps.db, userId, { active_key_id: id })
   const target = { kind: 'key', id } as const
   await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id, details: { retired, moved } })
-  return { parentKeyId: id, moved }
+  return { parent_key: renderParentKey(id), moved }
 }
 
 async function assertOwnKey(
@@ -234,9 +246,9 @@ export const managerOperations = {
   previewClaim: mutation({
     input: KeyClaim,
     output: ClaimPreview,
-    run: async ({ context, input }) => {
+    run: ({ context, input }) => {
       const { deps, caller } = context
-      return renderClaim(await previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key))
+      return previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key)
     },
   }),
 
@@ -256,7 +268,7 @@ export const managerOperations = {
     run: async ({ context, input }) => {
       const { deps, caller } = context
       const claim = await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key)
-      return { claimed: true as const, ...renderClaim(claim) }
+      return { claimed: true as const, ...claim }
     },
   }),
 }

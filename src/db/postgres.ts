@@ -35,7 +35,7 @@ export interface PostgresAccess {
   readPool(): PoolUse
 }
 
-interface PoolUse {
+export interface PoolUse {
   readonly busy: number
   readonly idle: number
   readonly waiting: number

@@ -19,18 +19,15 @@ export interface FilePart {
   readonly filename: string
 }
 
-interface StoringOptions {
+export interface UploadOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
+  /** The timeout between two chunks; the whole form has none. */
+  readonly idleMs: number
   readonly signal: AbortSignal
 }
 
-interface FeedOptions {
-  readonly signal: AbortSignal
-  readonly idleMs: number
-  readonly limit: SizeLimit
-  readonly maxBodyBytes: number
-}
+type FeedOptions = Omit<UploadOptions, 'files'> & { readonly maxBodyBytes: number }
 
 export class Storing {
   file: Promise<FilePart | undefined> = Promise.resolve(undefined)
@@ -38,9 +35,9 @@ export class Storing {
   isHungry = false
   /** Called when either changes. */
   onChange = () => {}
-  private readonly options: StoringOptions
+  private readonly options: UploadOptions
 
-  constructor(options: StoringOptions) {
+  constructor(options: UploadOptions) {
     this.options = options
   }
 

@@ -8,12 +8,12 @@ import { ServiceError } from '../lib/errors.ts'
 import {
   badPart,
   type FilePart,
-  type FileSink,
   feed,
   notAForm,
   type SizeLimit,
   Storing,
   toFields,
+  type UploadOptions,
 } from './form-body.ts'
 import { mediaTypeOf } from './request.ts'
 
@@ -25,14 +25,6 @@ const MAX_HEADERS = 16
 const MAX_BOUNDARY_LENGTH = 250
 /** The maximum size of everything but the file. */
 const MAX_OVERHEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
-
-export interface UploadOptions {
-  readonly files: FileSink
-  readonly limit: SizeLimit
-  /** The timeout between two chunks; the whole form has none. */
-  readonly idleMs: number
-  readonly signal: AbortSignal
-}
 
 interface ReceivedUpload {
   readonly fields: Record<string, unknown>
@@ -191,11 +183,6 @@ interface PartHead {
   readonly charset: string
 }
 
-interface HeaderValue {
-  readonly type: string
-  readonly parameters: ReadonlyMap<string, string>
-}
-
 /** The head of a part, or undefined if the part is not a form field. */
 function readPartHead(header: PartHeader): PartHead | undefined {
   const { type, parameters } = parseHeaderValue(header['content-disposition']?.[0] ?? '')
@@ -211,7 +198,7 @@ function readPartHead(header: PartHeader): PartHead | undefined {
 }
 
 /** Splits `type; name=value; name="value"`. Accepts unquoted spaces and a missing closing quote, as some clients send them. */
-function parseHeaderValue(text: string): HeaderValue {
+function parseHeaderValue(text: string) {
   const parameters = new Map<string, string>()
   const [type = ''] = text.split(';', 1)
   for (const [, name = '', value = ''] of text

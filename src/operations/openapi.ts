@@ -281,14 +281,11 @@ const securitySchemes = {
   },
 } as const
 
-function isForUsers(path: string): boolean {
-  return isAboutArtifacts(path) || !isOpenToOrigins(path)
-}
-
 function renderSecurity({ http, auth }: RestOperation): Record<string, string[]>[] {
   const keys = auth.needs === undefined ? auth.callers.map((caller) => securityOf[caller]) : []
   const inAddress = auth.callers.includes('token') && http.method === 'GET' ? ['artifactTokenInAddress'] : []
-  const users = isForUsers(http.path) && auth.callers.length > 0 ? ['forwardedIdentity', 'session'] : []
+  const isForUsers = isAboutArtifacts(http.path) || !isOpenToOrigins(http.path)
+  const users = isForUsers && auth.callers.length > 0 ? ['forwardedIdentity', 'session'] : []
   return [...keys, ...inAddress, ...users].map((scheme) => ({ [scheme]: [] }))
 }
 

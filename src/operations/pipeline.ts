@@ -77,17 +77,14 @@ export function routeTo<D extends CallDeps>(endpoints: readonly Endpoint<AnyCall
     for (const endpoint of endpoints) {
       const route = endpoint.find(call)
       if (route instanceof Promise) return route
-      if (route !== undefined) return follow(call, route)
+      if (route === undefined) continue
+      call.route = route
+      const { name, pattern = '' } = route
+      if (name !== undefined) call.context.metadata.instrumentation.found(name, pattern)
+      return route.check?.(call)
     }
     throw new ServiceError('not_found', `There is nothing at ${call.path}.`)
   }
-}
-
-function follow<D extends CallDeps>(call: HttpCall<AnyCaller, D>, route: Route<AnyCaller, D>): void {
-  call.route = route
-  const { name, pattern = '' } = route
-  if (name !== undefined) call.context.metadata.instrumentation.found(name, pattern)
-  route.check?.(call)
 }
 
 export async function parseInput(call: HttpCall): Promise<void> {

@@ -13,9 +13,9 @@ import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '.
 import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/model-metrics.ts'
-import { type AccessStep, assertSameOrigin, findCaller, limitBodyBytes } from './authorize.ts'
+import { type AccessStep, assertSameOrigin, limitBodyBytes } from './authorize.ts'
 import type { Dependencies } from './dependencies.ts'
-import { fromEnvelope, toEnvelope } from './envelope.ts'
+import { outputTransformer } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'
 import {
   type AnyCaller,
@@ -38,8 +38,8 @@ export interface RpcContext {
 
 const t = initTRPC.context<RpcContext>().create({
   transformer: {
-    input: { serialize: toEnvelope, deserialize: readTypedInput },
-    output: { serialize: toEnvelope, deserialize: fromEnvelope },
+    input: { ...outputTransformer, deserialize: readTypedInput },
+    output: outputTransformer,
   },
   isDev: false,
   // Keeps an idle stream open through proxies that close silent connections.
@@ -147,11 +147,6 @@ function toRpcFailure(error: TRPCError): ServiceError {
   }
 }
 
-export interface Api {
-  readonly router: AnyTRPCRouter
-  readonly operations: readonly NamedOperation[]
-}
-
 const MAX_CALLS_OF_BATCH = 10
 
 /** Bodies up to this size are accepted even if the operator allows less for a chat. */
@@ -159,7 +154,8 @@ const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
 /** Everything under `/trpc`; each procedure of a batch passes the access steps itself. */
 export function createTrpcEndpoint(
-  { router, operations }: Api,
+  router: AnyTRPCRouter,
+  operations: readonly NamedOperation[],
   accessSteps: readonly AccessStep[],
 ): Endpoint {
   const maxValues = new Map(
@@ -237,7 +233,7 @@ async function readCallBody(
   maxJsonValues: number,
 ): Promise<string> {
   if (request.method !== 'POST') return ''
-  const caller = isPublic ? undefined : await findCaller(context)
+  const caller = isPublic ? undefined : await deps.authenticator.find(context.metadata)
   if (caller === undefined && !isPublic) return ''
   const { clock, config } = deps
   assertSameOrigin(context.metadata, config)

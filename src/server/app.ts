@@ -62,7 +62,7 @@ export function createApp(options: AppOptions): App {
     createPageEndpoint(options),
     createRestEndpoint(restOperations),
     uploadEndpoint,
-    createTrpcEndpoint({ router: appRouter, operations: listOperations() }, access),
+    createTrpcEndpoint(appRouter, listOperations(), access),
   ]
   /** What happens to every request after `identifyRequest`, in this order. */
   const steps: readonly Step<Deps>[] = [

@@ -170,7 +170,6 @@ function toForwardedAuthConfig(settings: Settings) {
   return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 
-/** Undefined: nothing is traced. */
 function toTracingConfig(settings: Settings) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_TRACES_SAMPLER: sampler } = settings
   const url = settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`)

@@ -149,7 +149,6 @@ function parseHeader(text: string): [name: string, value: string] | undefined {
 export const emailList = () =>
   list('e-mail addresses separated by commas, such as ada@example.org', parseEmail)
 
-/** Host names as the `Host` header carries them, in lower case. */
 export const hostList = () =>
   list(
     'host names separated by commas, each with its port if it is not the default, such as chat.example.org,localhost:3000',
@@ -165,7 +164,6 @@ export const originList = () =>
     },
   )
 
-/** Blocks of addresses; a single address is a block of one. */
 export const addressBlockList = () =>
   list('address ranges separated by commas, such as 10.0.0.0/8,fd00::/8,192.0.2.7', parseAddressBlock)
 

@@ -104,8 +104,6 @@ export interface DownloadContent {
   readonly mediaType: string
   /** As the client sent it, unchecked. */
   readonly filename: string
-  /** The browser saves the file even if it could show it. */
   readonly isAttachment?: boolean
-  /** Reads the bytes of a range; all of them without one. */
   open(range?: ByteRange): Promise<Readable>
 }

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
+import { parseJson } from '../lib/formats/json.ts'
 
 /** A received file; discarding it has no effect once it is committed. */
 interface StagedFile {
@@ -33,7 +34,6 @@ export class Storing {
   file: Promise<FilePart | undefined> = Promise.resolve(undefined)
   isPending = false
   isHungry = false
-  /** Called when either changes. */
   onChange = () => {}
   private readonly options: UploadOptions
 
@@ -194,7 +194,7 @@ export function toFields(
     const [, outer, inner] = /^(\w+)\[(\w+)\]$/.exec(name) ?? []
     const parent = outer === undefined ? fields : (fields.get(outer) ?? new Map())
     if (!(parent instanceof Map) || parent.has(inner ?? name)) throw badPart('it is there twice', name)
-    parent.set(inner ?? name, toValue(value))
+    parent.set(inner ?? name, value.startsWith('{') ? (parseJson(value) ?? value) : value)
     if (outer !== undefined) fields.set(outer, parent)
   }
   return toObject(fields)
@@ -204,15 +204,6 @@ function toObject(fields: Map<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     [...fields].map(([name, value]) => [name, value instanceof Map ? toObject(value) : value]),
   )
-}
-
-function toValue(text: string): unknown {
-  if (!text.startsWith('{')) return text
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }
 
 /** The name without its folders (RFC 7578, 4.2). Clients write a quote as `%22`; escaped line breaks stay as they are. */

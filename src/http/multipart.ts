@@ -23,20 +23,10 @@ const MAX_FIELD_BYTES = 4_096
 const MAX_HEADER_BYTES = 8_192
 const MAX_HEADERS = 16
 const MAX_BOUNDARY_LENGTH = 250
-/** The maximum size of everything but the file. */
 const MAX_OVERHEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
-interface ReceivedUpload {
-  readonly fields: Record<string, unknown>
-  /** Deletes the file unless it was committed. */
-  discard(): Promise<void>
-}
-
-/** Receives a form that `assertAcceptable` accepts; the caller discards it after use. */
-export async function receiveUpload(
-  request: IncomingMessage,
-  options: UploadOptions,
-): Promise<ReceivedUpload> {
+/** Receives a form that `assertAcceptable` accepts; the caller discards it after use, which keeps a committed file. */
+export async function receiveUpload(request: IncomingMessage, options: UploadOptions) {
   const parser = await createParser(request)
   const { file, entries } = await readParts(request, parser, options)
   const discard = async () => file?.blob.abort()

@@ -1,4 +1,5 @@
 /** Chooses the part of a representation to send (RFC 9110, 13 and 14); the package `range-parser` mishandles suffixes and invalid ranges. */
+import type { IncomingHttpHeaders } from 'node:http'
 import { ServiceError } from '../lib/errors.ts'
 
 /** What is sent: nothing (304), everything (200), or the bytes from `start` to `end`, inclusive (206). */
@@ -6,21 +7,10 @@ export type Portion =
   | { readonly status: 200 | 304 }
   | { readonly status: 206; readonly start: number; readonly end: number }
 
-interface PortionHeaders {
-  readonly 'if-none-match'?: string | undefined
-  readonly 'if-range'?: string | undefined
-  readonly range?: string | undefined
-}
-
-export interface Representation {
-  readonly sizeBytes: number
-  readonly entityTag: string
-}
-
 export function choosePortion(
   method: string,
-  headers: PortionHeaders,
-  { sizeBytes, entityTag }: Representation,
+  headers: IncomingHttpHeaders,
+  { sizeBytes, entityTag }: { readonly sizeBytes: number; readonly entityTag: string },
 ): Portion {
   const known = headers['if-none-match']
   if (known !== undefined && matchesTag(known, entityTag)) return { status: 304 }

@@ -1,6 +1,7 @@
 /** The headers that responses share, and how a response ends. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { hasNoBody } from './request.ts'
 
 /** A flat list for `writeHead`. */
 export const securityHeaders: readonly string[] = [
@@ -100,9 +101,8 @@ export function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean
 
 const LINGERING_CLOSE_MS = 1_000
 
-export function isStillSending({ complete, headers }: IncomingMessage): boolean {
-  if (complete) return false
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+export function isStillSending(request: IncomingMessage): boolean {
+  return !request.complete && !hasNoBody(request)
 }
 
 /** Ends with a lingering close: closing at once would reset the connection before the client has read the response. */
@@ -136,7 +136,6 @@ export interface PageFile {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** `Cache-Control` of a file whose path changes with its content. */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 export const pageHeaders: readonly string[] = ['Content-Type', 'text/html; charset=utf-8', ...noStore]

@@ -4,7 +4,6 @@ import type { AddressInfo, Socket } from 'node:net'
 import { StartupError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 
-/** How long aborted calls have to end their responses. */
 const ABORTED_CALLS_MS = 2_000
 const CLOSE_IDLE_EVERY_MS = 50
 

@@ -1,8 +1,4 @@
-/**
- * Frees the memory of bytes on their way through this process early. Node holds each read outside of V8's heap, and V8 lets 64 MiB and
- * more of that pile up before it collects the whole heap. Collecting the young generation more often frees nearly all of it in a
- * millisecond or two; without it, an upload takes twice the CPU time and 10 MB more memory (`npm run bench -- --only uploads`).
- */
+/** Frees passing bytes early, of which V8 lets 64 MiB pile up; without it, uploads take twice the CPU (`npm run bench -- --only uploads`). */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 

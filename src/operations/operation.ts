@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import type { DownloadContent } from '../http/download.ts'
-import type { FileSink, SizeLimit } from '../http/form-body.ts'
+import type { UploadOptions } from '../http/form-body.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import type { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
@@ -33,7 +33,7 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   readonly path?: z.ZodType
   readonly body?: 'definition'
   /** The body is a form with a `file` in it: where the file goes, and how large it may be. */
-  readonly upload?: (context: CallContext<C, D>) => Promise<UploadTarget>
+  readonly upload?: (context: CallContext<C, D>) => Promise<Pick<UploadOptions, 'files' | 'limit'>>
   /** The body alone, where the input also has path or header fields. */
   readonly bodySchema?: z.ZodType
   /** Fields of a body that are dropped: those of a response that is sent back changed. */
@@ -66,11 +66,6 @@ export interface Call<D, C extends AnyCaller, I> {
   readonly input: I
   readonly signal: AbortSignal
   readonly wantsEvents: boolean
-}
-
-interface UploadTarget {
-  readonly files: FileSink
-  readonly limit: SizeLimit
 }
 
 export type OperationKind = 'query' | 'mutation'

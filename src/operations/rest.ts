@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import { writeDownload } from '../http/download.ts'
+import type { UploadOptions } from '../http/form-body.ts'
 import { assertAcceptable, receiveUpload } from '../http/multipart.ts'
 import {
   askForBody,
@@ -18,7 +19,7 @@ import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { limitBodyBytes } from './authorize.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError, validate } from './errors.ts'
-import { type AnyCaller, Download, EventStream, JsonBytes, Page, type RequestOptions } from './operation.ts'
+import { type AnyCaller, Download, EventStream, JsonBytes, Page } from './operation.ts'
 import type { Endpoint, HttpCall, Route } from './pipeline.ts'
 import { countRequest } from './rate-limit.ts'
 import { createRouteTable, type RestOperation } from './routes.ts'
@@ -87,17 +88,13 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
 /** Receives the file of a form; it is deleted with the end of the call unless the operation commits it. */
 async function readForm<D extends Dependencies>(
   call: HttpCall<AnyCaller, D>,
-  { files, limit }: Awaited<ReturnType<NonNullable<RequestOptions['upload']>>>,
+  { files, limit }: Pick<UploadOptions, 'files' | 'limit'>,
 ): Promise<unknown> {
   const { request, response, signal, deps } = call
   assertAcceptable(request, limit)
   askForBody(request, response)
-  const { fields, discard } = await receiveUpload(request, {
-    files,
-    limit,
-    idleMs: deps.config.timings.bodyIdleMs,
-    signal,
-  })
+  const idleMs = deps.config.timings.bodyIdleMs
+  const { fields, discard } = await receiveUpload(request, { files, limit, idleMs, signal })
   call.cleanUp = discard
   return fields
 }

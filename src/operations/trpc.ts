@@ -103,9 +103,10 @@ function createProcedure(operation: Operation) {
     // A call without an input is one without fields, as in REST.
     .input(z.preprocess((input) => (input === undefined ? {} : input), operation.input))
     .output(operation.output)
-  const resolve = async ({ ctx, input, signal }: ResolverCall) => {
+  const resolve = async (given: { ctx: RpcContext; input: unknown; signal: AbortSignal | undefined }) => {
+    const { ctx, input, signal = neverAborted } = given
     try {
-      const call = { context: ctx.call, input, signal: signal ?? neverAborted, wantsEvents: false }
+      const call = { context: ctx.call, input, signal, wantsEvents: false }
       const answer = await operation.run(call as never)
       return answer instanceof JsonBytes ? JSON.parse(answer.toString()) : answer
     } catch (thrown) {
@@ -113,12 +114,6 @@ function createProcedure(operation: Operation) {
     }
   }
   return operation.kind === 'query' ? procedure.query(resolve) : procedure.mutation(resolve)
-}
-
-interface ResolverCall {
-  readonly ctx: RpcContext
-  readonly input: unknown
-  readonly signal: AbortSignal | undefined
 }
 
 const neverAborted = new AbortController().signal

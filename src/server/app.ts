@@ -49,12 +49,7 @@ export interface AppOptions {
   readonly isDraining: () => boolean
 }
 
-export interface App {
-  readonly listener: RequestListener
-  readonly abortCalls: () => void
-}
-
-export function createApp(options: AppOptions): App {
+export function createApp(options: AppOptions): { listener: RequestListener; abortCalls: () => void } {
   const { deps } = options
   const active = new Set<AbortController>()
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission] as const

@@ -110,7 +110,6 @@ function renderFramePolicy(connectOrigins: readonly string[], ancestors: string)
   ].join('; ')
 }
 
-/** The settings of the operator are attributes of the root element. */
 function renderFrame(
   widget: WidgetAssets,
   { connectOrigins, isProviderKeyAllowed }: Config['widget'],

@@ -23,6 +23,7 @@ import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations
 import { moveUsage } from '../usage/usage.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
+  type Claim,
   ClaimPreview,
   KeyChoice,
   KeyClaim,
@@ -63,12 +64,7 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
 }
 
 /** Makes a parent key the user's active key, moves everything that their automatic key owns to it, and ends that one. */
-async function claimKey(
-  deps: Dependencies,
-  actor: Actor,
-  userId: string,
-  secret: string,
-): Promise<ClaimPreview> {
+async function claimKey(deps: Dependencies, actor: Actor, userId: string, secret: string): Promise<Claim> {
   const text = await prepareClaim(deps, secret)
   const claim = await deps.db
     .transaction()
@@ -85,7 +81,7 @@ async function previewClaim(
   actor: Actor,
   userId: string,
   secret: string,
-): Promise<ClaimPreview> {
+): Promise<Claim> {
   const text = await prepareClaim(deps, secret)
   const trx = await deps.db.startTransaction().execute()
   try {
@@ -102,12 +98,7 @@ async function prepareClaim({ usage }: Dependencies, secret: string): Promise<st
   return text
 }
 
-async function claimWithin(
-  deps: Dependencies,
-  actor: Actor,
-  userId: string,
-  text: string,
-): Promise<ClaimPreview> {
+async function claimWithin(deps: Dependencies, actor: Actor, userId: string, text: string): Promise<Claim> {
   await lockUser(deps.db, userId)
   const { id, wasOwn } = await claimParentKey(deps, text, userId)
   if (wasOwn) return { parent_key: renderParentKey(id), moved: nothing }

@@ -100,7 +100,7 @@ export const KeyClaimed = z
   .meta({ id: 'KeyClaimed' })
 
 export const ClaimPreview = KeyClaimed.omit({ claimed: true })
-export type ClaimPreview = z.output<typeof ClaimPreview>
+export type Claim = z.output<typeof ClaimPreview>
 
 export function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
   const { id, email, name, username, groups, created_at, last_seen_at } = row

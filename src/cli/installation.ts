@@ -13,7 +13,6 @@ import { createPositions, systemClock } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { printNotice } from './output.ts'
 
-/** Loads the configuration and prints its warnings to standard error. @throws ConfigError */
 export async function readConfig(): Promise<Config> {
   const { config, warnings } = await loadConfig()
   for (const warning of warnings) printNotice(`warning: ${warning}`)

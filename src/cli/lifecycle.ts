@@ -7,14 +7,8 @@ import { commandName } from './output.ts'
 
 const CRASH_DRAIN_MS = 5_000
 
-/** What the first start prints: the first key at once, then a sign-in link unless a proxy authenticates users. */
-export interface Welcome {
-  readonly key: string
-  readonly link: Promise<string | undefined>
-}
-
-/** Undefined unless this is the first start. */
-export function createWelcome({ firstParentKey, url, deps }: Service): Welcome | undefined {
+/** What the first start prints, else undefined: the first key at once, then a sign-in link unless a proxy authenticates users. */
+export function createWelcome({ firstParentKey, url, deps }: Service) {
   if (firstParentKey === undefined) return undefined
   const key = `
 Your first parent key, shown only now; keep it on servers:

@@ -55,7 +55,6 @@ export type TracingConfig = NonNullable<ReturnType<typeof toTracingConfig>>
 export type ForwardedAuthConfig = NonNullable<ReturnType<typeof toForwardedAuthConfig>>
 export type ForwardedField = keyof ForwardedAuthConfig['headers']
 
-/** Where programs are on most machines. */
 const DEFAULT_SEARCH_PATH = '/usr/local/bin:/usr/bin:/bin'
 
 export function toConfig(
@@ -152,7 +151,6 @@ function toMs(durationSeconds: number): number {
   return Math.round(durationSeconds * 1000)
 }
 
-/** Whether rows outlive the process. */
 export function keepsRows(settings: Pick<Partial<Settings>, 'DATABASE_URL' | 'PARLEY_DATA_DIR'>): boolean {
   return settings.DATABASE_URL !== undefined || settings.PARLEY_DATA_DIR !== ':memory:'
 }
@@ -172,7 +170,6 @@ function toForwardedAuthConfig(settings: Settings) {
   return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 
-/** Undefined: nothing is traced. */
 function toTracingConfig(settings: Settings) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_TRACES_SAMPLER: sampler } = settings
   const url = settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`)
@@ -211,7 +208,6 @@ function toS3Config(settings: Settings) {
   } as const
 }
 
-/** The provider that the environment configures. */
 export function toProvider(settings: Settings): ProviderConfig {
   const { PARLEY_BACKEND: kind, PARLEY_GATEWAY_URL: gatewayUrl, PARLEY_LOCAL_MODEL: model } = settings
   if (kind === 'gateway' && gatewayUrl !== undefined)

@@ -363,7 +363,6 @@ export type Settings = z.infer<typeof Settings>
 
 export type Variables = NodeJS.Dict<string>
 
-/** The settings that `<name>_FILE` can read from a file. */
 export const secretNames: readonly string[] = Object.entries(Settings.shape)
   .filter(([, setting]) => setting.meta()?.isSecret)
   .map(([name]) => name)

@@ -69,7 +69,6 @@ export const gatewayUrl = () =>
 /** Where Ollama listens by default, as the base URL of an OpenAI-compatible server. */
 export const LOCAL_URL = 'http://127.0.0.1:11434/v1'
 
-/** The address of a local model server, with or without `/v1`. */
 export const localUrl = () =>
   httpUrl(
     'an http or https URL such as http://127.0.0.1:11434, without credentials, query or fragment',
@@ -150,7 +149,6 @@ function parseHeader(text: string): [name: string, value: string] | undefined {
 export const emailList = () =>
   list('e-mail addresses separated by commas, such as ada@example.org', parseEmail)
 
-/** Host names as the `Host` header carries them, in lower case. */
 export const hostList = () =>
   list(
     'host names separated by commas, each with its port if it is not the default, such as chat.example.org,localhost:3000',
@@ -166,7 +164,6 @@ export const originList = () =>
     },
   )
 
-/** Blocks of addresses; a single address is a block of one. */
 export const addressBlockList = () =>
   list('address ranges separated by commas, such as 10.0.0.0/8,fd00::/8,192.0.2.7', parseAddressBlock)
 

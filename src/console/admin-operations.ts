@@ -60,13 +60,6 @@ async function listOwnedKeys(deps: Dependencies, query: AdminListQuery): Promise
   return { object: 'list', data, has_more: hasMore }
 }
 
-/** Sums up the calls of one key, or of all keys. @throws ServiceError `invalid_value` */
-async function readAllUsage(deps: Dependencies, query: AdminUsageQuery) {
-  const { key, ...rest } = query
-  const ids = key === undefined ? (await listParentKeys(deps)).map(({ id }) => id) : [key]
-  return readUsage(deps, ids, rest)
-}
-
 async function readAudit(deps: Dependencies, query: AuditListQuery): Promise<AuditList> {
   const from = toSecond(query.from, 'first')
   const to = toSecond(query.to, 'last')
@@ -127,7 +120,10 @@ export const adminOperations = {
     },
     input: AdminUsageQuery,
     output: AdminUsageList,
-    run: ({ context: { deps }, input }) => readAllUsage(deps, input),
+    run: async ({ context: { deps }, input: { key, ...rest } }) => {
+      const ids = key === undefined ? (await listParentKeys(deps)).map(({ id }) => id) : [key]
+      return readUsage(deps, ids, rest)
+    },
   }),
 
   audit: query({

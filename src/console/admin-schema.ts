@@ -92,7 +92,6 @@ export const AdminUsageQuery = UsageQuery.extend({
     .optional()
     .meta({ description: 'Only this parent key; all of them without it.' }),
 })
-export type AdminUsageQuery = z.output<typeof AdminUsageQuery>
 
 const AdminUsageEntry = UsageEntry.extend({
   key: keyId.optional().meta({ description: "With `group_by=key`: the parent key's 12 public characters." }),

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { moveAgents } from '../agents/agents.ts'
+import { renderParentKey } from '../agents/schema.ts'
 import { moveArtifacts } from '../artifacts/artifacts.ts'
 import { moveFiles } from '../files/files.ts'
 import { type Actor, actorOf, recordAudit } from '../identity/audit.ts'
@@ -33,23 +34,24 @@ import {
   type Moved,
   OwnKeyRevoked,
   OwnKeyRotation,
-  renderClaim,
-  renderMe,
+  renderKey,
+  renderUser,
   SignedIn,
   SignedOut,
   SignIn,
 } from './schema.ts'
 
-/** What the console shows of the caller: the user and all their keys, or the key that was presented. */
 async function readMe(deps: Dependencies, { tenantId, user }: ParentCaller): Promise<Me> {
-  return renderMe({
-    user: user === undefined ? undefined : await findUserByEmail(deps.db, user.email),
-    isAdministrator: user?.isAdministrator ?? false,
-    signedInBy: user === undefined ? 'key' : user.email === localAdministrator.email ? 'link' : 'proxy',
-    keys: user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id),
-    activeKeyId: tenantId,
-    agentCount: (await deps.agents.list(tenantId)).length,
-  })
+  const row = user === undefined ? undefined : await findUserByEmail(deps.db, user.email)
+  const keys = user === undefined ? [await getParentKey(deps, tenantId)] : await listKeysOfUser(deps, user.id)
+  return {
+    user: row === undefined ? null : renderUser(row),
+    is_administrator: user?.isAdministrator ?? false,
+    signed_in_by: user === undefined ? 'key' : user.email === localAdministrator.email ? 'link' : 'proxy',
+    keys: keys.map((key) => renderKey(key, tenantId)),
+    parent_key: renderParentKey(tenantId),
+    agents: (await deps.agents.list(tenantId)).length,
+  }
 }
 
 async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string): Promise<void> {
@@ -61,12 +63,7 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
   deps.users.invalidate()
 }
 
-/**
- * Assigns a parent key to a user who knows its secret and makes it their active key. Moves everything that their automatic key owns to
- * it, and ends the automatic key. Changes nothing if the user already owns the key.
- * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict`
- * (`parent_key_already_claimed`).
- */
+/** Makes a parent key the user's active key, moves everything that their automatic key owns to it, and ends that one. */
 async function claimKey(deps: Dependencies, actor: Actor, userId: string, secret: string): Promise<Claim> {
   const text = await prepareClaim(deps, secret)
   const claim = await deps.db
@@ -104,12 +101,12 @@ async function prepareClaim({ usage }: Dependencies, secret: string): Promise<st
 async function claimWithin(deps: Dependencies, actor: Actor, userId: string, text: string): Promise<Claim> {
   await lockUser(deps.db, userId)
   const { id, wasOwn } = await claimParentKey(deps, text, userId)
-  if (wasOwn) return { parentKeyId: id, moved: nothing }
+  if (wasOwn) return { parent_key: renderParentKey(id), moved: nothing }
   const { moved, retired } = await moveAutomatic(deps, userId, id)
   await updateUser(deps.db, userId, { active_key_id: id })
   const target = { kind: 'key', id } as const
   await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id, details: { retired, moved } })
-  return { parentKeyId: id, moved }
+  return { parent_key: renderParentKey(id), moved }
 }
 
 async function assertOwnKey(
@@ -240,9 +237,9 @@ export const managerOperations = {
   previewClaim: mutation({
     input: KeyClaim,
     output: ClaimPreview,
-    run: async ({ context, input }) => {
+    run: ({ context, input }) => {
       const { deps, caller } = context
-      return renderClaim(await previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key))
+      return previewClaim(deps, actorOf(context), userOf(caller).id, input.parent_key)
     },
   }),
 
@@ -262,12 +259,11 @@ export const managerOperations = {
     run: async ({ context, input }) => {
       const { deps, caller } = context
       const claim = await claimKey(deps, actorOf(context), userOf(caller).id, input.parent_key)
-      return { claimed: true as const, ...renderClaim(claim) }
+      return { claimed: true as const, ...claim }
     },
   }),
 }
 
-/** The user of an operation with `needs`. */
 function userOf({ user }: ParentCaller): ConsoleUser {
   if (user === undefined) throw new Error('an operation reads the user but its auth policy does not need one')
   return user

@@ -1,6 +1,5 @@
 /** The JSON shapes of the console's own operations. */
 import { z } from 'zod'
-import { renderParentKey } from '../agents/schema.ts'
 import { KeyRotation } from '../identity/key-schema.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
@@ -94,7 +93,6 @@ const count = z.int().nonnegative()
 const Moved = z
   .strictObject({ agents: count, files: count, artifacts: count, usage_days: count, usage_calls: count })
   .meta({ description: 'What the automatic key owned; nothing when the key was theirs before.' })
-/** What moved from the automatic key to the claimed one. */
 export type Moved = z.output<typeof Moved>
 
 export const KeyClaimed = z
@@ -102,44 +100,14 @@ export const KeyClaimed = z
   .meta({ id: 'KeyClaimed' })
 
 export const ClaimPreview = KeyClaimed.omit({ claimed: true })
+export type Claim = z.output<typeof ClaimPreview>
 
-interface Overview {
-  /** Undefined for a caller with a key. */
-  readonly user: UserRow | undefined
-  readonly isAdministrator: boolean
-  readonly signedInBy: Me['signed_in_by']
-  readonly keys: readonly ParentKeyRow[]
-  readonly activeKeyId: string
-  readonly agentCount: number
-}
-
-export function renderMe(overview: Overview): Me {
-  const { user, isAdministrator, signedInBy, keys, activeKeyId, agentCount } = overview
-  return {
-    user: user === undefined ? null : renderUser(user),
-    is_administrator: isAdministrator,
-    signed_in_by: signedInBy,
-    keys: keys.map((key) => renderKey(key, activeKeyId)),
-    parent_key: renderParentKey(activeKeyId),
-    agents: agentCount,
-  }
-}
-
-export interface Claim {
-  readonly parentKeyId: string
-  readonly moved: Moved
-}
-
-export function renderClaim({ parentKeyId, moved }: Claim): z.output<typeof ClaimPreview> {
-  return { parent_key: renderParentKey(parentKeyId), moved }
-}
-
-function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
+export function renderUser(row: UserRow): z.output<typeof ConsoleUserObject> {
   const { id, email, name, username, groups, created_at, last_seen_at } = row
   return { id, email, name, username, groups: JSON.parse(groups), created_at, last_seen_at }
 }
 
-function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<typeof ConsoleKey> {
+export function renderKey(row: ParentKeyRow, activeKeyId: string): z.output<typeof ConsoleKey> {
   const { id, hint, name, is_automatic, created_at, last_used_at } = row
   return {
     id,

@@ -34,7 +34,13 @@ export interface PostgresAccess {
   readPool(): ReturnType<typeof readPool>
 }
 
-export function readPool({ totalCount, idleCount, waitingCount }: Pool) {
+export interface PoolUse {
+  readonly busy: number
+  readonly idle: number
+  readonly waiting: number
+}
+
+export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse {
   return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
 }
 

@@ -18,7 +18,7 @@ function name(what: string) {
     .max(MAX_NAME, `${what} is longer than ${MAX_NAME} characters`)
 }
 
-interface UploadedFile {
+export interface UploadedFile {
   readonly blob: StagedBlob
   readonly filename: string
 }

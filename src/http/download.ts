@@ -17,7 +17,6 @@ const inlineTypes: readonly string[] = [
   'text/vtt',
 ]
 
-/** Sandboxes a page made of these bytes. */
 const sandboxHeaders: readonly string[] = securityHeaders.with(
   securityHeaders.indexOf('Content-Security-Policy') + 1,
   "default-src 'none'; sandbox; frame-ancestors 'none'",
@@ -31,7 +30,6 @@ interface DownloadCall {
   writeHead(status: number, headers: readonly string[], security: readonly string[]): void
 }
 
-/** Sends the bytes, or the requested part of them. */
 export async function writeDownload(content: DownloadContent, call: DownloadCall): Promise<void> {
   const { request, response, context, signal } = call
   const portion = choosePortionOfRequest(request, content, context)
@@ -106,8 +104,6 @@ export interface DownloadContent {
   readonly mediaType: string
   /** As the client sent it, unchecked. */
   readonly filename: string
-  /** The browser saves the file even if it could show it. */
   readonly isAttachment?: boolean
-  /** Reads the bytes of a range; all of them without one. */
   open(range?: ByteRange): Promise<Readable>
 }

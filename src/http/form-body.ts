@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
+import { parseJson } from '../lib/formats/json.ts'
 
 /** A received file; discarding it has no effect once it is committed. */
 interface StagedFile {
@@ -19,28 +20,24 @@ export interface FilePart {
   readonly filename: string
 }
 
-interface StoringOptions {
+export interface UploadOptions {
   readonly files: FileSink
   readonly limit: SizeLimit
+  /** The timeout between two chunks; the whole form has none. */
+  readonly idleMs: number
   readonly signal: AbortSignal
 }
 
-interface FeedOptions {
-  readonly signal: AbortSignal
-  readonly idleMs: number
-  readonly limit: SizeLimit
-  readonly maxBodyBytes: number
-}
+type FeedOptions = Omit<UploadOptions, 'files'> & { readonly maxBodyBytes: number }
 
 export class Storing {
   file: Promise<FilePart | undefined> = Promise.resolve(undefined)
   isPending = false
   isHungry = false
-  /** Called when either changes. */
   onChange = () => {}
-  private readonly options: StoringOptions
+  private readonly options: UploadOptions
 
-  constructor(options: StoringOptions) {
+  constructor(options: UploadOptions) {
     this.options = options
   }
 
@@ -79,8 +76,6 @@ export class Storing {
 }
 
 /**
- * Parses the body to its end; rejects at the first error and discards the rest.
- *
  * The parser emits errors on its own streams, some of them a turn later, and an error without a listener ends the process. So this
  * passes one chunk at a time, destroys the parser as soon as the outcome is known, and does not report the end of the body to it.
  */
@@ -199,7 +194,7 @@ export function toFields(
     const [, outer, inner] = /^(\w+)\[(\w+)\]$/.exec(name) ?? []
     const parent = outer === undefined ? fields : (fields.get(outer) ?? new Map())
     if (!(parent instanceof Map) || parent.has(inner ?? name)) throw badPart('it is there twice', name)
-    parent.set(inner ?? name, toValue(value))
+    parent.set(inner ?? name, value.startsWith('{') ? (parseJson(value) ?? value) : value)
     if (outer !== undefined) fields.set(outer, parent)
   }
   return toObject(fields)
@@ -211,19 +206,7 @@ function toObject(fields: Map<string, unknown>): Record<string, unknown> {
   )
 }
 
-function toValue(text: string): unknown {
-  if (!text.startsWith('{')) return text
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
-}
-
-/**
- * The name as it was sent, without the folders before it (RFC 7578, 4.2). Browsers and the official clients write a quote as
- * `%22`; their escapes for line breaks stay as they are, because a name has none.
- */
+/** The name without its folders (RFC 7578, 4.2). Clients write a quote as `%22`; escaped line breaks stay as they are. */
 function toFilename(sent: string | undefined): string {
   const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name

@@ -8,12 +8,12 @@ import { ServiceError } from '../lib/errors.ts'
 import {
   badPart,
   type FilePart,
-  type FileSink,
   feed,
   notAForm,
   type SizeLimit,
   Storing,
   toFields,
+  type UploadOptions,
 } from './form-body.ts'
 import { mediaTypeOf } from './request.ts'
 
@@ -23,28 +23,10 @@ const MAX_FIELD_BYTES = 4_096
 const MAX_HEADER_BYTES = 8_192
 const MAX_HEADERS = 16
 const MAX_BOUNDARY_LENGTH = 250
-/** The maximum size of everything but the file. */
 const MAX_OVERHEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
-export interface UploadOptions {
-  readonly files: FileSink
-  readonly limit: SizeLimit
-  /** The timeout between two chunks; the whole form has none. */
-  readonly idleMs: number
-  readonly signal: AbortSignal
-}
-
-interface ReceivedUpload {
-  readonly fields: Record<string, unknown>
-  /** Deletes the file unless it was committed. */
-  discard(): Promise<void>
-}
-
-/** Receives a form that `assertAcceptable` accepts; the caller discards it after use. */
-export async function receiveUpload(
-  request: IncomingMessage,
-  options: UploadOptions,
-): Promise<ReceivedUpload> {
+/** Receives a form that `assertAcceptable` accepts; the caller discards it after use, which keeps a committed file. */
+export async function receiveUpload(request: IncomingMessage, options: UploadOptions) {
   const parser = await createParser(request)
   const { file, entries } = await readParts(request, parser, options)
   const discard = async () => file?.blob.abort()
@@ -56,7 +38,6 @@ export async function receiveUpload(
   }
 }
 
-/** Rejects a form by its head. */
 export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): void {
   const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = request.headers
   if (mediaTypeOf(request) !== 'multipart/form-data') {
@@ -77,7 +58,6 @@ async function createParser(request: IncomingMessage): Promise<Dicer> {
   return new Dicer(config)
 }
 
-/** The fields in order, and the staged file; a failure discards the file. */
 async function readParts(
   request: IncomingMessage,
   parser: Dicer,
@@ -101,7 +81,6 @@ async function readParts(
   }
 }
 
-/** The parts of one form as the parser finds them: collects the fields, stores the file, and stops at the first bad part. */
 class FormParts {
   readonly entries: [string, string][] = []
   private readonly request: IncomingMessage
@@ -194,11 +173,6 @@ interface PartHead {
   readonly charset: string
 }
 
-interface HeaderValue {
-  readonly type: string
-  readonly parameters: ReadonlyMap<string, string>
-}
-
 /** The head of a part, or undefined if the part is not a form field. */
 function readPartHead(header: PartHeader): PartHead | undefined {
   const { type, parameters } = parseHeaderValue(header['content-disposition']?.[0] ?? '')
@@ -214,7 +188,7 @@ function readPartHead(header: PartHeader): PartHead | undefined {
 }
 
 /** Splits `type; name=value; name="value"`. Accepts unquoted spaces and a missing closing quote, as some clients send them. */
-function parseHeaderValue(text: string): HeaderValue {
+function parseHeaderValue(text: string) {
   const parameters = new Map<string, string>()
   const [type = ''] = text.split(';', 1)
   for (const [, name = '', value = ''] of text

@@ -1,7 +1,5 @@
-/**
- * Which part of a representation a request asks for, after its conditions (RFC 9110, 13 and 14). The package `range-parser` cannot
- * replace this: it rejects a suffix longer than the representation, and does not distinguish an invalid range from an unsatisfiable one.
- */
+/** Chooses the part of a representation to send (RFC 9110, 13 and 14); the package `range-parser` mishandles suffixes and invalid ranges. */
+import type { IncomingHttpHeaders } from 'node:http'
 import { ServiceError } from '../lib/errors.ts'
 
 /** What is sent: nothing (304), everything (200), or the bytes from `start` to `end`, inclusive (206). */
@@ -9,27 +7,14 @@ export type Portion =
   | { readonly status: 200 | 304 }
   | { readonly status: 206; readonly start: number; readonly end: number }
 
-interface PortionHeaders {
-  readonly 'if-none-match'?: string | undefined
-  readonly 'if-range'?: string | undefined
-  readonly range?: string | undefined
-}
-
-export interface Representation {
-  readonly sizeBytes: number
-  readonly entityTag: string
-}
-
-/** Evaluates `If-None-Match`, then `Range` with its `If-Range`, in this order. */
 export function choosePortion(
   method: string,
-  headers: PortionHeaders,
-  { sizeBytes, entityTag }: Representation,
+  headers: IncomingHttpHeaders,
+  { sizeBytes, entityTag }: { readonly sizeBytes: number; readonly entityTag: string },
 ): Portion {
   const known = headers['if-none-match']
   if (known !== undefined && matchesTag(known, entityTag)) return { status: 304 }
-  // "A server MUST ignore a Range header field received with a request method that is unrecognized or for which range
-  // handling is not defined. For this specification, GET is the only method for which range handling is defined."
+  // RFC 9110, 14.2: a server ignores `Range` for every method but GET.
   if (method !== 'GET' || headers.range === undefined) return { status: 200 }
   // The comparison is strong. A date never matches, because we send none.
   const base = headers['if-range']

@@ -97,7 +97,6 @@ interface BodyLimits {
   readonly idleMs: number
 }
 
-/** Reads a whole body into memory. */
 export function readBody(
   request: IncomingMessage,
   limits: BodyLimits,
@@ -150,7 +149,6 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
-/** Parses a JSON body; rejects invalid UTF-8, deep nesting, and more than `mostValues` values. */
 export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown {
   assertUtf8(bytes)
   assertOutline(bytes, mostValues)

@@ -4,7 +4,6 @@ import type { AddressInfo, Socket } from 'node:net'
 import { StartupError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 
-/** How long aborted calls have to end their responses. */
 const ABORTED_CALLS_MS = 2_000
 const CLOSE_IDLE_EVERY_MS = 50
 
@@ -45,10 +44,7 @@ export function urlOf(server: Server): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-/**
- * Tracks a server's connections. The returned function stops accepting, waits up to `graceMs` for active responses, then aborts them
- * (`abortCalls`) and closes what is left.
- */
+/** The returned function stops accepting, waits up to `graceMs` for active responses, then aborts them and closes what is left. */
 export function createDrain(server: Server): (graceMs: number, abortCalls: () => void) => Promise<void> {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

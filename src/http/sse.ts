@@ -12,7 +12,6 @@ export const eventStreamHeaders: readonly string[] = [
   'no',
 ]
 
-/** The end of a stream of the chat API. */
 export const DONE = 'data: [DONE]\n\n'
 const HEARTBEAT = ': keep-alive\n\n'
 

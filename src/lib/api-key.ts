@@ -27,8 +27,6 @@ const CHECKSUM_LENGTH = 6
 // The longest prefix comes first, so that a scoped key is never read as a parent key.
 const layout = /^(svc_scoped_|svc_|agnt_key-)([0-9A-Za-z]{12})[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/
 
-const kinds = Object.keys(keyPrefixes) as KeyKind[]
-
 /** Makes a new key; a rotated key keeps its public id. */
 export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: string): MintedKey {
   const id = publicId ?? newId('', PUBLIC_ID_LENGTH, random)
@@ -40,7 +38,7 @@ export function mintKey(kind: 'parent' | 'agent', random: Random, publicId?: str
 /** The kind and public id of a key; undefined when its format or checksum is wrong. */
 export function parseKey(text: string): { kind: KeyKind; publicId: string } | undefined {
   const [, prefix = '', publicId = ''] = layout.exec(text) ?? []
-  const kind = kinds.find((one) => keyPrefixes[one] === prefix)
+  const kind = (Object.keys(keyPrefixes) as KeyKind[]).find((one) => keyPrefixes[one] === prefix)
   if (kind === undefined || checksumOf(text.slice(0, -CHECKSUM_LENGTH)) !== text.slice(-CHECKSUM_LENGTH)) {
     return undefined
   }
@@ -74,10 +72,7 @@ function checksumOf(body: string): string {
   return text
 }
 
-/**
- * Redacts every key in a text to its prefix and public id, and every artifact token to its prefix and the id of its secret. Hints are
- * not changed.
- */
+/** Redacts each key to its prefix and public id, and each artifact token to the id of its secret. Hints do not change. */
 export function withoutKeys(text: string): string {
   return text
     .replace(/((?:svc_(?:scoped_)?|agnt_key-)\w{12})\w+/g, '$1…')

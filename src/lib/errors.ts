@@ -1,9 +1,6 @@
 /** Every reason a request can fail for, and the error that every module throws. */
 
-/**
- * Every reason with its HTTP status, the `type` of the OpenAI-compatible error body and the tRPC code. The name is the `code` of the body
- * unless the error has a more specific one.
- */
+/** The HTTP status, the OpenAI error `type` and the tRPC code of each reason; the name is the `code` of the body by default. */
 export const reasons = {
   missing_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
   invalid_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },

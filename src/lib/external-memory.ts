@@ -1,22 +1,14 @@
-/**
- * Frees the memory of bytes on their way through this process early. Node holds each read outside of V8's heap, and V8 lets 64 MiB and
- * more of that pile up before it collects the whole heap. Collecting the young generation more often frees nearly all of it in a
- * millisecond or two; without it, an upload takes twice the CPU time and 10 MB more memory (`npm run bench -- --only uploads`).
- */
+/** Frees passing bytes early, of which V8 lets 64 MiB pile up; without it, uploads take twice the CPU (`npm run bench -- --only uploads`). */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 const COLLECT_EVERY_BYTES = 32 * 1024 ** 2
-/**
- * How much the heap may grow before V8 collects all of it. V8 counts bytes read since the last collection as growth, and by default
- * allows an idle heap of 30 MB only 24 MB of growth: it would collect everything again and again.
- */
+/** V8 counts bytes read as heap growth: with its default, an idle heap would be collected as a whole again and again. */
 const HEAP_GROWTH_PERCENT = 200
 
 let countedBytes = 0
 let collectYoung: (() => void) | undefined
 
-/** Counts bytes that were read, and starts a collection after every 32 MiB. */
 export function countExternalBytes(sizeBytes: number): void {
   countedBytes += sizeBytes
   if (countedBytes < COLLECT_EVERY_BYTES) return

@@ -1,6 +1,5 @@
 /** Writes HTML in which every value is escaped unless it is markup itself. */
 
-/** Markup, as opposed to text. */
 export class Html {
   readonly text: string
 

@@ -5,7 +5,6 @@ export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 /** Cryptographically secure random bytes; passed as a parameter so that tests can replace it. */
 export type Random = (bytes: number) => Uint8Array
 
-/** The prefix and `length` random characters, each equally likely. */
 export function newId(prefix: string, length: number, random: Random): string {
   // Larger bytes would make the first characters of the alphabet more likely, so they are drawn again.
   const usableBytes = 256 - (256 % ALPHABET.length)

@@ -15,10 +15,7 @@ export function isForbiddenAddress(host: string): boolean {
   return parsed.range() === 'linkLocal' || metadataAddresses.has(parsed.toString())
 }
 
-/**
- * Resolves host names and rejects forbidden addresses. The check runs for each connection, because a name server can change its answer.
- * Literal addresses are not looked up, so the caller has to check them.
- */
+/** Rejects forbidden addresses at each connection, because DNS answers change; the caller has to check literal addresses. */
 export function guardLookup(lookup: LookupFunction = lookupName): LookupFunction {
   return (hostname, lookupOptions, callback) => {
     lookup(hostname, lookupOptions, (error, found, family) => {
@@ -34,10 +31,7 @@ export function forbiddenAddress(hostname: string): Error {
   return new Error(`${hostname} is a link-local or metadata address; connections to those are not allowed.`)
 }
 
-/**
- * Connects to hosts that the operator configured. Loopback and private networks are allowed, because model and MCP servers run there.
- * Link-local and metadata addresses are rejected, both as literals and as resolved addresses.
- */
+/** Allows loopback and private networks, where model and MCP servers run; rejects link-local and metadata addresses. */
 export function createGuardedConnector(connectMs: number, lookup?: LookupFunction): buildConnector.connector {
   const connect = buildConnector({ timeout: connectMs, allowH2: false, lookup: guardLookup(lookup) })
   return (target, callback) =>

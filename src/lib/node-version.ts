@@ -2,7 +2,6 @@
 
 export const OLDEST_NODE_MAJOR = 24
 
-/** The error for a Node that is too old; undefined otherwise. */
 export function findNodeTrouble(version: string): string | undefined {
   if (Number.parseInt(version, 10) >= OLDEST_NODE_MAJOR) return undefined
   return `Parley needs Node ${OLDEST_NODE_MAJOR} or newer; this is ${version}.`

@@ -3,7 +3,6 @@ import { ServiceError } from './errors.ts'
 
 export interface PageQuery {
   readonly limit: number
-  /** The id of the row that the page starts after. */
   readonly after?: string | undefined
 }
 

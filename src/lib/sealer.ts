@@ -2,7 +2,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import type { Random } from './ids.ts'
 
-/** Seals texts with one master key, and opens texts that it or a former one sealed. */
 export interface Sealer {
   /** Identifies the master key without revealing it; part of every sealed text. */
   readonly keyId: string
@@ -12,7 +11,6 @@ export interface Sealer {
   /** @throws Error when the text was sealed with another master key or context, or was changed. */
   open(sealed: string, context: string): string
   derive(purpose: string, sizeBytes: number): Buffer
-  /** Derives it from each former master key. */
   deriveFormer(purpose: string, sizeBytes: number): Buffer[]
 }
 

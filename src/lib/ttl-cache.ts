@@ -25,7 +25,6 @@ export function createTtlCache<V>(
       }
       return value
     },
-    /** Drops every value; called after every change to the cached data. */
     invalidate(): void {
       generation += 1
       entries.clear()

@@ -6,21 +6,19 @@ import { hasNoBody, type ImplicitCredentials, mediaTypeOf } from '../http/reques
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
-import { countRequest, type GuardedCall, limitAuthFailures } from './rate-limit.ts'
+import { type GuardedCall, limitAuthFailures } from './rate-limit.ts'
 
 export type AccessStep = (call: GuardedCall) => Promise<void> | void
 
-/** Step: finds the caller and sets `context.caller`. */
 export async function authenticate({ context, auth }: GuardedCall): Promise<void> {
   if (auth === undefined || auth.callers.length === 0) return
-  const caller = await findCaller(context)
+  const caller = await context.deps.authenticator.find(context.metadata)
   // Treats an artifact token as an invalid key where tokens are not accepted.
   const isMisplacedToken = caller?.kind === 'token' && !auth.callers.includes('token')
   if (caller === undefined || isMisplacedToken) return rejectCredentials(context)
   context.caller = caller
 }
 
-/** Step: checks the kind of the caller, and whether a user is signed in where one is needed. */
 export function checkPermission({ context, auth }: GuardedCall): void {
   if (auth === undefined || auth.callers.length === 0) return
   const { caller } = context
@@ -28,20 +26,6 @@ export function checkPermission({ context, auth }: GuardedCall): void {
   if (auth.needs !== undefined) assertUser(caller, auth.needs)
 }
 
-export function findCaller({
-  deps,
-  metadata,
-}: CallContext<AnyCaller, Pick<Dependencies, 'authenticator'>>): Promise<AnyCaller | undefined> | undefined {
-  return deps.authenticator.find(metadata)
-}
-
-/** Counts a call that matches no route against the limits of its key: it is still an authenticated request. */
-export async function rateLimitUnmatchedRoute(context: CallContext<AnyCaller, Dependencies>): Promise<void> {
-  const caller = await findCaller(context)
-  if (caller !== undefined) await countRequest(context, caller)
-}
-
-/** Rejects a call without valid credentials; `messages` are the errors for missing and invalid ones. */
 export async function rejectCredentials(
   context: CallContext<AnyCaller, Dependencies>,
   messages = keyMessages,

@@ -12,7 +12,6 @@ export function errorShapeOf(path: string): ErrorShape {
   return /^\/v1\/(manager\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
 }
 
-/** Whether a path is one of uploads and artifacts, which have their own protocol outside `/v1`. */
 export function isAboutArtifacts(path: string): boolean {
   return /^\/(artifacts|upload|capabilities)(\/|$)/.test(path)
 }
@@ -48,14 +47,10 @@ export function validate(schema: z.ZodType, input: unknown): unknown {
 export function toInvalidValue(error: z.ZodError): ServiceError {
   const issue = mostSpecific(error.issues)
   const param = renderPath(issue.path)
-  const problem = renderProblem(issue)
+  const isMissing = issue.message.endsWith(', received undefined')
+  const problem = isMissing ? 'is required' : issue.message.replace(/^Invalid input: /, '')
   const message = param === '' ? problem : `${param}: ${problem}`
   return new ServiceError('invalid_value', message, param === '' ? {} : { param })
-}
-
-function renderProblem({ message }: Issue): string {
-  if (message.endsWith(', received undefined')) return 'is required'
-  return message.replace(/^Invalid input: /, '')
 }
 
 type Issue = z.core.$ZodIssue
@@ -68,15 +63,12 @@ function mostSpecific(issues: readonly Issue[]): Issue {
   const deepest = branches.reduce((best, issue) => (issue.path.length > best.path.length ? issue : best))
   if (deepest.path.length > 0) return { ...deepest, path: [...first.path, ...deepest.path] }
   // A value that is too long has the type that its branch accepts.
-  const tooLong = branches.find(isTooLong)
+  const tooLong = branches.find(
+    (issue) => issue.code === 'too_big' && ['array', 'string'].includes(issue.origin),
+  )
   return tooLong === undefined ? first : { ...tooLong, path: first.path }
 }
 
-function isTooLong(issue: Issue): boolean {
-  return issue.code === 'too_big' && ['array', 'string'].includes(issue.origin)
-}
-
-/** `messages[2].tool_call_id` */
 function renderPath(path: readonly PropertyKey[]): string {
   return path
     .map((step, index) =>
@@ -85,16 +77,13 @@ function renderPath(path: readonly PropertyKey[]): string {
     .join('')
 }
 
-interface FailedCall {
-  readonly requestId?: string | undefined
-  readonly traceId?: string | undefined
-  readonly path: string
-}
-
-/** Counts and logs a failure, without the keys that a client may have put in the address. */
 export function logFailure(
   { log, metrics }: Pick<Dependencies, 'log' | 'metrics'>,
-  { requestId, traceId, path }: FailedCall,
+  {
+    requestId,
+    traceId,
+    path,
+  }: { requestId?: string | undefined; traceId?: string | undefined; path: string },
   failure: ServiceError,
 ): void {
   metrics.callFailed(failure.reason)

@@ -82,7 +82,6 @@ function renderAnswer({ response = {}, output }: RestOperation): Record<string, 
     : { 'application/json': { schema: output } }
 }
 
-/** Splits the input's fields into path, query, headers and body. */
 function renderInput({
   http,
   request = {},
@@ -282,18 +281,14 @@ const securitySchemes = {
   },
 } as const
 
-function isForUsers(path: string): boolean {
-  return isAboutArtifacts(path) || !isOpenToOrigins(path)
-}
-
 function renderSecurity({ http, auth }: RestOperation): Record<string, string[]>[] {
   const keys = auth.needs === undefined ? auth.callers.map((caller) => securityOf[caller]) : []
   const inAddress = auth.callers.includes('token') && http.method === 'GET' ? ['artifactTokenInAddress'] : []
-  const users = isForUsers(http.path) && auth.callers.length > 0 ? ['forwardedIdentity', 'session'] : []
+  const isForUsers = isAboutArtifacts(http.path) || !isOpenToOrigins(http.path)
+  const users = isForUsers && auth.callers.length > 0 ? ['forwardedIdentity', 'session'] : []
   return [...keys, ...inAddress, ...users].map((scheme) => ({ [scheme]: [] }))
 }
 
-/** What a 403 of the operation means, if it has one. */
 function renderPermission({ http, auth }: RestOperation): Record<number, string> {
   if (auth.needs === 'user') return { 403: 'A key was sent, or another site makes the call.' }
   if (auth.needs === 'administrator') return { 403: 'The caller is no administrator.' }

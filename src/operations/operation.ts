@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import type { DownloadContent } from '../http/download.ts'
-import type { FileSink, SizeLimit } from '../http/form-body.ts'
+import type { UploadOptions } from '../http/form-body.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import type { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
@@ -31,24 +31,21 @@ export interface AuthPolicy<K extends CallerKind = CallerKind> {
 export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** What the path's parameters must be, checked before the caller is authenticated. */
   readonly path?: z.ZodType
-  /** The body is an agent definition in one of its five media types. */
   readonly body?: 'definition'
   /** The body is a form with a `file` in it: where the file goes, and how large it may be. */
-  readonly upload?: (context: CallContext<C, D>) => Promise<UploadTarget>
+  readonly upload?: (context: CallContext<C, D>) => Promise<Pick<UploadOptions, 'files' | 'limit'>>
   /** The body alone, where the input also has path or header fields. */
   readonly bodySchema?: z.ZodType
   /** Fields of a body that are dropped: those of a response that is sent back changed. */
   readonly ignoredFields?: readonly string[]
   /** The maximum size of a JSON body; 1 MiB unless given. */
   readonly maxBodyBytes?: (config: Config) => number
-  /** The maximum number of values in a JSON body, where the usual limit is too low. */
   readonly maxJsonValues?: number
   readonly headers?: Readonly<Record<string, string>>
   /** The last path parameter takes the rest of the path, slashes included. */
   readonly takesRest?: true
 }
 
-/** What the response is, where it is not JSON with status 200. */
 interface ResponseOptions {
   readonly status?: 201
   /** The response is bytes that a client uploaded. */
@@ -61,7 +58,6 @@ interface ResponseOptions {
 export interface OperationDocs {
   readonly summary: string
   readonly description?: string
-  /** The statuses that only this operation fails with, and what they mean here. */
   readonly failures?: Readonly<Record<number, string>>
 }
 
@@ -69,13 +65,7 @@ export interface Call<D, C extends AnyCaller, I> {
   readonly context: CallContext<C, D>
   readonly input: I
   readonly signal: AbortSignal
-  /** The client accepts a stream of events (`Accept: text/event-stream`). */
   readonly wantsEvents: boolean
-}
-
-interface UploadTarget {
-  readonly files: FileSink
-  readonly limit: SizeLimit
 }
 
 export type OperationKind = 'query' | 'mutation'
@@ -89,13 +79,9 @@ interface OperationDefinition<D, K extends CallerKind, I extends z.ZodType, O ex
   ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
 }
 
-/** What `run` may return: the output, its encoded bytes, events, a download or a page. */
 type Answer<O> = O | JsonBytes | EventStream | Download | Page
 
-/**
- * An operation without its caller's type. `D` is what it needs of the service; the list of all operations therefore requires
- * everything that any of them needs.
- */
+/** `D` is what it needs of the service; the list of all operations requires everything that any of them needs. */
 export interface Operation<
   D = never,
   Kind extends OperationKind = OperationKind,
@@ -180,7 +166,6 @@ export interface RequestMetadata {
   readonly requestId: string
   /** The client's address; read from the proxy's header only when the proxy is trusted. */
   readonly clientAddress: string
-  /** The bearer token, as sent; undefined without one. */
   readonly bearer: string | undefined
   /** The artifact token in the query of a read; undefined without one, and where tokens are not accepted there. */
   readonly token?: string | undefined
@@ -216,7 +201,6 @@ export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   }
 }
 
-/** The same dependencies with a log that names the request in every line. */
 export function withRequestLog<D extends { readonly log: Logger }>({
   deps,
   metadata,
@@ -245,10 +229,7 @@ export class JsonBytes {
 /** Server-sent events, complete ones in each item; the REST API adds the head, the heartbeat and the end. */
 export class EventStream {
   readonly events: AsyncIterator<Uint8Array, void, void>
-  /**
-   * Renders a failure after the first event. A stream that has this also ends with an event of its own; without it, the stream fails
-   * and ends as the chat API does.
-   */
+  /** Renders a failure after the first event. A stream that has this ends with its own event instead of `[DONE]`. */
   readonly renderFailure: ((failure: ServiceError) => Uint8Array) | undefined
 
   constructor(

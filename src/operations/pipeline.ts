@@ -19,7 +19,6 @@ import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } fr
 
 export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
 
-/** What answers a request; built at start-up. */
 export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
   /** The operation in metrics and traces. */
   readonly name?: string
@@ -45,7 +44,6 @@ export interface Endpoint<C extends AnyCaller = AnyCaller, D extends CallDeps = 
 
 type CallDeps = Pick<Dependencies, 'clock' | 'log' | 'metrics'>
 
-/** Runs the steps in order; a failure ends the request. */
 export async function runSteps<D extends CallDeps>(
   call: HttpCall<AnyCaller, D>,
   steps: readonly Step<D>[],
@@ -79,17 +77,14 @@ export function routeTo<D extends CallDeps>(endpoints: readonly Endpoint<AnyCall
     for (const endpoint of endpoints) {
       const route = endpoint.find(call)
       if (route instanceof Promise) return route
-      if (route !== undefined) return follow(call, route)
+      if (route === undefined) continue
+      call.route = route
+      const { name, pattern = '' } = route
+      if (name !== undefined) call.context.metadata.instrumentation.found(name, pattern)
+      return route.check?.(call)
     }
     throw new ServiceError('not_found', `There is nothing at ${call.path}.`)
   }
-}
-
-function follow<D extends CallDeps>(call: HttpCall<AnyCaller, D>, route: Route<AnyCaller, D>): void {
-  call.route = route
-  const { name, pattern = '' } = route
-  if (name !== undefined) call.context.metadata.instrumentation.found(name, pattern)
-  route.check?.(call)
 }
 
 export async function parseInput(call: HttpCall): Promise<void> {
@@ -111,7 +106,6 @@ export function writeResult(call: HttpCall): Promise<void> | void {
 
 const unrouted: Route<AnyCaller, CallDeps> = { auth: undefined, run: () => undefined }
 
-/** One request with what the steps find out about it, and the ways to write its response. */
 export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Dependencies> {
   readonly deps: D
   readonly request: IncomingMessage

@@ -11,7 +11,6 @@ export interface GuardedCall {
   readonly auth: AuthPolicy | undefined
 }
 
-/** Step: counts the call against the limits of its caller. */
 export async function limitRate({ context, auth }: GuardedCall): Promise<void> {
   if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
   await countRequest(context, context.caller)

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import { writeDownload } from '../http/download.ts'
+import type { UploadOptions } from '../http/form-body.ts'
 import { assertAcceptable, receiveUpload } from '../http/multipart.ts'
 import {
   askForBody,
@@ -15,23 +16,18 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { limitBodyBytes, rateLimitUnmatchedRoute } from './authorize.ts'
+import { limitBodyBytes } from './authorize.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError, validate } from './errors.ts'
-import { type AnyCaller, Download, EventStream, JsonBytes, Page, type RequestOptions } from './operation.ts'
+import { type AnyCaller, Download, EventStream, JsonBytes, Page } from './operation.ts'
 import type { Endpoint, HttpCall, Route } from './pipeline.ts'
+import { countRequest } from './rate-limit.ts'
 import { createRouteTable, type RestOperation } from './routes.ts'
 
 export function createRestEndpoint<D extends Dependencies>(
   operations: readonly RestOperation<D>[],
 ): Endpoint<AnyCaller, D> {
-  const table = createRouteTable(
-    operations.map((operation) => ({
-      http: operation.http,
-      request: operation.request,
-      route: toRoute(operation),
-    })),
-  )
+  const table = createRouteTable(operations.map((operation) => ({ ...operation, route: toRoute(operation) })))
 
   return {
     find(call) {
@@ -53,8 +49,10 @@ export function createRestEndpoint<D extends Dependencies>(
 /** Browsers send a preflight without credentials. */
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
+/** Counts the call against the limits of its key: it is still an authenticated request. */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
-  await rateLimitUnmatchedRoute(context)
+  const caller = await context.deps.authenticator.find(context.metadata)
+  if (caller !== undefined) await countRequest(context, caller)
   throw failure
 }
 
@@ -90,17 +88,13 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
 /** Receives the file of a form; it is deleted with the end of the call unless the operation commits it. */
 async function readForm<D extends Dependencies>(
   call: HttpCall<AnyCaller, D>,
-  { files, limit }: Awaited<ReturnType<NonNullable<RequestOptions['upload']>>>,
+  { files, limit }: Pick<UploadOptions, 'files' | 'limit'>,
 ): Promise<unknown> {
   const { request, response, signal, deps } = call
   assertAcceptable(request, limit)
   askForBody(request, response)
-  const { fields, discard } = await receiveUpload(request, {
-    files,
-    limit,
-    idleMs: deps.config.timings.bodyIdleMs,
-    signal,
-  })
+  const idleMs = deps.config.timings.bodyIdleMs
+  const { fields, discard } = await receiveUpload(request, { files, limit, idleMs, signal })
   call.cleanUp = discard
   return fields
 }
@@ -132,13 +126,8 @@ export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = 
   'text/markdown': 'markdown',
 }
 
-type InputReader = (call: HttpCall) => unknown
-
-/**
- * Reads an operation's input before validation: from the query of a GET or DELETE, else from the body. A body may not contain the
- * fields of the path or of a header.
- */
-function createInputReader<D>(operation: RestOperation<D>): InputReader {
+/** Reads the input from the query of a GET or DELETE, else from the body, which may not contain fields of the path or of headers. */
+function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => unknown {
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation
   const headerFields = Object.entries(headers)
   if (http.method === 'GET' || http.method === 'DELETE') {

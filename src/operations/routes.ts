@@ -11,7 +11,6 @@ export type RestOperation<D = never> = Operation<D> & {
   readonly id: string
 }
 
-/** Every operation of the REST API, once for each of its paths. */
 export function listRestOperations<D>(named: readonly NamedOperation<D>[]): RestOperation<D>[] {
   const operations = named.flatMap(({ name, operation }) => {
     const { http, docs } = operation

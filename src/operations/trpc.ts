@@ -13,9 +13,9 @@ import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '.
 import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/model-metrics.ts'
-import { type AccessStep, assertSameOrigin, findCaller, limitBodyBytes } from './authorize.ts'
+import { type AccessStep, assertSameOrigin, limitBodyBytes } from './authorize.ts'
 import type { Dependencies } from './dependencies.ts'
-import { fromEnvelope, toEnvelope } from './envelope.ts'
+import { outputTransformer } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'
 import {
   type AnyCaller,
@@ -38,8 +38,8 @@ export interface RpcContext {
 
 const t = initTRPC.context<RpcContext>().create({
   transformer: {
-    input: { serialize: toEnvelope, deserialize: readTypedInput },
-    output: { serialize: toEnvelope, deserialize: fromEnvelope },
+    input: { ...outputTransformer, deserialize: readTypedInput },
+    output: outputTransformer,
   },
   isDev: false,
   // Keeps an idle stream open through proxies that close silent connections.
@@ -103,9 +103,10 @@ function createProcedure(operation: Operation) {
     // A call without an input is one without fields, as in REST.
     .input(z.preprocess((input) => (input === undefined ? {} : input), operation.input))
     .output(operation.output)
-  const resolve = async ({ ctx, input, signal }: ResolverCall) => {
+  const resolve = async (given: { ctx: RpcContext; input: unknown; signal: AbortSignal | undefined }) => {
+    const { ctx, input, signal = neverAborted } = given
     try {
-      const call = { context: ctx.call, input, signal: signal ?? neverAborted, wantsEvents: false }
+      const call = { context: ctx.call, input, signal, wantsEvents: false }
       const answer = await operation.run(call as never)
       return answer instanceof JsonBytes ? JSON.parse(answer.toString()) : answer
     } catch (thrown) {
@@ -113,12 +114,6 @@ function createProcedure(operation: Operation) {
     }
   }
   return operation.kind === 'query' ? procedure.query(resolve) : procedure.mutation(resolve)
-}
-
-interface ResolverCall {
-  readonly ctx: RpcContext
-  readonly input: unknown
-  readonly signal: AbortSignal | undefined
 }
 
 const neverAborted = new AbortController().signal
@@ -147,11 +142,6 @@ function toRpcFailure(error: TRPCError): ServiceError {
   }
 }
 
-export interface Api {
-  readonly router: AnyTRPCRouter
-  readonly operations: readonly NamedOperation[]
-}
-
 const MAX_CALLS_OF_BATCH = 10
 
 /** Bodies up to this size are accepted even if the operator allows less for a chat. */
@@ -159,7 +149,8 @@ const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
 /** Everything under `/trpc`; each procedure of a batch passes the access steps itself. */
 export function createTrpcEndpoint(
-  { router, operations }: Api,
+  router: AnyTRPCRouter,
+  operations: readonly NamedOperation[],
   accessSteps: readonly AccessStep[],
 ): Endpoint {
   const maxValues = new Map(
@@ -237,7 +228,7 @@ async function readCallBody(
   maxJsonValues: number,
 ): Promise<string> {
   if (request.method !== 'POST') return ''
-  const caller = isPublic ? undefined : await findCaller(context)
+  const caller = isPublic ? undefined : await deps.authenticator.find(context.metadata)
   if (caller === undefined && !isPublic) return ''
   const { clock, config } = deps
   assertSameOrigin(context.metadata, config)

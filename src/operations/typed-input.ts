@@ -4,13 +4,6 @@ import { ServiceError } from '../lib/errors.ts'
 /** A chat with two undefined fields in each of its messages stays far below this. */
 const MAX_PATHS = 10_000
 
-/** An input in the shape that superjson gives it. */
-interface Envelope {
-  readonly json?: unknown
-  readonly meta?: unknown
-}
-
-/** A value inside an input, with the object or the list that holds it. */
 interface Place {
   readonly holder: object
   readonly key: string
@@ -18,7 +11,7 @@ interface Place {
 }
 
 /** Returns `json`, without the fields that `meta` marks as undefined. Returns null, which no operation accepts, when there is no envelope. */
-export function readTypedInput(sent: Envelope | null | undefined): unknown {
+export function readTypedInput(sent: { json?: unknown; meta?: unknown } | null | undefined): unknown {
   if (typeof sent !== 'object' || sent === null || !Object.hasOwn(sent, 'json')) return null
   const { json, meta } = sent
   if (meta === undefined || meta === null) return json

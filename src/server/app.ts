@@ -42,21 +42,14 @@ import { assertMayReadMetrics } from './metrics.ts'
 export interface AppOptions {
   readonly deps: Deps
   readonly openapi: Uint8Array
-  /** Reads the state of the service's parts; `isReady` decides between 200 and 503. */
   readonly readHealth: () => Promise<{ isReady: boolean; report: object }>
   readonly scrape: () => Promise<Scraped>
   readonly widget: WidgetAssets
   readonly console: ConsoleAssets
-  /** While the service shuts down, connections are closed after their response. */
   readonly isDraining: () => boolean
 }
 
-export interface App {
-  readonly listener: RequestListener
-  readonly abortCalls: () => void
-}
-
-export function createApp(options: AppOptions): App {
+export function createApp(options: AppOptions): { listener: RequestListener; abortCalls: () => void } {
   const { deps } = options
   const active = new Set<AbortController>()
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission] as const
@@ -64,8 +57,7 @@ export function createApp(options: AppOptions): App {
     createPageEndpoint(options),
     createRestEndpoint(restOperations),
     uploadEndpoint,
-    // Each procedure of a batch passes the access steps itself.
-    createTrpcEndpoint({ router: appRouter, operations: listOperations() }, access),
+    createTrpcEndpoint(appRouter, listOperations(), access),
   ]
   /** What happens to every request after `identifyRequest`, in this order. */
   const steps: readonly Step<Deps>[] = [

@@ -115,7 +115,6 @@ function listOwnStores({ fileBlobs, artifactStore }: ServiceOptions): StoreName[
   return storeNames.filter((name) => brought[name] === undefined)
 }
 
-/** Opens all stores; closes those already open when one fails. */
 async function openStores(options: ServiceOptions, deps: StoreDeps) {
   const { config } = options
   const opened: { close(): Promise<void> }[] = []

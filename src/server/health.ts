@@ -11,10 +11,7 @@ const STORAGE_STALE_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'
 
-/**
- * The service is unavailable while the database or the storage is down. It is degraded while the storage is full, or a provider, an MCP
- * server or the coordination store is down.
- */
+/** Unavailable without database or storage; degraded with full storage, or without a provider, an MCP server or the coordination store. */
 export function createHealth(deps: Pick<Deps, 'db' | 'models' | 'fileBlobs' | 'clock' | 'shared' | 'tools'>) {
   const { db, models, shared, tools } = deps
   const readStorage = createStorageReader(deps)

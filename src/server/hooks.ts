@@ -39,7 +39,6 @@ export function joinHooks(first: ReadHooks, second: ReadHooks): ReadHooks {
   }
 }
 
-/** Loads the hooks that an ES module exports. */
 export async function loadHostModule(path: string): Promise<ReadHooks> {
   const source = `PARLEY_HOOKS (${path})`
   await stat(path).catch((cause: NodeJS.ErrnoException) => {
@@ -47,14 +46,11 @@ export async function loadHostModule(path: string): Promise<ReadHooks> {
     throw new StartupError(`${source}: the file ${why}.`, { cause })
   })
   const exported = await import(pathToFileURL(path).href).catch((cause: unknown) => {
-    throw new StartupError(`${source}: the file failed while it was loaded: ${sentenceOf(cause)}`, { cause })
+    const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
+    throw new StartupError(`${source}: the file failed while it was loaded: ${why}`, { cause })
   })
   if (exported.tools === undefined && exported.onUploadComplete === undefined) {
     throw new StartupError(`${source}: the file exports neither tools nor onUploadComplete.`)
   }
   return readHooks(exported, source)
-}
-
-function sentenceOf(thrown: unknown): string {
-  return thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
 }

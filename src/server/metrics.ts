@@ -3,7 +3,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { countArtifactWork } from '../artifacts/maintenance.ts'
-import type { Clock } from '../lib/clock.ts'
+import type { PoolUse } from '../db/postgres.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
@@ -23,16 +23,9 @@ import {
 } from '../telemetry/prometheus.ts'
 import type { Deps } from './dependencies.ts'
 
-interface PoolState {
-  readonly busy: number
-  readonly idle: number
-  readonly waiting: number
-}
-
 interface CountingOptions {
   readonly version: string
-  /** Undefined where there is no pool. */
-  readonly readPool: (() => PoolState) | undefined
+  readonly readPool: (() => PoolUse) | undefined
   /** Undefined where there is one process only. */
   readonly collectFromWorkers: CollectFromWorkers | undefined
 }
@@ -42,11 +35,10 @@ export function createCounting(deps: Deps, options: CountingOptions) {
   const { registry } = metrics
   const { collectFromWorkers } = options
   registerStateMetrics(deps, options)
-  registerStoredMetrics(registry, () => countArtifactWork(deps), clock)
+  registerStoredMetrics(deps)
   const close = registerProcessMetrics(registry, clock)
   const collect = () => collectMetrics(registry)
   return {
-    /** The metrics of this process. */
     collect,
     /** The metrics of all processes as text. @throws ServiceError `service_unavailable` when they do not answer. */
     async scrape(): Promise<Scraped> {
@@ -77,14 +69,8 @@ function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOp
     },
     () => [[{ version, node: process.versions.node }, 1]],
   )
-  registerGauge(
-    registry,
-    {
-      name: 'parley_backend_up',
-      help: 'Whether the backend has told its models.',
-      labelNames: ['provider'],
-    },
-    () => toSamples('provider', models.health()),
+  registerHealth(registry, 'parley_backend_up', 'Whether the backend has told its models.', 'provider', () =>
+    models.health(),
   )
   registerGauge(
     registry,
@@ -95,28 +81,15 @@ function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOp
     },
     () => countOpenBreakers(deps),
   )
-  registerGauge(
-    registry,
-    {
-      name: 'parley_mcp_server_up',
-      help: 'Whether the MCP server is connected.',
-      labelNames: ['server'],
-    },
-    () => toSamples('server', tools.health()),
+  registerHealth(registry, 'parley_mcp_server_up', 'Whether the MCP server is connected.', 'server', () =>
+    tools.health(),
   )
-  registerGauge(
-    registry,
-    {
-      name: 'parley_shared_state_up',
-      help: 'Whether what replicas share can be reached.',
-      labelNames: ['store'],
-    },
-    () => toSamples('store', shared.health()),
-  )
+  const sharedHelp = 'Whether what replicas share can be reached.'
+  registerHealth(registry, 'parley_shared_state_up', sharedHelp, 'store', () => shared.health())
   if (readPool !== undefined) registerPoolMetrics(registry, readPool)
 }
 
-function registerPoolMetrics(registry: Metrics['registry'], readPool: () => PoolState): void {
+function registerPoolMetrics(registry: Metrics['registry'], readPool: () => PoolUse): void {
   registerGauge(
     registry,
     {
@@ -139,8 +112,16 @@ function registerPoolMetrics(registry: Metrics['registry'], readPool: () => Pool
   )
 }
 
-function toSamples(label: string, states: Readonly<Record<string, 'up' | 'down'>>): Sample[] {
-  return Object.entries(states).map(([name, state]) => [{ [label]: name }, state === 'up' ? 1 : 0])
+function registerHealth(
+  registry: Metrics['registry'],
+  name: string,
+  help: string,
+  label: string,
+  read: () => Readonly<Record<string, 'up' | 'down'>>,
+): void {
+  registerGauge(registry, { name, help, labelNames: [label] }, () =>
+    Object.entries(read()).map(([one, state]) => [{ [label]: one }, state === 'up' ? 1 : 0]),
+  )
 }
 
 /** Models that no backend lists are counted together. */
@@ -159,23 +140,14 @@ function countOpenBreakers({ breakers, metrics }: StateDeps): Sample[] {
 const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
-/** What the installation stores, for all processes together. */
-interface StoredCounts {
-  readonly openUploads: number
-  readonly waitingJobs: Readonly<Record<string, number>>
-}
-
-/** Gauges of what `count` finds in the database; a scrape omits them when it does not answer in time. */
-function registerStoredMetrics(
-  registry: Metrics['registry'],
-  count: () => Promise<StoredCounts>,
-  clock: Pick<Clock, 'monotonic'>,
-): void {
+/** Counts what the installation stores; a scrape omits the gauges when the database does not answer in time. */
+function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void {
+  type StoredCounts = Awaited<ReturnType<typeof countArtifactWork>>
   const cache = createTtlCache<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
   let loading: Promise<StoredCounts> | undefined
 
   function load(): Promise<StoredCounts> {
-    loading ??= count().finally(() => {
+    loading ??= countArtifactWork({ db }).finally(() => {
       loading = undefined
     })
     return loading
@@ -203,7 +175,6 @@ function registerStoredMetrics(
   )
 }
 
-/** A stream limiter that counts open streams. */
 export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLimiter {
   return {
     async acquire(quotas) {
@@ -224,7 +195,6 @@ export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLi
   }
 }
 
-/** The headers that proxies add. */
 const forwardingHeader =
   /^(forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-forwarded-.+)$/
 

@@ -66,7 +66,6 @@ export async function createService(options: ServiceOptions): Promise<Service> {
 
 let pages: Promise<Pick<AppOptions, 'widget' | 'console'>> | undefined
 
-/** The built files of the widget and the console, read once per process. */
 function loadPages(): NonNullable<typeof pages> {
   pages ??= Promise.all([loadWidget(), loadConsole()])
     .then(([widget, console]) => ({ widget, console }))
@@ -175,7 +174,6 @@ async function closeSources({ models, backends, tools }: Deps): Promise<void> {
   await Promise.all([...backends.map((backend) => backend.close()), tools.close()])
 }
 
-/** Registers the operator's key, or creates the first one. */
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {
   if (deps.config.parentKey !== undefined) await registerParentKey(deps, deps.config.parentKey)
   if (await hasParentKey(deps.db)) return undefined

@@ -134,7 +134,6 @@ function filePage({ path, body, brotli }: ConsoleFile): Page {
   }
 }
 
-/** The document, with a new nonce for each request. */
 export function createConsolePage({ random }: { readonly random: Random }, assets: ConsoleAssets): Page {
   return (request, response) => {
     const nonce = Buffer.from(random(NONCE_BYTES)).toString('base64')

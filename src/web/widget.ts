@@ -85,10 +85,7 @@ function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
 `
 }
 
-/**
- * The origins that may embed the frame of an agent, for `frame-ancestors`: `*` if the agent names none, and for an unknown key, which
- * the frame itself reports.
- */
+/** The origins for `frame-ancestors`: `*` if the agent names none, and for an unknown key, which the frame itself reports. */
 async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
@@ -113,7 +110,6 @@ function renderFramePolicy(connectOrigins: readonly string[], ancestors: string)
   ].join('; ')
 }
 
-/** The settings of the operator are attributes of the root element. */
 function renderFrame(
   widget: WidgetAssets,
   { connectOrigins, isProviderKeyAllowed }: Config['widget'],
@@ -134,7 +130,6 @@ function renderFrame(
 `
 }
 
-/** How long a browser may use an old loader. */
 const LOADER_AGE_SECONDS = 300
 
 /** Files that pages of any origin load, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */

@@ -23,13 +23,6 @@ export interface DefinitionFile {
   readonly text: DefinitionText
 }
 
-interface ExportedFile {
-  readonly id: string
-  readonly path: string
-  readonly state: 'written' | 'same'
-}
-
-/** The file name of an agent: its name in ASCII letters, its id, and the extension of its format. */
 function fileNameOf({ row }: Agent): string {
   const slug = row.name
     .normalize('NFKD')
@@ -61,7 +54,6 @@ async function listPaths(path: string): Promise<string[]> {
   throw new StartupError(`There is no file in ${toVisible(path)} whose name ends in .yaml, .yml or .md.`)
 }
 
-/** The file, or the error in it. */
 async function readDefinitionFile(path: string): Promise<DefinitionFile | string> {
   const format = formatOf(path) ?? 'yaml'
   try {
@@ -83,11 +75,7 @@ function faultOf(error: unknown): string {
 }
 
 /** Writes one file per agent. Without `isForced`, writes nothing if a file has different content or another name for its agent. */
-export async function writeAgentFiles(
-  folder: string,
-  agents: readonly Agent[],
-  isForced: boolean,
-): Promise<ExportedFile[]> {
+export async function writeAgentFiles(folder: string, agents: readonly Agent[], isForced: boolean) {
   await mkdir(folder, { recursive: true })
   const entries = await readdir(folder)
   const plans = await Promise.all(agents.map((agent) => planFile(folder, entries, agent)))
@@ -99,13 +87,15 @@ export async function writeAgentFiles(
       'Nothing was written, because these files have different content or another name (--force replaces them):'
     throw new StartupError([heading, ...conflicts.map(toVisible)].join('\n  '))
   }
-  const exported: ExportedFile[] = []
   for (const { agent, path, state, others } of plans) {
     if (state !== 'same') await writeFile(path, agent.row.source)
     for (const other of others) await unlink(other)
-    exported.push({ id: agent.row.id, path, state: state === 'same' ? 'same' : 'written' })
   }
-  return exported
+  return plans.map(({ agent: { row }, path, state }) => ({
+    id: row.id,
+    path,
+    state: state === 'same' ? 'same' : 'written',
+  }))
 }
 
 async function planFile(folder: string, entries: readonly string[], agent: Agent) {

@@ -39,7 +39,6 @@ function* listOmissions({ secret, lost, unfinished }: BackupReport): Iterable<st
     yield `warning: ${lost.length} files were lost before this backup and are not in it: ${lost.join(', ')}`
 }
 
-/** `-` is standard input. */
 export async function restore(archive: string, isJson: boolean): Promise<void> {
   const config = await readConfig()
   await runInterruptible(async (signal) => {

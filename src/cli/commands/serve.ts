@@ -38,10 +38,7 @@ function assertShared({ databaseUrl, dataDir, s3 }: Config): void {
   }
 }
 
-/**
- * The first signal stops the service after open requests, the second one exits at once. A running start is completed first, because
- * a parent key that it created would be lost before it is printed.
- */
+/** The second signal exits at once. A running start completes first, or a parent key that it created would be lost unprinted. */
 function stopOnSignal(starting: Promise<Service>): void {
   let isStopping = false
   setStopHandler(async (signal) => {

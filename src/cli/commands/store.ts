@@ -124,13 +124,9 @@ export async function storeAdopt(isJson: boolean): Promise<void> {
   })
 }
 
-interface OrphansOptions {
-  readonly delete?: boolean
-  readonly json?: boolean
-}
-
 /** Deletes what the sweeper does not delete without confirmation (ADR 0040). */
-export async function storeOrphans({ delete: isDeleting = false, json }: OrphansOptions): Promise<void> {
+export async function storeOrphans(options: { delete?: boolean; json?: boolean }): Promise<void> {
+  const { delete: isDeleting = false, json } = options
   await withDatabase(async (db, config) => {
     await findUnmarkedFolders(config, db, namedBlobs)
     const stores = await openStores(db, config)

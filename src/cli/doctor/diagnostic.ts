@@ -5,7 +5,6 @@ import { StartupError } from '../../lib/errors.ts'
 export interface Diagnostic {
   readonly check: string
   readonly state: 'ok' | 'warn' | 'fail'
-  /** What was found and, unless it is ok, what to do. */
   readonly message: string
 }
 
@@ -13,7 +12,6 @@ export const ok = (check: string, message: string): Diagnostic => ({ check, stat
 export const warn = (check: string, message: string): Diagnostic => ({ check, state: 'warn', message })
 export const fail = (check: string, message: string): Diagnostic => ({ check, state: 'fail', message })
 
-/** Turns a StartupError of a check into a failure with its message. */
 export async function failOnStartupError(
   check: string,
   run: () => Promise<Diagnostic[]>,

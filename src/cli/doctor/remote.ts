@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { namedBlobs } from '../../artifacts/maintenance.ts'
 import type { Config } from '../../config/config.ts'
+import type { Database } from '../../db/database.ts'
 import { findInstallation } from '../../db/installation.ts'
 import { openDatabase } from '../../db/open.ts'
 import { inspectPostgres } from '../../db/open-postgres.ts'
@@ -57,20 +58,31 @@ async function readRedis({
 async function readDatabase(config: Config): Promise<ClockSample[]> {
   const { databaseUrl, dataDir } = config
   if (databaseUrl === undefined && dataDir === ':memory:') return []
+  return withOpened(config, [], (db) => sampleClock(db, databaseUrl !== undefined).catch(() => []))
+}
+
+async function sampleClock(db: Database, isPostgres: boolean): Promise<ClockSample[]> {
+  if (!isPostgres) {
+    const newest = db.selectFrom('audit_events').select(({ fn }) => fn.max('created_at').as('at'))
+    const writtenAt = Number((await newest.executeTakeFirst())?.at ?? 0)
+    const aheadMs = Math.max(0, writtenAt * 1_000 - systemClock.now())
+    return aheadMs === 0 ? [] : [{ source: 'the newest row', aheadMs }]
+  }
+  const query = sql<{ now: number }>`select extract(epoch from clock_timestamp()) * 1000 as now`
+  const { rows } = await query.execute(db)
+  return [{ source: 'PostgreSQL', aheadMs: Number(rows[0]?.now) - systemClock.now() }]
+}
+
+/** Returns `otherwise` when the database cannot be opened, which another check reports. */
+async function withOpened<T>(
+  config: BucketConfig,
+  otherwise: T,
+  run: (db: Database) => Promise<T>,
+): Promise<T> {
   const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
-  if (opened === undefined) return []
+  if (opened === undefined) return otherwise
   try {
-    if (databaseUrl === undefined) {
-      const newest = opened.db.selectFrom('audit_events').select(({ fn }) => fn.max('created_at').as('at'))
-      const writtenAt = Number((await newest.executeTakeFirst())?.at ?? 0)
-      const aheadMs = Math.max(0, writtenAt * 1_000 - systemClock.now())
-      return aheadMs === 0 ? [] : [{ source: 'the newest row', aheadMs }]
-    }
-    const query = sql<{ now: number }>`select extract(epoch from clock_timestamp()) * 1000 as now`
-    const { rows } = await query.execute(opened.db)
-    return [{ source: 'PostgreSQL', aheadMs: Number(rows[0]?.now) - systemClock.now() }]
-  } catch {
-    return []
+    return await run(opened.db)
   } finally {
     await opened.close()
   }
@@ -85,11 +97,11 @@ export async function checkBucket(config: BucketConfig): Promise<Diagnostic[]> {
   const where = `${s3.bucket} at ${s3.endpoint ?? `AWS (${s3.region})`}`
   return failOnStartupError(check, async () => {
     const { checkBucket } = await import('../../storage/probe-s3.ts')
-    const installationId = await findInstallationId(config)
+    const installation = await withOpened(config, undefined, findInstallation)
     let canListUnfinished = true
     for (const store of ['files', 'artifacts']) {
       await assertNothingLeft(dataDir, store, s3)
-      canListUnfinished = (await checkBucket(s3, store, installationId)) && canListUnfinished
+      canListUnfinished = (await checkBucket(s3, store, installation?.id)) && canListUnfinished
     }
     if (canListUnfinished) return [ok(check, `${where} can be read and written`)]
     const message = `${where} can be read and written, but unfinished uploads cannot be listed; have the bucket abort them after a day, or allow s3:ListBucketMultipartUploads`
@@ -97,30 +109,15 @@ export async function checkBucket(config: BucketConfig): Promise<Diagnostic[]> {
   })
 }
 
-/** Checks that the stored files belong to this database, if they are in folders and the database can be opened. */
 export async function checkFolders(config: BucketConfig): Promise<Diagnostic[]> {
   if (config.s3 !== undefined || config.dataDir === ':memory:') return []
-  const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
-  if (opened === undefined) return []
   const check = 'stored files'
-  try {
-    return await failOnStartupError(check, async () => {
-      await findUnmarkedFolders(config, opened.db, namedBlobs)
+  return withOpened(config, [], (db) =>
+    failOnStartupError(check, async () => {
+      await findUnmarkedFolders(config, db, namedBlobs)
       return [ok(check, 'they belong to this database')]
-    })
-  } finally {
-    await opened.close()
-  }
-}
-
-/** Undefined before the first start, and when the database is down, which another check reports. */
-async function findInstallationId(config: BucketConfig): Promise<string | undefined> {
-  const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
-  try {
-    return opened && (await findInstallation(opened.db))?.id
-  } finally {
-    await opened?.close()
-  }
+    }),
+  )
 }
 
 export async function checkPostgres(config: Config, databaseUrl: string): Promise<Diagnostic[]> {

@@ -1,12 +1,11 @@
 /** The messages between the primary process and its workers, and the metrics that workers collect from each other with them (ADR 0044). */
 import type { Worker } from 'node:cluster'
 import { within } from '../../lib/timeout.ts'
-import type { CollectedMetric, CollectFromWorkers, WorkerMetrics } from '../../telemetry/prometheus.ts'
+import type { CollectedMetric, WorkerMetrics } from '../../telemetry/prometheus.ts'
 
 /** Sent by a worker when it accepts requests. */
 export interface WorkerReport {
   readonly url: string
-  /** Lines to print on the first start. */
   readonly welcome: readonly string[]
 }
 
@@ -30,7 +29,6 @@ const WORKER_TIMEOUT_MS = 1_000
 /** Longer than the primary waits for any worker. */
 const PRIMARY_TIMEOUT_MS = 2_000
 
-/** Requests with an id that are answered by a message with the same id. */
 class PendingRequests<Answer> {
   private readonly pending = new Map<number, (answer: Answer) => void>()
   private lastId = 0
@@ -76,13 +74,10 @@ export class MetricsCollector {
 }
 
 /** In a worker: asks the primary process for the metrics of all workers. */
-export function createMetricsRequests(post: (message: FromWorker) => void): {
-  readonly collect: CollectFromWorkers
-  readonly receive: (id: number, workers: WorkerMetrics) => void
-} {
+export function createMetricsRequests(post: (message: FromWorker) => void) {
   const requests = new PendingRequests<WorkerMetrics>()
   return {
     collect: () => requests.request(PRIMARY_TIMEOUT_MS, (id) => post({ type: 'collect', id })),
-    receive: (id, workers) => requests.answer(id, workers),
+    receive: (id: number, workers: WorkerMetrics) => requests.answer(id, workers),
   }
 }

@@ -52,11 +52,11 @@ function findReferenceFault(schema: JsonSchema): SchemaFault | undefined {
 /** Finds a pattern that is not a regular expression. Patterns are compiled, never run. */
 function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
   for (const { node, path } of listPlaces(schema)) {
-    if (typeof node.pattern === 'string' && !isPattern(node.pattern)) {
+    if (typeof node.pattern === 'string' && toRegExp(node.pattern) === undefined) {
       return { path: [...path, 'pattern'], problem: 'must be a regular expression' }
     }
     const names = isJsonObject(node.patternProperties) ? Object.keys(node.patternProperties) : []
-    const wrong = names.find((name) => !isPattern(name))
+    const wrong = names.find((name) => toRegExp(name) === undefined)
     if (wrong !== undefined) {
       return {
         path: [...path, 'patternProperties', wrong],
@@ -79,10 +79,6 @@ export function withoutPatterns(schema: JsonSchema): JsonSchema {
       delete node[keyword]
   }
   return copy
-}
-
-function isPattern(source: string): boolean {
-  return toRegExp(source) !== undefined
 }
 
 /** Compiles a pattern, in Unicode mode if possible; undefined when it is invalid. */
@@ -151,10 +147,7 @@ const mostBytes = 64 * 1024
 
 const mostNodes = 2000
 
-/**
- * The first fault of a tool's input schema, in the dialect that its `$schema` names: draft-07 or 2020-12, the default. Unknown keywords
- * are allowed.
- */
+/** Checks by the dialect that `$schema` names: draft-07 or 2020-12, the default. Unknown keywords are allowed. */
 export function findSchemaFault(schema: JsonSchema): SchemaFault | undefined {
   const dialect = dialectOf(schema.$schema)
   if (dialect === undefined) return { path: ['$schema'], problem: 'must be JSON Schema draft-07 or 2020-12' }
@@ -196,14 +189,9 @@ const options: Options = { strict: false, logger: false, addUsedSchema: false, v
 /** Created on first use, because each meta-schema takes 20 ms to compile. */
 const validators: { [Name in Dialect]?: Ajv | Ajv2020 } = {}
 
-function validatorOf(dialect: Dialect): Ajv | Ajv2020 {
+function findKeywordFault(schema: JsonSchema, dialect: Dialect): SchemaFault | undefined {
   const validator = validators[dialect] ?? (dialect === 'draft-07' ? new Ajv(options) : new Ajv2020(options))
   validators[dialect] = validator
-  return validator
-}
-
-function findKeywordFault(schema: JsonSchema, dialect: Dialect): SchemaFault | undefined {
-  const validator = validatorOf(dialect)
   try {
     if (validator.validate(metaSchemas[dialect], schema)) return undefined
   } catch {
@@ -221,7 +209,6 @@ function describe({ keyword, params, message }: ErrorObject): string {
   return message ?? 'must be valid JSON Schema'
 }
 
-/** Converts pointer segments to a path, in which indexes are numbers. */
 function withIndexes(schema: JsonSchema, segments: readonly string[]): Path {
   let value: unknown = schema
   return segments.map((segment) => {

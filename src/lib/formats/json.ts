@@ -2,7 +2,6 @@
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Whether a JSON value is an object: not null, not an array. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -72,7 +71,6 @@ export function listObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
 
-/** The strings in a value that is a string, an array or anything else. */
 export function listStrings(value: unknown): readonly string[] {
   const values = Array.isArray(value) ? value : [value]
   return values.filter((item) => typeof item === 'string')

@@ -26,10 +26,7 @@ export interface YamlMapping {
   readonly bodyEnd: number
 }
 
-/**
- * Reads a text that must be one YAML mapping, at most 16 levels deep, without anchors, aliases, tags or repeated keys.
- * Errors in a secret text do not repeat its values.
- */
+/** Reads one mapping, at most 16 levels deep, without anchors, aliases, tags or repeated keys. Errors in a secret text hide its values. */
 export function readYaml(source: string, isSecret = false): YamlMapping {
   const text = source.endsWith('\n') ? source : `${source}\n`
   const tokens = readTokens(text, isSecret)
@@ -156,10 +153,7 @@ const tooDeep = `must not be nested deeper than ${deepestNesting} levels`
 /** More than 256 KiB of hand-written YAML ever has; a text of nothing but brackets would take 2 µs for each. */
 const mostLexemes = 100_000
 
-/**
- * Splits the text into tokens and stops at the first forbidden one. Building the document first would overflow the stack on deep
- * nesting and take seconds for thousands of anchors.
- */
+/** Stops at the first forbidden token: building the document first could overflow the stack, or take seconds for many anchors. */
 function readTokens(text: string, isSecret: boolean): CST.Token[] {
   const parser = new Parser()
   const tokens: CST.Token[] = []

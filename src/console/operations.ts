@@ -64,7 +64,12 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
 }
 
 /** Makes a parent key the user's active key, moves everything that their automatic key owns to it, and ends that one. */
-async function claimKey(deps: Dependencies, actor: Actor, userId: string, secret: string): Promise<Claim> {
+export async function claimKey(
+  deps: Dependencies,
+  actor: Actor,
+  userId: string,
+  secret: string,
+): Promise<Claim> {
   const text = await prepareClaim(deps, secret)
   const claim = await deps.db
     .transaction()

@@ -24,8 +24,15 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
     const [foreign] = await listForeign(dataDir)
     if (foreign !== undefined) throw noDatabase(dataDir, foreign, 'no Parley database')
   }
-  // SQLite deletes the log of an empty file, so such a file is never opened next to other files.
-  if (sizeBytes === 0) await assertNoFilesBesideEmptyDatabase(dataDir)
+}
+
+/**
+ * SQLite deletes the log of an empty file, so such a file is never opened next to other files. Call it with the lock: a server that is
+ * creating its database has an empty file for a moment.
+ * @throws StartupError when the database file is empty and other files exist.
+ */
+export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
+  if ((await findDatabaseSize(dataDir)) === 0) await assertNoFilesBesideEmptyDatabase(dataDir)
 }
 
 /** With an empty database the sweeper would delete the existing files as orphans. See docs/adr/0040. @throws StartupError */

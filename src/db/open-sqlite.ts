@@ -5,6 +5,7 @@ import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { StartupError } from '../lib/errors.ts'
 import {
   assertDatabaseExists,
+  assertDatabaseNotEmptied,
   assertNoFilesBesideEmptyDatabase,
   cannotUse,
   createPrivateFile,
@@ -26,6 +27,10 @@ export async function openSqliteDatabase(dataDir: string, role: Role): Promise<O
   }
   await prepareDataDirectory(dataDir)
   const lock = acquireLock(dataDir)
+  await assertDatabaseNotEmptied(dataDir).catch((error) => {
+    lock.release()
+    throw error
+  })
   return openChecked(join(dataDir, databaseName), role, () => lock.release())
 }
 

@@ -121,7 +121,7 @@ test('a stream under way is whole when all are told to stop, even as a group', a
   // As a terminal does, and some supervisors.
   for (const pid of await listChildren(running)) process.kill(pid, 'SIGINT')
   running.kill('SIGINT')
-  await running.prints(/SIGINT: stopping/, 'stderr')
+  await running.prints(/SIGINT received/, 'stderr')
   expect((await readToEnd(stream)).endsWith('data: [DONE]\n\n')).toBe(true)
   const { code, stderr } = await running.ended
   expect([code, count(stderr, /stopping/)]).toEqual([0, 1])
@@ -133,7 +133,7 @@ test('a second signal ends all of them at once', async () => {
   await stream.read()
   const cut = expect(readToEnd(stream)).rejects.toThrow()
   running.kill('SIGTERM')
-  await running.prints(/SIGTERM: stopping/, 'stderr')
+  await running.prints(/SIGTERM received/, 'stderr')
   running.kill('SIGTERM')
   expect(await running.ended).toMatchObject({ code: 1 })
   await cut

@@ -15,7 +15,7 @@ describe('two processes', () => {
     import { createAgentDirectory } from ${source('agents/cache.ts')}
     import { userActor } from ${source('identity/audit.ts')}
     import { parseConfig } from ${source('config/parse.ts')}
-    import { claimKey } from ${source('console/parent-keys.ts')}
+    import { claimKey } from ${source('console/operations.ts')}
     import { findOrCreateUser } from ${source('identity/users.ts')}
     import { openDatabase } from ${source('db/open.ts')}
     import { createPositions } from ${source('lib/clock.ts')}

@@ -14,9 +14,10 @@ describe('a disk', () => {
     await mkdir(join(folder, 'small'))
     const script = `
       import { readdir } from 'node:fs/promises'
-      import { openLocalBlobs } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/local.ts'))}
+      import { openFolder } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/folder.ts'))}
+      import { toResumableStore } from ${JSON.stringify(join(import.meta.dirname, '../../src/storage/local.ts'))}
       const plenty = { freeBytes: 1e12, totalBytes: 1e12 }
-      const blobs = await openLocalBlobs('small/files', async () => plenty)
+      const { blobs } = toResumableStore(await openFolder('small/files', async () => plenty), true)
       async function* tooMuch() {
         for (let chunks = 0; chunks < 64; chunks++) yield Buffer.alloc(65536)
       }

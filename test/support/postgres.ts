@@ -106,7 +106,14 @@ export async function startPostgres(): Promise<PostgresServer> {
     async signal(name) {
       const pid = child?.pid as number
       const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
-      for (const one of [pid, ...children.trim().split(' ').map(Number)]) process.kill(one, name)
+      for (const one of [pid, ...children.trim().split(' ').map(Number)]) {
+        try {
+          process.kill(one, name)
+        } catch (error) {
+          // A backend of a connection that has just closed exits before the signal.
+          if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+        }
+      }
     },
     start,
     async remove() {

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { loadSealer } from '../../agents/sealed-keys.ts'
 import type { Config } from '../../config/config.ts'
 import {
+  assertDatabaseNotEmptied,
   assertNoFilesBesideEmptyDatabase,
   databaseName,
   hasSecret,
@@ -30,7 +31,10 @@ export async function checkDataDirectory({
   const check = 'data directory'
   if (!(await exists(dataDir))) return checkParent(check, dataDir)
   try {
-    await (databaseUrl === undefined ? prepareDataDirectory : makeDataDirectory)(dataDir)
+    if (databaseUrl === undefined) {
+      await prepareDataDirectory(dataDir)
+      await assertDatabaseNotEmptied(dataDir)
+    } else await makeDataDirectory(dataDir)
   } catch (error) {
     return fail(check, reasonOf(error))
   }

@@ -54,7 +54,7 @@ async function churn(isPinning: boolean) {
 test('files that come and go make writers wait for a moment in the end, and are all there', async () => {
   const { database, collecting } = await churn(true)
   const { value, done } = await collecting.next()
-  expect([done, value]).toEqual([true, expect.objectContaining({ lost: [], unfinished: [] })])
+  expect([done, value]).toEqual([true, expect.objectContaining({ missing: [], unfinished: [] })])
   const { pinned } = value as Collected
   for await (const { name } of listReferencedBlobs(database.db))
     expect(pinned.map((blob) => blob.name)).toContain(name)

@@ -32,7 +32,6 @@ import { type Entry, renderTar, toEntry } from './tar.ts'
 
 const BACKUP_FOLDER = '.backup'
 
-/** The migration that gave a database an id. */
 const FIRST_WITH_INSTALLATION = '0009_create_installation'
 
 interface Job {

@@ -11,11 +11,8 @@ const ROUNDS_BESIDE_WRITERS = 5
 const MAX_ROUNDS = 10
 
 export class Collected {
-  /** Pinned until the end, to be written later. */
   readonly pinned: ReferencedBlob[] = []
-  /** Named by rows, but stored nowhere. */
   readonly missing: string[] = []
-  /** Active uploads in a bucket, which cannot be read yet. */
   readonly unfinished: string[] = []
 }
 

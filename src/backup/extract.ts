@@ -15,7 +15,6 @@ import { damaged, type Entry, readTar } from './tar.ts'
 /** A manifest has 150 bytes for each file. */
 const MAX_TEXT_BYTES = 512 * 1024 ** 2
 
-/** These entries are kept in memory and not written to disk. */
 const texts: readonly string[] = [HEAD, MANIFEST, SEAL]
 
 /** Writes the entries durably. @throws StartupError when the archive is from a newer version, is incomplete or was changed. */

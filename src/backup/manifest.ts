@@ -33,7 +33,6 @@ export const Manifest = Head.extend({
   secret: z.enum(['included', 'environment', 'none']),
   rows: z.record(z.string(), Count),
   entries: z.array(EntryRecord),
-  /** Blobs that rows name but that were lost before the backup. */
   lost: z.array(z.string()),
   /** Uploads that could not be read; clients must start them again. */
   unfinished: z.array(z.string()),
@@ -50,7 +49,6 @@ export function toReport({ entries, format: _format, ...rest }: Manifest): Backu
   return { ...rest, blobs: blobs.length, bytes: blobs.reduce((sum, { size }) => sum + size, 0) }
 }
 
-/** The path of a blob in the archive and in a data directory. */
 export function toEntryName({ store, name, uploadFence }: ReferencedBlob): string {
   return `${store}${uploadFence === undefined ? '' : '/growing'}/${name}`
 }

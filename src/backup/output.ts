@@ -48,7 +48,6 @@ function findPacker(path: string): Packer | undefined {
   return /\.(zst|tzst)$/.test(path) ? createZstdCompress() : undefined
 }
 
-/** Writes a new private file, compressed by `packer`, and syncs it; rejects an existing name. */
 export async function writeDurably(
   path: string,
   bytes: AsyncIterable<Uint8Array>,

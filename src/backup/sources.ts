@@ -13,7 +13,6 @@ import type { Entry } from './tar.ts'
 export type Taken = 'pinned' | 'missing' | 'unfinished' | Entry
 
 export interface ByteSource {
-  /** Whether blobs can be pinned, which is also fast. */
   readonly isPinning: boolean
   take(blob: ReferencedBlob): Promise<Taken>
   open(blob: ReferencedBlob): AsyncIterable<Uint8Array>

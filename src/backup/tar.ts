@@ -117,7 +117,6 @@ function isUnpackError(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && /^(Z_|ZSTD_)/.test(String(error.code))
 }
 
-/** Reads a stream in pieces of requested sizes. */
 class ByteReader {
   private readonly chunks: AsyncIterator<Buffer>
   private rest: Buffer = Buffer.alloc(0)

@@ -13,7 +13,6 @@ const MAX_INFLATED_BYTES = 8 * 1024 * MIB
 /** A bomb inflates a hundredfold and more, but so does a small blank image, which is harmless below `HARMLESS_BYTES`. */
 const MAX_RATIO = 100
 const HARMLESS_BYTES = 64 * MIB
-/** Nested archives are checked down to this depth. */
 const MAX_DEPTH = 3
 const MAX_INNER_BYTES = 64 * MIB
 

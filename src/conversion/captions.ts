@@ -37,7 +37,6 @@ function renderSubrip(text: string): string {
 /** Western languages write about a seventh of their letters with accents, short texts more; other alphabets nearly all. */
 const MAX_ACCENTED_SHARE = 0.5
 
-/** Decodes UTF-8 and UTF-16, with or without a byte order mark, and otherwise a western language in Windows-1252. */
 function decodeCaptions(bytes: Uint8Array): { readonly text: string; readonly isUtf8: boolean } {
   const encoding = utf16Of(bytes)
   const isPlain = encoding === undefined && isUtf8(bytes)
@@ -107,7 +106,6 @@ function toLines(text: string): string[] {
   return text.split(/\r\n|\n|\r/)
 }
 
-/** Sorts the cues by start time; `blocks` are style sheets and regions, which precede them. */
 function renderWebvtt(cues: readonly Cue[], blocks: readonly (readonly string[])[] = []): string {
   const inOrder = cues.toSorted((one, other) => one.startMs - other.startMs)
   const parts = [['WEBVTT'], ...blocks, ...inOrder.map(renderCue)]

@@ -50,7 +50,6 @@ export async function createConverter({
   const tools: Tools = { programs, sandbox: createSandbox(programs, limits), worker: createWorkerTool() }
   return {
     programs,
-    /** Whether the processes that read uploads run without network and without access to the rest of the disk. */
     async isIsolated(): Promise<boolean> {
       const used = [tools.worker, ...(programs.ffmpeg === undefined ? [] : [toTool(programs.ffmpeg)])]
       return (await Promise.all(used.map(tools.sandbox.isIsolated))).every(Boolean)

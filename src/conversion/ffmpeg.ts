@@ -33,12 +33,10 @@ export function toProbeArguments(source: Source): string[] {
 
 const progress = ['-progress', 'pipe:1', '-nostats']
 
-/** Reads a video to its end; the progress output then shows its duration. */
 export function toMeasureArguments(source: Source): string[] {
   return ['-nostdin', ...toInput(source), ...firstVideo, '-c', 'copy', ...progress, '-f', 'null', '-']
 }
 
-/** Makes an MP4 with the index in front; copies video and audio that browsers can play already. */
 export function toConversionArguments(
   source: Source,
   { isVideoFit, audio }: Pick<Media, 'isVideoFit' | 'audio'>,

@@ -10,20 +10,16 @@ export interface Job {
   readonly sandbox: Sandbox
   readonly source: string
   readonly sizeBytes: number
-  /** An empty folder for this job, deleted after it. */
   readonly folder: string
-  /** Aborts when the result is no longer needed or the time is over. */
   readonly signal: AbortSignal
   readonly onProgress: (share: number) => void
 }
 
-/** A file in the job's folder. */
 export interface MadeFile {
   readonly name: string
   readonly mediaType: string
 }
 
-/** `reason` explains why the file could not be checked or converted. */
 export type Outcome =
   | { readonly made: MadeFile; readonly poster?: MadeFile }
   | { readonly unchanged: { readonly mediaType: string; readonly reason?: string } }
@@ -46,7 +42,6 @@ export function isDiskFull(printed: string): boolean {
   return /No space left on device|ENOSPC|Disk quota exceeded|EDQUOT/.test(printed)
 }
 
-/** The server is at fault, not the content. */
 export function diskFull(cause: unknown): ServiceError {
   return new ServiceError('storage_full', 'There is no room to convert files here at the moment.', { cause })
 }
@@ -59,14 +54,12 @@ export function unconvertible(reason: string, cause?: unknown): ConversionReject
   return new ConversionRejection('unconvertible', reason, cause)
 }
 
-/** The worker's only argument, as JSON. */
 export interface WorkerTask {
   readonly kind: 'thumbnail' | 'captions' | 'project'
   readonly source: string
   readonly folder: string
 }
 
-/** The worker's only line of output, as JSON. */
 export type WorkerAnswer =
   | Outcome
   | { readonly refused: { readonly verdict: Verdict; readonly reason: string } }

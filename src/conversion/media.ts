@@ -7,7 +7,6 @@ import { unconvertible } from './job.ts'
 export interface Media {
   /** Undefined if the file does not say so, like recordings made by browsers. */
   readonly durationSeconds: number | undefined
-  /** Whether browsers can play the video stream. */
   readonly isVideoFit: boolean
   readonly widthPixels: number
   readonly heightPixels: number
@@ -41,7 +40,6 @@ function parseJson(json: string): z.infer<typeof Probe> {
 export const probeEntries =
   'format=duration:stream=codec_type,codec_name,profile,pix_fmt,width,height,channels:stream_disposition=attached_pic'
 
-/** The H.264 profiles and pixel formats that every browser plays. */
 const fitProfiles = ['Baseline', 'Constrained Baseline', 'Main', 'High']
 const fitFormats = ['yuv420p', 'yuvj420p']
 const fitAudioProfiles = ['LC', 'HE-AAC', 'HE-AACv2']

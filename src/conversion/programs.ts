@@ -31,7 +31,6 @@ async function findIn(folders: readonly string[], name: string): Promise<string 
   return undefined
 }
 
-/** The version, such as `5.1.9`; rejects when the program does not run. */
 export async function readVersion(path: string): Promise<string> {
   const word = /(ffmpeg|ffprobe)$/.test(path) ? '-version' : '--version'
   const { stdout } = await promisify(execFile)(path, [word], { timeout: VERSION_MS, env: {} })

@@ -20,7 +20,6 @@ const Answer = z.union([
   z.object({ refused: z.object({ verdict: z.enum(['dangerous', 'unconvertible']), reason: z.string() }) }),
 ])
 
-/** TypeScript in the source tree, JavaScript in a build. */
 const workerPath = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
 )

@@ -131,7 +131,6 @@ interface TableShape {
   readonly key: readonly string[]
 }
 
-/** Reads tables and columns from the databases. @throws StartupError when one exists in only one of them. */
 async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Promise<TableShape[]> {
   const { rows: schemas } = await sql<{ name: string }>`select current_schema() as name`.execute(postgres)
   const there = (await postgres.introspection.getTables()).filter(({ schema }) => schema === schemas[0]?.name)

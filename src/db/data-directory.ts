@@ -26,11 +26,7 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
   }
 }
 
-/**
- * SQLite deletes the log of an empty file, so such a file is never opened next to other files. Call it with the lock: a server that is
- * creating its database has an empty file for a moment.
- * @throws StartupError when the database file is empty and other files exist.
- */
+/** Opening an empty database deletes its log. Call with the lock: a new one is briefly empty. @throws StartupError if empty among other files. */
 export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
   if ((await findDatabaseSize(dataDir)) === 0) await assertNoFilesBesideEmptyDatabase(dataDir)
 }
@@ -77,7 +73,6 @@ export async function assertNothingToCopy(dataDir: string): Promise<void> {
   )
 }
 
-/** Entries that an empty directory does not have. */
 export async function listForeign(dataDir: string): Promise<string[]> {
   return (await readdir(dataDir)).filter((entry) => !harmless.test(entry))
 }
@@ -131,10 +126,7 @@ async function readOrCreateSecret(dataDir: string, path: string, random: Random)
   }
 }
 
-/**
- * Writes a file unless it exists, and returns its contents. Readers see a complete file, and one of several writers wins, because a link
- * never replaces a file. `draft` is a path in the same folder.
- */
+/** Writes a file unless it exists; returns its contents. Readers see it complete and one writer wins. `draft` is linked from the same folder. */
 export async function createFileOnce(path: string, text: string, draft: string): Promise<string> {
   try {
     await writeDurably(draft, text)
@@ -152,7 +144,6 @@ export async function createFileOnce(path: string, text: string, draft: string):
   return (await readFile(path, 'utf8')).trim()
 }
 
-/** The error codes of file systems without hard links. */
 const linkless = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
 
 function newSecret(random: Random): string {
@@ -171,7 +162,6 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** Does nothing if the file exists. */
 export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600))

@@ -12,11 +12,7 @@ export interface DirectoryLock {
   release(): void
 }
 
-/**
- * Locks the directory with an open SQLite transaction, which the system ends when the process dies. The file stays. Do not open it
- * elsewhere in this process: POSIX drops all locks on a file when the process closes it once.
- * @throws StartupError when another server has it, or the file cannot be used.
- */
+/** Locks with an open SQLite transaction. POSIX drops it if this process closes the file elsewhere. @throws StartupError if held or unusable. */
 export function acquireLock(dataDir: string): DirectoryLock {
   const path = join(dataDir, lockName)
   let connection: SqliteDatabase | undefined
@@ -62,7 +58,6 @@ function isBusy(error: unknown): boolean {
   return error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')
 }
 
-/** The process id written last; undefined if there is none or it cannot be read. */
 function ownerOf(connection: SqliteDatabase): number | undefined {
   try {
     const pid = connection.pragma('user_version', { simple: true })

@@ -51,7 +51,6 @@ export async function applyMigrations<T>(
   }
 }
 
-/** The advisory lock that lets one process at a time migrate a PostgreSQL database. */
 const MIGRATION_LOCK = 5_707_240_193_113_601n
 
 /** Other servers wait and then find nothing to apply. @throws StartupError naming the migration that failed. */

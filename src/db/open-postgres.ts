@@ -98,7 +98,6 @@ const traits = `select split_part(current_setting('server_version'), ' ', 1) as 
   current_setting('server_version_num')::int as version_number, current_setting('server_encoding') as encoding,
   pg_is_in_recovery() as is_standby, (select ssl from pg_stat_ssl where pid = pg_backend_pid()) as is_encrypted`
 
-/** @throws StartupError when the server is too old, has another encoding or is a standby. */
 async function readTraits(pool: Pool, { server, database }: Target): Promise<Traits> {
   const { rows } = await pool.query<Traits>(traits).catch((error: unknown) => {
     throw toDatabaseError(error)

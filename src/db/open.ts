@@ -27,7 +27,6 @@ export async function openOrCreateDatabase(
   }
 }
 
-/** The violated constraint, for SQLite and PostgreSQL; undefined for other errors. */
 export function mapConstraintError(error: unknown): 'unique' | 'foreign_key' | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined
   return constraintCodes[String(error.code)]

@@ -6,7 +6,6 @@ import type { Logger } from 'pino'
 import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
-/** Callers that get no connection in time receive `DatabaseUnavailable`. */
 const CONNECT_TIMEOUT_MS = 2_000
 const IDLE_CONNECTION_MS = 30_000
 /** Longer than `statement_timeout`: after it the server is not responding. */
@@ -66,7 +65,6 @@ export function toClientConfig(
   }
 }
 
-/** Lost connections are logged and replaced when needed. */
 export function createPool(databaseUrl: string, log: Pick<Logger, 'warn'>): Pool {
   const pool = new Pool({
     ...toClientConfig(databaseUrl),
@@ -151,7 +149,6 @@ export class DatabaseUnavailable extends Error {
 /** The server is stopping or became read-only, so the connection is useless. */
 const endingCodes: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03'])
 
-/** Whether the server reported the error, so that the connection can be reused. */
 function isFromServer(error: unknown): boolean {
   return error instanceof DatabaseError && !endingCodes.has(error.code ?? '')
 }
@@ -170,7 +167,6 @@ export function toDatabaseError(error: unknown): unknown {
   return new DatabaseUnavailable(reason.trim())
 }
 
-/** Most statements finish long before the probe. */
 const SLOW_AFTER_MS = 2_000
 
 /** Closes the connection if the statement takes long and no new connection can be made. The returned function ends this. */

@@ -13,7 +13,6 @@ import type { Tables } from './tables.ts'
 const PAGES_PER_STEP = 4_096
 
 export interface SnapshotSource {
-  /** Between `pin` and `release`, the rows as they were at the pin. */
   readonly db: Kysely<Tables>
   readonly schema: string
   /** Starts a read transaction. Writers continue, and the log grows until `release`. */
@@ -21,7 +20,6 @@ export interface SnapshotSource {
   release(): void
   /** As `pin`, and blocks all writers until `run` ends. */
   pinAlone(run: () => Promise<void>): Promise<void>
-  /** Writes the pinned rows to a new private database file. */
   copyTo(path: string): Promise<void>
   close(): void
 }

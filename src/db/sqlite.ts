@@ -49,7 +49,6 @@ function rankOf(version: string): number {
   return version.split('.').reduce((rank, part) => rank * 1000 + Number(part), 0)
 }
 
-/** Whether the last process did not close the database, which leaves a log behind. */
 export function hasLeftoverLog(path: string): boolean {
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false })
   return log !== undefined && log.size > 0

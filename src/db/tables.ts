@@ -144,7 +144,6 @@ export interface FileTable {
   filename: string
   purpose: string
   media_type: string
-  /** Unique microseconds since the epoch, which order files by creation. */
   position: number
   created_at: number
   expires_at: number | null
@@ -177,7 +176,6 @@ export interface ArtifactTable {
   blob: string | null
   /** The number of leases so far. Each write names the number of its lease and fails if there is a newer one. */
   fence: Generated<number>
-  /** Null without a lease. */
   lease_until: number | null
   /** The blob that is served, possibly the original; null until `ready`. */
   served_blob: string | null
@@ -204,7 +202,6 @@ export interface JobTable {
   kind: 'convert' | 'hook'
   /** The upload's `blob`, which is also the event id for the host. */
   blob: string
-  /** The number of leases so far. Each write names the number of its lease and fails if there is a newer one. */
   fence: Generated<number>
   /** Whether a runner holds the lease, which expires at `next_at`. */
   is_taken: Generated<number>
@@ -274,9 +271,7 @@ export interface Tables {
   artifacts: ArtifactTable
   jobs: JobTable
   users: UserTable
-  /** One-time links that sign the local administrator in. */
   sign_in_links: SecretTable
-  /** Browser sessions of the local administrator. */
   sessions: SecretTable
   audit_events: AuditEventTable
   installation: InstallationTable

@@ -6,7 +6,6 @@ import type { ByteRange } from '../http/ranges.ts'
 export interface StagedBlob {
   readonly name: string
   readonly sizeBytes: number
-  /** The first `HEAD_BYTES`, from which `sniff` detects the type. */
   readonly head: Uint8Array
   /** Stores the bytes durably: once it resolves they survive a power failure. @throws ServiceError `storage_full` */
   commit(): Promise<void>
@@ -27,17 +26,13 @@ export function extendHead(head: Uint8Array, chunk: Uint8Array): Uint8Array {
   return Buffer.concat([head, chunk.subarray(0, HEAD_BYTES - head.length)])
 }
 
-/** Tells a store's own files from foreign files in its folder. */
 export function isBlobName(name: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name)
 }
 
 /** A store of blobs. An implementation holds at most a few chunks of a blob in memory. */
 export interface Blobs {
-  /**
-   * Reads a stream to its end; leaves nothing behind on failure. A copy from another store passes its `name` there.
-   * @throws ServiceError `storage_full`, or the error of `bytes`.
-   */
+  /** Reads a stream to its end; cleans up on failure. A copy passes its `name`. @throws ServiceError `storage_full`, or the error of `bytes`. */
   stage(bytes: AsyncIterable<Uint8Array>, expectedBytes?: number, name?: string): Promise<StagedBlob>
   /** Opens a committed blob or a range of it; rejects if any of those bytes is missing. */
   open(name: string, range?: ByteRange): Promise<Readable>
@@ -45,7 +40,6 @@ export interface Blobs {
   findPath?(name: string): Promise<string>
   /** Deletes a committed blob, if it exists. Open streams of it can still be read to their end. */
   delete(name: string): Promise<void>
-  /** Lists all committed blobs in any order. */
   list(): AsyncIterable<BlobEntry>
   /** Rejects when the store is unreachable. */
   check(): Promise<'up' | 'full'>
@@ -59,26 +53,18 @@ export function wholeOf(sizeBytes: number): ByteRange | undefined {
   return sizeBytes === 0 ? undefined : { start: 0, end: sizeBytes - 1 }
 }
 
-/** A resumable blob opened by its only writer. */
 export interface ResumableBlob {
   /** Appends bytes. A full disk may store some of them. @throws ServiceError `storage_full` */
   append(chunks: readonly Uint8Array[]): Promise<void>
-  /**
-   * Makes the bytes appended so far durable, then calls `record` to write their number to the database; rejects if `record` does, and then
-   * the blob accepts no more bytes. Bytes may be appended while it runs.
-   */
+  /** Makes appended bytes durable, then `record` stores their number; rejects if it does, and then accepts no more bytes. Appends may overlap. */
   sync(record: () => Promise<void>): Promise<void>
   close(): Promise<void>
 }
 
-/** The blobs of active uploads; `commit` moves them into the store. */
 export interface ResumableBlobs {
   /** Whether recorded bytes survive every crash, so that a server need not check them at start. */
   readonly survivesCrashes: boolean
-  /**
-   * Opens a blob to write from `offset`, the recorded size, and discards stored bytes after it; undefined if fewer bytes are stored.
-   * Offset 0 creates the blob. `fence`, the number of the writer's lease, is higher than that of any earlier writer.
-   */
+  /** Opens a blob at `offset` (0 creates it) and cuts it there; undefined if it is shorter. `fence` exceeds that of all earlier writers. */
   extend(name: string, offset: number, fence: number): Promise<ResumableBlob | undefined>
   /** @throws ServiceError `storage_full` */
   assertSpace(plannedBytes: number): Promise<void>

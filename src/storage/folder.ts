@@ -16,7 +16,6 @@ export interface StoreFolder {
   close(): Promise<void>
 }
 
-/** Opens a folder of the data directory; `:memory:` gives a temporary folder. */
 export async function openStoreFolder(
   dataDir: string,
   name: string,
@@ -26,10 +25,7 @@ export async function openStoreFolder(
   return openFolder(join(dataDir, name), readSpaceOf, abandonedBeforeMs)
 }
 
-/**
- * Deletes staged blobs last touched before `abandonedBeforeMs` (Unix milliseconds). Without that time it deletes all of them, so no other
- * process may use the folder. @throws StartupError
- */
+/** Deletes staged blobs untouched since `abandonedBeforeMs`; if unset, all, so no other process may use the folder. @throws StartupError */
 export async function openFolder(
   root: string,
   readSpace: ReadSpace = readSpaceOf,
@@ -78,7 +74,6 @@ export async function makeFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
 }
 
-/** Renames a file so that the new name survives a power failure. */
 export async function moveDurably(path: string, root: string, name: string): Promise<void> {
   await rename(path, join(root, name))
   await syncFolder(root)
@@ -123,12 +118,10 @@ export function hasSpace({ freeBytes, totalBytes }: Space, plannedBytes: number)
   return freeBytes - plannedBytes >= Math.max(LEAST_FREE_BYTES, totalBytes * LEAST_FREE_SHARE)
 }
 
-/** Whether the disk is full or the quota exhausted. */
 export function isFull(error: unknown): boolean {
   return hasCode(error, 'ENOSPC', 'EDQUOT')
 }
 
-/** Throws the error, with a full disk as `storage_full`. */
 export function rethrow(error: unknown): never {
   throw isFull(error) ? storageFull(error) : error
 }

@@ -113,7 +113,6 @@ class LocalBlobs implements Blobs {
   }
 }
 
-/** Writes and syncs a new file, and calls `checkSpace` at intervals. */
 async function writeDurably(
   path: string,
   bytes: AsyncIterable<Uint8Array>,

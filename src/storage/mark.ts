@@ -20,7 +20,6 @@ export type StoreName = (typeof storeNames)[number]
 
 const MAX_NAMES_CHECKED = 1_000
 
-/** For each store, a function that finds which of some blob names any row names. */
 export type NamedBlobs = Readonly<
   Record<StoreName, (db: Database, names: readonly string[]) => Promise<ReadonlySet<string>>>
 >

@@ -13,7 +13,6 @@ import { openResumableStore } from './local.ts'
 const ABANDONED_AFTER_MS = 2 * 86_400_000
 
 export interface StoreDeps extends Pick<Dependencies, 'db' | 'clock' | 'log'> {
-  /** Whether no other server uses the same stores. */
   readonly isOnlyServer: boolean
 }
 
@@ -25,7 +24,6 @@ export async function openBlobs(
 ): Promise<Blobs> {
   if (s3 === undefined) return (await openResumableStore(dataDir, name, true, abandonedBefore(deps))).blobs
   await assertNothingLeft(dataDir, name, s3)
-  // Imported only when a bucket is configured.
   const { openS3Blobs } = await import('./s3.ts')
   return openS3Blobs(s3, { name, installationId: await getInstallationId(deps), ...deps })
 }

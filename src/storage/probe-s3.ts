@@ -9,11 +9,7 @@ import { isOwnPlace, readMark, toPlaceError } from './s3/prefix.ts'
 
 const CHECK_TIMEOUT_MS = 10_000
 
-/**
- * Reads, writes and deletes under the store's prefix, and leaves nothing behind. Returns false if unfinished uploads cannot be listed;
- * those of a killed server would never be deleted.
- * @throws StartupError when a start or an upload would fail.
- */
+/** False if unfinished uploads cannot be listed, and so never deleted. @throws StartupError when a start or an upload would fail. */
 export function checkBucket(
   config: S3Config,
   name: string,

@@ -27,12 +27,10 @@ import { S3ResumableBlobs } from './s3-resumable.ts'
 const START_TIMEOUT_MS = 5_000
 const CHECK_TIMEOUT_MS = 5_000
 const LAST_ABORTS_MS = 2_000
-/** The age at which unfinished multipart uploads of unknown origin are aborted. */
 const ABANDONED_AFTER_MS = 3_600_000
 const MAX_ABORTED = 1_000
 
 export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
-  /** The store's name, which follows the prefix of the bucket. */
   readonly name: string
   readonly installationId: string
   readonly timings?: BucketTimings

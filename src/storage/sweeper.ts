@@ -23,9 +23,7 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
   readonly what: string
   readonly places: readonly BlobPlace[]
   readonly blobs: Blobs
-  /** Deletes at most `limit` expired rows with their bytes and returns their number. */
   deleteExpired(limit: number): Promise<number>
-  /** Runs after the expired rows are deleted, in every run. */
   afterExpired?(): Promise<void>
 }
 
@@ -77,7 +75,6 @@ export function startSweeper(
 
 export interface BlobPlace {
   list(): AsyncIterable<BlobEntry>
-  /** Filters the names for those that a row needs. */
   listOwned(names: readonly string[]): Promise<ReadonlySet<string>>
   remove(name: string): Promise<void>
 }
@@ -125,7 +122,6 @@ export async function deleteAllOrphans(
   return { ...counts, deleted: counts.orphans }
 }
 
-/** Lists every blob and passes the orphans of each batch to `onOrphans`. */
 export async function countOrphans(
   places: readonly BlobPlace[],
   storedBeforeMs: number,

@@ -15,7 +15,6 @@ export interface FoundObject {
   /** Unread; destroy it if you do not need it. */
   readonly body: IncomingMessage
   readonly sizeBytes: number
-  /** The `Content-Range` header; undefined for a whole object. */
   readonly contentRange: string | undefined
 }
 
@@ -64,7 +63,6 @@ export class Bucket {
     return { body: Body as unknown as IncomingMessage, sizeBytes, contentRange }
   }
 
-  /** The size of an object in bytes; undefined if it does not exist. */
   async findSize(key: string, signal: AbortSignal): Promise<number | undefined> {
     const found = this.call(signal, (options) => this.s3.headObject(this.at(key), options))
     return (await found.catch(ignoreMissing))?.ContentLength
@@ -166,7 +164,6 @@ export class Bucket {
     return { Bucket: this.name, Key: key }
   }
 
-  /** @throws S3Failure, or the signal's reason */
   private async call<T>(
     signal: AbortSignal,
     send: (options: { abortSignal: AbortSignal }) => Promise<T>,

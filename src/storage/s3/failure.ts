@@ -7,7 +7,6 @@ export class S3Failure extends Error {
   override readonly name = 'S3Failure'
   /** S3's code, such as `NoSuchBucket`, or the system's, such as `ECONNREFUSED`. */
   readonly code: string
-  /** Undefined without a response. */
   readonly status: number | undefined
 
   constructor(code: string, status: number | undefined, message: string) {
@@ -17,7 +16,6 @@ export class S3Failure extends Error {
   }
 }
 
-/** A system error has a `code` and no metadata. */
 interface ThrownBySdk extends Partial<Error> {
   readonly code?: unknown
   readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string }
@@ -31,7 +29,6 @@ export function toS3Failure(thrown: unknown): S3Failure {
   return new S3Failure(word, status, `${word}: ${message || 'no reason was given'}${answer}`)
 }
 
-/** The codes of a full disk or quota in S3, Ceph and MinIO. */
 const fullCodes: readonly string[] = [
   'EntityTooLarge',
   'InsufficientStorage',

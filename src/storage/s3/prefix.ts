@@ -62,7 +62,6 @@ async function holdsBlobs({ bucket, prefix }: Place, signal: AbortSignal): Promi
 const NEEDED_RIGHTS =
   's3:ListBucket, s3:ListBucketMultipartUploads, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload'
 
-/** Explains why a bucket cannot be used; other errors are returned unchanged. */
 export function toPlaceError(error: unknown, { bucket, endpoint, region }: S3Config): unknown {
   // The time limit of the whole start.
   const failure = error instanceof DOMException ? toS3Failure(error) : error

@@ -16,16 +16,12 @@ interface ResumableObjectOptions {
   /** The state to continue from. No other writer uses its `nextNumber`. */
   readonly trailing: TrailingPart
   readonly trailingKey: string | undefined
-  /** The keys of trailing parts that are no longer needed. */
   readonly obsolete: readonly string[]
   readonly spare: SpareParts
   readonly closing: AbortSignal
 }
 
-/**
- * Sends one request at a time, so that at most two parts are in memory. A part is sent only after the previous one is recorded, so a
- * fenced-out writer can write at most one new part number, and that number is its own.
- */
+/** Sends one request at a time (two parts in memory), each part after the previous is recorded: a fenced-out writer uses one new number at most. */
 export class ResumableObject implements ResumableBlob {
   private readonly options: ResumableObjectOptions
   private readonly stopping = new AbortController()

@@ -13,7 +13,6 @@ export interface TrailingPart {
 /** A parsed object key. No two writers create the same key. */
 export interface TrailingPartEntry {
   readonly key: string
-  /** The fence of the lease under which it was written. */
   readonly fence: number
   readonly startBytes: number
   /** The offset after its last byte. */
@@ -30,10 +29,7 @@ export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   return { key, fence: Number(fence), startBytes: Number(startBytes), endBytes: Number(endBytes) }
 }
 
-/**
- * Several trailing parts may reach the recorded `offset`, because a fenced-out writer can leave unacknowledged bytes. Each writer started
- * at the offset that its predecessor recorded last, so the highest fence is correct.
- */
+/** A fenced-out writer may leave unacknowledged bytes; each writer starts at the last recorded offset, so the highest fence is correct. */
 export function chooseTrailingPart(
   trailingParts: readonly TrailingPartEntry[],
   offset: number,

@@ -11,7 +11,6 @@ export const MAX_PARTS = 10_000
 /** After this time the sweeper cleans up instead, because a client waits for the response. */
 const ABORT_TIMEOUT_MS = 5_000
 
-/** The part size that keeps a blob of that size within `MAX_PARTS`. */
 export function choosePartBytes(expectedBytes: number): number {
   return Math.max(PART_BYTES, Math.ceil(expectedBytes / MAX_PARTS / MIB) * MIB)
 }
@@ -86,7 +85,6 @@ export class Upload {
     this.state = 'committed'
   }
 
-  /** Deletes everything from the bucket; does nothing after `commit`. */
   async abort(): Promise<void> {
     if (this.state === 'committed' || this.state === 'aborted') return
     const mayBeThere = this.state === 'committing'
@@ -144,7 +142,6 @@ export async function completeOrFind(
   }
 }
 
-/** The error for a blob of unannounced size that needs more than `MAX_PARTS`. */
 export function tooLong(sizeBytes: number): ServiceError {
   const message = `More than ${sizeBytes} bytes can only be taken in when their length is announced.`
   return new ServiceError('too_large', message)

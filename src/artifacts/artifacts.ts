@@ -23,10 +23,7 @@ import {
 
 export { moveArtifacts, sumArtifactBytes } from './store.ts'
 
-/**
- * Deletes an artifact in any state. A running upload fails, a running download finishes.
- * @throws ServiceError `not_found` when another request deleted it first.
- */
+/** Deletes an artifact in any state: a running upload fails, a running download finishes. @throws ServiceError `not_found` if already deleted. */
 export async function removeUpload(
   deps: AuditDeps & Pick<Dependencies, 'clock' | 'log' | 'artifacts'>,
   actor: Actor,
@@ -88,16 +85,14 @@ interface Served {
   readonly isAttachment: boolean
 }
 
-/**
- * Serves the converted or original bytes, as an attachment unless they were converted or checked and match their media type.
- * @throws ServiceError `not_found` until the artifact is ready; `insufficient_permissions`.
- */
+/** Serves the converted or original bytes. @throws ServiceError `not_found` until the artifact is ready; `insufficient_permissions`. */
 export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: string): Promise<Download> {
   return open(deps, caller, id, (row) => ({
     blob: row.served_blob,
     sizeBytes: row.served_bytes,
     mediaType: row.media_type,
     filename: nameOf(row),
+    // An attachment unless the bytes were converted or checked and match their media type.
     isAttachment: row.conversion_reason !== null || row.sniffed_type !== row.media_type,
   }))
 }
@@ -109,7 +104,6 @@ const endings: Readonly<Record<string, string>> = {
   'text/vtt': '.vtt',
 }
 
-/** The client's file name, with the extension of the converted type. */
 function nameOf({ id, filename, conversion_result: result, media_type: mediaType }: ArtifactRow): string {
   const given = filename ?? id
   const ending = endings[mediaType ?? '']

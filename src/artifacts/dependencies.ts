@@ -33,13 +33,11 @@ export interface Dependencies {
   readonly artifacts: ArtifactService
 }
 
-/** What this process keeps for artifacts; made by `createArtifactService`. */
 export interface ArtifactService {
   readonly store: ResumableStore
   readonly changes: ArtifactChanges
   readonly activeUploads: ActiveUploads
   readonly processing: Processing
-  /** Stops running jobs and closes the stores. */
   close(): Promise<void>
 }
 

@@ -15,7 +15,6 @@ export function createArtifactChanges(bus: Bus) {
       emitter.emit(id)
       bus.publish('artifact', id)
     },
-    /** Calls `listener` after every change of the artifact, until the returned function is called. */
     subscribe(id: string, listener: () => void): () => void {
       emitter.on(id, listener)
       return () => void emitter.off(id, listener)
@@ -78,10 +77,7 @@ export function createActiveUploads(bus: Bus) {
       await isWithin(STOP_TIMEOUT_MS, upload.ended)
       return true
     },
-    /**
-     * Stops the writer on another replica and waits for it, with time limits. True if other replicas exist, this process has no writer
-     * and no replica replied: then none has the writer, or its replica is gone.
-     */
+    /** As `stop`, but on other replicas. True if there are others, none replied, and this process has no writer: so no live replica has it. */
     async stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean> {
       if (!bus.reachesOthers || uploads.has(id)) return false
       const listening = new AbortController()

@@ -45,7 +45,6 @@ async function truncateToStoredSize({ db, log, artifacts }: CompletionDeps): Pro
   }
 }
 
-/** Completes uploads that have all their bytes and that no writer holds a lease on. */
 export async function completeInterruptedUploads(deps: CompletionDeps): Promise<void> {
   const rows = await activeUploads(deps.db)
     .whereRef('received_bytes', '=', 'size_bytes')

@@ -49,7 +49,6 @@ export function parseMetadata(header: string | undefined): UploadMetadata {
 const known = ['artifactId', 'filename', 'filetype', 'kind', 'relatedTo', 'name', 'checksum'] as const
 type Key = (typeof known)[number]
 
-/** Follows the grammar of "Upload-Metadata" in tus 1.0.0; returns the encoded values by key. */
 function parsePairs(header: string): Map<string, string> {
   const values = new Map<string, string>()
   if (header.length > MAX_METADATA_BYTES) throw refused(HEADER, `is longer than ${MAX_METADATA_BYTES} bytes`)
@@ -131,10 +130,7 @@ export interface CompletedUpload {
 
 /** What a handler may use until its delivery ends. */
 export interface UploadHooks {
-  /**
-   * Replaces the artifact's outcome; once it resolves, the value survives a crash and a failing handler.
-   * @throws ServiceError `invalid_value` at once, for a value that is not JSON, exceeds 64 KiB or is nested deeper than 64.
-   */
+  /** Replaces the outcome, durably once it resolves. @throws ServiceError `invalid_value` at once: not JSON, over 64 KiB or nested deeper than 64. */
   recordOutcome(value: unknown): Promise<void>
   /** Reads the uploaded bytes; they are kept until the handler returns. */
   open(): Promise<Readable>

@@ -65,7 +65,6 @@ function createProcessing(deps: ProcessingDeps): Processing {
   }
 }
 
-/** Logs failures of the handler at intervals, with the number of failures that were not logged. */
 function createFailureReporter({ clock, log }: ProcessingDeps): RunnerOptions['onFailure'] {
   let reportedAtMs = Number.NEGATIVE_INFINITY
   let unreported = 0

@@ -7,7 +7,6 @@ export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as co
 
 export type ArtifactKind = (typeof artifactKinds)[number]
 
-/** The id in lower case; undefined for text that is not a UUID. */
 export function parseArtifactId(text: string): string | undefined {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text) ? text.toLowerCase() : undefined
 }

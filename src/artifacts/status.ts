@@ -29,7 +29,6 @@ export async function readStatus(
   return renderStatus(id, isGone ? undefined : row)
 }
 
-/** Returns the status when it changes, after `waitMs`, or when the caller disconnects. */
 async function awaitStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,
@@ -45,10 +44,7 @@ async function awaitStatus(
   return second ?? first ?? (await readStatus(deps, caller, id))
 }
 
-/**
- * Yields the status and each change until the signal aborts or the maximum stream duration ends.
- * @throws ServiceError as `readStatus`; `invalid_api_key` once the credential is no longer valid.
- */
+/** Yields the status and each change until the signal aborts or the maximum duration ends. @throws ServiceError `invalid_api_key` once revoked. */
 async function* watchStatus(
   deps: WatchDeps,
   caller: ArtifactCaller,

@@ -33,7 +33,6 @@ export function listStatesBefore(occurrence: StateEvent): State[] {
   return states.filter((state) => findNextState(state, occurrence) !== undefined)
 }
 
-/** The state after the event, which is the same from all states. */
 export function stateAfter(occurrence: StateEvent): State {
   const [before] = listStatesBefore(occurrence)
   return findNextState(before as State, occurrence) as State
@@ -198,7 +197,6 @@ export async function updateReceived(
   return isUpdated(updateActiveUpload(db, lease, values).where('received_bytes', '=', beforeBytes))
 }
 
-/** Completes an upload for the holder of its lease; false if the lease was lost or the upload is gone. */
 export function completeLeased(
   db: Database,
   lease: Lease,
@@ -207,7 +205,6 @@ export function completeLeased(
   return updateLeased(db, lease, { ...values, state: stateAfter('complete') })
 }
 
-/** Makes an artifact ready; false if it is not `processing` any longer. */
 export async function convertArtifact(
   db: Database,
   upload: Upload,
@@ -231,7 +228,6 @@ export async function raiseProgress(db: Database, upload: Upload, permille: numb
   )
 }
 
-/** Updates an upload in any state; false if it is gone. */
 export async function updateUpload(
   db: Database,
   upload: Upload,

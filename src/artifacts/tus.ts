@@ -83,7 +83,6 @@ function readCount(
   return Number(text)
 }
 
-/** Undefined for a chunked body. */
 function readBodyLength(request: Pick<IncomingMessage, 'headers'>): number | undefined {
   if (hasNoBody(request)) return 0
   return request.headers['transfer-encoding'] === undefined

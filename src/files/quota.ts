@@ -30,10 +30,7 @@ export class StorageQuota {
     return Math.max(0, storageQuotaBytes - fileBytes - (await sumArtifactBytes(db, tenantId, now)))
   }
 
-  /**
-   * Runs in the transaction that adds the bytes, before it adds them; the tenant's lock orders concurrent uploads.
-   * @throws ServiceError `too_large` (`storage_quota_exceeded`)
-   */
+  /** Runs in the transaction before it adds bytes; the tenant's lock orders uploads. @throws ServiceError `too_large` (`storage_quota_exceeded`) */
   async assertFits(trx: Database, tenantId: string, sizeBytes: number): Promise<void> {
     if (this.options.config.limits.storageQuotaBytes === 0) return
     await lockTenant({ db: trx }, tenantId)

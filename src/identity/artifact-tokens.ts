@@ -48,7 +48,6 @@ export function createTokens({
     return secret && createHmac('sha256', secret).update(body).digest('base64url')
   }
 
-  /** The claims of a token with a valid signature. */
   function read(text: string): z.output<typeof Claims> | undefined {
     const [, keyId = '', claims = '', signature = ''] = layout.exec(text) ?? []
     const right = sign(`${PREFIX}${keyId}.${claims}`, keyId)

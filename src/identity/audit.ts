@@ -64,16 +64,12 @@ export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEve
 export interface AuditQuery extends PageQuery {
   readonly action?: AuditEvent['action'] | undefined
   readonly actor?: string | undefined
-  /** The id of what was acted on. */
   readonly target?: string | undefined
   readonly from?: number | undefined
   readonly to?: number | undefined
 }
 
-/**
- * A page of events, newest first.
- * @throws ServiceError `invalid_value` when `after` is not the id of an event.
- */
+/** A page of events, newest first. @throws ServiceError `invalid_value` when `after` is not the id of an event. */
 export async function listAuditEvents(
   { db }: Pick<Dependencies, 'db'>,
   query: AuditQuery,

@@ -34,7 +34,6 @@ export function createAuthenticator({ keys, tokens, users }: CredentialStores): 
   }
 }
 
-/** The prefix of artifact tokens. */
 export const PREFIX = 'atk_'
 
 /** The lifetime of cached keys, which bounds how long a key works after it was revoked on another replica. */
@@ -52,11 +51,9 @@ export interface KeyDirectory {
   isLive(tenantId: string): Promise<boolean>
   /** Drops all cached keys; called after every change to keys or agents. */
   invalidate(): void
-  /** Calls the listener on every invalidation, for caches that depend on keys. */
   onInvalidate(listener: () => void): void
   /** Marks a parent key as used by a user of the console, who does not send it. */
   noteUse(tenantId: string): void
-  /** Writes the time of last use of the keys used since the last call. */
   recordUse(): Promise<void>
 }
 

@@ -11,8 +11,7 @@ export { moveAgentKeys } from './key-store.ts'
 
 /**
  * Assigns the parent key with that secret to the user; `wasOwn` when it was theirs before. Runs in the caller's transaction.
- * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict`
- * (`parent_key_already_claimed`).
+ * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`), `conflict` (`parent_key_already_claimed`).
  */
 export async function claimParentKey(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
@@ -33,9 +32,7 @@ export async function claimParentKey(
   })
 }
 
-/**
- * Assigns the oldest live key without a user to the user; returns its id, or undefined if there is none. Runs in the caller's transaction.
- */
+/** Assigns the oldest live key without a user to the user; returns its id, or undefined without one. Runs in the caller's transaction. */
 export async function claimFirstKey(
   deps: AuditDeps,
   actor: Actor,

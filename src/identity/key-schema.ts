@@ -31,7 +31,6 @@ export const AgentKeyRotated = z
   .strictObject({ agent_id: z.string(), agent_key: z.string(), ...rotated })
   .meta({ id: 'AgentKeyRotated' })
 
-/** The fields that both kinds of rotation return with the key. */
 export function renderRotation({ key, rotatedAt, previousValidUntil }: Rotation) {
   return { key_hint: key.hint, rotated_at: rotatedAt, previous_valid_until: previousValidUntil }
 }

@@ -47,7 +47,6 @@ export function selectNewestFirst(db: Database) {
   return db.selectFrom('parent_keys').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
 }
 
-/** The oldest live key without a user. */
 export async function findFirstUnowned(db: Database): Promise<string | undefined> {
   const row = await db
     .selectFrom('parent_keys')
@@ -61,7 +60,6 @@ export async function findFirstUnowned(db: Database): Promise<string | undefined
   return row?.id
 }
 
-/** The live keys of the users, newest first. */
 export async function listLiveKeysOf(db: Database, userIds: readonly string[]): Promise<ParentKeyRow[]> {
   return selectNewestFirst(db).where('user_id', 'in', userIds).where('revoked_at', 'is', null).execute()
 }

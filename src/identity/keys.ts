@@ -80,7 +80,6 @@ export async function insertAutomaticKey(
   return key.publicId
 }
 
-/** The live keys of the user, newest first. */
 export function listKeysOfUser({ db }: Pick<Dependencies, 'db'>, userId: string): Promise<ParentKeyRow[]> {
   return listLiveKeysOf(db, [userId])
 }
@@ -92,15 +91,11 @@ export async function getParentKey(deps: Pick<Dependencies, 'db'>, id: string): 
   return row
 }
 
-/** Newest first. */
 export function listParentKeys({ db }: Pick<Dependencies, 'db'>): Promise<ParentKeyRow[]> {
   return selectNewestFirst(db).execute()
 }
 
-/**
- * Revokes a parent key, and with it the keys of its agents.
- * @throws ServiceError `not_found` when the key does not exist or was revoked before.
- */
+/** Revokes a parent key, and with it the keys of its agents. @throws ServiceError `not_found` when it does not exist or was revoked before. */
 export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
   await deps.db.transaction().execute(async (trx) => {
     if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
@@ -109,10 +104,7 @@ export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): 
   deps.keys.invalidate()
 }
 
-/**
- * Replaces the secret of a parent key, which keeps its public id and data.
- * @throws ServiceError `not_found` when the key does not exist or was revoked.
- */
+/** Replaces the secret of a parent key, which keeps its public id and data. @throws ServiceError `not_found` if it does not exist or was revoked. */
 export async function rotateParentKey(
   deps: KeyDeps,
   actor: Actor,
@@ -141,11 +133,7 @@ export async function lockTenant({ db }: Pick<Dependencies, 'db'>, tenantId: str
   await lockParentKey(db, tenantId)
 }
 
-/**
- * Locks the tenant, and rejects a tenant whose key was revoked after authentication: added data could never be reached. Runs in the
- * transaction that adds data.
- * @throws ServiceError `invalid_api_key`
- */
+/** Locks the tenant in a transaction that adds data, which a revoked tenant could never reach. @throws ServiceError `invalid_api_key` if revoked. */
 export async function assertTenantLives({ db }: Pick<Dependencies, 'db'>, tenantId: string): Promise<void> {
   const row = await lockParentKey(db, tenantId)
   if (row === undefined || row.revoked_at !== null) {

@@ -19,10 +19,7 @@ export interface Identity {
 
 type Fields = Partial<Record<ForwardedField, string>>
 
-/**
- * The identity in the request; undefined when no trusted proxy sent one.
- * @throws ServiceError `invalid_value` for ambiguous or malformed headers of a trusted proxy.
- */
+/** Undefined when no trusted proxy sent an identity. @throws ServiceError `invalid_value` for ambiguous or malformed headers of a trusted proxy. */
 export function readIdentity(
   implicit: ImplicitCredentials,
   { forwardedAuth, server }: Pick<Config, 'forwardedAuth' | 'server'>,

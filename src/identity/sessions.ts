@@ -47,10 +47,7 @@ export function renderSignInUrl(baseUrl: string, { text }: SignInLink): string {
   return `${baseUrl.replace(/\/$/, '')}/console/sign-in#${text}`
 }
 
-/**
- * Begins a session, and deletes the link; returns the `Set-Cookie` header.
- * @throws ServiceError `invalid_api_key` for an unknown, used or expired link.
- */
+/** Begins a session and deletes the link; returns `Set-Cookie`. @throws ServiceError `invalid_api_key` for an unknown, used or expired link. */
 export async function signIn(
   deps: SessionDeps & Pick<Dependencies, 'config'>,
   linkText: string,

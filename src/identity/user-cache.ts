@@ -11,10 +11,7 @@ import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
 import { findOrCreateUser } from './users.ts'
 
 export interface UserDirectory {
-  /**
-   * The user, who has a key after this; undefined when the request identifies none.
-   * @throws ServiceError `invalid_value` for an ambiguous identity.
-   */
+  /** The user, who then has a key; undefined when the request identifies none. @throws ServiceError `invalid_value` for an ambiguous identity. */
   find(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined>
   /** Drops all cached users; called after every change to users. Changes to keys do this automatically. */
   invalidate(): void

@@ -21,10 +21,7 @@ export interface UserWithKey extends UserRow {
 
 const SEEN_EVERY_SECONDS = 60
 
-/**
- * The user with this identity. Creates the user and a parent key on the first visit; a user whose active key was revoked gets another of
- * their keys, or a new one.
- */
+/** Creates the user and a key on the first visit. A user whose active key was revoked gets another of their keys, or a new one. */
 export async function findOrCreateUser(
   deps: UserDeps,
   identity: Identity,
@@ -69,7 +66,6 @@ async function createUser(deps: UserDeps, identity: Identity, trace: Trace): Pro
   }
 }
 
-/** Makes the newest of the user's keys the active one. */
 async function activateKey(
   deps: UserDeps,
   { id }: UserRow,
@@ -115,7 +111,6 @@ export function listUsers({ db }: Pick<Dependencies, 'db'>, query: PageQuery): P
   })
 }
 
-/** The email addresses of users by id. */
 export async function readEmails(
   { db }: Pick<Dependencies, 'db'>,
   userIds: readonly string[],
@@ -135,7 +130,6 @@ export async function updateUser(db: Database, id: string, changes: Updateable<U
   await db.updateTable('users').set(changes).where('id', '=', id).execute()
 }
 
-/** Locks and returns the user until the end of the transaction. */
 export async function lockUser(trx: Database, id: string): Promise<UserRow> {
   return trx
     .updateTable('users')

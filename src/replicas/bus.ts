@@ -3,11 +3,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { Subscriber } from './coordination-store.ts'
 
-/**
- * Topics, with the text that each carries: `forget` the name of a cache to invalidate; `artifact` the id of one that changed;
- * `stop-upload` the reason and id of an upload whose writer must stop; `upload-stopping` and `upload-ended` the id of one whose writer
- * received that, and has stopped; `jobs` nothing: there are jobs to run. Replicas of other versions know these words.
- */
+/** Shared with other versions. `forget` carries a cache name; `stop-upload` a reason and artifact id; `jobs` nothing; the others an artifact id. */
 export const topics = [
   'forget',
   'artifact',
@@ -64,7 +60,6 @@ const MAX_LOGGED_TOPIC = 40
 const Message = z.tuple([z.string(), z.array(z.tuple([z.string(), z.string()]))])
 
 export interface StoreBus extends Bus {
-  /** Receives the messages of the store. */
   readonly subscriber: Subscriber
   /** Called when the store is available again: makes the other replicas handle a gap if a message was lost. */
   reportLost(): void

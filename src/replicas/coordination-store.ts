@@ -24,9 +24,7 @@ export interface CoordinationStore {
   hit(quotas: readonly Quota[]): Promise<readonly WindowCount[]>
   /** Counts one stream for every quota, or for none; returns the quota that is used up. */
   acquireStream(replica: string, quotas: readonly StreamQuota[]): Promise<StreamQuota | undefined>
-  /** Corrects the number of streams that a replica has open for a key. */
   adjustStreams(replica: string, key: string, by: number): Promise<void>
-  /** Returns the number of replicas. */
   register(registration: Registration): Promise<number>
   /** Renews the replica; returns the number of live replicas, or undefined if this one is not registered. */
   beat(replica: string): Promise<number | undefined>

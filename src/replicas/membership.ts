@@ -8,10 +8,7 @@ import { OpenStreams } from './stream-limiter.ts'
 const BEAT_EVERY_MS = 1_000
 const ID_LENGTH = 16
 
-/**
- * A store that fails once counts as unavailable, and only the heartbeat tries it again, so that no request waits for it. When it is back,
- * the replica registers under a new name with all its open streams: whether failed calls took effect no longer matters.
- */
+/** Only the heartbeat retries a failed store, so no request waits. The replica then gets a new name, because failed calls may have taken effect. */
 export class Membership {
   /** The streams of this replica, whether the store knows them or not. */
   readonly open = new OpenStreams()
@@ -43,7 +40,6 @@ export class Membership {
     return this.state !== 'connected'
   }
 
-  /** The current name of this replica in the store. */
   get replica(): string {
     return this.name
   }
@@ -64,7 +60,6 @@ export class Membership {
     }
   }
 
-  /** Renews this replica, or tries to register it again. */
   beat(): Promise<void> {
     if (this.isClosed) return Promise.resolve()
     this.beating ??= this.beatOnce()

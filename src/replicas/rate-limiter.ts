@@ -11,7 +11,6 @@ export interface Quota {
   readonly limit: number
 }
 
-/** The state of the tightest window after a hit. */
 export interface Hit {
   readonly limit: number
   readonly remaining: number
@@ -23,10 +22,7 @@ export interface Hit {
 }
 
 export interface RateLimiter {
-  /**
-   * Counts one request against every quota, or against none if one is used up: a rejected request must not use up a quota that the
-   * client is told to wait for.
-   */
+  /** Counts one request against every quota, or none if one is used up: a rejected request must not use up a quota that the client waits for. */
   hit(quotas: readonly [Quota, ...Quota[]]): Promise<Hit> | Hit
 }
 
@@ -36,7 +32,6 @@ export interface Window {
   readonly endsAtMs: number
 }
 
-/** Counts one more hit, in a new window if the current one has ended. */
 export function advanceWindow(window: Window | undefined, nowMs: number): Window {
   if (window === undefined || nowMs >= window.endsAtMs) return { count: 1, endsAtMs: nowMs + WINDOW_MS }
   return { count: window.count + 1, endsAtMs: window.endsAtMs }

@@ -23,16 +23,12 @@ export interface Replicas {
   readonly streams: StreamLimiter
   /** The state of the coordination store for `/readyz`; empty for a single replica. */
   health(): { readonly [Name in CoordinationStoreName]?: 'up' | 'down' }
-  /** Tells the other replicas that this one stops. */
   close(): Promise<void>
 }
 
 const NAME_LENGTH = 16
 
-/**
- * Coordinates through Redis if it is configured, else through PostgreSQL if that is the database, else not at all. A store that is
- * unavailable never fails the start: this replica then enforces its share of the limits until the store is back.
- */
+/** Uses Redis if configured, else PostgreSQL if that is the database, else no store. Starts without the store too, with a share of the limits. */
 export async function openReplicas(
   config: Pick<Config, 'redisUrl' | 'timings'>,
   postgres: PostgresAccess | undefined,
@@ -75,7 +71,6 @@ async function coordinateThrough(store: CoordinationStore, deps: Dependencies): 
   }
 }
 
-/** A rate limiter over all replicas; this replica enforces its share while the store is unavailable. */
 function createSharedLimiter(membership: Membership, clock: Pick<Clock, 'now' | 'monotonic'>): RateLimiter {
   const local = createMemoryRateLimiter(clock)
   const toShare = ({ key, limit }: Quota): Quota => ({ key, limit: membership.shareOf(limit) })
@@ -89,7 +84,6 @@ function createSharedLimiter(membership: Membership, clock: Pick<Clock, 'now' | 
   }
 }
 
-/** A stream limiter over all replicas; this replica enforces its share while the store is unavailable. */
 function createSharedStreamLimiter(membership: Membership): StreamLimiter {
   const { open } = membership
 

@@ -11,10 +11,7 @@ export interface StreamQuota {
 export type Release = () => void
 
 export interface StreamLimiter {
-  /**
-   * Counts one stream for every quota.
-   * @throws ServiceError `rate_limit_exceeded` when one is used up; then none is counted.
-   */
+  /** Counts one stream for every quota. @throws ServiceError `rate_limit_exceeded` when one is used up; then none is counted. */
   acquire(quotas: readonly StreamQuota[]): Promise<Release> | Release
 }
 
@@ -58,7 +55,6 @@ export function tooManyStreams({ limit }: StreamQuota): ServiceError {
   })
 }
 
-/** A limiter for a single replica. */
 export function createMemoryStreamLimiter(): StreamLimiter {
   const open = new OpenStreams()
   return {

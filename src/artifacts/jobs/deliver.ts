@@ -80,7 +80,6 @@ function createOutcomes({ db, changes }: DeliveryDeps, row: UploadRow) {
 const MAX_BYTES = 64 * 1024
 const MAX_DEPTH = 64
 
-/** @throws ServiceError `invalid_value` for a value that is not JSON, is too large or is nested too deep. */
 function renderOutcome(value: unknown): string {
   let json: string | undefined
   try {

@@ -71,7 +71,6 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions) {
     if (!isClosed) timer = setTimeout(wake, pauseMs).unref()
   }
 
-  /** Looks for due jobs now; does nothing once closed. */
   function wake(): void {
     isWakeRequested = true
     if (isClosed || polling !== undefined) return
@@ -92,7 +91,6 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions) {
 
   return {
     wake,
-    /** Stops the job of a deleted upload in this process; resolves when it has stopped. */
     async stop(blob: string): Promise<void> {
       const one = running.get(blob)
       one?.stop.abort('removed' satisfies StopReason)

@@ -39,7 +39,6 @@ export async function takeJob(
   }
 }
 
-/** The second at which the next other job is due; undefined if there is none. */
 export async function findNextDue(
   db: Database,
   kind: JobKind,
@@ -48,7 +47,6 @@ export async function findNextDue(
   return (await waiting(db, kind, running).select('next_at').executeTakeFirst())?.next_at
 }
 
-/** Extends a lease; false if the lease was lost or the job is gone. */
 export async function renewJob(db: Database, job: TakenJob, until: number): Promise<boolean> {
   const result = await db.updateTable('jobs').set({ next_at: until }).where(isTaken(job)).executeTakeFirst()
   return result.numUpdatedRows > 0n

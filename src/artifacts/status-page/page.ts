@@ -48,7 +48,6 @@ export function renderStatusPage(view: StatusPageView): Page {
   })
 }
 
-/** The progress from 0 to 1; undefined if there is none or it is unknown. */
 function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactStatus): number | undefined {
   if (state === 'processing') return progress
   if (state !== 'uploading' || size === undefined) return undefined

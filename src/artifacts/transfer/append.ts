@@ -158,10 +158,7 @@ type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
 
 type UploadLease = ReturnType<typeof startRenewing>
 
-/**
- * Stops the current writer on any replica, so that a returning client need not wait until its lost connection times out.
- * @throws ServiceError `not_found` when the upload was deleted, `locked` when the writer does not stop, or nothing remains to be written.
- */
+/** Stops the writer on any replica, so a client need not wait for its lost connection. @throws ServiceError `not_found` (deleted), `locked`. */
 export async function acquireOrStealLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },

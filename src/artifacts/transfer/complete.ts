@@ -18,8 +18,7 @@ export type CompletionDeps = Pick<
 
 /**
  * Needs the lease; `digest` is the hash of the bytes, if known. After a crash, the next start or sweep calls this again.
- * @throws ServiceError `checksum_mismatch`, and then the upload and its bytes are gone; `not_found` when it was deleted; `locked` when the
- * lease was lost; `invalid_api_key` when its parent key was revoked.
+ * @throws ServiceError `checksum_mismatch` (then the upload is gone), `not_found`, `locked` (lease lost), `invalid_api_key` (parent key revoked).
  */
 export async function completeUpload(deps: CompletionDeps, row: UploadRow, digest?: string): Promise<void> {
   const { db, clock, artifacts, onUploadComplete } = deps

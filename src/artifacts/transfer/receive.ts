@@ -30,7 +30,6 @@ export interface ReceivingOptions {
 
 export interface Received {
   readonly bytes: number
-  /** Why the body is incomplete; undefined if it is complete. */
   readonly failure: unknown
 }
 

@@ -29,10 +29,7 @@ interface NewUpload {
   readonly sizeBytes: number | undefined
 }
 
-/**
- * Of several requests for one id only one succeeds.
- * @throws ServiceError `conflict` (taken), `insufficient_permissions`, `invalid_value`, `too_large`, `storage_full`, `invalid_api_key`.
- */
+/** @throws ServiceError `conflict` (id taken), `insufficient_permissions`, `invalid_value`, `too_large`, `storage_full`, `invalid_api_key`. */
 export async function createUpload(
   deps: UploadDeps,
   caller: ArtifactCaller,

@@ -26,7 +26,6 @@ export class Listener {
     return this.client !== undefined
   }
 
-  /** Resolves when subscribed, or when the first attempt has failed. */
   open(subscriber: Subscriber): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.running = this.run(subscriber, resolve)
@@ -60,7 +59,6 @@ export class Listener {
     }
   }
 
-  /** Resolves when the connection is lost. */
   private async listenOnce({ onMessage, onGap }: Subscriber, onOpen: () => void): Promise<void> {
     const client = this.postgres.createClient()
     const lost = Promise.withResolvers<void>()

@@ -1,7 +1,4 @@
-/**
- * Rows of rate windows, stream counts and replicas on PostgreSQL. Each check-and-update locks its rows in key order, then reads them again.
- * Times are by the clock of the database, which is the same for all replicas.
- */
+/** Rows of rate windows, streams and replicas. Each check-and-update locks rows in key order, then reads them again. Uses the database's clock. */
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { LIVE_FOR_MS } from '../coordination-store.ts'
@@ -14,7 +11,6 @@ const KEPT_MS = 60_000
 const now = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 const liveReplicas = sql`select id from replicas where seen_at_ms > ${now} - ${LIVE_FOR_MS}`
 
-/** Rows of key and limit. */
 function toLimits(bounds: readonly { readonly key: string; readonly limit: number }[]): RawBuilder<unknown> {
   return sql.join(bounds.map(({ key, limit }) => sql`(${key}::text, ${limit}::bigint)`))
 }
@@ -23,7 +19,6 @@ function toKeys(bounds: readonly { readonly key: string }[]): RawBuilder<unknown
   return sql.join(bounds.map(({ key }) => key))
 }
 
-/** A window before the hits. */
 export interface CountedWindow {
   readonly key: string
   readonly before: number
@@ -116,7 +111,6 @@ export async function insertStreamCounts(db: Database, quotas: readonly StreamQu
     .execute()
 }
 
-/** Corrects the number of streams that a replica has open for a key. */
 export async function adjustStreams(db: Database, replica: string, key: string, by: number): Promise<void> {
   await sql`
     insert into stream_slots (key, open) values (${key}, ${by > 0 ? JSON.stringify({ [replica]: by }) : '{}'})
@@ -126,7 +120,6 @@ export async function adjustStreams(db: Database, replica: string, key: string, 
     )::text`.execute(db)
 }
 
-/** Registers a replica, and deletes its former name. */
 export async function insertReplica(trx: Database, replica: string, former: string): Promise<void> {
   await trx.deleteFrom('replicas').where('id', '=', former).execute()
   await trx.insertInto('replicas').values({ id: replica, seen_at_ms: now }).execute()

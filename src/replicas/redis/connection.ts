@@ -50,10 +50,7 @@ export class RedisConnection {
     await within(CONNECT_TIMEOUT_MS, this.redis.connect()).catch(() => {})
   }
 
-  /**
-   * Sends a command and parses the reply with `read`.
-   * @throws Error when Redis is unavailable, or its reply is late or invalid; then the connection is dropped.
-   */
+  /** Parses the reply with `read`. @throws Error when Redis is unavailable, or its reply is late or invalid; then drops the connection. */
   async ask<A, T>(command: (redis: Redis) => Promise<A>, read: (reply: A) => T): Promise<T> {
     let reply: A
     try {
@@ -93,11 +90,7 @@ const handlers: { readonly default: { readonly prototype: DataHandler } } = crea
 const { prototype } = handlers.default
 const { dispatch } = prototype
 
-/**
- * A reply of an unexpected shape (null for a subscription, a push without a type) makes ioredis throw in a separate tick, where no caller
- * can catch it and the process would end. This resets the connection instead, as ioredis does for bytes that it cannot parse. Clients of a
- * host that embeds Parley keep that behaviour. package.json pins the version of ioredis because of this patch.
- */
+/** A reply of an unexpected shape makes ioredis throw where no caller can catch; resets the connection instead. package.json pins ioredis. */
 prototype.dispatch = function dispatchGuarded(handle) {
   const { redis } = this
   if (!guarded.has(redis)) return dispatch.call(this, handle)

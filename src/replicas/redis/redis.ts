@@ -80,7 +80,6 @@ function toNumber(reply: unknown): number {
   return reply as number
 }
 
-/** @throws Error unless the reply is a list of `count` numbers. */
 function toNumbers(reply: unknown, count: number): number[] {
   if (!Array.isArray(reply) || reply.length !== count) throw new Error('Redis sent an invalid answer')
   return reply.map(toNumber)
@@ -88,7 +87,6 @@ function toNumbers(reply: unknown, count: number): number[] {
 
 function ignore(): void {}
 
-/** A connection for messages only. */
 class Subscription {
   isOpen = false
   private readonly connection: RedisConnection

@@ -20,10 +20,7 @@ const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
-/**
- * Keys: the replicas, then the streams of each quota. Arguments: the replica, the ms after which a replica is dead and stream counts
- * expire, then the limits. Returns the position of the quota that is used up, from 1, or 0.
- */
+/** Keys: replicas, streams of each quota. Arguments: replica, ms until dead, ms counts are kept, limits. Returns the full quota (from 1) or 0. */
 export const ACQUIRE_STREAM = `${NOW}
 for i = 2, #KEYS do
   local open, slots = 0, redis.call('HGETALL', KEYS[i])
@@ -45,10 +42,7 @@ export const ADJUST_STREAMS = `
 if redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[3]) <= 0 then redis.call('HDEL', KEYS[1], ARGV[1])
 else redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
 
-/**
- * Keys: the replicas, then the streams of each quota. Arguments: the replica, its former name, the ms after which a replica is dead and
- * stream counts expire, then its number of streams for each quota. Returns the number of replicas.
- */
+/** Keys: as `ACQUIRE_STREAM`. Arguments: replica, former name, ms until dead, ms counts are kept, streams by quota. Returns the replica count. */
 export const REGISTER = `${NOW}
 for i = 2, #KEYS do
   redis.call('HSET', KEYS[i], ARGV[1], ARGV[i + 3])

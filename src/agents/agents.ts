@@ -44,11 +44,7 @@ export interface AgentPage {
   readonly hasMore: boolean | undefined
 }
 
-/**
- * Creates an agent and its key in one transaction.
- * @throws ServiceError `invalid_value`, `too_large` when the text is not an agent definition.
- * @throws ServiceError `invalid_api_key` when the tenant's key was revoked after authentication.
- */
+/** Creates agent and key in a transaction. @throws ServiceError `invalid_value`, `too_large`; `invalid_api_key` if the parent key was just revoked */
 export async function createAgent(
   deps: AgentDeps,
   tenantId: string,
@@ -83,10 +79,7 @@ export async function createAgent(
   return deps.agents.prepare(row)
 }
 
-/**
- * The tenant's agents in the order asked for.
- * @throws ServiceError `invalid_value` when `after` or `before` is not one of them.
- */
+/** The agents in the requested order. @throws ServiceError `invalid_value` when `after` or `before` is not one of them. */
 export async function listAgents(
   deps: Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory },
   tenantId: string,
@@ -101,7 +94,6 @@ export async function listAgents(
     first: (order === 'desc') !== isBackwards ? 'newest' : 'oldest',
     olderThan,
     newerThan,
-    // One more than requested, which shows whether there are more.
     limit: limit === undefined ? undefined : limit + 1,
   })
   const page = rows.slice(0, limit)
@@ -110,7 +102,6 @@ export async function listAgents(
   return { agents, hasMore: isPaged ? rows.length > page.length : undefined }
 }
 
-/** The number of agents by tenant; a tenant without agents is absent. */
 export async function countAgents(
   { db }: Pick<Dependencies, 'db'>,
   tenantIds: readonly string[],
@@ -134,10 +125,7 @@ export async function getAgent(
   return deps.agents.prepare(await getRow(deps, tenantId, id))
 }
 
-/**
- * Replaces the definition; the id and key stay, and the earlier text becomes a version.
- * @throws ServiceError `not_found`, `invalid_value`, `too_large`, `precondition_failed` when `ifMatch` names another version.
- */
+/** The earlier text becomes a version. @throws ServiceError `not_found`, `invalid_value`, `too_large`; `precondition_failed` for `ifMatch` */
 export async function replaceAgent(
   deps: AgentDeps,
   tenantId: string,
@@ -211,10 +199,7 @@ export async function restoreVersion(
   return replaceAgent(deps, tenantId, id, { yaml: earlier.source, format: earlier.format })
 }
 
-/**
- * Replaces the agent's key, which keeps its public id; the previous key stays valid for the overlap.
- * @throws ServiceError `not_found`
- */
+/** The new key keeps the public id; the previous key stays valid for the overlap. @throws ServiceError `not_found` */
 export async function rotateAgentKey(
   deps: AgentDeps,
   actor: Actor,
@@ -295,10 +280,7 @@ function toVersion({ id, version, name, source, format, updated_at }: AgentRow):
   return { agent_id: id, version, name, source, format, created_at: updated_at }
 }
 
-/**
- * Moves a tenant's agents to another tenant with their versions and keys, which stay valid; returns their number. Runs in the caller's
- * transaction.
- */
+/** Moves agents with their versions and keys, which stay valid; returns their number. Runs in the caller's transaction. */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const moved = await trx
     .updateTable('agents')

@@ -29,11 +29,9 @@ export interface Agent {
 
 export interface AgentDirectory {
   find(tenantId: string, id: string): Promise<Agent | undefined>
-  /** The agent whose key has that public id. */
   findByKey(keyId: string): Promise<Agent | undefined>
   /** The tenant's agents, newest first; the same array while it is cached. */
   list(tenantId: string): Promise<readonly AgentName[]>
-  /** Parses the definition of a row, or reuses the parsed one. */
   prepare(row: AgentRow): Agent
   /** Drops all cached rows; called after every change to agents. */
   invalidate(): void

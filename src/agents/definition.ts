@@ -17,7 +17,6 @@ const longestLabel = 200
 
 const FilledText = Text.refine((text) => text.trim() !== '', 'must not be blank')
 
-/** One line of text, for headings and menus. */
 const Label = FilledText.refine(
   (text) => !/\p{Cc}/u.test(text),
   'must not contain control characters',
@@ -35,7 +34,6 @@ function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
   return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
 }
 
-/** Removes those of `keys` that are null from a record; returns any other value unchanged. */
 function withoutNulls(value: unknown, keys: readonly string[]): unknown {
   if (!isJsonObject(value)) return value
   return Object.fromEntries(
@@ -47,10 +45,8 @@ const largestTextBytes = 256 * 1024
 const mostTools = 128
 const mostOrigins = 100
 
-/** YAML, or Markdown with the configuration as front matter. */
 export type DefinitionFormat = 'yaml' | 'markdown'
 
-/** A server-side tool: its name, or a mapping with name, description, schema and other fields. */
 export const AgentTool = z.union(
   [
     ToolName,
@@ -149,10 +145,7 @@ export const AgentDefinition = mappingOf(
 
 export type AgentDefinition = z.infer<typeof AgentDefinition>
 
-/**
- * Parses the text of an agent definition, which may have 256 KiB.
- * @throws ServiceError `too_large`; `invalid_value` with path, line and column for every other problem.
- */
+/** Parses at most 256 KiB of text. @throws ServiceError `too_large`; `invalid_value` with path, line and column for every other problem. */
 export function parseDefinition(source: string, format: DefinitionFormat): AgentDefinition {
   assertStorable(source)
   const text = withoutByteOrderMark(source)
@@ -187,7 +180,6 @@ export function toolName(tool: AgentTool): string {
   return typeof tool === 'string' ? tool : tool.name
 }
 
-/** Some editors write a byte order mark at the start of a file. */
 function withoutByteOrderMark(text: string): string {
   return text.startsWith('\uFEFF') ? text.slice(1) : text
 }
@@ -265,7 +257,6 @@ export const DefinitionCheck = z
   .meta({ id: 'DefinitionCheck' })
 export type DefinitionCheck = z.output<typeof DefinitionCheck>
 
-/** Reports the problem that saving the text would report. */
 export function checkDefinition(yaml: string, format: DefinitionFormat): DefinitionCheck {
   try {
     parseDefinition(yaml, format)
@@ -278,16 +269,12 @@ export function checkDefinition(yaml: string, format: DefinitionFormat): Definit
   }
 }
 
-/** JSON Schema (2020-12) of a definition, for completion and help in editors. */
 export const definitionSchema: Readonly<Record<string, unknown>> = z.toJSONSchema(AgentDefinition, {
   io: 'input',
   unrepresentable: 'any',
 })
 
-/**
- * Splits front matter and instructions, which start after the closing line and an empty line.
- * @throws ServiceError `invalid_value`, naming line and column.
- */
+/** The instructions start after the closing line and an empty line. @throws ServiceError `invalid_value`, naming line and column. */
 function splitFrontMatter(text: string) {
   const opening = /^---\r?\n/.exec(text)
   if (opening === null)
@@ -315,7 +302,6 @@ function splitFrontMatter(text: string) {
   }
 }
 
-/** The text of a mapping without one entry; the other entries are not changed. */
 function cutEntry(mapping: YamlMapping, key: string): string {
   const { text, root, bodyStart, bodyEnd } = mapping
   const index = root.items.findIndex((entry) => isScalar(entry.key) && entry.key.value === key)
@@ -345,10 +331,7 @@ function valueEndOf({ key, value }: Entry): number {
   return (value ?? key).range[1]
 }
 
-/**
- * Removes an entry in block style up to the next one. Keeps only comments that are not indented: other lines could become part of a
- * block scalar before the cut.
- */
+/** Keeps only comments that are not indented: other lines could become part of a block scalar before the cut. */
 function blockCut({ text, bodyStart, bodyEnd }: YamlMapping, entry: Entry, after: Entry | undefined): Cut {
   const start = Math.max(lineStartOf(text, entry), bodyStart)
   const end = after === undefined ? bodyEnd : lineStartOf(text, after)
@@ -362,7 +345,6 @@ function lineStartOf(text: string, entry: Entry): number {
   return text.lastIndexOf('\n', keyStartOf(entry) - 1) + 1
 }
 
-/** The start of the key, or of the `?` before it. */
 function keyStartOf({ key, srcToken }: Entry): number {
   return srcToken?.start.find((token) => token.type === 'explicit-key-ind')?.offset ?? key.range[0]
 }

@@ -30,11 +30,7 @@ export async function getModelPolicy(
   return renderModelPolicy(deps, agent, budget)
 }
 
-/**
- * Replaces the policy and the budget in one transaction; they apply from the next call on.
- * @throws ServiceError `not_found`; `invalid_value` for an unknown provider or model, and with the code
- * `default_model_not_allowed` for a default or fallback outside the allowed ones.
- */
+/** Sets policy and budget in one transaction. @throws ServiceError `not_found`; `invalid_value`, also with code `default_model_not_allowed` */
 export async function replaceModelPolicy(
   deps: PolicyDeps & AuditDeps & Pick<Dependencies, 'usage'>,
   actor: Actor,
@@ -89,7 +85,6 @@ function assertConsistent(policy: ModelPolicy): void {
   }
 }
 
-/** Every model in a policy, with its path in the body. */
 function listNamed({ default_model, allowed_models, fallback_models }: ModelPolicy) {
   return [
     ...(default_model === null ? [] : [{ param: 'default_model', ...default_model }]),

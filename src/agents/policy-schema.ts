@@ -78,7 +78,6 @@ export const AgentModelPolicy = z
   .meta({ id: 'AgentModelPolicy' })
 export type AgentModelPolicy = z.infer<typeof AgentModelPolicy>
 
-/** The policy as it is stored, with every field. */
 export function toModelPolicy(body: ModelPolicyBody): ModelPolicy {
   return {
     default_model: body.default_model ?? null,

@@ -166,7 +166,6 @@ export const AgentSelf = z
   })
   .meta({ id: 'AgentSelf' })
 
-/** The public part of a parent key. */
 export function renderParentKey(tenantId: string): string {
   return `svc_${tenantId}`
 }

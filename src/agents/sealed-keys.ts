@@ -13,10 +13,7 @@ const BATCH = 500
 
 type SealedKey = Pick<AgentRow, 'id' | 'key_sealed'>
 
-/**
- * The sealer of the installation; creates its secret if no key was sealed yet.
- * @throws StartupError when the secret is missing or wrong, because every response that contains an agent key would fail.
- */
+/** Creates the secret if no key was sealed yet. @throws StartupError if it is missing or wrong: responses with agent keys would fail. */
 export async function loadSealer(
   { dataDir, secret: given, formerSecrets }: Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>,
   { db, random }: Pick<Dependencies, 'db' | 'random'>,

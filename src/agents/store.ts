@@ -45,7 +45,6 @@ export async function listAgentRows(db: Database, tenantId: string, page: Page):
   return query.execute()
 }
 
-/** The columns for the list of models. */
 export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
 
 /** Newest first. */
@@ -83,7 +82,6 @@ function ownAgents(db: Database, tenantId: string) {
   return db.selectFrom('agents').selectAll().where('parent_key_id', '=', tenantId)
 }
 
-/** The earlier versions of an agent. */
 export function selectVersions(db: Database, tenantId: string, id: string) {
   return db
     .selectFrom('agent_versions')

@@ -75,10 +75,7 @@ export class Storing {
   }
 }
 
-/**
- * The parser emits errors on its own streams, some of them a turn later, and an error without a listener ends the process. So this
- * passes one chunk at a time, destroys the parser as soon as the outcome is known, and does not report the end of the body to it.
- */
+/** Feeds one chunk at a time and destroys the parser at the outcome, without `end()`: a late parser error without a listener ends the process. */
 export function feed(
   request: IncomingMessage,
   parser: Dicer,

@@ -167,13 +167,11 @@ function tooManyFields(): ServiceError {
 type PartHeader = Readonly<Record<string, readonly string[] | undefined>>
 
 interface PartHead {
-  /** Empty if the part has no name. */
   readonly name: string
   readonly filename: string | undefined
   readonly charset: string
 }
 
-/** The head of a part, or undefined if the part is not a form field. */
 function readPartHead(header: PartHeader): PartHead | undefined {
   const { type, parameters } = parseHeaderValue(header['content-disposition']?.[0] ?? '')
   if (type !== 'form-data') return undefined
@@ -199,7 +197,6 @@ function parseHeaderValue(text: string) {
   return { type: type.trim().toLowerCase(), parameters }
 }
 
-/** Throws if the bytes are not text in this charset, or the charset is unknown. */
 function decodeStrictly(bytes: Uint8Array, charset: string): string {
   return new TextDecoder(charset, { fatal: true, ignoreBOM: true }).decode(bytes)
 }

@@ -42,7 +42,6 @@ function chooseRange(header: string, sizeBytes: number): Portion {
   return { status: 206, start, end }
 }
 
-/** Bytes from `start` to `end`, inclusive, counted from 0. */
 export interface ByteRange {
   readonly start: number
   readonly end: number

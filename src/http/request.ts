@@ -14,7 +14,6 @@ export interface ImplicitCredentials {
   /** The address of the socket, not one of the headers. */
   readonly peerAddress: string
   readonly headers: IncomingHttpHeaders
-  /** Names and values in turn, as received. */
   readonly rawHeaders: readonly string[]
 }
 

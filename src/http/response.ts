@@ -3,7 +3,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasNoBody } from './request.ts'
 
-/** A flat list for `writeHead`. */
 export const securityHeaders: readonly string[] = [
   'Content-Security-Policy',
   "default-src 'none'; frame-ancestors 'none'",
@@ -131,7 +130,6 @@ function destroyLater(request: IncomingMessage): void {
 }
 
 export interface PageFile {
-  /** Text in memory, or a file of an installed package. */
   readonly body: { readonly text: string } | { readonly folder: string; readonly name: string }
   readonly headers: Readonly<Record<string, string>>
 }

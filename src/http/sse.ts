@@ -17,7 +17,6 @@ const HEARTBEAT = ': keep-alive\n\n'
 
 interface EventWriting {
   readonly events: AsyncIterator<Uint8Array, void, void>
-  /** Called once, before the first event or heartbeat. */
   writeHead(): void
   readonly end: string
   renderFailure(thrown: unknown): Uint8Array

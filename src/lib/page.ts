@@ -13,7 +13,6 @@ export interface Page<Row> {
 
 interface Pageable<Row> {
   find(id: string): Promise<Row | undefined>
-  /** The rows after the given one in order, or the first rows. */
   list(limit: number, after: Row | undefined): Promise<Row[]>
 }
 

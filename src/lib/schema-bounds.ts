@@ -17,7 +17,6 @@ export function jsonObject() {
     .meta({ override: { type: 'object', additionalProperties: {} } })
 }
 
-/** A name, a type or another word, in a field that is not content. */
 export const label = () => z.string().max(1024)
 
 /** An id that a client or a provider made; some providers put signatures into the ids of tool calls. */

@@ -57,7 +57,6 @@ export function createSealer(
   }
 }
 
-/** The prefix of every text that was sealed with the master key of that id. */
 export function sealedPrefix(keyId: string): string {
   return `${VERSION}.${keyId}.`
 }

@@ -18,7 +18,6 @@ interface HttpClientOptions {
   /** A Bearer token, sent to `origin` and nowhere else. */
   readonly apiKey?: string | undefined
   readonly timings: HttpTimings
-  /** Resolves the origin's host name; the system's resolver when absent. */
   readonly lookup?: LookupFunction | undefined
   readonly toFailure: ToFailure
 }
@@ -62,10 +61,7 @@ export class HttpClient {
     this.postHeaders = ['content-type', 'application/json', ...this.getHeaders]
   }
 
-  /**
-   * The body of a 2xx whose type is JSON, in large pieces: joining them costs more than everything else done with them.
-   * @throws BackendFailure; the signal's reason once the signal is aborted
-   */
+  /** The JSON body of a 2xx, in large pieces: joining them is the main cost. @throws BackendFailure; the signal's reason once it is aborted */
   readJson(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
     return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes))
   }

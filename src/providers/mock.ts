@@ -11,9 +11,7 @@ import { doneEvent } from './render-answer.ts'
 export interface MockBackendOptions {
   readonly name: string
   readonly clock: { now(): number }
-  /** Random base62 text, different each time. */
   newId(): string
-  /** Rejects when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
 

@@ -46,7 +46,6 @@ export class BackendFailure extends Error {
   readonly retryAfterSeconds: number | undefined
   /** What the client may read of it, mostly about its own mistake (400, 413, 422). */
   readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
-  /** A retry of this call makes no sense. */
   readonly isFinal: boolean
 
   constructor(

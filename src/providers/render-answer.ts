@@ -15,7 +15,6 @@ export function renderCompletion(head: AnswerHead, choices: readonly JsonObject[
   return JSON.stringify({ id, object: 'chat.completion', ...rest, choices, usage })
 }
 
-/** The beginning of every event of an answer, up to its choices. */
 export function openEvent({ id, ...rest }: AnswerHead): string {
   const head = JSON.stringify({ id, object: 'chat.completion.chunk', ...rest })
   return `data: ${head.slice(0, -1)},"choices":[`

@@ -124,7 +124,6 @@ export class Attempts {
     }
   }
 
-  /** The pause before the next retry; undefined when another attempt makes no sense. */
   private pauseBefore(failure: BackendFailure, retries: number): number | undefined {
     if (!isRetryable(failure)) return undefined
     const { retryAfterSeconds } = failure

@@ -13,7 +13,6 @@ export function createLog(config: Config): Logger {
   return createRedactedLog(config.logLevel, listSecrets(config), pino.destination(2))
 }
 
-/** Redacts these secrets, and everything that looks like a secret. */
 export function createRedactedLog(
   level: Config['logLevel'],
   secrets: readonly string[],
@@ -111,7 +110,6 @@ export function listSecrets(config: Config): string[] {
   return all.filter((secret) => secret !== undefined)
 }
 
-/** The password as it is written, and decoded. */
 function passwordsOf(url: string): string[] {
   const { password = '' } = URL.parse(url) ?? {}
   try {

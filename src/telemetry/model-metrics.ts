@@ -1,7 +1,6 @@
 /** Metrics by model. Only models that a provider lists have their own label value, so that the number of values is bounded. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 
-/** The label value of everything that has no value of its own. */
 export const OTHER = 'other'
 
 export interface EndedCall {

@@ -1,7 +1,4 @@
-/**
- * Metrics of this process: CPU, memory, files, event-loop lag and garbage collection. prom-client's own collectors cannot be stopped with
- * a service, and measure from the start instead of from the first scrape.
- */
+/** Metrics of this process. prom-client's collectors cannot be stopped, and measure from the start instead of the first scrape. */
 import { readdir } from 'node:fs/promises'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import { Counter, Histogram, type Registry } from 'prom-client'

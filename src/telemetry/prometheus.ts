@@ -7,7 +7,6 @@ export interface CollectedMetric {
 }
 
 export interface WorkerMetrics {
-  /** One list for each process that answered. */
   readonly processes: readonly (readonly CollectedMetric[])[]
   /** Processes that did not answer in time. */
   readonly silent: number
@@ -23,10 +22,7 @@ export interface Scraped {
 
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 
-/**
- * Registers a gauge whose samples are read at each scrape; a scrape omits it when `read` fails. `aggregator`: how the values of several
- * processes are combined.
- */
+/** Reads samples at each scrape, which omits the gauge when `read` fails. `aggregator` combines the values of several processes. */
 export function registerGauge(
   registry: Registry,
   options: Pick<GaugeConfiguration<string>, 'name' | 'help' | 'labelNames' | 'aggregator'>,

@@ -30,7 +30,6 @@ export class RequestInstrumentation {
     response.on('close', () => this.end())
   }
 
-  /** The fields of every log line about the request. */
   get line(): { readonly requestId: string; readonly traceId: string | undefined } {
     return { requestId: this.requestId, traceId: this.span?.traceId }
   }

@@ -8,7 +8,6 @@ export type SpanAttributes = Readonly<
 
 export type SpanKind = 'server' | 'client' | 'internal'
 
-/** One step of a request or a job. */
 export interface TraceSpan {
   /** The same for all spans of one request, also in other services. */
   readonly traceId: string

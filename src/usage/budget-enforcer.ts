@@ -20,7 +20,6 @@ import { counterOf, toOwnerKey } from './budgets.ts'
 import { secondsLeft } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 
-/** Tokens reserved for one call. */
 interface Reservation {
   /** Replaces the reserved tokens by the used ones; called once. */
   settle(tokens: number): Promise<void>
@@ -80,10 +79,7 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
   }
 
   return {
-    /**
-     * Reserves tokens in every budget of the call; undefined when it has none, which needs no query for two seconds.
-     * @throws ServiceError `insufficient_quota`
-     */
+    /** Undefined when the call has no budget, which needs no query for two seconds. @throws ServiceError `insufficient_quota` */
     async reserve(
       { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string | undefined },
       estimateTokens: () => number,

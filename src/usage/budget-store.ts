@@ -54,7 +54,6 @@ export async function insertCounter(db: Database, key: CounterKey): Promise<void
     .execute()
 }
 
-/** The counters of every period of the owner's budgets. */
 export async function listCounters(db: Database, { owner_kind, owner_id }: Owner): Promise<CounterKey[]> {
   return db
     .selectFrom('budget_counters')
@@ -105,7 +104,6 @@ export async function reserveTokens(db: Database, key: CounterKey, tokens: numbe
   return updated !== undefined
 }
 
-/** Locks the counter until the end of the transaction. */
 export function lockCounter(trx: Database, key: CounterKey): Promise<void> {
   return addToCounter(trx, key, { used: 0, reserved: 0 })
 }
@@ -135,7 +133,6 @@ export async function addToCounter(
     .execute()
 }
 
-/** Reservations of calls that never ended, oldest first. */
 export async function listExpired(db: Database, now: number, limit: number): Promise<ReservationRow[]> {
   return db
     .selectFrom('budget_reservations')

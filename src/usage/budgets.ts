@@ -26,10 +26,7 @@ export interface Budget {
 
 const periods = ['day', 'month'] as const satisfies readonly Period[]
 
-/**
- * Replaces the owner's budget: an absent period has no limit from then on. A new limit counts the tokens that its period has already
- * used.
- */
+/** An absent period has no limit from then on. A new limit counts the tokens that its period has already used. */
 export async function setBudget(
   deps: AuditDeps &
     Pick<Dependencies, 'clock'> & { readonly usage: { flush(): Promise<void>; invalidate(): void } },
@@ -67,7 +64,6 @@ export async function writeBudget(
   })
 }
 
-/** Counts the tokens that the current period has already used. */
 async function startCounter(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   owner: Caller,
@@ -130,7 +126,6 @@ export function toOwnerKey(owner: Caller): Pick<BudgetKey, 'owner_kind' | 'owner
   return { owner_kind: owner.kind, owner_id: owner.kind === 'agent' ? owner.agentId : owner.tenantId }
 }
 
-/** The counter of the period that contains `ms`. */
 export function counterOf({ owner_kind, owner_id, period }: BudgetKey, ms: number): CounterKey {
   return { owner_kind, owner_id, period, starts_on: startOf(period, ms) }
 }

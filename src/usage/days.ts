@@ -18,7 +18,6 @@ export function countDays(from: string, to: string): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1
 }
 
-/** The first day of the period that contains `ms`. */
 export function startOf(period: Period, ms: number): string {
   const day = dayOf(ms)
   return period === 'day' ? day : `${day.slice(0, 7)}-01`

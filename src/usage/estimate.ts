@@ -1,11 +1,9 @@
 /** Estimates tokens when the provider has not counted them: before a call, and after an interrupted one. */
 
-/** An average; languages and models differ. */
 const CHARACTERS_PER_TOKEN = 4
 /** For a request without a maximum. */
 const UNBOUNDED_ANSWER_TOKENS = 4_096
 
-/** The fields of a chat or embeddings request that determine its tokens. */
 export type Promptlike = Conversation | Inputs
 
 interface Conversation {

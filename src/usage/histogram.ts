@@ -25,10 +25,7 @@ export function merge(histogram: Histogram, other: Histogram): void {
   for (const [bucket, calls] of other) histogram.set(bucket, (histogram.get(bucket) ?? 0) + calls)
 }
 
-/**
- * The durations in milliseconds that those shares (0 to 1) of the calls did not exceed, as the middle of their buckets; undefined for an
- * empty histogram.
- */
+/** Milliseconds that those shares (0 to 1) of the calls did not exceed, as the middle of their buckets; undefined without calls. */
 export function percentiles(histogram: Histogram, shares: readonly number[]): number[] | undefined {
   const buckets = [...histogram].sort(([a], [b]) => a - b)
   const total = buckets.reduce((sum, [, calls]) => sum + calls, 0)

@@ -47,10 +47,7 @@ export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'
     lost = 0
   }
 
-  /**
-   * Resolves when every call recorded so far is in the database.
-   * @throws the database's error; the calls are kept and written later.
-   */
+  /** Writes every call recorded so far. @throws the database's error; the calls are kept and written later. */
   async function flush(): Promise<void> {
     flushing ??= writeAll().finally(() => {
       flushing = undefined
@@ -85,7 +82,6 @@ export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'
 
 const dayKey = ['parent_key_id', 'day', 'agent_id', 'model', 'provider'] as const
 
-/** Adds sums to the row of their day. */
 export async function addDay(trx: Database, sums: UsageDayRow): Promise<void> {
   const before = await trx
     .insertInto('usage_days')
@@ -127,7 +123,6 @@ function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   return sorted.map(([, [first, ...others]]) => sumCalls(first as UsageCallRow, others))
 }
 
-/** Sums calls of the same day. */
 function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDayRow {
   const { parent_key_id, agent_id, model, provider, created_at } = first
   const calls = [first, ...others]

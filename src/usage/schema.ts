@@ -5,7 +5,6 @@ const error = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
 /** The end of the year 9999. */
 const LAST_SECOND = 253_402_300_799
 
-/** A day, or a second of it. */
 export const Moment = z.union(
   [z.int({ error }).min(0, { error }).max(LAST_SECOND, { error }), z.iso.date({ error })],
   { error },
@@ -50,7 +49,6 @@ export const AgentLastDays = z
 export const UsageSums = z.strictObject(sums).meta({ id: 'UsageSums' })
 export type UsageSums = z.infer<typeof UsageSums>
 
-/** The sums of one group, with the field that it is grouped by. */
 export const UsageEntry = z
   .strictObject({
     day: z.iso

@@ -21,7 +21,6 @@ export async function listDays(
     .execute()
 }
 
-/** Tokens of a parent key, or of one agent, since a day. */
 export async function sumTokensSince(
   db: Database,
   owner: { readonly kind: 'parent' | 'agent'; readonly id: string },

@@ -19,10 +19,7 @@ const LAST_RECORDS_MS = 1_000
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
-  /**
-   * Begins to record a call.
-   * @throws ServiceError `insufficient_quota` when a budget of the caller is spent.
-   */
+  /** Begins to record a call. @throws ServiceError `insufficient_quota` when a budget of the caller is spent. */
   begin(call: CallStart): Promise<UsageRecord>
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>
@@ -91,7 +88,6 @@ export function firstCallIdAt(ms: number): string {
 
 const LF = 0x0a
 
-/** What is known of a call before it begins. */
 export interface CallStart {
   readonly operation: EndedCall['operation']
   readonly requestId: string
@@ -146,10 +142,7 @@ export class UsageRecord implements AsyncDisposable {
     this.model = model
   }
 
-  /**
-   * Adds a model call that has ended or was interrupted. Without `usage` from the provider, estimates the tokens from the answer's text, or
-   * else from the events sent.
-   */
+  /** Adds a model call. Without `usage` from the provider, estimates tokens from the answer's text, or else from the events sent. */
   used(usage: Usage | undefined, text?: string | null): void {
     this.modelCalls += 1
     if (isCount(usage?.prompt_tokens) && isCount(usage?.completion_tokens)) {
@@ -169,7 +162,6 @@ export class UsageRecord implements AsyncDisposable {
     this.events += countEvents(run)
   }
 
-  /** Ends the record of a call that was interrupted by its client (`signal`) or by an error. */
   fail(thrown: unknown, signal: AbortSignal): Promise<void> {
     return this.end(statusOf(thrown, signal))
   }

@@ -21,10 +21,7 @@ export interface Entry extends UsageEntry {
   readonly key?: string
 }
 
-/**
- * Sums up the calls of tenants, including those that are not written yet.
- * @throws ServiceError `invalid_value` for days in the wrong order, or too many days.
- */
+/** Includes calls that are not written yet. @throws ServiceError `invalid_value` for days in the wrong order, or too many days. */
 export async function readUsage(
   deps: Pick<Dependencies, 'db' | 'clock'> & { readonly usage: UsageTracker },
   tenantIds: readonly string[],
@@ -74,7 +71,6 @@ function assertRange(from: string, to: string): void {
 }
 
 interface Group {
-  /** The fields that identify the group. */
   readonly of: Pick<Entry, 'day' | 'agent' | 'model' | 'provider' | 'key'>
   readonly sum: Sum
 }
@@ -102,7 +98,6 @@ function groupOf(row: UsageDayRow, grouping: Grouping): Group['of'] {
   }
 }
 
-/** Days in order; other groups by tokens, most first. */
 function listEntries(groups: ReadonlyMap<string, Group>, grouping: Grouping): Entry[] {
   const entries = [...groups.values()].map(({ of, sum }) => ({ ...of, ...sum.render() }))
   if (grouping === 'day') return entries.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? -1 : 1))
@@ -150,10 +145,7 @@ function toPercentiles(whole: Histogram): UsageSums['latency_ms'] {
   return { p50, p95, p99 }
 }
 
-/**
- * Moves the written usage of a tenant to another, whose budgets then count it. Runs in the caller's transaction, which the caller begins
- * after `usage.flush()`.
- */
+/** Moves usage to a tenant, whose budgets then count it. Runs in the caller's transaction, which must begin after `usage.flush()`. */
 export async function moveUsage(
   trx: Database,
   fromTenantId: string,

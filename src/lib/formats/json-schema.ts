@@ -119,7 +119,6 @@ function isAnchorId(id: unknown): id is string {
   return typeof id === 'string' && id.startsWith('#')
 }
 
-/** Whether a reference `#/a/b` leads to a schema, which is an object or a boolean. */
 function isSchemaAt(resource: JsonSchema, reference: string): boolean {
   const [root, ...segments] = decodeFragment(reference).split('/')
   if (root !== '') return false

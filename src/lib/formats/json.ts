@@ -6,12 +6,10 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The path from the root of a document to one of its values: keys and indexes. */
 export type Path = readonly PropertyKey[]
 
 const longestSegment = 64
 
-/** Everything that would break a message into lines. */
 export const lineBreaks = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 
 /** Renders a path as in code: `tools[0].inputSchema["a key"]`. */

@@ -15,7 +15,6 @@ import {
 import { ServiceError } from '../errors.ts'
 import { lineBreaks, type Path, renderPath, shorten } from './json.ts'
 
-/** A text that is one mapping, with what is needed to find or remove a value in it. */
 export interface YamlMapping {
   /** The source with a line break at its end. */
   readonly text: string

@@ -45,7 +45,6 @@ export function makeAnswer(body: JsonObject, directives: Directives, newId: () =
   const called = toolCalls.reduce((sum, call) => sum + 1 + splitJson(call.argumentsText).length, 0)
   const [promptTokens, completionTokens] = [countPrompt(body), choiceCount * (pieces.length + called)]
   return {
-    // Seeded answers keep their id.
     idText:
       typeof seed === 'number'
         ? hash('sha256', JSON.stringify([seed, model, messages])).slice(0, 24)

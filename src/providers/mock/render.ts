@@ -68,7 +68,6 @@ function renderToolCalls(answer: Answer, choice: number) {
   }))
 }
 
-/** Log probabilities that depend on the text alone; undefined unless the client asked for them. */
 function renderLogprobs({ alternativeCount, toolCalls }: Answer, pieces: readonly string[]) {
   if (alternativeCount === undefined || toolCalls.length > 0) return undefined
   const content = pieces.map((token) => {

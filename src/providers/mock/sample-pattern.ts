@@ -4,7 +4,6 @@ import { tokenizer } from 'ret/dist/tokenizer.js'
 
 const MAX_LENGTH = 100_000
 const MAX_PATTERN_LENGTH = 1000
-/** The printable ASCII characters: digits and letters first. */
 const PRINTABLE = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)).sort(
   (one, other) => Number(/\W/.test(one)) - Number(/\W/.test(other)),
 )

@@ -124,7 +124,7 @@ test('a stream under way is whole when all are told to stop, even as a group', a
   await running.prints(/SIGINT received/, 'stderr')
   expect((await readToEnd(stream)).endsWith('data: [DONE]\n\n')).toBe(true)
   const { code, stderr } = await running.ended
-  expect([code, count(stderr, /stopping/)]).toEqual([0, 1])
+  expect([code, count(stderr, /SIGINT received/)]).toEqual([0, 1])
 })
 
 test('a second signal ends all of them at once', async () => {

@@ -1,7 +1,6 @@
 /** The types of an open database. */
 import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
-import type { PostgresAccess } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
 export type Database = Kysely<Tables>
@@ -15,6 +14,27 @@ export interface OpenOptions {
   readonly databaseUrl?: string | undefined
   readonly role: Role
   readonly log?: Pick<Logger, 'warn'>
+}
+
+export interface PoolUse {
+  readonly busy: number
+  readonly idle: number
+  readonly waiting: number
+}
+
+/** A connection for notifications; the part of `pg`'s client that is used, because the published types must not need those of `pg`. */
+export interface NotificationClient {
+  connect(): Promise<unknown>
+  query(text: string): Promise<unknown>
+  on(event: 'error' | 'end', listener: () => void): unknown
+  on(event: 'notification', listener: (notification: { payload?: string | undefined }) => void): unknown
+  end(): Promise<void>
+}
+
+export interface PostgresAccess {
+  /** A new connection outside the pool. The caller handles its errors and closes it. */
+  createClient(): NotificationClient
+  readPool(): PoolUse
 }
 
 export interface OpenedDatabase {

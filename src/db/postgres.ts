@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
+import type { PoolUse } from './database.ts'
 import type { Tables } from './tables.ts'
 
 const POOL_CONNECTIONS = 20
@@ -26,18 +27,6 @@ const numberTypes: ReadonlySet<number> = new Set([types.builtins.INT8, types.bui
 
 const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   numberTypes.has(oid) ? Number : types.getTypeParser(oid, format as 'text')
-
-export interface PostgresAccess {
-  /** A new connection outside the pool, for notifications. The caller handles its errors and closes it. */
-  createClient(): Client
-  readPool(): ReturnType<typeof readPool>
-}
-
-export interface PoolUse {
-  readonly busy: number
-  readonly idle: number
-  readonly waiting: number
-}
 
 export function readPool({ totalCount, idleCount, waitingCount }: Pool): PoolUse {
   return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }

@@ -1,7 +1,7 @@
 /** What the replicas of an installation share: rate limits, stream limits and the message bus. */
 
 import type { Config } from '../config/config.ts'
-import type { PostgresAccess } from '../db/postgres.ts'
+import type { PostgresAccess } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { type Bus, createStoreBus, localBus } from './bus.ts'

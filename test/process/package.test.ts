@@ -122,7 +122,7 @@ test('the command serves everything that a checkout does', async () => {
     const response = await fetch(server.url + path)
     return { status: response.status, text: await response.text() }
   }
-  await server.prints(/\(later: npx parley sign-in\)/)
+  await server.prints(/npx parley sign-in\)/)
   expect(await get('/readyz')).toMatchObject({ status: 200, text: expect.stringContaining('"ready"') })
   const page = await get('/console')
   const [script = ''] = /\/console\/assets\/main-[\w-]+\.js/.exec(page.text) ?? []

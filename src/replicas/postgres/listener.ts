@@ -1,10 +1,8 @@
 /** A connection to PostgreSQL for notifications only, which reconnects automatically. */
 import { setTimeout as wait } from 'node:timers/promises'
-import type { PostgresAccess } from '../../db/postgres.ts'
+import type { NotificationClient, PostgresAccess } from '../../db/database.ts'
 import { within } from '../../lib/timeout.ts'
 import type { Subscriber } from '../coordination-store.ts'
-
-type Client = ReturnType<PostgresAccess['createClient']>
 
 const QUERY_TIMEOUT_MS = 2_000
 const RECONNECT_AFTER_MS = 500
@@ -13,7 +11,7 @@ export class Listener {
   private readonly postgres: PostgresAccess
   private readonly channel: string
   private readonly closing = new AbortController()
-  private client: Client | undefined
+  private client: NotificationClient | undefined
   private running: Promise<void> = Promise.resolve()
   private isChecking = false
 
@@ -80,6 +78,6 @@ export class Listener {
 }
 
 /** Ends the connection, also if the server does not respond. */
-function end(client: Client): void {
+function end(client: NotificationClient): void {
   client.end().catch(() => {})
 }

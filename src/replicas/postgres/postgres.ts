@@ -1,6 +1,5 @@
 /** The coordination store on PostgreSQL, for installations without Redis. */
-import type { Database } from '../../db/database.ts'
-import type { PostgresAccess } from '../../db/postgres.ts'
+import type { Database, PostgresAccess } from '../../db/database.ts'
 import { within } from '../../lib/timeout.ts'
 import type { CoordinationStore } from '../coordination-store.ts'
 import type { Quota, WindowCount } from '../rate-limiter.ts'

@@ -1,4 +1,5 @@
-/** * The messages between the page and the frame.
+/**
+ * The messages between the page and the frame.
  *
  * 1. The frame has loaded: the page posts `PageHello` to the frame's origin.
  * 2. The frame takes the first hello of its parent, remembers that origin for good, and answers `FrameHello` to it alone.

@@ -1,4 +1,5 @@
-/** * Changes one value of a YAML text and leaves every other character as it is: comments, order, quotes, empty lines. What cannot
+/**
+ * Changes one value of a YAML text and leaves every other character as it is: comments, order, quotes, empty lines. What cannot
  * be done by cutting and pasting is done by the parser's own printer, which keeps comments.
  */
 import {

@@ -26,7 +26,8 @@ interface DialogProps {
   readonly children: ReactNode
 }
 
-/** * The library's own head is a landmark of the page, which a dialog must not bring along. A large one hangs from the top, so that it
+/**
+ * The library's own head is a landmark of the page, which a dialog must not bring along. A large one hangs from the top, so that it
  * stays where it is while it grows.
  */
 export function Dialog({ title, isOpen, onClose, size = 'md', isAboveAll = false, children }: DialogProps) {

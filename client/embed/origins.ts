@@ -5,7 +5,8 @@ interface Verdict {
   readonly reason: string
 }
 
-/** * What becomes of the widget on a page of that address; undefined when it is none. The own origin is always in the list.
+/**
+ * What becomes of the widget on a page of that address; undefined when it is none. The own origin is always in the list.
  * See Content Security Policy 3, 6.7.2.8 (Does url match expression in origin with redirect count?).
  */
 export function checkPage(

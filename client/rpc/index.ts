@@ -28,7 +28,8 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch
 }
 
-/** * A client of the tRPC API. Calls that are made at once go in one request; what fails is a `TRPCClientError`, whose `data` tells
+/**
+ * A client of the tRPC API. Calls that are made at once go in one request; what fails is a `TRPCClientError`, whose `data` tells
  * `httpStatus`, `code`, `reason`, `param` and `retryAfterSeconds`.
  * @throws TypeError when `url` is none.
  */

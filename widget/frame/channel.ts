@@ -17,7 +17,8 @@ export interface Channel {
   readonly post: (message: FrameMessage) => void
 }
 
-/** * Waits for the page around this frame. `onMessage` is called with every message of the page that has the form it must have; what
+/**
+ * Waits for the page around this frame. `onMessage` is called with every message of the page that has the form it must have; what
  * comes from anybody else, or a second time, is dropped in silence.
  */
 export function openChannel(onMessage: (message: PageMessage, channel: Channel) => void): void {

@@ -112,7 +112,8 @@ export function toFrameOptions({ context: _context, tools: _tools, ...options }:
   return toPlain({ ...options, isInline: options.containerId !== undefined })
 }
 
-/** * The frame's address: of the key it holds the public part alone. Its server is the first of these that is given: `widgetUrl`,
+/**
+ * The frame's address: of the key it holds the public part alone. Its server is the first of these that is given: `widgetUrl`,
  * `endpoint`, where the script came from; else the page's own.
  */
 export function frameAddressOf(

@@ -12,7 +12,8 @@ import { hostWebMcpTools, recordWebMcp } from './tools/webmcp.ts'
 
 type Notify = <Name extends keyof WidgetEvents>(name: Name, detail?: WidgetEvents[Name]) => void
 
-/** * Puts a widget on the page. Undefined, and `onError` says why, where there is one already or where it should stand is not there.
+/**
+ * Puts a widget on the page. Undefined, and `onError` says why, where there is one already or where it should stand is not there.
  * `scriptUrl` is where the code came from.
  */
 export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | undefined {

@@ -9,7 +9,8 @@ const MAX_MESSAGES = 400
 /** In UTF-16 code units: a long conversation costs with every turn. */
 const MAX_LENGTH = 512 * 1024
 
-/** * The newest part of the conversation, in whole entries, beginning with something a person said; `pageMessage` stands before the newest
+/**
+ * The newest part of the conversation, in whole entries, beginning with something a person said; `pageMessage` stands before the newest
  * message of the person.
  */
 export function toMessages(entries: readonly Entry[], pageMessage: string | undefined): ChatMessage[] {

@@ -1,4 +1,5 @@
-/** * Stands in for the package `decode-named-character-reference`, whose form for browsers writes HTML into an element: that is neither
+/**
+ * Stands in for the package `decode-named-character-reference`, whose form for browsers writes HTML into an element: that is neither
  * possible on another thread nor allowed under Trusted Types. The names people know; any other stays as it is written.
  */
 

@@ -1,4 +1,5 @@
-/** * Tools that the page registers through WebMCP, for agents of any kind: recorded from the moment this code is loaded, whether the
+/**
+ * Tools that the page registers through WebMCP, for agents of any kind: recorded from the moment this code is loaded, whether the
  * browser has WebMCP or not. The page's own use of it stays what it is. See WebMCP, ModelContext.
  */
 import { shared, sharedPage } from '../page.ts'

@@ -7,14 +7,18 @@ import { SlowFirst } from './test/support/slow-first.ts'
 const buildWeb = 'test/support/build-web.ts'
 const startPostgres = 'test/support/start-postgres.ts'
 
+/** Tiers whose tests wait for other processes repeat a failed test once on CI; the report lists each that passed only then. */
+const retry = process.env.CI === undefined ? 0 : 1
+
 /** A project whose services keep their rows in SQLite unless a test says otherwise. */
-function withSqlite(name: string, globalSetup: readonly string[] = [buildWeb]) {
+function withSqlite(name: string, options: { readonly retry?: number } = {}) {
   return {
     extends: true as const,
     test: {
+      ...options,
       name,
       include: [`test/${name}/**/*.test.ts`],
-      globalSetup: [...globalSetup],
+      globalSetup: [buildWeb],
       provide: { database: 'sqlite' as const },
     },
   }
@@ -26,6 +30,7 @@ function withPostgres(name: string, include: readonly string[]) {
     extends: true as const,
     test: {
       name,
+      retry,
       include: [...include],
       globalSetup: [buildWeb, startPostgres],
       provide: { database: 'postgres' as const },
@@ -51,9 +56,9 @@ export default defineConfig({
     projects: [
       withSqlite('unit'),
       withSqlite('api'),
-      withSqlite('process'),
-      withSqlite('browser'),
-      withSqlite('programs'),
+      withSqlite('process', { retry }),
+      withSqlite('browser', { retry }),
+      withSqlite('programs', { retry }),
       withPostgres('cluster', ['test/cluster/**/*.test.ts']),
       withPostgres('api-postgres', onPostgres),
     ],

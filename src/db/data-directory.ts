@@ -19,11 +19,11 @@ const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 /** @throws StartupError when the directory is not writable, or contains anything but Parley's data. */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
-  const sizeBytes = await findDatabaseSize(dataDir)
-  if (sizeBytes === undefined) {
-    const [foreign] = await listForeign(dataDir)
-    if (foreign !== undefined) throw noDatabase(dataDir, foreign, 'no Parley database')
-  }
+  // One listing decides: between two, another server may create the database.
+  const entries = await listForeign(dataDir)
+  if (entries.includes(databaseName) && (await findDatabaseSize(dataDir)) !== undefined) return
+  const [foreign] = entries
+  if (foreign !== undefined) throw noDatabase(dataDir, foreign, 'no Parley database')
 }
 
 /** Opening an empty database deletes its log. Call with the lock: a new one is briefly empty. @throws StartupError if empty among other files. */

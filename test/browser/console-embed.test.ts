@@ -64,7 +64,7 @@ describe('the embed page', () => {
     await page.frameLocator('iframe').getByText('Our "guide"').waitFor()
     await preview.getByRole('switch', { name: 'As a button above the page' }).check({ force: true })
     await page.getByText('The button is at the bottom of this window').waitFor()
-    await page.locator('[aria-expanded=false]').last().click()
+    await page.getByRole('button', { name: 'Open chat' }).click()
     await page.frameLocator('iframe').getByRole('textbox').waitFor()
     await page.getByRole('link', { name: 'History' }).click()
     await page.getByRole('heading', { name: 'Version 1, the first' }).waitFor()

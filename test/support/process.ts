@@ -166,10 +166,10 @@ export async function callServer(
   return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
 }
 
-/** Asks again and again, within ten seconds, until the answer is as wanted; answers with the last one. */
+/** Asks until the answer equals `wanted`, for at most 30 seconds; returns the last answer. */
 export async function eventually<T>(ask: () => Promise<T>, wanted: T): Promise<T> {
   let answer = await ask()
-  for (let tries = 0; answer !== wanted && tries < 100; tries++) {
+  for (let tries = 0; answer !== wanted && tries < 300; tries++) {
     await setTimeout(100)
     answer = await ask()
   }

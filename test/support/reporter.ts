@@ -13,8 +13,13 @@ export class CountReporter implements Reporter {
   /** Stands until a run has ended: a run that never gets there has not passed. */
   #counts: TestCounts = { passed: 0, failed: 1, skipped: 0 }
 
+  #flaky: readonly string[] = []
+
   onInit(): void {
-    process.once('exit', () => process.stdout.write(renderCounts(this.#counts)))
+    process.once('exit', () => {
+      for (const name of this.#flaky) process.stdout.write(`passed only when repeated: ${name}\n`)
+      process.stdout.write(renderCounts(this.#counts))
+    })
   }
 
   onTestRunEnd(
@@ -23,6 +28,7 @@ export class CountReporter implements Reporter {
     reason: TestRunEndReason,
   ): void {
     this.#counts = countTests(modules, unhandledErrors.length, reason)
+    this.#flaky = modules.flatMap((module) => listFlaky(module))
   }
 }
 
@@ -46,6 +52,13 @@ export function countTests(
     failed: reason === 'passed' ? failed : Math.max(failed, 1),
     skipped: states.filter((state) => state === 'skipped' || state === 'pending').length,
   }
+}
+
+/** The file and full name of each test that failed at first and passed when it was repeated. */
+function listFlaky(module: TestModule): string[] {
+  return [...module.children.allTests()]
+    .filter((test) => test.diagnostic()?.flaky === true)
+    .map((test) => `${module.relativeModuleId} > ${test.fullName}`)
 }
 
 /** The line: `12 passed, 0 failed`, and `, 3 skipped` when some were. */

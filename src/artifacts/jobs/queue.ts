@@ -16,9 +16,8 @@ import {
 /** A runner that does not renew in time loses the job; the fence rejects its later writes. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
-/** Finds jobs of other processes that stopped without a notification. */
-const POLL_EVERY_MS = 60_000
-const RETRY_POLL_MS = 5_000
+/** Finds jobs that another replica returned or lost when its message did not arrive, and retries a failed query. */
+const POLL_EVERY_MS = 5_000
 
 export type StopReason = 'closing' | 'removed' | 'lost'
 
@@ -58,7 +57,7 @@ export function createRunner(deps: RunnerDeps, options: RunnerOptions) {
   }
 
   async function pollUntilIdle(): Promise<void> {
-    let pauseMs = RETRY_POLL_MS
+    let pauseMs = POLL_EVERY_MS
     try {
       do {
         isWakeRequested = false

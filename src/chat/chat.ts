@@ -1,7 +1,7 @@
 /** The turn engine: answers a chat request for every API, whole or as a stream. */
 import { newId } from '../lib/ids.ts'
+import { addressGroup } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
-import { addressGroup } from '../operations/rate-limit.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import { toCallerError, toInterruption } from '../providers/failures.ts'

@@ -57,6 +57,10 @@ export function isOpenToOrigins(path: string): boolean {
   return /^\/(v1(?!\/manager(\/|$))|artifacts|upload|capabilities)(\/|$)/.test(path)
 }
 
+export function isAboutArtifacts(path: string): boolean {
+  return /^\/(artifacts|upload|capabilities)(\/|$)/.test(path)
+}
+
 const allowedRequestHeader =
   /^(authorization|content-type|accept|upload-[a-z-]+|tus-resumable|x-stainless-[a-z-]+|openai-[a-z-]+|if-match|if-none-match|range|prefer|x-http-method-override|x-request-id|idempotency-key)$/
 

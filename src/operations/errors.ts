@@ -1,5 +1,6 @@
 /** How failures look to clients of the REST API and in the log. */
 import type { z } from 'zod'
+import { isAboutArtifacts } from '../http/response.ts'
 import { withoutKeys } from '../lib/api-key.ts'
 import { reasons, ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -10,10 +11,6 @@ export type ErrorShape = 'agent' | 'openai' | 'artifact'
 export function errorShapeOf(path: string): ErrorShape {
   if (isAboutArtifacts(path)) return 'artifact'
   return /^\/v1\/(manager\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
-}
-
-export function isAboutArtifacts(path: string): boolean {
-  return /^\/(artifacts|upload|capabilities)(\/|$)/.test(path)
 }
 
 export function renderError(error: ServiceError, shape: ErrorShape): object {
@@ -37,13 +34,7 @@ export function errorHeaders({ details, status }: ServiceError): string[] {
   return headers
 }
 
-/** @throws ServiceError `invalid_value` with the first problem as `path: problem`; `param` is the path. */
-export function validate(schema: z.ZodType, input: unknown): unknown {
-  const parsed = schema.safeParse(input)
-  if (parsed.success) return parsed.data
-  throw toInvalidValue(parsed.error)
-}
-
+/** The first problem as `path: problem`; `param` is the path. */
 export function toInvalidValue(error: z.ZodError): ServiceError {
   const issue = mostSpecific(error.issues)
   const param = renderPath(issue.path)

@@ -3,8 +3,8 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
 import packageJson from '../../package.json' with { type: 'json' }
-import { isOpenToOrigins } from '../http/response.ts'
-import { type ErrorShape, errorShapeOf, isAboutArtifacts } from './errors.ts'
+import { isAboutArtifacts, isOpenToOrigins } from '../http/response.ts'
+import { type ErrorShape, errorShapeOf } from './errors.ts'
 import type { CallerKind, RequestOptions } from './operation.ts'
 import { definitionFormats } from './rest.ts'
 import type { RestOperation } from './routes.ts'

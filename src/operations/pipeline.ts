@@ -6,6 +6,7 @@ import {
   crossOriginHeaders,
   endAfterBody,
   endWith,
+  isAboutArtifacts,
   isOpenToOrigins,
   isStillSending,
   noStore,
@@ -14,7 +15,7 @@ import {
 } from '../http/response.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
-import { errorHeaders, errorShapeOf, isAboutArtifacts, logFailure, renderError, validate } from './errors.ts'
+import { errorHeaders, errorShapeOf, logFailure, renderError, toInvalidValue } from './errors.ts'
 import { type AnyCaller, type AuthPolicy, CallContext, type RequestMetadata } from './operation.ts'
 
 export type Step<D extends CallDeps = Dependencies> = (call: HttpCall<AnyCaller, D>) => Promise<void> | void
@@ -94,6 +95,13 @@ export async function parseInput(call: HttpCall): Promise<void> {
 export function validateInput(call: HttpCall): void {
   const { schema } = call.route
   if (schema !== undefined) call.input = validate(schema, call.input)
+}
+
+/** @throws ServiceError `invalid_value` with the first problem as `path: problem`; `param` is the path. */
+export function validate(schema: z.ZodType, input: unknown): unknown {
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return parsed.data
+  throw toInvalidValue(parsed.error)
 }
 
 export async function runRoute(call: HttpCall): Promise<void> {

@@ -16,12 +16,11 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { limitBodyBytes } from './authorize.ts'
+import { countRequest, limitBodyBytes } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import { errorHeaders, renderError, validate } from './errors.ts'
+import { errorHeaders, renderError } from './errors.ts'
 import { type AnyCaller, Download, EventStream, JsonBytes, Page } from './operation.ts'
-import type { Endpoint, HttpCall, Route } from './pipeline.ts'
-import { countRequest } from './rate-limit.ts'
+import { type Endpoint, type HttpCall, type Route, validate } from './pipeline.ts'
 import { createRouteTable, type RestOperation } from './routes.ts'
 
 export function createRestEndpoint<D extends Dependencies>(

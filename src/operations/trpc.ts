@@ -13,7 +13,7 @@ import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '.
 import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/model-metrics.ts'
-import { type AccessStep, assertSameOrigin, limitBodyBytes } from './authorize.ts'
+import { type AccessStep, assertSameOrigin, limitBodyBytes } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { outputTransformer } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'

@@ -12,7 +12,7 @@ import {
 } from '../http/request.ts'
 import { noStore } from '../http/response.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { authenticate, checkPermission, checkSameOrigin } from '../operations/authorize.ts'
+import { authenticate, checkPermission, checkSameOrigin, limitRate } from '../operations/access.ts'
 import type { AnyCaller, RequestMetadata } from '../operations/operation.ts'
 import {
   type Endpoint,
@@ -26,7 +26,6 @@ import {
   validateInput,
   writeResult,
 } from '../operations/pipeline.ts'
-import { limitRate } from '../operations/rate-limit.ts'
 import { createRestEndpoint } from '../operations/rest.ts'
 import { createTrpcEndpoint } from '../operations/trpc.ts'
 import type { Scraped } from '../telemetry/prometheus.ts'

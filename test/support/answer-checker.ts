@@ -1,5 +1,6 @@
 /** Holds every answer of the suite against the schema its operation promises. */
-import { errorShapeOf, isAboutArtifacts } from '../../src/operations/errors.ts'
+import { isAboutArtifacts } from '../../src/http/response.ts'
+import { errorShapeOf } from '../../src/operations/errors.ts'
 import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi.ts'
 import { createRouteTable } from '../../src/operations/routes.ts'
 import { restOperations } from '../../src/server/api.ts'

@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 import type { Config } from '../config/config.ts'
 import { hasNoBody, type ImplicitCredentials, mediaTypeOf } from '../http/request.ts'
 import { ServiceError } from '../lib/errors.ts'
-import type { Hit, Quota } from '../replicas/rate-limiter.ts'
+import type { Hit, Quota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
 

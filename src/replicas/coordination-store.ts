@@ -1,6 +1,5 @@
 /** The interface of a store through which replicas coordinate, and its limits; implemented by Redis and PostgreSQL. */
-import type { Quota, WindowCount } from './rate-limiter.ts'
-import type { StreamQuota } from './stream-limiter.ts'
+import type { Quota, StreamQuota, WindowCount } from './limits.ts'
 
 /** A replica without a heartbeat for this long is dead, and its streams no longer count. */
 export const LIVE_FOR_MS = 10_000

@@ -3,7 +3,7 @@
 import { newId } from '../lib/ids.ts'
 import type { CoordinationStore } from './coordination-store.ts'
 import type { Dependencies } from './dependencies.ts'
-import { OpenStreams } from './stream-limiter.ts'
+import { OpenStreams } from './limits.ts'
 
 const BEAT_EVERY_MS = 1_000
 const ID_LENGTH = 16

@@ -7,15 +7,18 @@ import { newId } from '../lib/ids.ts'
 import { type Bus, createStoreBus, localBus } from './bus.ts'
 import type { CoordinationStore, CoordinationStoreName } from './coordination-store.ts'
 import type { Dependencies } from './dependencies.ts'
-import { Membership } from './membership.ts'
-import { createMemoryRateLimiter, type Quota, type RateLimiter, toHit } from './rate-limiter.ts'
 import {
+  createMemoryRateLimiter,
   createMemoryStreamLimiter,
   listLimited,
   once,
+  type Quota,
+  type RateLimiter,
   type StreamLimiter,
+  toHit,
   tooManyStreams,
-} from './stream-limiter.ts'
+} from './limits.ts'
+import { Membership } from './membership.ts'
 
 export interface Replicas {
   readonly bus: Bus

@@ -36,24 +36,31 @@ import { createFilePage, type Page } from '../web/page.ts'
 import { createEmbedPages, type WidgetAssets } from '../web/widget.ts'
 import { appRouter, listOperations, restOperations } from './api.ts'
 import type { Deps } from './dependencies.ts'
+import { createHealth } from './health.ts'
 import { assertMayReadMetrics } from './metrics.ts'
 
 export interface AppOptions {
   readonly deps: Deps
   readonly openapi: Uint8Array
-  readonly readHealth: () => Promise<{ isReady: boolean; report: object }>
   readonly scrape: () => Promise<Scraped>
   readonly widget: WidgetAssets
   readonly console: ConsoleAssets
-  readonly isDraining: () => boolean
 }
 
-export function createApp(options: AppOptions): { listener: RequestListener; abortCalls: () => void } {
+export interface App {
+  readonly listener: RequestListener
+  /** Responses close their connections from now on, and `/readyz` reports it. */
+  beginDraining(): void
+  abortCalls(): void
+}
+
+export function createApp(options: AppOptions): App {
   const { deps } = options
+  let isDraining = false
   const active = new Set<AbortController>()
   const access = [authenticate, limitRate, checkSameOrigin, checkPermission] as const
   const endpoints = [
-    createPageEndpoint(options),
+    createPageEndpoint(options, () => isDraining),
     createRestEndpoint(restOperations),
     uploadEndpoint,
     createTrpcEndpoint(appRouter, listOperations(), access),
@@ -71,12 +78,15 @@ export function createApp(options: AppOptions): { listener: RequestListener; abo
 
   return {
     listener(request, response) {
-      if (options.isDraining()) response.shouldKeepAlive = false
+      if (isDraining) response.shouldKeepAlive = false
       // An error of a request's own streams ends this request, never the process.
       request.on('error', () => {})
       response.on('error', () => response.destroy())
       const metadata = identifyRequest(deps, request, response)
       void runSteps(new HttpCall(deps, request, response, metadata, active), steps)
+    },
+    beginDraining() {
+      isDraining = true
     },
     abortCalls() {
       const reason = new ServiceError('service_unavailable', 'The service is shutting down.')
@@ -109,14 +119,14 @@ function checkHost({ request, deps }: HttpCall): void {
 type PageCall = HttpCall<AnyCaller, Deps>
 type PageRoute = Route<AnyCaller, Deps>
 
-function createPageEndpoint(options: AppOptions): Endpoint<AnyCaller, Deps> {
+function createPageEndpoint(options: AppOptions, isDraining: () => boolean): Endpoint<AnyCaller, Deps> {
   const { deps, widget, console } = options
   const files = [...docsPages, ...statusPageAssets].map(
     ([path, file]) => [path, createFilePage(file)] as const,
   )
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]
   const routes = new Map<string, PageRoute>([
-    ...createServiceRoutes(options),
+    ...createServiceRoutes(options, isDraining),
     ...pages.map(([path, page]) => [path, toRoute(page)] as const),
   ])
   const consoleRoute = toRoute(createConsolePage(deps, console))
@@ -132,7 +142,11 @@ function createPageEndpoint(options: AppOptions): Endpoint<AnyCaller, Deps> {
   }
 }
 
-function createServiceRoutes(options: AppOptions): [path: string, route: PageRoute][] {
+function createServiceRoutes(
+  options: AppOptions,
+  isDraining: () => boolean,
+): [path: string, route: PageRoute][] {
+  const readHealth = createHealth(options.deps)
   const health = publicRoute((call) => writeJson(call, 200, { status: 'ok' }))
   return [
     ['/', publicRoute((call) => call.writeEmpty(302, ['Location', '/console']))],
@@ -141,7 +155,7 @@ function createServiceRoutes(options: AppOptions): [path: string, route: PageRou
     [
       '/readyz',
       publicRoute(async (call) => {
-        const { isReady, report } = await options.readHealth()
+        const { isReady, report } = await readHealth(isDraining())
         writeJson(call, isReady ? 200 : 503, report)
       }),
     ],

@@ -22,6 +22,7 @@ import { ModelCatalogue } from '../models/catalogue.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
 import { broadcastInvalidation } from '../replicas/bus.ts'
+import { countStreams } from '../replicas/limits.ts'
 import { openReplicas } from '../replicas/replicas.ts'
 import type { Blobs, ResumableStore } from '../storage/blobs.ts'
 import { openStoreFolder } from '../storage/folder.ts'
@@ -36,7 +37,6 @@ import { createToolbox, type Toolbox } from '../tools/tools.ts'
 import { createUsageTracker } from '../usage/tracker.ts'
 import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
-import { countStreams } from './metrics.ts'
 
 export async function gatherHooks({ config, tools, onUploadComplete }: ServiceOptions): Promise<ReadHooks> {
   const given = readHooks({ tools, onUploadComplete }, 'createService')

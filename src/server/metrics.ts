@@ -9,7 +9,6 @@ import { within } from '../lib/timeout.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import { rejectCredentials } from '../operations/access.ts'
 import type { HttpCall } from '../operations/pipeline.ts'
-import type { StreamLimiter } from '../replicas/stream-limiter.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { registerProcessMetrics } from '../telemetry/process-metrics.ts'
 import {
@@ -173,26 +172,6 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
     },
     async () => Object.entries((await read()).waitingJobs).map(([kind, jobs]): Sample => [{ kind }, jobs]),
   )
-}
-
-export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLimiter {
-  return {
-    async acquire(quotas) {
-      try {
-        const release = await limiter.acquire(quotas)
-        metrics.openStreams.inc()
-        let isOpen = true
-        return () => {
-          if (isOpen) metrics.openStreams.dec()
-          isOpen = false
-          release()
-        }
-      } catch (failure) {
-        metrics.callLimited('streams')
-        throw failure
-      }
-    },
-  }
 }
 
 const forwardingHeader =

@@ -23,7 +23,6 @@ import { renderApiDocument } from './api.ts'
 import { type AppOptions, createApp } from './app.ts'
 import { createDeps, gatherHooks, type ServiceOptions } from './build.ts'
 import type { Deps } from './dependencies.ts'
-import { createHealth } from './health.ts'
 import { createCounting } from './metrics.ts'
 
 export type { CompletedUpload, OnUploadComplete, UploadHooks } from '../artifacts/metadata.ts'
@@ -104,9 +103,7 @@ async function startService(
   collectFromWorkers: CollectFromWorkers | undefined,
 ): Promise<Service> {
   const { server: address, timings } = deps.config
-  let isDraining = false
   let openapi: Buffer | undefined
-  const readHealth = createHealth(deps)
   const counting = createCounting(deps, {
     version: packageJson.version,
     readPool: opened.postgres?.readPool,
@@ -120,9 +117,7 @@ async function startService(
       openapi ??= Buffer.from(JSON.stringify(renderApiDocument()))
       return openapi
     },
-    readHealth: () => readHealth(isDraining),
     scrape: counting.scrape,
-    isDraining: () => isDraining,
   })
   // With other servers running, the leases of a stopped one expire instead.
   if (opened.isOnlyServer) await recoverUploads(deps)
@@ -138,7 +133,7 @@ async function startService(
   const stopMaintenance = startMaintenance(deps)
 
   async function stop(): Promise<void> {
-    isDraining = true
+    app.beginDraining()
     const stopped = deps.artifacts.processing.close()
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()

@@ -1,7 +1,6 @@
 /** The metrics that a service updates while it works. Each service has its own registry, so that two in one process do not mix. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Reason } from '../lib/errors.ts'
-import { type IsListed, ModelMetrics, OTHER } from './model-metrics.ts'
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -134,5 +133,125 @@ export class Metrics {
       if (kind === 'hook' && result !== 'stopped')
         this.hooks.inc({ result: result === 'done' ? 'delivered' : 'failed' })
     }
+  }
+}
+
+export const OTHER = 'other'
+
+export interface EndedCall {
+  readonly operation: 'chat' | 'embeddings'
+  /** `left`: the client disconnected, which is not an error. */
+  readonly outcome: 'ok' | 'left' | 'failed'
+  readonly durationMs: number
+  /** Undefined where nothing was streamed. */
+  readonly firstByteMs: number | undefined
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
+export type IsListed = (provider: string, model: string) => boolean
+
+const labelNames = ['provider', 'model']
+/** Seconds, for complete answers and for their first token. */
+const buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
+
+export interface ModelMeter {
+  readonly attempts: Counter.Internal
+  readonly fallbacks: Counter.Internal
+  ended(call: EndedCall): void
+}
+
+/** Metrics by model. Only models that a provider lists have their own label value, so that the number of values is bounded. */
+export class ModelMetrics {
+  private readonly isListed: IsListed
+  private readonly instruments: ReturnType<typeof createInstruments>
+  private readonly known = new Map<string, Map<string, ModelMeter>>()
+
+  constructor(registry: Registry, isListed: IsListed) {
+    this.isListed = isListed
+    this.instruments = createInstruments(registry)
+  }
+
+  /** The metrics of a provider's model; all models that the provider does not list share one. */
+  of(provider: string, model: string): ModelMeter {
+    return this.known.get(provider)?.get(model) ?? this.find(provider, this.nameOf(provider, model))
+  }
+
+  nameOf(provider: string, model: string): string {
+    return this.isListed(provider, model) ? model : OTHER
+  }
+
+  private find(provider: string, name: string): ModelMeter {
+    const ofProvider = this.known.get(provider) ?? new Map<string, ModelMeter>()
+    this.known.set(provider, ofProvider)
+    const meter = ofProvider.get(name) ?? this.create(provider, name)
+    ofProvider.set(name, meter)
+    return meter
+  }
+
+  private create(provider: string, model: string): ModelMeter {
+    const { attempts, fallbacks, tokens, firstToken, duration } = this.instruments
+    const input = tokens.labels(provider, model, 'input')
+    const output = tokens.labels(provider, model, 'output')
+    const meter = {
+      attempts: attempts.labels(provider, model),
+      fallbacks: fallbacks.labels(provider, model),
+      ended({ operation, outcome, durationMs, firstByteMs, inputTokens, outputTokens }: EndedCall) {
+        duration[operation].observe({ provider, model, outcome }, durationMs / 1000)
+        if (firstByteMs !== undefined) firstToken.observe({ provider, model }, firstByteMs / 1000)
+        input.inc(inputTokens)
+        output.inc(outputTokens)
+      },
+    }
+    // A counter must exist at 0 for `rate()` to see its first increment.
+    for (const counter of [meter.attempts, meter.fallbacks, input, output]) counter.inc(0)
+    return meter
+  }
+}
+
+function createInstruments(registry: Registry) {
+  const registers = [registry]
+  return {
+    duration: {
+      chat: new Histogram({
+        name: 'parley_chat_duration_seconds',
+        help: 'Time from a chat being admitted to its end, all rounds and attempts included.',
+        labelNames: [...labelNames, 'outcome'],
+        buckets,
+        registers,
+      }),
+      embeddings: new Histogram({
+        name: 'parley_embeddings_duration_seconds',
+        help: 'Time from embeddings being admitted to their end.',
+        labelNames: [...labelNames, 'outcome'],
+        buckets,
+        registers,
+      }),
+    },
+    firstToken: new Histogram({
+      name: 'parley_chat_first_token_seconds',
+      help: 'Time from a streamed chat being admitted to the first bytes of its answer.',
+      labelNames,
+      buckets,
+      registers,
+    }),
+    tokens: new Counter({
+      name: 'parley_tokens_total',
+      help: 'Tokens that models read (input) and wrote (output), estimated where a backend does not say.',
+      labelNames: [...labelNames, 'direction'],
+      registers,
+    }),
+    attempts: new Counter({
+      name: 'parley_backend_attempts_total',
+      help: 'Calls of backends, retries and fallbacks included.',
+      labelNames,
+      registers,
+    }),
+    fallbacks: new Counter({
+      name: 'parley_backend_fallbacks_total',
+      help: 'Calls that went on to another model because this one failed or rested.',
+      labelNames,
+      registers,
+    }),
   }
 }

@@ -1,7 +1,7 @@
 /** Measures and traces one request from its head to the end of its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Dependencies } from './dependencies.ts'
-import { OTHER } from './model-metrics.ts'
+import { OTHER } from './metrics.ts'
 import type { TraceSpan } from './tracing.ts'
 
 export class RequestInstrumentation {

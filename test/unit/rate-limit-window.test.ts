@@ -6,7 +6,7 @@ import {
   type Hit,
   type Quota,
   type Window,
-} from '../../src/replicas/rate-limiter.ts'
+} from '../../src/replicas/limits.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 
 const MINUTE_MS = 60_000

@@ -2,7 +2,7 @@
 import type { Database, PostgresAccess } from '../../db/database.ts'
 import { within } from '../../lib/timeout.ts'
 import type { CoordinationStore } from '../coordination-store.ts'
-import type { Quota, WindowCount } from '../rate-limiter.ts'
+import type { Quota, WindowCount } from '../limits.ts'
 import { Listener } from './listener.ts'
 import {
   acquireStream,

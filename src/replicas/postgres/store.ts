@@ -2,8 +2,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../../db/database.ts'
 import { LIVE_FOR_MS } from '../coordination-store.ts'
-import { type Quota, WINDOW_MS } from '../rate-limiter.ts'
-import type { StreamQuota } from '../stream-limiter.ts'
+import type { StreamQuota } from '../limits.ts'
+import { type Quota, WINDOW_MS } from '../limits.ts'
 
 /** Unused rows are deleted after this time. */
 const KEPT_MS = 60_000

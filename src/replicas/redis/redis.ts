@@ -1,6 +1,6 @@
 /** The coordination store on Redis. */
 import { type CoordinationStore, LIVE_FOR_MS, type Subscriber } from '../coordination-store.ts'
-import { WINDOW_MS, type WindowCount } from '../rate-limiter.ts'
+import { WINDOW_MS, type WindowCount } from '../limits.ts'
 import { RedisConnection } from './connection.ts'
 import { ACQUIRE_STREAM, ADJUST_STREAMS, BEAT, HIT, REGISTER } from './scripts.ts'
 

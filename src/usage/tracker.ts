@@ -1,5 +1,4 @@
-/** Tracks the usage of model calls: reserves tokens before a call, and records what it used. */
-
+/** Tracks the usage of model calls: reserves tokens before a call, records what it used, and writes the records in batches. */
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -9,8 +8,7 @@ import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
 import { createBudgetEnforcer } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
 import { estimateCallTokens, estimatePromptTokens, estimateTokens, type Promptlike } from './estimate.ts'
-import { createUsageRecorder } from './recorder.ts'
-import type { UsageCallRow } from './store.ts'
+import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
 
 /** The time that calls aborted by the shutdown have to record their usage. */
 const LAST_RECORDS_MS = 1_000
@@ -230,4 +228,77 @@ function countEvents(run: Uint8Array): number {
 /** A provider may send any value. */
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+/** The longest time before a flush, unless `FLUSH_AT` calls wait. */
+const FLUSH_EVERY_MS = 1_000
+const FLUSH_AT = 200
+/** Calls in one transaction. */
+const BATCH = 1_000
+/** Calls kept while the database cannot be written. Later ones are lost, and their number is logged. */
+const MOST_WAITING = 100_000
+
+/** Writes calls in batches, outside of requests, within about a second. */
+function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
+  const insertCalls = createCallWriter(db)
+  let waiting: UsageCallRow[] = []
+  let lost = 0
+  let timer: NodeJS.Timeout | undefined
+  let flushing: Promise<void> | undefined
+
+  async function write(calls: readonly UsageCallRow[]): Promise<void> {
+    await db.transaction().execute(async (trx) => {
+      await insertCalls(trx, calls)
+      for (const sums of sumByDay(calls)) await addDay(trx, sums)
+    })
+  }
+
+  async function writeAll(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH)
+      waiting = waiting.slice(BATCH)
+      try {
+        await write(batch)
+      } catch (error) {
+        waiting = [...batch, ...waiting]
+        throw error
+      }
+    }
+    if (lost > 0) log.error({ calls: lost }, 'calls are missing from the record of usage')
+    lost = 0
+  }
+
+  /** Writes every call recorded so far. @throws the database's error; the calls are kept and written later. */
+  async function flush(): Promise<void> {
+    flushing ??= writeAll().finally(() => {
+      flushing = undefined
+    })
+    return flushing
+  }
+
+  async function flushOrRetry(): Promise<void> {
+    await flush().catch((error) => {
+      log.warn({ err: error, waiting: waiting.length }, 'usage could not be written; it is tried again')
+      timer ??= startTimer()
+    })
+  }
+
+  function startTimer(): NodeJS.Timeout {
+    return setTimeout(() => void flushOrRetry(), FLUSH_EVERY_MS).unref()
+  }
+
+  return {
+    record(call: UsageCallRow): void {
+      if (waiting.length >= MOST_WAITING) {
+        lost += 1
+        return
+      }
+      waiting.push(call)
+      timer ??= startTimer()
+      if (waiting.length === FLUSH_AT) void flushOrRetry()
+    },
+    flush,
+  }
 }

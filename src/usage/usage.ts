@@ -6,9 +6,8 @@ import { addToCounter, listCounters } from './budget-store.ts'
 import { addDays, countDays, dayOf, startOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
-import { addDay } from './recorder.ts'
 import type { UsageEntry, UsageList, UsageQuery, UsageSums } from './schema.ts'
-import { listDays, type UsageDayRow } from './store.ts'
+import { addDay, listDays, type UsageDayRow } from './store.ts'
 import type { UsageTracker } from './tracker.ts'
 
 const DEFAULT_DAYS = 30

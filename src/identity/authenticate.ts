@@ -1,26 +1,22 @@
-/** Finds the caller of a request by its credentials: a key, a token, a session, or the headers of a proxy. */
-
+/** Finds the caller of a request by its credentials: a key, a token, a session, or the headers of a proxy. Keys and users are cached. */
 import { timingSafeEqual } from 'node:crypto'
 import type { Database } from '../db/database.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
 import { digestOf, parseKey } from '../lib/api-key.ts'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
-import type {
-  Authenticator,
-  Caller,
-  ParentCaller,
-  RequestMetadata,
-  TokenCaller,
-} from '../operations/operation.ts'
+import type { Authenticator, Caller, ParentCaller, TokenCaller } from '../operations/operation.ts'
+import type { Trace } from './audit.ts'
+import type { Dependencies } from './dependencies.ts'
 import { type FoundCredential, findCredential, findParentKey, markUsed } from './key-store.ts'
+import { type Identity, readIdentity } from './proxy-sign-in.ts'
+import { isSession, localAdministrator, readSessionDigest } from './sessions.ts'
+import { findOrCreateUser } from './users.ts'
 
 export interface CredentialStores {
   readonly keys: KeyDirectory
   readonly tokens: { find(text: string): Promise<TokenCaller | undefined> }
-  readonly users: {
-    find(credentials: ImplicitCredentials, trace: RequestMetadata): Promise<ParentCaller | undefined>
-  }
+  readonly users: UserDirectory
 }
 
 export function createAuthenticator({ keys, tokens, users }: CredentialStores): Authenticator {
@@ -36,7 +32,7 @@ export function createAuthenticator({ keys, tokens, users }: CredentialStores): 
 
 export const PREFIX = 'atk_'
 
-/** The lifetime of cached keys, which bounds how long a key works after it was revoked on another replica. */
+/** The lifetime of cached callers, which bounds how long a key works after it was revoked on another replica. */
 const KNOWN_FOR_MS = 2_000
 const UNKNOWN_FOR_MS = 1_000
 const MOST_CACHED = 20_000
@@ -110,4 +106,52 @@ function isWellFormed(key: string): boolean {
 
 function isSame(digest: string, other: string): boolean {
   return digest.length === other.length && timingSafeEqual(Buffer.from(digest), Buffer.from(other))
+}
+
+export interface UserDirectory {
+  /** The user, who then has a key; undefined when the request identifies none. @throws ServiceError `invalid_value` for an ambiguous identity. */
+  find(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined>
+  /** Drops all cached users; called after every change to users. Changes to keys do this automatically. */
+  invalidate(): void
+}
+
+/** Changes by other processes take effect after at most two seconds. */
+export function createUserDirectory(
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'nextPosition'> & {
+    readonly keys: KeyDirectory
+  },
+): UserDirectory {
+  const { config, clock, keys } = deps
+  const remembered = createTtlCache<ParentCaller | undefined>(clock, {
+    max: MOST_CACHED,
+    keepMs: () => KNOWN_FOR_MS,
+  })
+  keys.onInvalidate(remembered.invalidate)
+
+  async function findUser(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined> {
+    const digest = readSessionDigest(implicit.headers, config)
+    if (digest !== undefined)
+      return remembered.get(digest, async () =>
+        (await isSession(deps, digest)) ? toCaller(localAdministrator, true, trace) : undefined,
+      )
+    const identity = readIdentity(implicit, config)
+    if (identity === undefined) return undefined
+    return remembered.get(identity.email, () =>
+      toCaller(identity, config.adminEmails.includes(identity.email), trace),
+    )
+  }
+
+  async function toCaller(identity: Identity, isAdministrator: boolean, trace: Trace): Promise<ParentCaller> {
+    const { id, email, active_key_id: tenantId } = await findOrCreateUser(deps, identity, trace)
+    return { kind: 'parent', tenantId, user: { id, email, isAdministrator } }
+  }
+
+  return {
+    async find(implicit, trace) {
+      const found = await findUser(implicit, trace)
+      if (found !== undefined) keys.noteUse(found.tenantId)
+      return found
+    },
+    invalidate: remembered.invalidate,
+  }
 }

@@ -8,7 +8,6 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type Page, type PageQuery, readPage } from '../lib/page.ts'
 import { type Actor, type AuditDeps, type AuditEvent, recordAudit, serviceActor } from './audit.ts'
-import type { KeyDirectory } from './authenticate.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   type CredentialOwner,
@@ -23,7 +22,7 @@ import {
 
 export type { ParentKeyRow } from './key-store.ts'
 
-type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: KeyDirectory }
+type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: { invalidate(): void } }
 
 /** `key.text` cannot be read again later. Times are Unix seconds. */
 export interface Rotation {

@@ -1,4 +1,4 @@
-/** Builds the mock provider's answer to a chat request. */
+/** Builds the mock provider's answer to a chat request: a text, an instance of a schema, or tool calls. */
 import { hash } from 'node:crypto'
 import {
   isJsonObject,
@@ -110,7 +110,7 @@ function countPrompt(body: JsonObject): number {
 }
 
 /** Calls the tools of directives, else the offered tools that the text names, else the first one if a call is required. */
-export function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
+function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
   const { mode, names } = parseToolChoice(body.tool_choice) ?? { mode: 'auto' }
   if (mode === 'none' || listObjects(body.messages).at(-1)?.role === 'tool') return []
   const calls =

@@ -6,8 +6,8 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { isAboutArtifacts, isOpenToOrigins } from '../http/response.ts'
 import { type ErrorShape, errorShapeOf } from './errors.ts'
 import type { CallerKind, RequestOptions } from './operation.ts'
+import type { RestOperation } from './rest.ts'
 import { definitionFormats } from './rest.ts'
-import type { RestOperation } from './routes.ts'
 
 const commonFailures: Readonly<Record<number, string>> = {
   400: 'The request is malformed or a value is not allowed.',

@@ -62,8 +62,8 @@ export function createApp(options: AppOptions): App {
   const endpoints = [
     createPageEndpoint(options, () => isDraining),
     createRestEndpoint(restOperations),
-    createTrpcEndpoint(appRouter, listOperations(), access),
     uploadEndpoint,
+    createTrpcEndpoint(appRouter, listOperations(), access),
   ]
   /** What happens to every request after `identifyRequest`, in this order. */
   const steps: readonly Step<Deps>[] = [

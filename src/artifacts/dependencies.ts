@@ -12,7 +12,7 @@ import type { Replicas } from '../replicas/replicas.ts'
 import type { ResumableStore } from '../storage/blobs.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
-import type { ActiveUploads, ArtifactChanges } from './events.ts'
+import type { ActiveUploads, ArtifactChanges } from './coordination.ts'
 import type { OnUploadComplete } from './metadata.ts'
 
 export interface Dependencies {

@@ -8,10 +8,10 @@ import { ServiceError } from '../lib/errors.ts'
 import type { ResumableStore } from '../storage/blobs.ts'
 import type { NamedBlobs } from '../storage/mark.ts'
 import { type BlobPlace, createSweeper, type Sweeper } from '../storage/sweeper.ts'
+import { acquireUploadLease } from './coordination.ts'
 import type { Dependencies } from './dependencies.ts'
 import { clearTakenJobs, countWaitingJobs } from './jobs/store.ts'
 import { type ArtifactRow, listStatesBefore, stateAfter, type UploadRow } from './store.ts'
-import { acquireUploadLease } from './transfer/append.ts'
 import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 
 const BATCH = 200

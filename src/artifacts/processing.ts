@@ -1,7 +1,7 @@
 /** Runs what follows a complete upload: the conversion, and the call of the host's handler. */
 import type { Bus } from '../replicas/bus.ts'
+import { createActiveUploads, createArtifactChanges } from './coordination.ts'
 import type { ArtifactService, Dependencies, Processing } from './dependencies.ts'
-import { createActiveUploads, createArtifactChanges } from './events.ts'
 import { type ConversionDeps, createConversionWork } from './jobs/convert.ts'
 import { createDeliveryWork } from './jobs/deliver.ts'
 import { createRunner, type RunnerOptions } from './jobs/queue.ts'

@@ -1,7 +1,7 @@
 /** Records the result of a job in one transaction, and deletes the original when no job needs it. */
 import type { ResumableStore } from '../../storage/blobs.ts'
+import type { ArtifactChanges } from '../coordination.ts'
 import type { Dependencies } from '../dependencies.ts'
-import type { ArtifactChanges } from '../events.ts'
 import { releaseOriginal, removeArtifact, type Upload, type UploadRow } from '../store.ts'
 import { deleteJob, deleteJobs, type TakenJob } from './store.ts'
 

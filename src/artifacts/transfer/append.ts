@@ -1,21 +1,15 @@
-/** Appends the bytes of one request to an upload under a lease, so that there is one writer at a time. */
-import { createHash } from 'node:crypto'
+/** Appends the body of one request to an upload under a lease, and records at intervals how many bytes are durable. */
+import { createHash, type Hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { leaseStolen, locked, uploadDeleted } from '../access.ts'
+import { countExternalBytes } from '../../lib/external-memory.ts'
+import type { ResumableBlob } from '../../storage/blobs.ts'
+import { leaseStolen, uploadDeleted } from '../access.ts'
+import { acquireOrStealLease } from '../coordination.ts'
 import type { Dependencies } from '../dependencies.ts'
-import {
-  acquireLease,
-  findUploadRow,
-  stealLease,
-  type Upload,
-  type UploadRow,
-  updateLeased,
-  updateReceived,
-} from '../store.ts'
+import { findUploadRow, type Upload, type UploadRow, updateLeased, updateReceived } from '../store.ts'
 import { completeUpload } from './complete.ts'
-import { type ReceivingOptions, receive } from './receive.ts'
 import { assertLength, tooLarge, type UploadDeps } from './uploads.ts'
 
 type AppendDeps = UploadDeps & Pick<Dependencies, 'log' | 'onUploadComplete' | 'metrics'>
@@ -149,88 +143,173 @@ async function explainLostLease({ db }: Pick<Dependencies, 'db'>, upload: Upload
   return (await findUploadRow(db, upload)) === undefined ? uploadDeleted() : leaseStolen()
 }
 
-/** A writer that does not renew in time loses the lease; the fence rejects its later writes. */
-const LEASE_SECONDS = 30
-const RENEW_EVERY_MS = 10_000
-const RETRY_RELEASE_EVERY_MS = 1_000
+/** How often received bytes are synced and recorded during a request. */
+const SYNC_EVERY_BYTES = 8 * 1024 ** 2
+const SYNC_EVERY_MS = 5_000
+/** Bytes that may wait in memory for a busy disk. */
+const MAX_WAITING_BYTES = 1024 ** 2
 
-type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
+interface ReceivingOptions {
+  readonly source: Readable
+  readonly blob: ResumableBlob
+  readonly offset: number
+  readonly limit: number
+  refuse(): ServiceError
+  /** The longest pause of the client. */
+  readonly idleMs: number
+  readonly hash: Hash | undefined
+  /** Aborts when the client disconnects or the service stops: received bytes are kept. */
+  readonly disconnected: AbortSignal
+  /** Aborts when the lease is stolen or the upload is deleted: unrecorded bytes are dropped. */
+  readonly stopped: AbortSignal
+  /** Records the number of durable bytes. @throws if the lease is lost. */
+  commit(beforeBytes: number, afterBytes: number): Promise<void>
+}
 
-type UploadLease = ReturnType<typeof startRenewing>
+interface Received {
+  readonly bytes: number
+  readonly failure: unknown
+}
 
-/** Stops the writer on any replica, so a client need not wait for its lost connection. @throws ServiceError `not_found` (deleted), `locked`. */
-export async function acquireOrStealLease(
-  deps: LeaseDeps,
-  upload: Upload & { readonly id: string },
-): Promise<UploadLease> {
-  const { activeUploads } = deps.artifacts
-  await activeUploads.stop(upload.id, 'taken-over')
-  const lease = await tryAcquireLease(deps, upload)
-  if (lease !== undefined) return lease
-  const seen = await findUploadRow(deps.db, upload)
-  if (seen === undefined) throw uploadDeleted()
-  const isGone = await activeUploads.stopOnOtherReplicas(upload.id, 'taken-over')
-  // The writer's replica is gone or cut off; the fence rejects its writes if it returns.
-  if (isGone) {
-    const row = await stealLease(deps.db, seen, leaseEnd(deps))
-    if (row !== undefined) return startRenewing(deps, row)
+/** Resolves when the request has ended and no write is running. */
+function receive(options: ReceivingOptions): Promise<Received> {
+  return new Receiving(options).run()
+}
+
+/** The bytes to keep after a failure: `all` received ones, those `written`, or only the `safe` (recorded) ones. */
+type Retained = 'all' | 'written' | 'safe'
+
+class Receiving {
+  private readonly options: ReceivingOptions
+  private waiting: Uint8Array[] = []
+  private waitingBytes = 0
+  private arrivedBytes: number
+  private writtenBytes: number
+  private safeBytes: number
+  private hasEnded = false
+  private halt: { readonly failure: unknown; readonly retained: Retained } | undefined
+  private syncing: Promise<void> | undefined
+  private wake: () => void = () => {}
+
+  constructor(options: ReceivingOptions) {
+    this.options = options
+    this.arrivedBytes = options.offset
+    this.writtenBytes = options.offset
+    this.safeBytes = options.offset
   }
-  return acquireUploadLease(deps, upload)
-}
 
-/** @throws ServiceError `locked` when another request is writing, or nothing remains to be written. */
-export async function acquireUploadLease(
-  deps: LeaseDeps,
-  upload: Upload & { readonly id: string },
-): Promise<UploadLease> {
-  const lease = await tryAcquireLease(deps, upload)
-  if (lease === undefined) throw locked('Another request is writing into this upload; try again.')
-  return lease
-}
+  async run(): Promise<Received> {
+    const detach = this.attach()
+    try {
+      while (await this.hasMore()) await this.write()
+    } catch (error) {
+      this.end(error, 'written')
+    }
+    detach()
+    await this.syncing
+    if (this.halt?.retained !== 'safe') await this.sync().catch((error) => this.end(error, 'safe'))
+    return { bytes: this.safeBytes, failure: this.halt?.failure }
+  }
 
-async function tryAcquireLease(deps: LeaseDeps, upload: Upload): Promise<UploadLease | undefined> {
-  const row = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
-  return row === undefined ? undefined : startRenewing(deps, row)
-}
+  private attach(): () => void {
+    const { source, idleMs, disconnected, stopped } = this.options
+    const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
+      this.end(new ServiceError(code, `${problem}; the upload can be resumed.`), 'all')
+    const idle = setTimeout(() => {
+      // A busy disk is not a pause of the client.
+      if (this.waitingBytes > 0) idle.refresh()
+      else fail('request_timeout', 'No bytes arrived for too long')
+    }, idleMs)
+    const syncing = setInterval(() => this.syncInBackground(), SYNC_EVERY_MS)
+    const onData = (chunk: Uint8Array) => {
+      idle.refresh()
+      this.take(chunk)
+    }
+    const onEnd = () => {
+      this.hasEnded = true
+      this.wake()
+    }
+    const onClose = () => {
+      if (!this.hasEnded) fail('invalid_value', 'The request body ended early')
+    }
+    const onDisconnect = () => this.end(disconnected.reason, 'all')
+    const onStopped = () => this.end(stopped.reason, 'safe')
+    source.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
+    disconnected.addEventListener('abort', onDisconnect)
+    stopped.addEventListener('abort', onStopped)
+    if (source.destroyed) onClose()
+    if (disconnected.aborted) onDisconnect()
+    if (stopped.aborted) onStopped()
+    // Keeps the error listener, because an error may still be emitted.
+    return () => {
+      clearTimeout(idle)
+      clearInterval(syncing)
+      source.off('data', onData).off('end', onEnd).off('close', onClose)
+      disconnected.removeEventListener('abort', onDisconnect)
+      stopped.removeEventListener('abort', onStopped)
+    }
+  }
 
-function leaseEnd({ clock }: LeaseDeps): number {
-  return unixSeconds(clock) + LEASE_SECONDS
-}
+  private take(chunk: Uint8Array): void {
+    const { limit, refuse, source } = this.options
+    if (this.halt !== undefined) return
+    this.arrivedBytes += chunk.length
+    // A client that sends more than it announced is wrong about the other bytes too.
+    if (this.arrivedBytes > limit) {
+      this.end(refuse(), 'safe')
+      return
+    }
+    this.waiting.push(chunk)
+    this.waitingBytes += chunk.length
+    if (this.waitingBytes >= MAX_WAITING_BYTES) source.pause()
+    this.wake()
+  }
 
-function startRenewing(deps: LeaseDeps, row: UploadRow) {
-  const { db, artifacts } = deps
-  const registration = artifacts.activeUploads.register(row.id)
-  const onFailure = (error: unknown) =>
-    deps.log.warn({ err: error, artifactId: row.id }, 'a lease could not be renewed')
-  const renewing = setInterval(() => {
-    updateLeased(db, row, { lease_until: leaseEnd(deps) }).catch(onFailure)
-  }, RENEW_EVERY_MS).unref()
-  return {
-    /** The upload when the lease was acquired, with the fence of the lease. */
-    row,
-    /** Aborts when another request wants the upload. */
-    stopped: registration.stopped,
-    async release(): Promise<void> {
-      clearInterval(renewing)
-      const release = () => updateLeased(db, row, { lease_until: null })
-      await release().catch((error) => {
-        onFailure(error)
-        releaseLater(release)
+  private end(failure: unknown, retained: Retained): void {
+    this.halt ??= { failure, retained }
+    this.wake()
+  }
+
+  private async hasMore(): Promise<boolean> {
+    while (this.waitingBytes === 0 && !this.hasEnded && this.halt === undefined) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve
       })
-      registration.end()
-    },
+    }
+    return this.waitingBytes > 0 && (this.halt === undefined || this.halt.retained === 'all')
   }
-}
 
-/** Retries after a database failure, so that a client can resume before the lease expires. */
-function releaseLater(release: () => Promise<unknown>): void {
-  let tries = 0
-  const timer = setInterval(() => {
-    tries += 1
-    if (tries === LEASE_SECONDS) clearInterval(timer)
-    release().then(
-      () => clearInterval(timer),
-      () => {},
-    )
-  }, RETRY_RELEASE_EVERY_MS).unref()
+  private async write(): Promise<void> {
+    const { blob, source, hash } = this.options
+    const [chunks, sizeBytes] = [this.waiting, this.waitingBytes]
+    this.waiting = []
+    this.waitingBytes = 0
+    if (source.isPaused()) source.resume()
+    const appending = blob.append(chunks)
+    for (const chunk of chunks) hash?.update(chunk)
+    await appending
+    this.writtenBytes += sizeBytes
+    countExternalBytes(sizeBytes)
+    if (this.writtenBytes - this.safeBytes >= SYNC_EVERY_BYTES) this.syncInBackground()
+  }
+
+  /** Syncs while more bytes arrive. The last byte is synced only after the request ends, because the body may be too long. */
+  private syncInBackground(): void {
+    if (this.syncing !== undefined || this.writtenBytes >= this.options.limit) return
+    this.syncing = this.sync()
+      .catch((error) => this.end(error, 'safe'))
+      .finally(() => {
+        this.syncing = undefined
+      })
+  }
+
+  private async sync(): Promise<void> {
+    const [before, after] = [this.safeBytes, this.writtenBytes]
+    if (after === before) return
+    await this.options.blob.sync(async () => {
+      if (this.halt?.retained === 'safe') throw this.halt.failure
+      await this.options.commit(before, after)
+      this.safeBytes = after
+    })
+  }
 }

@@ -1,8 +1,8 @@
 /** One writer at a time: who gets an upload, who loses it, and that nobody writes without it. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
+import { acquireOrStealLease, acquireUploadLease } from '../../../src/artifacts/coordination.ts'
 import { acquireLease, completeLeased, findUploadRow, updateReceived } from '../../../src/artifacts/store.ts'
-import { acquireOrStealLease, acquireUploadLease } from '../../../src/artifacts/transfer/append.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { eventually } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'

@@ -1,0 +1,200 @@
+/** Coordinates the requests that use an artifact, here and on all replicas: publishes its changes, and lets one request at a time write to an upload. */
+import { EventEmitter, once } from 'node:events'
+import type { Logger } from 'pino'
+import type { Database } from '../db/database.ts'
+import { type Clock, unixSeconds } from '../lib/clock.ts'
+import type { ServiceError } from '../lib/errors.ts'
+import { within } from '../lib/timeout.ts'
+import type { Bus } from '../replicas/bus.ts'
+import { artifactNotFound, leaseStolen, locked, uploadDeleted } from './access.ts'
+import {
+  acquireLease,
+  findUploadRow,
+  stealLease,
+  type Upload,
+  type UploadRow,
+  updateLeased,
+} from './store.ts'
+
+export type ArtifactChanges = ReturnType<typeof createArtifactChanges>
+
+export function createArtifactChanges(bus: Bus) {
+  const emitter = new EventEmitter().setMaxListeners(0)
+  bus.subscribe('artifact', (id) => emitter.emit(id))
+  return {
+    publish(id: string): void {
+      emitter.emit(id)
+      bus.publish('artifact', id)
+    },
+    subscribe(id: string, listener: () => void): () => void {
+      emitter.on(id, listener)
+      return () => void emitter.off(id, listener)
+    },
+  }
+}
+
+const STOP_TIMEOUT_MS = 5_000
+const REPLY_TIMEOUT_MS = 1_000
+
+/** Why a writer must stop, as sent to replicas, and the error its client receives. */
+const reasons = { 'taken-over': leaseStolen, removed: artifactNotFound } satisfies Record<
+  string,
+  () => ServiceError
+>
+
+export type StopReason = keyof typeof reasons
+
+function isStopReason(reason: string): reason is StopReason {
+  return Object.hasOwn(reasons, reason)
+}
+
+export type ActiveUploads = ReturnType<typeof createActiveUploads>
+
+export function createActiveUploads(bus: Bus) {
+  const uploads = new Map<string, { readonly stop: AbortController; readonly ended: Promise<void> }>()
+  const [remoteStops, remoteEnds] = [new EventEmitter(), new EventEmitter()]
+  for (const emitter of [remoteStops, remoteEnds]) emitter.setMaxListeners(0)
+  bus.subscribe('upload-stopping', (id) => remoteStops.emit(id))
+  bus.subscribe('upload-ended', (id) => remoteEnds.emit(id))
+  bus.subscribe('stop-upload', (text) => {
+    const [reason = '', id = ''] = text.split(' ')
+    // A newer version may send other reasons; the bus logs this error.
+    if (!isStopReason(reason)) throw new Error('this version does not know that reason to stop an upload')
+    const upload = uploads.get(id)
+    if (upload === undefined) return
+    bus.publish('upload-stopping', id)
+    upload.stop.abort(reasons[reason]())
+  })
+  return {
+    register(id: string) {
+      const stop = new AbortController()
+      const { promise: ended, resolve } = Promise.withResolvers<void>()
+      const upload = { stop, ended }
+      uploads.set(id, upload)
+      return {
+        stopped: stop.signal,
+        end() {
+          if (uploads.get(id) === upload) uploads.delete(id)
+          resolve()
+          bus.publish('upload-ended', id)
+        },
+      }
+    },
+    /** Stops the writer in this process and waits for it, with a time limit; false if there is none. */
+    async stop(id: string, reason: StopReason): Promise<boolean> {
+      const upload = uploads.get(id)
+      if (upload === undefined) return false
+      upload.stop.abort(reasons[reason]())
+      await isWithin(STOP_TIMEOUT_MS, upload.ended)
+      return true
+    },
+    /** As `stop`, but on other replicas. True if there are others, none replied, and this process has no writer: so no live replica has it. */
+    async stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean> {
+      if (!bus.reachesOthers || uploads.has(id)) return false
+      const listening = new AbortController()
+      const hear = (from: EventEmitter) => once(from, id, { signal: listening.signal }).catch(() => {})
+      const [ended, stopping] = [hear(remoteEnds), hear(remoteStops)]
+      bus.publish('stop-upload', `${reason} ${id}`)
+      const hasReplied = await isWithin(REPLY_TIMEOUT_MS, Promise.race([ended, stopping]))
+      if (hasReplied) await isWithin(STOP_TIMEOUT_MS, ended)
+      listening.abort()
+      return !hasReplied
+    },
+  }
+}
+
+function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const resolved = promise.then(() => true)
+  return within(ms, resolved, () => false)
+}
+
+/** A writer that does not renew in time loses the lease; the fence rejects its later writes. */
+const LEASE_SECONDS = 30
+const RENEW_EVERY_MS = 10_000
+const RETRY_RELEASE_EVERY_MS = 1_000
+
+interface LeaseDeps {
+  readonly db: Database
+  readonly clock: Clock
+  readonly log: Logger
+  readonly artifacts: { readonly activeUploads: ActiveUploads }
+}
+
+type UploadLease = ReturnType<typeof startRenewing>
+
+/** Stops the writer on any replica, so a client need not wait for its lost connection. @throws ServiceError `not_found` (deleted), `locked`. */
+export async function acquireOrStealLease(
+  deps: LeaseDeps,
+  upload: Upload & { readonly id: string },
+): Promise<UploadLease> {
+  const { activeUploads } = deps.artifacts
+  await activeUploads.stop(upload.id, 'taken-over')
+  const lease = await tryAcquireLease(deps, upload)
+  if (lease !== undefined) return lease
+  const seen = await findUploadRow(deps.db, upload)
+  if (seen === undefined) throw uploadDeleted()
+  const isGone = await activeUploads.stopOnOtherReplicas(upload.id, 'taken-over')
+  // The writer's replica is gone or cut off; the fence rejects its writes if it returns.
+  if (isGone) {
+    const row = await stealLease(deps.db, seen, leaseEnd(deps))
+    if (row !== undefined) return startRenewing(deps, row)
+  }
+  return acquireUploadLease(deps, upload)
+}
+
+/** @throws ServiceError `locked` when another request is writing, or nothing remains to be written. */
+export async function acquireUploadLease(
+  deps: LeaseDeps,
+  upload: Upload & { readonly id: string },
+): Promise<UploadLease> {
+  const lease = await tryAcquireLease(deps, upload)
+  if (lease === undefined) throw locked('Another request is writing into this upload; try again.')
+  return lease
+}
+
+async function tryAcquireLease(deps: LeaseDeps, upload: Upload): Promise<UploadLease | undefined> {
+  const row = await acquireLease(deps.db, upload, unixSeconds(deps.clock), leaseEnd(deps))
+  return row === undefined ? undefined : startRenewing(deps, row)
+}
+
+function leaseEnd({ clock }: LeaseDeps): number {
+  return unixSeconds(clock) + LEASE_SECONDS
+}
+
+function startRenewing(deps: LeaseDeps, row: UploadRow) {
+  const { db, artifacts } = deps
+  const registration = artifacts.activeUploads.register(row.id)
+  const onFailure = (error: unknown) =>
+    deps.log.warn({ err: error, artifactId: row.id }, 'a lease could not be renewed')
+  const renewing = setInterval(() => {
+    updateLeased(db, row, { lease_until: leaseEnd(deps) }).catch(onFailure)
+  }, RENEW_EVERY_MS).unref()
+  return {
+    /** The upload when the lease was acquired, with the fence of the lease. */
+    row,
+    /** Aborts when another request wants the upload. */
+    stopped: registration.stopped,
+    async release(): Promise<void> {
+      clearInterval(renewing)
+      const release = () => updateLeased(db, row, { lease_until: null })
+      await release().catch((error) => {
+        onFailure(error)
+        releaseLater(release)
+      })
+      registration.end()
+    },
+  }
+}
+
+/** Retries after a database failure, so that a client can resume before the lease expires. */
+function releaseLater(release: () => Promise<unknown>): void {
+  let tries = 0
+  const timer = setInterval(() => {
+    tries += 1
+    if (tries === LEASE_SECONDS) clearInterval(timer)
+    release().then(
+      () => clearInterval(timer),
+      () => {},
+    )
+  }, RETRY_RELEASE_EVERY_MS).unref()
+}

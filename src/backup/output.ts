@@ -5,8 +5,8 @@ import { dirname, resolve } from 'node:path'
 import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip, createZstdCompress } from 'node:zlib'
-import { syncFolder } from '../db/data-directory.ts'
 import { StartupError } from '../lib/errors.ts'
+import { syncFolder } from '../lib/files.ts'
 import { ignoreMissing } from '../storage/folder.ts'
 
 export interface Output {

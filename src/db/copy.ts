@@ -1,7 +1,7 @@
 /** Copies all rows from SQLite into an empty PostgreSQL database and compares them, in one transaction. */
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
-import { hasCode } from './data-directory.ts'
+import { hasCode } from '../lib/files.ts'
 import { fillPostgres } from './open-postgres.ts'
 import type { Tables } from './tables.ts'
 

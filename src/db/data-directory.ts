@@ -1,9 +1,9 @@
 /** Creates and checks the data directory, and the secret in it. */
-import { closeSync, openSync } from 'node:fs'
-import { access, constants, link, mkdir, open, readdir, readFile, stat, unlink } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { userInfo } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { StartupError } from '../lib/errors.ts'
+import { createFileOnce, isMissing } from '../lib/files.ts'
 import type { Random } from '../lib/ids.ts'
 
 export const databaseName = 'parley.db'
@@ -126,48 +126,8 @@ async function readOrCreateSecret(dataDir: string, path: string, random: Random)
   }
 }
 
-/** Writes a file unless it exists; returns its contents. Readers see it complete and one writer wins. `draft` is linked from the same folder. */
-export async function createFileOnce(path: string, text: string, draft: string): Promise<string> {
-  try {
-    await writeDurably(draft, text)
-    await link(draft, path).catch(async (error: unknown) => {
-      if (hasCode(error, 'EEXIST')) return
-      if (!hasCode(error, ...linkless)) throw error
-      await writeDurably(path, text).catch((second: unknown) => {
-        if (!hasCode(second, 'EEXIST')) throw second
-      })
-    })
-  } finally {
-    await unlink(draft).catch(() => {})
-  }
-  await syncFolder(dirname(path))
-  return (await readFile(path, 'utf8')).trim()
-}
-
-const linkless = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
-
 function newSecret(random: Random): string {
   return Buffer.from(random(SECRET_BYTES)).toString('base64')
-}
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  await using file = await open(path, 'wx', 0o600)
-  await file.writeFile(text)
-  await file.sync()
-}
-
-/** Makes new names in the folder survive a power failure. */
-export async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path)
-  await folder.sync()
-}
-
-export function createPrivateFile(path: string): void {
-  try {
-    closeSync(openSync(path, 'wx', 0o600))
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-  }
 }
 
 export function cannotUse(what: string, path: string, cause: unknown): StartupError {
@@ -186,12 +146,4 @@ function currentUser(): string {
     // The user of a container often has no name.
     return `uid ${process.getuid?.()}`
   }
-}
-
-export function isMissing(error: unknown): boolean {
-  return hasCode(error, 'ENOENT', 'ENOTDIR')
-}
-
-export function hasCode(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
 }

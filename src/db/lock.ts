@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { StartupError } from '../lib/errors.ts'
-import { createPrivateFile } from './data-directory.ts'
+import { createPrivateFile } from '../lib/files.ts'
 
 export const lockName = '.lock'
 /** Waits for servers that start at the same moment, and for commands that hold the lock briefly. */

@@ -3,12 +3,12 @@ import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
 import { StartupError } from '../lib/errors.ts'
+import { createPrivateFile } from '../lib/files.ts'
 import {
   assertDatabaseExists,
   assertDatabaseNotEmptied,
   assertNoFilesBesideEmptyDatabase,
   cannotUse,
-  createPrivateFile,
   databaseName,
   prepareDataDirectory,
 } from './data-directory.ts'

@@ -2,8 +2,9 @@
 import { mkdir, mkdtemp, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { cannotUse, hasCode, syncFolder } from '../db/data-directory.ts'
+import { cannotUse } from '../db/data-directory.ts'
 import { ServiceError } from '../lib/errors.ts'
+import { hasCode, syncFolder } from '../lib/files.ts'
 import { type BlobEntry, isBlobName } from './blobs.ts'
 
 export const INCOMING = 'incoming'

@@ -1,7 +1,7 @@
 /** Stores the bytes of active uploads in files of a subfolder, until they are moved into the store. */
 import { type FileHandle, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { syncFolder } from '../db/data-directory.ts'
+import { syncFolder } from '../lib/files.ts'
 import type { BlobEntry, ResumableBlob, ResumableBlobs } from './blobs.ts'
 import {
   assertSpace,

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { link, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { hasCode } from '../db/data-directory.ts'
+import { hasCode } from '../lib/files.ts'
 import { ignoreMissing, makeFolder } from './folder.ts'
 import { RESUMABLE_FOLDER } from './local-resumable.ts'
 

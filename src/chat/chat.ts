@@ -169,7 +169,8 @@ class TurnRun {
     const { attempts, context } = this
     const { route, count, isFallback } = attempts
     this.hasBegun = true
-    this.deadline?.begin()
+    // A whole answer is complete by now.
+    if (this.turn.isStream) this.deadline?.begin()
     attempts.commit()
     this.usage?.answering(route.backend.name, route.model)
     context.setHeader('X-Parley-Provider', route.backend.name)

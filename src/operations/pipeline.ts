@@ -45,31 +45,25 @@ export interface Endpoint<C extends AnyCaller = AnyCaller, D extends CallDeps = 
 
 type CallDeps = Pick<Dependencies, 'clock' | 'log' | 'metrics'>
 
+/** Never rejects: a failure of a step becomes the response. */
 export async function runSteps<D extends CallDeps>(
   call: HttpCall<AnyCaller, D>,
   steps: readonly Step<D>[],
 ): Promise<void> {
   try {
-    await runInOrder(call, steps)
+    try {
+      for (const step of steps) {
+        const pending = step(call)
+        if (pending !== undefined) await pending
+      }
+    } finally {
+      if (call.cleanUp !== undefined) await call.cleanUp()
+    }
   } catch (thrown) {
     const failure = toServiceError(thrown)
     const { route } = call
     if (route.writeFailure === undefined || call.response.headersSent) call.writeFailure(failure)
     else route.writeFailure(call, call.logged(failure))
-  }
-}
-
-async function runInOrder<D extends CallDeps>(
-  call: HttpCall<AnyCaller, D>,
-  steps: readonly Step<D>[],
-): Promise<void> {
-  try {
-    for (const step of steps) {
-      const pending = step(call)
-      if (pending !== undefined) await pending
-    }
-  } finally {
-    if (call.cleanUp !== undefined) await call.cleanUp()
   }
 }
 
@@ -88,8 +82,15 @@ export function routeTo<D extends CallDeps>(endpoints: readonly Endpoint<AnyCall
   }
 }
 
-export async function parseInput(call: HttpCall): Promise<void> {
-  if (call.route.parse !== undefined) call.input = await call.route.parse(call)
+export function parseInput(call: HttpCall): Promise<void> | void {
+  const { route } = call
+  if (route.parse === undefined) return
+  const input = route.parse(call)
+  if (!(input instanceof Promise)) call.input = input
+  else
+    return input.then((parsed) => {
+      call.input = parsed
+    })
 }
 
 export function validateInput(call: HttpCall): void {
@@ -104,8 +105,13 @@ export function validate(schema: z.ZodType, input: unknown): unknown {
   throw toInvalidValue(parsed.error)
 }
 
-export async function runRoute(call: HttpCall): Promise<void> {
-  call.result = await call.route.run(call)
+export function runRoute(call: HttpCall): Promise<void> | void {
+  const result = call.route.run(call)
+  if (!(result instanceof Promise)) call.result = result
+  else
+    return result.then((settled) => {
+      call.result = settled
+    })
 }
 
 export function writeResult(call: HttpCall): Promise<void> | void {

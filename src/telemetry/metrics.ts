@@ -156,9 +156,32 @@ const labelNames = ['provider', 'model']
 const buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
 
 export interface ModelMeter {
-  readonly attempts: Counter.Internal
-  readonly fallbacks: Counter.Internal
+  readonly attempts: PendingCount
+  readonly fallbacks: PendingCount
   ended(call: EndedCall): void
+}
+
+/** Adds up in memory what a counter gets when it is read: prom-client looks up the labels of each increment, which a chat would feel. */
+class PendingCount {
+  private readonly counter: Counter.Internal
+  private pending = 0
+
+  constructor(counter: Counter.Internal, pending: PendingCount[]) {
+    this.counter = counter
+    // A counter must exist at 0 for `rate()` to see its first increment.
+    counter.inc(0)
+    pending.push(this)
+  }
+
+  inc(by = 1): void {
+    this.pending += by
+  }
+
+  flush(): void {
+    if (this.pending === 0) return
+    this.counter.inc(this.pending)
+    this.pending = 0
+  }
 }
 
 /** Metrics by model. Only models that a provider lists have their own label value, so that the number of values is bounded. */
@@ -190,12 +213,12 @@ export class ModelMetrics {
   }
 
   private create(provider: string, model: string): ModelMeter {
-    const { attempts, fallbacks, tokens, firstToken, duration } = this.instruments
-    const input = tokens.labels(provider, model, 'input')
-    const output = tokens.labels(provider, model, 'output')
+    const { attempts, fallbacks, tokens, firstToken, duration, pending } = this.instruments
+    const input = new PendingCount(tokens.labels(provider, model, 'input'), pending.tokens)
+    const output = new PendingCount(tokens.labels(provider, model, 'output'), pending.tokens)
     const meter = {
-      attempts: attempts.labels(provider, model),
-      fallbacks: fallbacks.labels(provider, model),
+      attempts: new PendingCount(attempts.labels(provider, model), pending.attempts),
+      fallbacks: new PendingCount(fallbacks.labels(provider, model), pending.fallbacks),
       ended({ operation, outcome, durationMs, firstByteMs, inputTokens, outputTokens }: EndedCall) {
         duration[operation].observe({ provider, model, outcome }, durationMs / 1000)
         if (firstByteMs !== undefined) firstToken.observe({ provider, model }, firstByteMs / 1000)
@@ -203,15 +226,21 @@ export class ModelMetrics {
         output.inc(outputTokens)
       },
     }
-    // A counter must exist at 0 for `rate()` to see its first increment.
-    for (const counter of [meter.attempts, meter.fallbacks, input, output]) counter.inc(0)
     return meter
   }
 }
 
 function createInstruments(registry: Registry) {
   const registers = [registry]
+  const pending = { tokens: [], attempts: [], fallbacks: [] } as Record<
+    'tokens' | 'attempts' | 'fallbacks',
+    PendingCount[]
+  >
+  const flushing = (name: keyof typeof pending) => () => {
+    for (const count of pending[name]) count.flush()
+  }
   return {
+    pending,
     duration: {
       chat: new Histogram({
         name: 'parley_chat_duration_seconds',
@@ -240,18 +269,21 @@ function createInstruments(registry: Registry) {
       help: 'Tokens that models read (input) and wrote (output), estimated where a backend does not say.',
       labelNames: [...labelNames, 'direction'],
       registers,
+      collect: flushing('tokens'),
     }),
     attempts: new Counter({
       name: 'parley_backend_attempts_total',
       help: 'Calls of backends, retries and fallbacks included.',
       labelNames,
       registers,
+      collect: flushing('attempts'),
     }),
     fallbacks: new Counter({
       name: 'parley_backend_fallbacks_total',
       help: 'Calls that went on to another model because this one failed or rested.',
       labelNames,
       registers,
+      collect: flushing('fallbacks'),
     }),
   }
 }

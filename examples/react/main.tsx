@@ -37,7 +37,11 @@ function App() {
     <main>
       <h1>Harbour View Hotel</h1>
       <p>Selected room: {room}</p>
-      <textarea aria-label="Your request" value={wishes} onChange={(event) => setWishes(event.target.value)} />
+      <textarea
+        aria-label="Your request"
+        value={wishes}
+        onChange={(event) => setWishes(event.target.value)}
+      />
       <AskButton />
       <ParleyChat
         apiKey={apiKey}

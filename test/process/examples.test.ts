@@ -53,7 +53,9 @@ test('docs/uploads.md shows it', async () => {
 })
 
 test('docs/library.md shows the one that the tests of the package run', async () => {
-  expect(await read('docs/library.md')).toContain(`\`\`\`js no-run\n${await read('examples/library.mjs')}\`\`\`\n`)
+  expect(await read('docs/library.md')).toContain(
+    `\`\`\`js no-run\n${await read('examples/library.mjs')}\`\`\`\n`,
+  )
 })
 
 test('docs/tools.md shows examples/hooks.mjs', async () => {

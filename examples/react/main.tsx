@@ -1,4 +1,4 @@
-/** A page with the chat widget, in React: npx vite examples/react, then open it with ?key=<your agent key>. */
+/** Shows the chat widget on a React page. Run npx vite examples/react and open it with ?key=<your agent key>. */
 import { type PageTool, ParleyChat, useParleyChat } from 'parley/react'
 import { StrictMode, useMemo, useState } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -17,7 +17,7 @@ const tools: PageTool[] = [
   },
 ]
 
-/** Anywhere on the page, below the widget's component or not. */
+/** The hook works in every component, also outside <ParleyChat>. */
 function AskButton() {
   const { isReady, isOpen, hasUnread, toggle } = useParleyChat()
   const text = isOpen ? 'Close the chat' : 'Ask the concierge'
@@ -29,15 +29,19 @@ function AskButton() {
 }
 
 function App() {
-  const [room, setRoom] = useState('none yet')
+  const [room, setRoom] = useState('none')
   const [wishes, setWishes] = useState('')
-  // Another object only when it says something else: the context is compared by reference.
+  // The widget compares the context by reference, so the object may change only with its content.
   const context = useMemo(() => ({ page: 'rooms', room }), [room])
   return (
     <main>
       <h1>Harbour View Hotel</h1>
-      <p>The room you look at: {room}</p>
-      <textarea aria-label="Your wishes" value={wishes} onChange={(event) => setWishes(event.target.value)} />
+      <p>Selected room: {room}</p>
+      <textarea
+        aria-label="Your request"
+        value={wishes}
+        onChange={(event) => setWishes(event.target.value)}
+      />
       <AskButton />
       <ParleyChat
         apiKey={apiKey}

@@ -94,7 +94,7 @@ async function tryExample(html: string): Promise<void> {
   await launcher.waitFor()
   await page.getByRole('button', { name: 'Ask the concierge' }).click()
   await say(page, '[[tool:postMessage_show_room {"room":"Heron"}]]')
-  await page.getByText('The room you look at: Heron').waitFor()
+  await page.getByText('Selected room: Heron').waitFor()
   expect(complaints).toEqual([])
 }
 

@@ -85,8 +85,8 @@ describe('the stored text of a definition', () => {
 })
 
 describe('an agent exported as Markdown', () => {
-  test.each([['is identical after importing it again, with %s', FULL] as const, ...texts])(
-    'gives the same agent: %s',
+  test.each([['every field', FULL] as const, ...texts])(
+    'is identical after importing it again, with %s',
     async (_what, text) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent(text)

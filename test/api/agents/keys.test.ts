@@ -147,7 +147,7 @@ describe('the parent key of an agent', () => {
   })
 })
 
-describe('GET /v1/agents/me', () => {
+describe('the route /v1/agents/me', () => {
   test('returns what an embed needs but never the instructions', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(FULL)
@@ -209,7 +209,7 @@ describe('GET /v1/agents/me', () => {
     })
   })
 
-  test.each(['%s returns 405', 'DELETE'])('%s /v1/agents/me is 405', async (method) => {
+  test.each(['PUT', 'DELETE'])('returns 405 for %s', async (method) => {
     const app = await startApp()
     const { status, headers, body } = await app.call(
       method,

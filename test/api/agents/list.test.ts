@@ -176,13 +176,13 @@ describe('a page of the list of agents', () => {
     expect(body.error).toMatch(new RegExp(`^${field}: .{8}`))
   })
 
-  test.each(['accepts %s', 'limit=100', 'limit=007'])('%s is taken', async (query) => {
+  test.each(['limit=1', 'limit=100', 'limit=007'])('accepts %s', async (query) => {
     const app = await startApp()
     expect((await list(app, `?${query}`)).status).toBe(200)
   })
 
-  test.each(['does not reveal through `%s` whether another tenant’s agent exists', 'before'])(
-    '`%s` does not tell whether another owner’s agent exists',
+  test.each(['after', 'before'])(
+    'does not reveal through `%s` that another tenant’s agent exists',
     async (field) => {
       const app = await startApp()
       const other = await createTenant(app)

@@ -1,4 +1,4 @@
-/** What is told of an artifact: its fields in each state, to whom, and how the news of it travels. */
+/** Tests the status of an artifact: its fields in each state, access to it, and its change events. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -15,8 +15,8 @@ const served = {
   conversion: { result: 'original', reason: expect.any(String) },
 }
 
-describe('the status', () => {
-  test('of an id nobody has seen is nothing but unknown, and is kept nowhere', async () => {
+describe('the status of an artifact', () => {
+  test('is only `unknown` for an unused id, which is not stored', async () => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(ID))
     expect(answer).toMatchObject({ status: 200, body: { artifactId: ID, state: 'unknown' } })
@@ -25,7 +25,7 @@ describe('the status', () => {
     expect(answer.headers.get('protocol-version')).toBe('2')
   })
 
-  test('tells of each state what there is to tell', async () => {
+  test('has the fields of each state', async () => {
     const app = await startApp()
     const metadata = { artifactId: ID, relatedTo: OTHER, kind: 'captions', name: ' Überblick ' }
     const upload = await beginUpload(app, { size: 'deferred', metadata })
@@ -55,7 +55,7 @@ describe('the status', () => {
     })
   })
 
-  test('leaves out what was not said', async () => {
+  test('omits fields the client did not send', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, ten)
     expect(await readStatus(app, id)).toEqual({
@@ -68,13 +68,13 @@ describe('the status', () => {
     })
   })
 
-  test('is not acknowledged as long as a host has not handled the upload', async () => {
+  test('is not acknowledged until the host’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, ten)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
   })
 
-  test('is unknown again once the artifact is deleted, or its upload has expired', async () => {
+  test('is unknown again after the artifact is deleted or its upload expires', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { id } = await uploadWhole(app, ten)
@@ -89,16 +89,16 @@ describe('the status', () => {
   })
 
   test.each([
-    ['what is no UUID is 400 even without a key', 'nonsense', null, 400],
-    ['no key is 401', ID, null, 401],
-    ['a wrong key is 401', ID, 'svc_wrong', 401],
+    ['returns 400 for an id that is not a UUID, even without a key', 'nonsense', null, 400],
+    ['returns 401 without a key', ID, null, 401],
+    ['returns 401 with a wrong key', ID, 'svc_wrong', 401],
   ])('%s', async (_what, id, key, status) => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(id), { key })
     expect(answer).toMatchObject({ status, body: { ok: false, error: expect.any(String) } })
   })
 
-  test('is refused to an agent key, and tells another tenant nothing', async () => {
+  test('is forbidden for an agent key and unknown to another tenant', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, ten)
     const { agent_key } = await app.createAgent()
@@ -109,8 +109,8 @@ describe('the status', () => {
   })
 })
 
-describe('news of an artifact', () => {
-  test('end a wait', async () => {
+describe('a change of an artifact', () => {
+  test('ends a waiting request', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const waiting = app.call('GET', pathOf(upload.id), { headers: { Prefer: 'wait=30' } })
@@ -120,14 +120,14 @@ describe('news of an artifact', () => {
     expect(answer.body.bytesReceived).toBe(3)
   })
 
-  test('do not have to come', async () => {
+  test('is not required: a waiting request returns the unchanged status after its timeout', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, ten)
     const answer = await app.call('GET', pathOf(id), { headers: { Prefer: 'wait=1' } })
     expect(answer.body.state).toBe('ready')
   })
 
-  test('come as events, until the artifact is what was waited for', async () => {
+  test('is sent as an event until the artifact is ready', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const leaving = new AbortController()
@@ -146,7 +146,7 @@ describe('news of an artifact', () => {
     expect([states[0], states.at(-1)]).toEqual(['uploading', 'ready'])
   })
 
-  test('come over the typed door', async () => {
+  test('can be read over tRPC', async () => {
     const app: TestApp = await startApp()
     const { id } = await uploadWhole(app, ten)
     expect(await createTypedClient(app).artifacts.status.query({ artifact_id: id })).toMatchObject({

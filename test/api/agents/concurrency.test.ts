@@ -42,7 +42,7 @@ describe('concurrent requests', () => {
     expect((await listIds(app)).toSorted()).toEqual(answers.map(({ body }) => body.agent_id).toSorted())
   })
 
-  test('all replace an agent without If-Match and leave one version each', async () => {
+  test('each replace an agent without If-Match and add a version', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) => app.call('PUT', path, { body: { yaml: numbered(index + 1) } }))
@@ -81,7 +81,7 @@ describe('concurrent requests', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  test('all restore a version and write one new version each', async () => {
+  test('each restore a version and add a new one', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     await app.call('PUT', path, { body: { yaml: numbered(1) } })

@@ -91,8 +91,8 @@ describe('the list of agents without parameters', () => {
   })
 })
 
-describe('a page of the list of agents', () => {
-  test('returns its first and last id and whether more agents follow', async () => {
+describe('the paginated list of agents', () => {
+  test('returns the first and last id of a page and whether more agents follow', async () => {
     const app = await startApp()
     const ids = await createAgents(app, 3)
     const page = async (query: string) => {
@@ -136,7 +136,7 @@ describe('a page of the list of agents', () => {
     expect(await listIds(app, `?after=${fifth}&before=${second}`)).toEqual([])
   })
 
-  test('can be followed in either direction to read the whole list', async () => {
+  test('can be read in full in either direction', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
     const newestFirst = await createAgents(app, 9)
     const directions = fc.record({
@@ -169,7 +169,7 @@ describe('a page of the list of agents', () => {
     ['after=agent-00000000000000000000', 'after'],
     ['before=nobody', 'before'],
     ['limit=1&limit=0', 'limit'],
-  ])('rejects %s with 400 and names %s', async (query, field) => {
+  ])('returns 400 for %s and names %s', async (query, field) => {
     const app = await startApp()
     const { status, body } = await list(app, `?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid_value'])

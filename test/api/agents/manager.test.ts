@@ -41,7 +41,7 @@ test('every agent route for owners has a console route, and no other route has o
 })
 
 describe.each(originals)('$http.method $http.path', (operation) => {
-  test('returns the same to a key and to a user through the console route', async () => {
+  test('returns the same response to keys and users on the console route', async () => {
     const app = await start()
     const ask = async (place: 'path' | 'mirrored', credential: (options: CallOptions) => CallOptions) => {
       const { agent_id: id } = await app.createAgent(yaml)

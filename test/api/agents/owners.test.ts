@@ -14,9 +14,9 @@ const verbs: readonly (readonly [method: string, rest: string, options: CallOpti
   ['POST', '/rotate-key', {}],
 ]
 
-describe('an unknown agent and another tenant’s agent', () => {
+describe('an agent id', () => {
   test.each(verbs)(
-    'get the same 404 from %s /v1/agents/{id}%s, which changes nothing',
+    'that is unknown or another tenant’s gets the same 404 from %s /v1/agents/{id}%s',
     async (method, rest, options) => {
       const app = await startApp()
       const other = await createTenant(app)
@@ -40,7 +40,7 @@ describe('an unknown agent and another tenant’s agent', () => {
     ['4,000 characters', 'a'.repeat(4000), 404],
     ['bytes that are not UTF-8', '%FF', 400],
     ['an incomplete escape', '%4', 400],
-  ])('an agent id with %s matches no agent', async (_what, id, expected) => {
+  ])('with %s matches no agent', async (_what, id, expected) => {
     const app = await startApp()
     for (const [method, rest, options] of verbs) {
       const answer = await app.call(method, `/v1/agents/${id}${rest}`, options)
@@ -49,7 +49,7 @@ describe('an unknown agent and another tenant’s agent', () => {
     }
   })
 
-  test('a percent-encoded agent id finds the agent', async () => {
+  test('may be percent-encoded', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const encoded = [...agent_id].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')

@@ -60,7 +60,7 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
 
 describe('an invalid definition', () => {
   test.each(invalid)(
-    'with %s returns 400 with the position and creates nothing',
+    'with %s returns 400, names the position and creates nothing',
     async (_what, text, names) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
@@ -78,7 +78,7 @@ describe('an invalid definition', () => {
     },
   )
 
-  test('returns a readable error about the text alone', async () => {
+  test('returns a readable error with line and column', async () => {
     const app = await startApp()
     const { body } = await app.call('POST', '/v1/agents', { body: { yaml: `${GREETER}temperature: 3\n` } })
     expect(body.error).toBe('temperature: must be between 0 and 2 (line 3, column 14)')
@@ -100,9 +100,9 @@ describe('an invalid definition', () => {
 const padding = (bytes: number) => `${GREETER}#${'x'.repeat(bytes - GREETER.length - 2)}\n`
 const LIMIT = 256 * 1024
 
-describe('a rejected body', () => {
+describe('the body of a definition request', () => {
   test.each(['application/yaml', 'application/json', 'text/markdown'])(
-    '%s is accepted up to 256 KiB and returns 413 above',
+    'is accepted as %s up to 256 KiB and returns 413 above',
     async (mediaType) => {
       const app = await startApp()
       const markdown = (bytes: number) => '---\nname: X\n---\n\n'.padEnd(bytes, 'x')
@@ -139,7 +139,7 @@ describe('a rejected body', () => {
     'multipart/form-data; boundary=x',
     'yaml',
     'text/yamlx',
-  ])('of type %s returns 415 with the accepted types', async (mediaType) => {
+  ])('of type %s returns 415 and lists the accepted types', async (mediaType) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     for (const [method, path] of [
@@ -196,7 +196,7 @@ describe('a rejected body', () => {
     ['an unpaired surrogate', { yaml: `${GREETER}# \ud800` }, 'Unicode'],
     ['a NUL character', { yaml: `${GREETER}# \0` }, 'U+0000'],
     ['a list', [GREETER], 'object'],
-  ])('of JSON with %s returns 400 with the field', async (_what, body, name) => {
+  ])('of JSON with %s returns 400 and names the problem', async (_what, body, name) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     for (const [method, path] of [

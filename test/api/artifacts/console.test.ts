@@ -95,7 +95,7 @@ describe('a request from another site', () => {
     ['cross-site headers', foreign],
     ['a form submission', form],
     ['no origin headers', {}],
-  ])('cannot change an artifact: %s', async (_what, page) => {
+  ])('with %s cannot change an artifact', async (_what, page) => {
     const { app, id, location } = await startWithArtifact()
     expect((await send(app, 'DELETE', `/artifacts/${id}`, page)).status).toBe(403)
     expect((await send(app, 'POST', '/upload', page, creation())).status).toBe(403)

@@ -26,7 +26,7 @@ vi.setConfig({ testTimeout: 60_000 })
 const REASON = 'This is no MP4, MOV, WebM or Matroska video.'
 const page = Buffer.from('<!doctype html><script>alert(1)</script>')
 
-describe('a dangerous upload', () => {
+describe('an uploaded zip bomb', () => {
   const bomb = makeZip([{ name: 'zeros', data: Buffer.alloc(100 * 1024 ** 2) }])
 
   test('becomes unknown again and leaves neither bytes nor jobs behind', async () => {
@@ -73,7 +73,7 @@ describe('an upload that cannot be converted', () => {
     expect(bytes.equals(page)).toBe(true)
   })
 
-  test('may be empty', async () => {
+  test('is served unchanged when it is empty', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, Buffer.alloc(0))
     expect((await readStatus(app, id)).conversion.reason).toBe('The file is empty.')

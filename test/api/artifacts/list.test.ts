@@ -57,7 +57,7 @@ test("the list of artifacts omits reservations, expired uploads and other tenant
   expect((await app.call('GET', '/v1/artifacts')).body.data).toEqual([])
 })
 
-test('a reserved, expired, unknown or another tenant’s artifact returns 404 over REST and tRPC', async () => {
+test('reading an artifact that is reserved, expired, unknown or another tenant’s returns 404 over REST and tRPC', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const reserved = (await app.call('POST', '/v1/artifacts', { body: {} })).body.artifact_id

@@ -145,7 +145,7 @@ describe('the name of an artifact on the status page', () => {
     ['\u202egpj.exe', '<bdi>\u202egpj.exe</bdi>'],
     ['🂡'.repeat(512), `<bdi>${'🂡'.repeat(512)}</bdi>`],
     ["$& '", '<bdi>$&#38; &#39;</bdi>'],
-  ])('is escaped: %s', async (name, written) => {
+  ])('is shown as plain text: %s', async (name, written) => {
     const app = await startApp()
     const { id } = await uploadWhole(app, ten, { metadata: { name } })
     await setConverted(app, id, 'image/png')

@@ -109,8 +109,8 @@ describe('the status of an artifact', () => {
   })
 })
 
-describe('a change of an artifact', () => {
-  test('ends a waiting request', async () => {
+describe('reading the status of an artifact', () => {
+  test('waits for a change with Prefer: wait', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const waiting = app.call('GET', pathOf(upload.id), { headers: { Prefer: 'wait=30' } })
@@ -120,14 +120,14 @@ describe('a change of an artifact', () => {
     expect(answer.body.bytesReceived).toBe(3)
   })
 
-  test('is not required: a waiting request returns the unchanged status after its timeout', async () => {
+  test('returns the unchanged status when the wait times out', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, ten)
     const answer = await app.call('GET', pathOf(id), { headers: { Prefer: 'wait=1' } })
     expect(answer.body.state).toBe('ready')
   })
 
-  test('is sent as an event until the artifact is ready', async () => {
+  test('as an event stream sends changes until the artifact is ready', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const leaving = new AbortController()
@@ -146,7 +146,7 @@ describe('a change of an artifact', () => {
     expect([states[0], states.at(-1)]).toEqual(['uploading', 'ready'])
   })
 
-  test('can be read over tRPC', async () => {
+  test('works over tRPC', async () => {
     const app: TestApp = await startApp()
     const { id } = await uploadWhole(app, ten)
     expect(await createTypedClient(app).artifacts.status.query({ artifact_id: id })).toMatchObject({

@@ -33,7 +33,7 @@ async function startWithDataDir(env: Readonly<Record<string, string>> = {}) {
   return { app: await startApp({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
 }
 
-/** Sends only the head of a PATCH request. */
+/** Sends only the headers of a PATCH request. */
 async function openPatch(
   app: TestApp,
   { location }: Begun,
@@ -113,7 +113,7 @@ describe('an upload', () => {
     expect(await readOffset(app, begun)).toBe(5)
   })
 
-  test('returns 413 before the body when Content-Length exceeds the remaining bytes', async () => {
+  test('returns 413 before reading the body when Content-Length exceeds the remaining bytes', async () => {
     const { app, dataDir } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
     const connection = await openPatch(app, begun, 5, 'Content-Length: 6')

@@ -5,7 +5,7 @@ import { completeUpload } from '../../../src/artifacts/transfer/complete.ts'
 import { startApp } from '../../support/app.ts'
 import { beginUpload, readArtifact, untilState } from '../../support/uploads.ts'
 
-test('a writer that has lost its lease cannot complete the upload, and the new writer can', async () => {
+test('only the current lease holder can complete an upload', async () => {
   const app = await startApp()
   const { deps } = app.service
   const begun = await beginUpload(app, { size: 10, body: Buffer.from('hello') })

@@ -104,8 +104,8 @@ describe('POST /upload', () => {
   })
 })
 
-describe('an artifact id that is in use', () => {
-  test('returns 409 for every tenant', async () => {
+describe('an artifact id chosen by the client', () => {
+  test('returns 409 to every tenant while it is in use', async () => {
     const app = await startApp()
     const { id: artifactId } = await beginUpload(app)
     for (const key of [app.key, await createOtherKey(app)]) {

@@ -50,7 +50,7 @@ describe('a full disk', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hellohello')
   })
 
-  test('mid-request returns 507 and keeps the bytes already written', async () => {
+  test('that fills up mid-request returns 507 and keeps the bytes already written', async () => {
     const { app, disk } = await startWithDisk()
     const bytes = randomBytes(100 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })

@@ -92,7 +92,7 @@ describe('a reconnecting upload client', () => {
   })
 })
 
-test('of concurrent writers to an upload exactly one stores its bytes', async () => {
+test('exactly one of several concurrent writers stores its bytes', async () => {
   const app = await startApp()
   const begun = await beginUpload(app, { size: 3 * MIB })
   const bodies = Array.from({ length: 8 }, (_, index) => Buffer.alloc(3 * MIB, index))
@@ -106,12 +106,12 @@ test('of concurrent writers to an upload exactly one stores its bytes', async ()
   expect(bodies.some((body) => body.equals(read))).toBe(true)
 })
 
-describe('a lease', () => {
-  test('that another process holds locks the upload until it expires', async () => {
+describe('an upload lease', () => {
+  test('held by another process locks the upload until it expires', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     const begun = await beginUpload(app, { size: 5 })
-    // Another process, which this one cannot ask to stop.
+    // This lease belongs to another process, which cannot be asked to stop.
     const now = Math.floor(Date.now() / 1000)
     const other = await acquireLease(db, await getUploadRow(app), now, now + 30)
     const refusal = { reason: 'locked', details: { retryAfterSeconds: 1 } }
@@ -156,7 +156,7 @@ describe('a lease', () => {
   })
 })
 
-test('an upload that is taken over after its last byte was stored is still completed', async () => {
+test('an upload whose lease is taken after its last byte was stored is still completed', async () => {
   const app = await startApp()
   const { artifacts } = app.service.deps
   const begun = await beginUpload(app, { size: 5 })

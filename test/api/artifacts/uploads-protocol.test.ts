@@ -144,7 +144,7 @@ describe('DELETE of an upload', () => {
     }
   })
 
-  test('leaves an audit row with the caller', async () => {
+  test('records the caller in the audit log', async () => {
     const app = await startApp()
     const { location, id } = await uploadWhole(app, hello)
     await callUpload(app, 'DELETE', location, { 'X-Request-Id': 'my-request' })

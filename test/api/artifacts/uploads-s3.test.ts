@@ -115,7 +115,7 @@ describe('an unfinished upload in a bucket', () => {
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
-  test('is deleted later if the bucket was unavailable, and so are leftover parts of a finished one', async () => {
+  test('is deleted later if the bucket was unavailable, as are leftover parts of a finished upload', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const ready = await uploadWhole(app, bytes)

@@ -169,7 +169,7 @@ test('the sweeper deletes nothing when it finds more than 100 orphans', async ()
   expect(await listArtifactBytes(dataDir)).toEqual(before)
 })
 
-test('the sweeper deletes an original left behind by a crash, once the host was called', async () => {
+test('the sweeper deletes an original that a crash left next to its conversion, once the host has acknowledged it', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
   // On this clock every conversion times out, so the test sets its result.

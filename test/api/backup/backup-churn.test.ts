@@ -51,7 +51,7 @@ async function collectDuringChurn(isPinning: boolean) {
   return { database, collecting: collect(database, { ...source, isPinning, take }) }
 }
 
-test('a backup of quickly changing files blocks writers briefly in the end and contains every file', async () => {
+test('a backup of quickly changing files blocks writers briefly at the end and contains every file', async () => {
   const { database, collecting } = await collectDuringChurn(true)
   const { value, done } = await collecting.next()
   expect([done, value]).toEqual([true, expect.objectContaining({ missing: [], unfinished: [] })])

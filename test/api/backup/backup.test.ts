@@ -169,8 +169,8 @@ test('a backup of an older database is restored unchanged and migrated at the ne
   await start(target)
 })
 
-describe('a backup with a bucket', () => {
-  test('contains the bytes of the bucket, which can be restored into another one', async () => {
+describe('an installation with a bucket', () => {
+  test('can be backed up and restored into another bucket', async () => {
     const [from, to] = [await S3Server.start(), await S3Server.start()]
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...from.environment })
     const contents = await createContents(app)
@@ -188,7 +188,7 @@ describe('a backup with a bucket', () => {
     expect(await readOffset(again, contents.growing)).toBe(0)
   })
 
-  test('of a data directory can be restored into a bucket, with its unfinished uploads', async () => {
+  test('can be restored from the backup of a data directory, including unfinished uploads', async () => {
     const to = await S3Server.start()
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
     const contents = await createContents(app)

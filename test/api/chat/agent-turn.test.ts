@@ -102,7 +102,7 @@ describe('a call of a tool the agent does not have', () => {
     expect(await lastMessages()).toHaveLength(4)
   })
 
-  test('suppresses other calls of the same answer, which the model may repeat', async () => {
+  test('withholds valid calls of the same answer, which the model may repeat', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('search'), call('drop', 1)], ''), 1)
     const answer = await app.stream(say('hello'), key)
@@ -155,7 +155,7 @@ describe('a call of a tool the agent does not have', () => {
 })
 
 describe('a call of a tool the agent has', () => {
-  test('is sent to the caller as one event', async () => {
+  test('is sent to the caller in a single chunk', async () => {
     const { app, key } = await startAgent()
     const script = '{{up:tool search {"query":"a long enough text"}}}{{up:tool open {}}}'
     const { roles, calls, finishes } = joinChoices(await app.stream(say(script), key))

@@ -102,7 +102,7 @@ describe('the breaker of a failing model', () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('allows a single attempt for a model without a fallback', async () => {
+  test('allows a single attempt while open if there is no fallback', async () => {
     const { app } = await startFailing(10, { PARLEY_BACKEND_ATTEMPTS: '3' })
     const answer = await app.call('POST', path, { body: say(`hello ${fail}`) })
     expect(answer.status).toBe(502)

@@ -6,10 +6,10 @@ import { createLineLog } from '../../support/log-lines.ts'
 const stand = await startChatStand()
 const path = '/v1/chat/completions'
 
-/** Both kinds of request: they fail alike before the first event. */
+/** Streaming requests that fail before the first event return the same errors as non-streaming ones. */
 const kinds = [
-  ['a complete answer', false],
-  ['a streamed answer', true],
+  ['a non-streaming request', false],
+  ['a streaming request', true],
 ] as const
 
 describe.each(kinds)('%s', (_kind, stream) => {
@@ -147,7 +147,7 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
   })
 })
 
-describe('a complete answer is rejected with 502 for', () => {
+describe('the service returns 502 for a backend answer', () => {
   const choices = (message: unknown) => ({ choices: [{ message }] })
   test.each<[string, object]>([
     ['no choices', {}],
@@ -160,7 +160,7 @@ describe('a complete answer is rejected with 502 for', () => {
     ['a tool call that is not an object', choices({ tool_calls: [7] })],
     ['a function that is not an object', choices({ tool_calls: [{ function: 'f' }] })],
     ['a usage that is not an object', { ...choices({ content: 'a' }), usage: 7 }],
-  ])('%s', async (_what, sent) => {
+  ])('with %s', async (_what, sent) => {
     const app = await stand.start()
     const { agent_key } = await app.createAgent()
     await stand.answerWith(sent)

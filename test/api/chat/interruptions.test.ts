@@ -58,7 +58,7 @@ describe('a stream that breaks', () => {
     ['an incomplete line', '{{up:half-line}}'],
     ['no event at all', '{{up:end-after}}'],
     ['an error frame', '{{up:error-frame}}'],
-  ])('returns 502 when it begins with %s', async (_what, script) => {
+  ])('returns 502 when it starts with %s', async (_what, script) => {
     const app = await stand.start()
     const answer = await app.call('POST', path, { body: say(script, { stream: true }) })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
@@ -68,7 +68,7 @@ describe('a stream that breaks', () => {
 describe('a stream from a slow backend', () => {
   const frequentHeartbeat = { PARLEY_HEARTBEAT_SECONDS: '0.1' }
 
-  test('begins with keep-alive comments', async () => {
+  test('starts with keep-alive comments', async () => {
     const app = await stand.start(frequentHeartbeat)
     const answer = await app.stream(say('hello {{up:slow-head 1000}}{{up:usage never}}'))
     const [chat] = await stand.listChats()

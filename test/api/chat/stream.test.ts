@@ -58,7 +58,7 @@ describe('the usage of a stream', () => {
   test.each([
     ['not requested', undefined, ''],
     ['disabled', { include_usage: false }, ''],
-    ['not requested from a backend that always sends it', undefined, '{{up:usage always}}'],
+    ['not requested but always sent by the backend', undefined, '{{up:usage always}}'],
   ])('is omitted when it was %s', async (_how, stream_options, script) => {
     const app = await stand.start()
     const { events, isDone } = await app.stream(say(`hello${script}`, { stream_options }))

@@ -127,7 +127,7 @@ describe('a claim of a parent key', () => {
     expect(await outcomeOf(app, ada, newest.text)).toEqual([200, true])
   })
 
-  test('requires a user instead of a key', async () => {
+  test('requires a signed-in user; a key is not enough', async () => {
     const app = await startApp(proxied)
     const { agent_key } = await app.createAgent()
     const body = { parent_key: app.key }

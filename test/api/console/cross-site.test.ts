@@ -47,19 +47,22 @@ describe('the cross-site check of a changing request', () => {
     ['a form of the console', true, { Origin: own, 'Sec-Fetch-Site': 'same-origin' }, false],
     ['a client without any of the headers', true, {}, false],
   ]
-  test.each(cases)('decides on %s (public URL set: %s)', async (_what, isPublic, headers, passes) => {
-    const app = await startApp({ ...proxied, ...(isPublic ? { PARLEY_PUBLIC_URL: publicUrl } : {}) })
-    const rest = await app.call('POST', '/v1/manager/agents', from(headers, { yaml }))
-    const typed = await callProcedure(app, 'agents.create', { yaml }, from(headers))
-    const choice = from(headers, { parent_key_id: 'none' })
-    const key = await app.call('POST', '/v1/manager/active-key', choice)
-    expect([rest.status, typed.status, key.status]).toEqual(passes ? [201, 200, 404] : [403, 403, 403])
-    expect(await countAgents(app)).toBe(passes ? 2 : 0)
-    if (passes) return
-    expect(rest.body).toEqual({ error: expect.any(String), code: 'insufficient_permissions' })
-    expect(key.body.error).toMatchObject({ type: 'permission_error', code: 'insufficient_permissions' })
-    expect(typed.body.error.json.data.code).toBe('insufficient_permissions')
-  })
+  test.each(cases)(
+    'accepts only the console: %s (public URL set: %s)',
+    async (_what, isPublic, headers, passes) => {
+      const app = await startApp({ ...proxied, ...(isPublic ? { PARLEY_PUBLIC_URL: publicUrl } : {}) })
+      const rest = await app.call('POST', '/v1/manager/agents', from(headers, { yaml }))
+      const typed = await callProcedure(app, 'agents.create', { yaml }, from(headers))
+      const choice = from(headers, { parent_key_id: 'none' })
+      const key = await app.call('POST', '/v1/manager/active-key', choice)
+      expect([rest.status, typed.status, key.status]).toEqual(passes ? [201, 200, 404] : [403, 403, 403])
+      expect(await countAgents(app)).toBe(passes ? 2 : 0)
+      if (passes) return
+      expect(rest.body).toEqual({ error: expect.any(String), code: 'insufficient_permissions' })
+      expect(key.body.error).toMatchObject({ type: 'permission_error', code: 'insufficient_permissions' })
+      expect(typed.body.error.json.data.code).toBe('insufficient_permissions')
+    },
+  )
 
   test('applies to every method, with or without a body', async () => {
     const app = await startApp(proxied)

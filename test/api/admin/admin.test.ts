@@ -224,8 +224,8 @@ describe('a budget set by an administrator', () => {
     const details = { before: { day: null, month: null }, after: { day: used, month: null } }
     expect(rows).toMatchObject([{ action: 'budget.set', actor: root, target_kind: 'key', target_id: id }])
     expect(JSON.parse(rows[0]?.details ?? '')).toEqual(details)
-    const refused = await ask(app, 'after')
-    expect([refused.status, refused.body.error.code]).toEqual([429, 'insufficient_quota'])
+    const rejected = await ask(app, 'after')
+    expect([rejected.status, rejected.body.error.code]).toEqual([429, 'insufficient_quota'])
     expect((await asAdmin(app, 'PUT', path, { body: {} })).body.budget).toEqual({ day: null, month: null })
     expect((await ask(app, 'free again')).status).toBe(200)
   })

@@ -145,7 +145,7 @@ describe('the audit log has one row for', () => {
   })
 })
 
-test('a parent key from the environment is logged at the first start only', async () => {
+test('a parent key from the environment is recorded at the first start only', async () => {
   const { text } = await createParentKey((await startApp()).service.deps, serviceActor, 'elsewhere')
   const env = { PARLEY_DATA_DIR: join(await makeFolder(), 'data'), PARLEY_PARENT_KEY: text }
   const rows = [{ action: 'key.register', actor: 'service', target_id: publicIdOf(text) }]

@@ -124,7 +124,7 @@ describe('reading an agent', () => {
     ])
   })
 
-  test('HEAD returns the status and ETag without a body', async () => {
+  test('with HEAD returns the status and ETag without a body', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { status, headers, text } = await app.call('HEAD', `/v1/agents/${agent_id}`)
@@ -155,7 +155,7 @@ describe('stored agents', () => {
     expect((await listIds(after))[0]).toBe(newest.agent_id)
   })
 
-  test('never have their keys stored in plain text', async () => {
+  test('do not contain keys in plain text', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const

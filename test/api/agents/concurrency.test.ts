@@ -73,7 +73,7 @@ describe('concurrent requests', () => {
     })
   })
 
-  test('all replace an agent with `If-Match: *`', async () => {
+  test('with `If-Match: *` all replace an agent', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const options = { headers: { 'If-Match': '*' }, body: { yaml: GREETER } }
@@ -176,9 +176,9 @@ describe('concurrent calls with interleaved queries', () => {
   test('write exactly one replacement of the same version', async () => {
     const { app, agent_id, replace } = await startWithAgent()
     const outcomes = await Promise.allSettled(upTo(AT_ONCE).map((count) => replace(count, '"1"')))
-    const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
-    expect(refused).toHaveLength(AT_ONCE - 1)
-    for (const { reason } of refused) expect(reason).toMatchObject({ reason: 'precondition_failed' })
+    const rejected = outcomes.filter((outcome) => outcome.status === 'rejected')
+    expect(rejected).toHaveLength(AT_ONCE - 1)
+    for (const { reason } of rejected) expect(reason).toMatchObject({ reason: 'precondition_failed' })
     expect((await app.call('GET', `/v1/agents/${agent_id}/versions`)).body.data).toHaveLength(2)
   })
 

@@ -8,7 +8,7 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { postUpload, uploadWhole } from '../../support/uploads.ts'
 
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 /** A PNG of 1 × 1 pixel. */
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -23,8 +23,8 @@ async function reserve(app: TestApp, body: object = {}) {
 
 const upload = (app: TestApp, id: string, token: string, metadata = {}) =>
   postUpload(app, {
-    size: ten.length,
-    body: ten,
+    size: tenBytes.length,
+    body: tenBytes,
     metadata: { artifactId: id, ...metadata },
     headers: { Authorization: `Bearer ${token}` },
   })
@@ -73,7 +73,7 @@ describe('an artifact token', () => {
     const app = await startApp()
     const one = await reserve(app)
     const two = await reserve(app)
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect((await upload(app, two.artifact_id, one.upload_token)).status).toBe(403)
     expect((await upload(app, one.artifact_id, one.view_token)).status).toBe(403)
     for (const other of [id, two.artifact_id, crypto.randomUUID()]) {
@@ -151,7 +151,7 @@ describe('GET /artifacts/{id}', () => {
 
   test('supports ranges, conditional requests and HEAD', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const path = `/artifacts/${id}`
     const part = await app.call('GET', path, { headers: { Range: 'bytes=2-4' } })
     expect([part.status, part.text, part.headers.get('content-range')]).toEqual([206, '234', 'bytes 2-4/10'])
@@ -166,7 +166,7 @@ describe('GET /artifacts/{id}', () => {
     const app = await startApp()
     const begun = await postUpload(app)
     expect((await app.call('GET', `/artifacts/${begun.headers.get('x-artifact-id')}`)).status).toBe(404)
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect((await app.call('GET', `/artifacts/${id}/poster`)).status).toBe(404)
     const key = await createTenant(app)
     for (const method of ['GET', 'DELETE'])
@@ -176,7 +176,7 @@ describe('GET /artifacts/{id}', () => {
 
   test('returns 404 after the artifact is deleted', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(200)
     expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(404)
     expect((await app.call('GET', `/artifacts/${id}`)).status).toBe(404)

@@ -5,14 +5,14 @@ import { as, claim, ownPage, proxied } from '../../support/console.ts'
 import { BODY_TYPE, toMetadata, tus, uploadWhole } from '../../support/uploads.ts'
 import { reserve } from '../../support/watch.ts'
 
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 const [ada, bob] = ['ada@example.org', 'bob@example.org']
 
 /** Starts a service with an artifact that belongs to Ada, who has claimed the first parent key. */
 async function startWithArtifact() {
   const app = await startApp(proxied)
   await claim(app, ada, app.key)
-  const { id, location } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+  const { id, location } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
   return { app, id, location }
 }
 

@@ -10,7 +10,7 @@ import { createLineLog } from '../../support/log-lines.ts'
 import { beginUpload, uploadWhole } from '../../support/uploads.ts'
 import { pageOf, reserve, setArtifact, setConverted } from '../../support/watch.ts'
 
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -73,7 +73,7 @@ describe('the status page', () => {
     const before = await readPage(app, id)
     expect(before).toContain('Nothing here yet')
     expect(refreshOf(before)).toBe('10')
-    await beginUpload(app, { body: ten.subarray(0, 4), metadata: { artifactId: id, name: 'Überblick' } })
+    await beginUpload(app, { body: tenBytes.subarray(0, 4), metadata: { artifactId: id, name: 'Überblick' } })
     const uploading = await readPage(app, id)
     expect(uploading).toContain('<progress max="1" value="0.4" aria-label="Uploading">')
     expect(uploading).toContain('<span id="percent">40</span> % of 10 bytes')
@@ -87,7 +87,7 @@ describe('the status page', () => {
 
   test('shows the received bytes of an upload of unknown length', async () => {
     const app = await startApp()
-    const { id } = await beginUpload(app, { size: 'deferred', body: ten })
+    const { id } = await beginUpload(app, { size: 'deferred', body: tenBytes })
     const page = await readPage(app, id)
     expect(page).toContain('<progress max="1" aria-label="Uploading">')
     expect(page).toContain('10 bytes so far')
@@ -95,7 +95,7 @@ describe('the status page', () => {
 
   test('offers an unconverted artifact as a download and gives the reason', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     await setArtifact(app, id, { conversion_result: 'original', conversion_reason: 'It is <odd>.' })
     const page = await readPage(app, id)
     expect(page).toContain(`<a class="download" href="../${id}" download>Download</a>`)
@@ -107,7 +107,7 @@ describe('the status page', () => {
 
   test('shows only media types that are safe and match the detected type', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     await setConverted(app, id, 'video/mp4')
     expect(await readPage(app, id)).toContain(`<video controls playsinline preload="metadata"`)
     expect(await readPage(app, id)).not.toContain('poster=')
@@ -147,7 +147,7 @@ describe('the name of an artifact on the status page', () => {
     ["$& '", '<bdi>$&#38; &#39;</bdi>'],
   ])('is shown as plain text: %s', async (name, written) => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten, { metadata: { name } })
+    const { id } = await uploadWhole(app, tenBytes, { metadata: { name } })
     await setConverted(app, id, 'image/png')
     const page = await readPage(app, id)
     expect(page).toContain(written)
@@ -201,7 +201,7 @@ describe('the status page without access', () => {
 
   test('shows another tenant’s artifact as unknown', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+    const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
     const { status, text } = await app.call('GET', `/artifacts/${id}/watch`, { key: await createTenant(app) })
     expect([status, text.includes('Nothing here yet'), text.includes('Mine')]).toEqual([200, true, false])
   })
@@ -209,7 +209,7 @@ describe('the status page without access', () => {
 
 test('the status page of a console user needs no token and shows only their own artifacts', async () => {
   const app = await startApp(proxied)
-  const { id } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+  const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
   await claim(app, 'ada@example.org', app.key)
   const openPage = (email: string) =>
     app.call('GET', `/artifacts/${id}/watch`, { key: null, headers: { 'X-Email': email } })

@@ -7,7 +7,7 @@ import { exchange, toRequest } from '../../support/raw-connection.ts'
 import { beginUpload, uploadWhole } from '../../support/uploads.ts'
 import { readRow, reserve, setArtifact, setConverted } from '../../support/watch.ts'
 
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 
 const dispositionOf = async (app: TestApp, id: string) =>
   (await app.call('GET', `/artifacts/${id}`)).headers.get('content-disposition')?.split(';')[0]
@@ -17,7 +17,7 @@ describe('a converted artifact', () => {
     'is served inline as %s',
     async (mediaType) => {
       const app = await startApp()
-      const { id } = await uploadWhole(app, ten)
+      const { id } = await uploadWhole(app, tenBytes)
       await setConverted(app, id, mediaType)
       expect(await dispositionOf(app, id)).toBe('inline')
       await setArtifact(app, id, { sniffed_type: 'application/octet-stream' })
@@ -29,7 +29,7 @@ describe('a converted artifact', () => {
     'is served as a download as %s',
     async (mediaType) => {
       const app = await startApp()
-      const { id } = await uploadWhole(app, ten)
+      const { id } = await uploadWhole(app, tenBytes)
       await setConverted(app, id, mediaType)
       expect(await dispositionOf(app, id)).toBe('attachment')
     },
@@ -37,7 +37,7 @@ describe('a converted artifact', () => {
 
   test('is served in ranges, with If-Range and If-None-Match', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const ask = (headers: Record<string, string>) => app.call('GET', `/artifacts/${id}`, { headers })
     const tag = (await ask({})).headers.get('etag') as string
     const getPart = async (headers: Record<string, string>) => {
@@ -57,7 +57,7 @@ describe('a converted artifact', () => {
 
   test('has the same headers for HEAD and GET', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const list = async (method: string) => {
       const { headers } = await app.call(method, `/artifacts/${id}`)
       return [...headers].filter(([name]) => !/^(date|x-request-id|connection|keep-alive)$/.test(name))
@@ -67,7 +67,7 @@ describe('a converted artifact', () => {
 
   test('has a poster only after one was stored', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect((await app.call('GET', `/artifacts/${id}/poster`)).status).toBe(404)
     const picture = await readRow(app, (await uploadWhole(app, Buffer.from('poster'))).id)
     await setArtifact(app, id, { poster_blob: picture.served_blob, poster_bytes: picture.served_bytes })

@@ -8,7 +8,7 @@ import { beginUpload, patchUpload, readStatus, untilState, uploadWhole } from '.
 
 const ID = '6f9619ff-8b86-4011-b42d-00c04fc964ff'
 const OTHER = '1b4e28ba-2fa1-41d2-883f-0016d3cca427'
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 const pathOf = (id: string) => `/artifacts/${id}/status`
 const served = {
   acknowledged: true,
@@ -16,7 +16,7 @@ const served = {
 }
 
 describe('the status of an artifact', () => {
-  test('is only `unknown` for an unused id, which is not stored', async () => {
+  test('contains only the id and `unknown` for an unused id, which is not stored', async () => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(ID))
     expect(answer).toMatchObject({ status: 200, body: { artifactId: ID, state: 'unknown' } })
@@ -36,7 +36,7 @@ describe('the status of an artifact', () => {
       bytesReceived: 0,
       acknowledged: false,
     })
-    await patchUpload(app, upload, 0, ten.subarray(0, 4), { 'Upload-Length': '10' })
+    await patchUpload(app, upload, 0, tenBytes.subarray(0, 4), { 'Upload-Length': '10' })
     expect(await readStatus(app, ID)).toEqual({
       ...about,
       state: 'uploading',
@@ -44,7 +44,7 @@ describe('the status of an artifact', () => {
       size: 10,
       acknowledged: false,
     })
-    await patchUpload(app, upload, 4, ten.subarray(4))
+    await patchUpload(app, upload, 4, tenBytes.subarray(4))
     await untilState(app, ID, 'ready')
     expect(await readStatus(app, ID)).toEqual({
       ...about,
@@ -57,7 +57,7 @@ describe('the status of an artifact', () => {
 
   test('omits fields the client did not send', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toEqual({
       artifactId: id,
       state: 'ready',
@@ -70,14 +70,14 @@ describe('the status of an artifact', () => {
 
   test('is not acknowledged until the host’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
   })
 
   test('is unknown again after the artifact is deleted or its upload expires', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect(await app.call('DELETE', `/artifacts/${id}`)).toMatchObject({
       status: 200,
       body: { artifactId: id, deleted: true },
@@ -100,7 +100,7 @@ describe('the status of an artifact', () => {
 
   test('is forbidden for an agent key and unknown to another tenant', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const { agent_key } = await app.createAgent()
     expect((await app.call('GET', pathOf(id), { key: agent_key })).status).toBe(403)
     const key = await createTenant(app)
@@ -114,7 +114,7 @@ describe('reading the status of an artifact', () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const waiting = app.call('GET', pathOf(upload.id), { headers: { Prefer: 'wait=30' } })
-    await patchUpload(app, upload, 0, ten.subarray(0, 3))
+    await patchUpload(app, upload, 0, tenBytes.subarray(0, 3))
     const answer = await waiting
     expect(answer.headers.get('preference-applied')).toBe('wait=30')
     expect(answer.body.bytesReceived).toBe(3)
@@ -122,7 +122,7 @@ describe('reading the status of an artifact', () => {
 
   test('returns the unchanged status when the wait times out', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const answer = await app.call('GET', pathOf(id), { headers: { Prefer: 'wait=1' } })
     expect(answer.body.state).toBe('ready')
   })
@@ -130,25 +130,25 @@ describe('reading the status of an artifact', () => {
   test('as an event stream sends changes until the artifact is ready', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
-    const leaving = new AbortController()
+    const controller = new AbortController()
     const response = await app.fetch(app.url + pathOf(upload.id), {
       headers: { Authorization: `Bearer ${app.key}`, Accept: 'text/event-stream' },
-      signal: leaving.signal,
+      signal: controller.signal,
     })
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     const [states, text] = [[] as string[], response.body?.pipeThrough(new TextDecoderStream())]
-    await patchUpload(app, upload, 0, ten)
+    await patchUpload(app, upload, 0, tenBytes)
     for await (const part of text ?? []) {
       states.push(...[...part.matchAll(/"state":"(\w+)"/g)].map(([, state]) => state as string))
       if (states.includes('ready')) break
     }
-    leaving.abort()
+    controller.abort()
     expect([states[0], states.at(-1)]).toEqual(['uploading', 'ready'])
   })
 
   test('works over tRPC', async () => {
     const app: TestApp = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect(await createTypedClient(app).artifacts.status.query({ artifact_id: id })).toMatchObject({
       state: 'ready',
     })

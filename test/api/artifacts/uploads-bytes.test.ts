@@ -169,7 +169,7 @@ describe('an upload', () => {
 })
 
 describe('a deferred upload length', () => {
-  test('is open until declared and cannot change afterwards', async () => {
+  test('is unset until declared and cannot change afterwards', async () => {
     const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 'deferred' })
     await patchUpload(app, begun, 0, toPieces(Buffer.from('hel')))

@@ -66,7 +66,7 @@ describe('POST /upload', () => {
     expect(await readArtifact(app, id)).toEqual(Buffer.alloc(0))
   })
 
-  const refused: [
+  const rejected: [
     why: string,
     status: number,
     headers: Record<string, string>,
@@ -81,7 +81,7 @@ describe('POST /upload', () => {
     ['a partial upload to concatenate', 400, { 'Upload-Concat': 'partial' }],
     ['a length over the limit', 413, {}, 1_001],
   ]
-  test.each(refused)('rejects %s with %i', async (_why, status, headers, size = 10) => {
+  test.each(rejected)('rejects %s with %i', async (_why, status, headers, size = 10) => {
     const app = await startApp({ PARLEY_MAX_UPLOAD_BYTES: '1000' })
     const answer = await postUpload(app, { size, headers })
     expect(answer).toMatchObject({ status, body: error })

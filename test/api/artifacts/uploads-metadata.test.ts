@@ -20,7 +20,7 @@ function errorOf(header: string): { message: string; param: string | undefined }
       return { message: error.message, param: error.details.param }
     throw error
   }
-  throw new Error(`not refused: ${header}`)
+  throw new Error(`accepted: ${header}`)
 }
 
 describe('upload metadata', () => {
@@ -57,7 +57,7 @@ describe('upload metadata', () => {
     expect(parseMetadata(header)).toEqual({ ...nothing, filename: 'a' })
   })
 
-  const refused: [key: string, header: string][] = [
+  const rejected: [key: string, header: string][] = [
     ['filename', ''],
     ['filename', 'filename'],
     ['filename', toMetadata({ filename: '  ' })],
@@ -89,7 +89,7 @@ describe('upload metadata', () => {
     ['Upload-Metadata', `schlüssel ${base64('a')}`],
     ['Upload-Metadata', `filename ${base64('a'.repeat(8_000))}`],
   ]
-  test.each(refused)('is rejected with an error for %s: %.60s', (key, header) => {
+  test.each(rejected)('is rejected with an error for %s: %.60s', (key, header) => {
     const { message, param } = errorOf(header)
     expect(param).toBe(key)
     expect(message).toMatch(new RegExp(`^${key}: \\w`))

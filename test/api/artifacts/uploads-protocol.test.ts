@@ -95,7 +95,7 @@ describe('PATCH of an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hellohello')
   })
 
-  const refused: [why: string, status: number, headers: Record<string, string>, offset?: number][] = [
+  const rejected: [why: string, status: number, headers: Record<string, string>, offset?: number][] = [
     ['another media type', 415, { 'Content-Type': 'application/octet-stream' }],
     ['an invalid offset', 400, { 'Upload-Offset': 'x' }],
     ['an offset before the stored bytes', 409, {}, 2],
@@ -103,7 +103,7 @@ describe('PATCH of an upload', () => {
     ['a different length', 400, { 'Upload-Length': '11' }],
     ['a checksum of the part', 400, { 'Upload-Checksum': 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }],
   ]
-  test.each(refused)('rejects %s with %i and changes nothing', async (_why, status, headers, offset = 5) => {
+  test.each(rejected)('rejects %s with %i and changes nothing', async (_why, status, headers, offset = 5) => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 10, body: hello })
     const answer = await patchUpload(app, begun, offset, hello, headers)
@@ -210,7 +210,7 @@ describe('an upload request', () => {
   test('may come from a page of any origin', async () => {
     const app = await startApp()
     const origin = { Origin: 'https://shop.example' }
-    const asked = [
+    const requestedHeaders = [
       'tus-resumable',
       'upload-length',
       'upload-metadata',
@@ -222,10 +222,10 @@ describe('an upload request', () => {
       headers: {
         ...origin,
         'Access-Control-Request-Method': 'PATCH',
-        'Access-Control-Request-Headers': asked.join(','),
+        'Access-Control-Request-Headers': requestedHeaders.join(','),
       },
     })
-    expect(preflight.headers.get('access-control-allow-headers')).toBe(asked.join(', '))
+    expect(preflight.headers.get('access-control-allow-headers')).toBe(requestedHeaders.join(', '))
     expect(preflight.headers.get('access-control-allow-methods')).toContain('PATCH')
     const { headers } = await postUpload(app, { headers: origin })
     expect(headers.get('access-control-allow-origin')).toBe('*')

@@ -85,7 +85,7 @@ describe('an upload deleted while it is being sent', () => {
     const begun = await beginUpload(app, { size: bytes.length })
     const sending = patchUpload(app, begun, 0, toBody(bytes, false))
     const removed = Array.from({ length: 3 }, async () => {
-      for (let asked = random() * 8; asked > 0; asked--) await headUpload(app, begun)
+      for (let remaining = random() * 8; remaining > 0; remaining--) await headUpload(app, begun)
       return (await callUpload(app, 'DELETE', begun.location)).status
     })
     const statuses = await Promise.all(removed)

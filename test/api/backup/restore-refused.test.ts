@@ -68,8 +68,8 @@ const findBlobName = () => [...entries.keys()].find((name) => name.startsWith('f
 /** Expects the restore to fail with this message and to leave the directory unchanged. */
 async function expectRejected(words: string | RegExp, env = {}): Promise<void> {
   const before = existsSync(dataDir) ? await readdir(dataDir, { recursive: true }) : undefined
-  const sentence = await refusal(putBack(archive, dataDir, env))
-  expect(sentence).toMatch(words)
+  const message = await refusal(putBack(archive, dataDir, env))
+  expect(message).toMatch(words)
   expect(existsSync(dataDir)).toBe(before !== undefined)
   const after = before && (await readdir(dataDir, { recursive: true })).filter((name) => name !== '.lock')
   expect(after?.sort()).toEqual(before?.filter((name) => name !== '.lock').sort())

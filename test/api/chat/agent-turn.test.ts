@@ -64,7 +64,7 @@ function completionOf(tool_calls: object[], content: string | null = 'Hm. '): ob
 
 const unknownToolError = (name: string) => `Error: there is no tool '${name}' here. Answer without it.`
 
-describe('a call of a tool the agent does not have', () => {
+describe('a call to a tool the agent does not have', () => {
   test('is answered with an error to the model, and the caller sees one stream', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('drop')]), 1)
@@ -79,11 +79,11 @@ describe('a call of a tool the agent does not have', () => {
     expect(new Set(answer.events.map(({ id, created, model }) => `${id} ${created} ${model}`)).size).toBe(1)
     expect(answer.isDone).toBe(true)
     expect(answer.headers.get('x-parley-attempts')).toBe('1')
-    const { index: _, ...asked } = call('drop')
+    const { index: _, ...rejectedCall } = call('drop')
     expect(await lastMessages()).toEqual([
       { role: 'system', content: 'B' },
       { role: 'user', content: 'hello' },
-      { role: 'assistant', content: 'Hm. ', tool_calls: [asked] },
+      { role: 'assistant', content: 'Hm. ', tool_calls: [rejectedCall] },
       { role: 'tool', tool_call_id: 'call_drop', content: unknownToolError('drop') },
     ])
   })
@@ -131,7 +131,7 @@ describe('a call of a tool the agent does not have', () => {
   })
 
   test.each([true, false])(
-    'is removed from several choices, without another model call (stream: %s)',
+    'is removed from each of several choices without another model call (stream: %s)',
     async (stream) => {
       const { app, key } = await startAgent()
       const script = '{{up:tool drop {}}}{{up:tool search {"q":2}}}'
@@ -154,7 +154,7 @@ describe('a call of a tool the agent does not have', () => {
   )
 })
 
-describe('a call of a tool the agent has', () => {
+describe('a call to a tool the agent has', () => {
   test('is sent to the caller in a single chunk', async () => {
     const { app, key } = await startAgent()
     const script = '{{up:tool search {"query":"a long enough text"}}}{{up:tool open {}}}'

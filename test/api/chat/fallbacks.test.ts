@@ -166,12 +166,12 @@ describe('the token limit of a policy', () => {
     ['keeps a lower limit of the caller', { max_tokens: 20 }, { max_tokens: 20 }],
     ['applies to max_completion_tokens too', { max_completion_tokens: 80 }, { max_completion_tokens: 50 }],
     ['is applied when the caller sends null', { max_tokens: null }, { max_tokens: 50 }],
-  ])('%s', async (_what, asked, wanted) => {
+  ])('%s', async (_what, requested, expected) => {
     const { ask } = await startAgent({ max_output_tokens: 50 })
-    expect((await ask('hello', asked)).status).toBe(200)
+    expect((await ask('hello', requested)).status).toBe(200)
     const [chat] = await stand.listChats()
     const { max_tokens, max_completion_tokens } = (chat?.body ?? {}) as Record<string, unknown>
-    expect(JSON.parse(JSON.stringify({ max_tokens, max_completion_tokens }))).toEqual(wanted)
+    expect(JSON.parse(JSON.stringify({ max_tokens, max_completion_tokens }))).toEqual(expected)
   })
 })
 

@@ -11,7 +11,7 @@ const path = '/v1/chat/completions'
 /** Returns the error frames of a stream. */
 const errorsIn = (events: readonly { error?: object }[]) => events.filter(({ error }) => error !== undefined)
 
-describe('a stream that breaks', () => {
+describe('a failing stream', () => {
   test.each([
     ['the connection is reset', '{{up:reset-after 3}}', 'stream_interrupted'],
     ['the body is cut off', '{{up:cut-off 3}}', 'stream_interrupted'],
@@ -39,7 +39,7 @@ describe('a stream that breaks', () => {
     expect(await stand.listChats()).toHaveLength(1)
   })
 
-  test('contains everything before the break, even when both arrive in one read', async () => {
+  test('contains everything before the failure, even when both arrive in one read', async () => {
     const app = await stand.start()
     const { events } = await app.stream(say('a {{up:usage never}}{{up:batch 50}}{{up:error-frame 3}}'))
     expect(events).toHaveLength(4)
@@ -112,8 +112,8 @@ async function abortWhen(
 ): Promise<void> {
   const controller = new AbortController()
   const { signal } = controller
-  const asked = app.call('POST', path, { body, signal })
-  const aborted = expect(asked).rejects.toThrow(/abort/i)
+  const response = app.call('POST', path, { body, signal })
+  const aborted = expect(response).rejects.toThrow(/abort/i)
   await hasSeen(JSON.stringify(body))
   controller.abort()
   await aborted

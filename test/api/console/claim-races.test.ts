@@ -56,7 +56,7 @@ test('a user who claims several keys at once owns them all, and their agents are
   expect((await Promise.all(counts)).flat()).toHaveLength(1)
 })
 
-test('a concurrent claim and revocation leave the agents reachable', async () => {
+test('a concurrent claim and revocation move all agents or none', async () => {
   const app = await start(people.slice(0, 8))
   const { deps } = app.service
   for (const email of people.slice(0, 8)) {

@@ -221,11 +221,11 @@ describe('a backend failure of an embeddings request', () => {
 
 test('a disconnected client aborts the backend request', async () => {
   const app = await stand.start()
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const body = { model, input: '{{up:hang}} leaving' }
-  const asked = app.call('POST', path, { body, signal: leaving.signal }).catch(() => 'left')
+  const response = app.call('POST', path, { body, signal: controller.signal }).catch(() => 'left')
   const { id } = await stand.upstream.waitForRequest('leaving')
-  leaving.abort()
-  expect(await asked).toBe('left')
+  controller.abort()
+  expect(await response).toBe('left')
   expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
 })

@@ -66,7 +66,7 @@ async function forge(
 const findBlobName = () => [...entries.keys()].find((name) => name.startsWith('files/')) as string
 
 /** Expects the restore to fail with this message and to leave the directory unchanged. */
-async function expectRejected(words: string | RegExp, env = {}): Promise<void> {
+async function expectRefused(words: string | RegExp, env = {}): Promise<void> {
   const before = existsSync(dataDir) ? await readdir(dataDir, { recursive: true }) : undefined
   const message = await refusal(putBack(archive, dataDir, env))
   expect(message).toMatch(words)
@@ -90,30 +90,30 @@ describe('restoring into a directory', () => {
   test('is rejected when it holds a database, open or not', async () => {
     const database = await opened('server', dataDir)
     await database.db.insertInto('parent_keys').values(parentKey('mine')).execute()
-    await expectRejected('holds a Parley database')
+    await expectRefused('holds a Parley database')
     await database.close()
-    await expectRejected('holds a Parley database')
+    await expectRefused('holds a Parley database')
   })
 
   test('is rejected when it holds other files', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'thesis.odt'), '')
-    await expectRejected('holds other files (such as thesis.odt)')
+    await expectRefused('holds other files (such as thesis.odt)')
     await mkdir(join(dataDir, '.restore'))
-    await expectRejected('holds other files (such as thesis.odt)')
+    await expectRefused('holds other files (such as thesis.odt)')
   })
 
   test('is rejected while another process holds its lock', async () => {
     await mkdir(dataDir)
     const lock = acquireLock(dataDir)
     onTestFinished(() => lock.release())
-    await expectRejected('Somebody else is using the data directory')
+    await expectRefused('Somebody else is using the data directory')
   })
 
   test('is rejected when it holds a different secret, but not for the same secret or lost+found', async () => {
     await mkdir(join(dataDir, 'lost+found'), { recursive: true })
     await writeFile(join(dataDir, 'secret'), 'another secret of at least 32 bytes')
-    await expectRejected('holds another secret than the archive')
+    await expectRefused('holds another secret than the archive')
     await writeFile(join(dataDir, 'secret'), String(entries.get('secret')).trim())
     await putBack(archive, dataDir)
     expect(await readdir(dataDir)).toContain('parley.db')
@@ -133,7 +133,7 @@ describe('restoring into a directory', () => {
 
   test('is rejected for :memory: and for a PostgreSQL database', async () => {
     expect(await refusal(putBack(archive, ':memory:'))).toContain('PARLEY_DATA_DIR is :memory:')
-    await expectRejected('store copy', { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' })
+    await expectRefused('store copy', { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' })
   })
 })
 
@@ -152,7 +152,7 @@ describe('restoring an archive', () => {
     ]
     for (const end of ends) {
       await writeFile(archive, archived.subarray(0, Math.floor(end)))
-      await expectRejected(/ends too early|was changed/)
+      await expectRefused(/ends too early|was changed/)
     }
   })
 
@@ -162,22 +162,22 @@ describe('restoring an archive', () => {
       const changed = Buffer.from(archived)
       changed[place] = (changed[place] as number) ^ 0x01
       await writeFile(archive, changed)
-      await expectRejected('The archive cannot be used')
+      await expectRefused('The archive cannot be used')
     }
   })
 
   test('is rejected when data follows its end, but not for zero padding', async () => {
     await writeFile(archive, Buffer.concat([archived, Buffer.from('more')]))
-    await expectRejected('goes on behind its end')
+    await expectRefused('goes on behind its end')
     await writeFile(archive, Buffer.concat([archived, Buffer.alloc(9_000)]))
     await putBack(archive, dataDir)
   })
 
   test('is rejected when it is not an archive', async () => {
     await writeFile(archive, 'This is a letter.'.repeat(1_000))
-    await expectRejected('it is no tar archive')
+    await expectRefused('it is no tar archive')
     await writeFile(archive, Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6]))
-    await expectRejected('The archive cannot be used')
+    await expectRefused('The archive cannot be used')
   })
 
   test.each([
@@ -190,14 +190,14 @@ describe('restoring an archive', () => {
     '.lock',
   ])('is rejected for an entry named %s', async (name) => {
     await forge((all) => all.set(name, Buffer.from('hello')))
-    await expectRejected('which no backup of Parley does')
+    await expectRefused('which no backup of Parley does')
     expect((await readdir(folder)).sort()).toEqual(['backup.tar'])
   })
 
   test('is rejected for a duplicate entry', async () => {
     const list = [...entries]
     await writeArchive(archive, [...list.slice(0, 2), list[1] as (typeof list)[0], ...list.slice(2)])
-    await expectRejected('twice')
+    await expectRefused('twice')
   })
 
   test('is rejected for a newer format or a newer database', async () => {
@@ -207,23 +207,23 @@ describe('restoring an archive', () => {
         all.set('parley-backup.json', Buffer.from(JSON.stringify(head)))
       })
     await write({ format: 2 })
-    await expectRejected('written by a newer Parley')
+    await expectRefused('written by a newer Parley')
     await write({ schema: '9999_from_the_future' })
-    await expectRejected('written by a newer Parley')
+    await expectRefused('written by a newer Parley')
   })
 
   test('is rejected when bytes or rows are missing', async () => {
     await forge((all) => all.delete(findBlobName()))
-    await expectRejected('a row speaks of the bytes')
+    await expectRefused('a row speaks of the bytes')
     await forge((all) => all.set(findBlobName(), Buffer.from('shorter')))
-    await expectRejected('a row speaks of the bytes')
+    await expectRefused('a row speaks of the bytes')
     await forge(
       () => {},
       (manifest) => Object.assign(manifest.rows as object, { agents: 7 }),
     )
-    await expectRejected('the table agents has 0 rows, not 7')
+    await expectRefused('the table agents has 0 rows, not 7')
     await forge((all) => all.delete('parley.db'))
-    await expectRejected('it holds no database')
+    await expectRefused('it holds no database')
   })
 
   test('is rejected when its database is damaged', async () => {
@@ -231,7 +231,7 @@ describe('restoring an archive', () => {
       const database = Buffer.from(all.get('parley.db') as Buffer)
       all.set('parley.db', database.fill(0xff, database.length - 5 * 4_096))
     })
-    await expectRejected('is damaged')
+    await expectRefused('is damaged')
   })
 
   test('is rejected when the file does not exist', async () => {

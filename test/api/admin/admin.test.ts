@@ -1,4 +1,4 @@
-/** What administrators may do, and that nobody else may. */
+/** Tests the administrator API and that only administrators can call it. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
@@ -14,9 +14,10 @@ import { ask } from '../../support/usage.ts'
 const NOW = 1_800_000_000
 const ada = 'ada@example.org'
 
-const visit = async (app: TestApp, email: string) => (await app.call('GET', '/v1/manager/me', as(email))).body
+const fetchMe = async (app: TestApp, email: string) =>
+  (await app.call('GET', '/v1/manager/me', as(email))).body
 
-describe('every route of administrators', () => {
+describe('the administrator API', () => {
   const routes: [method: string, path: string, procedure: string][] = [
     ['GET', '/users', 'admin.users'],
     ['GET', '/keys', 'admin.keys'],
@@ -26,8 +27,8 @@ describe('every route of administrators', () => {
     ['PUT', '/keys/{}/budget', 'admin.setBudget'],
   ]
 
-  /** Everybody there is, and what they are answered. */
-  async function everybody(app: TestApp): Promise<[CallOptions, number, string | undefined][]> {
+  /** Lists every kind of caller with the status and error code it should get. */
+  async function listCallers(app: TestApp): Promise<[CallOptions, number, string | undefined][]> {
     const { agent_key } = await app.createAgent()
     return [
       [{ key: null }, 401, 'missing_api_key'],
@@ -41,31 +42,34 @@ describe('every route of administrators', () => {
     ]
   }
 
-  test.each(routes)('%s %s is for administrators alone, at both doors', async (method, path, procedure) => {
-    const app = await startAdminApp()
-    const callers = await everybody(app)
-    for (const [options, status, code] of callers) {
-      const [first, second] = [await createTenant(app), await createTenant(app)]
-      const rest = await app.call(
-        method,
-        `/v1/manager/admin${path.replace('{}', publicIdOf(first))}`,
-        options,
-      )
-      expect([rest.status, rest.body.error?.code]).toEqual([status, code])
-      const input = path.includes('{}') ? { key_id: publicIdOf(second) } : {}
-      const rpc = await callProcedure(app, procedure, input, options)
-      expect([rpc.status, rpc.body.error?.json.data.code]).toEqual([status, code])
-      const isRevoked = status === 200 && path.endsWith('/revoke')
-      for (const key of [first, second])
-        expect((await app.call('GET', '/v1/keys/validate', { key })).status).toBe(isRevoked ? 401 : 200)
-    }
-  })
+  test.each(routes)(
+    '%s %s is open to administrators only, over REST and tRPC',
+    async (method, path, procedure) => {
+      const app = await startAdminApp()
+      const callers = await listCallers(app)
+      for (const [options, status, code] of callers) {
+        const [first, second] = [await createTenant(app), await createTenant(app)]
+        const rest = await app.call(
+          method,
+          `/v1/manager/admin${path.replace('{}', publicIdOf(first))}`,
+          options,
+        )
+        expect([rest.status, rest.body.error?.code]).toEqual([status, code])
+        const input = path.includes('{}') ? { key_id: publicIdOf(second) } : {}
+        const rpc = await callProcedure(app, procedure, input, options)
+        expect([rpc.status, rpc.body.error?.json.data.code]).toEqual([status, code])
+        const isRevoked = status === 200 && path.endsWith('/revoke')
+        for (const key of [first, second])
+          expect((await app.call('GET', '/v1/keys/validate', { key })).status).toBe(isRevoked ? 401 : 200)
+      }
+    },
+  )
 
   test.each(routes.filter(([method]) => method !== 'GET'))(
-    '%s %s is refused to a page of another site, also with an administrator behind it',
+    '%s %s rejects a cross-site request, even from an administrator',
     async (method, path) => {
       const app = await startAdminApp()
-      await visit(app, root)
+      await fetchMe(app, root)
       const full = `/v1/manager/admin${path.replace('{}', publicIdOf(app.key))}`
       const headers = { 'X-Email': root, 'Sec-Fetch-Site': 'cross-site', 'X-Requested-With': 'x' }
       const rows = await auditOf(app, async () => {
@@ -75,22 +79,22 @@ describe('every route of administrators', () => {
     },
   )
 
-  test('is nobody’s where the service knows no administrator', async () => {
+  test('rejects every caller when the email is not in PARLEY_ADMIN_EMAILS', async () => {
     const app = await startAdminApp({ PARLEY_ADMIN_EMAILS: 'someone@example.org' })
     for (const [method, path] of routes) expect((await asAdmin(app, method, path)).status).toBe(403)
   })
 })
 
 describe('the list of users', () => {
-  test('shows each with their keys, newest first', async () => {
+  test('shows each user with their keys, newest first', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
-    const { parent_key: automatic } = await visit(app, ada)
+    const { parent_key: automatic } = await fetchMe(app, ada)
     const claimed = await createTenant(app)
     const body = { parent_key: claimed }
     await app.call('POST', '/v1/manager/claim-key', as(ada, { body }))
     clock.advance(90)
-    await visit(app, ada)
+    await fetchMe(app, ada)
     const answer = await asAdmin(app, 'GET', '/users')
     expect(answer.body).toEqual({
       object: 'list',
@@ -111,13 +115,13 @@ describe('the list of users', () => {
     expect(answer.text).not.toContain(automatic)
   })
 
-  test('comes in pages, also of users of one second', async () => {
+  test('is paginated, including users created in the same second', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const emails = [1, 2, 3, 4, 5].map((count) => `user-${count}@example.org`)
-    for (const email of emails.slice(0, 3)) await visit(app, email)
+    for (const email of emails.slice(0, 3)) await fetchMe(app, email)
     clock.advance(1)
-    for (const email of emails.slice(3)) await visit(app, email)
+    for (const email of emails.slice(3)) await fetchMe(app, email)
     clock.advance(1)
     const all = (await asAdmin(app, 'GET', '/users')).body.data
     const emailsOf = (users: { email: string }[]) => users.map(({ email }) => email)
@@ -129,7 +133,7 @@ describe('the list of users', () => {
 })
 
 describe('the list of keys', () => {
-  test('shows whose each is, what hangs on it and never its secret', async () => {
+  test('shows the owner, agents and budget of each key but never the secret', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     await app.createAgent()
@@ -137,7 +141,7 @@ describe('the list of keys', () => {
     clock.advance(1)
     const { text, publicId, hint } = await createParentKey(app.service.deps, serviceActor, 'ci')
     clock.advance(1)
-    const { parent_key: automatic } = await visit(app, ada)
+    const { parent_key: automatic } = await fetchMe(app, ada)
     clock.advance(1)
     await app.call('POST', '/v1/keys/rotate', { key: text })
     await revokeParentKey(app.service.deps, serviceActor, publicId)
@@ -165,7 +169,7 @@ describe('the list of keys', () => {
     expect(answer.text).not.toMatch(/svc_[0-9A-Za-z]{13}/)
   })
 
-  test('tells when a key was used last, and comes in pages', async () => {
+  test('shows when a key was last used, and is paginated', async () => {
     const app = await startAdminApp({}, { clock: createFakeClock(NOW) })
     for (const _ of [1, 2, 3]) await createTenant(app)
     await app.call('GET', '/v1/keys/validate')
@@ -178,8 +182,8 @@ describe('the list of keys', () => {
   })
 })
 
-describe('revoking a key', () => {
-  test('ends it and its agents’ keys at once, once, and leaves a row with the administrator on it', async () => {
+describe('revoking a key as an administrator', () => {
+  test('disables the key and its agent keys immediately and records one audit row', async () => {
     const app = await startAdminApp()
     const { agent_key } = await app.createAgent()
     const statuses = () =>
@@ -187,7 +191,7 @@ describe('revoking a key', () => {
         [app.key, agent_key].map(async (key) => (await app.call('GET', '/v1/keys/validate', { key })).status),
       )
     expect(await statuses()).toEqual([200, 200])
-    await visit(app, root)
+    await fetchMe(app, root)
     const id = publicIdOf(app.key)
     const rows = await auditOf(app, async () => {
       expect((await asAdmin(app, 'POST', `/keys/${id}/revoke`)).body).toEqual({ id, revoked: true })
@@ -207,12 +211,12 @@ describe('revoking a key', () => {
 })
 
 describe('a budget set by an administrator', () => {
-  test('refuses chats once it is spent, and is told with what is used', async () => {
+  test('blocks chats once it is spent and is returned with the amount used', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(app.key)
     const path = `/keys/${id}/budget`
     const used = (await ask(app, 'before')).body.usage.total_tokens
-    await visit(app, root)
+    await fetchMe(app, root)
     const rows = await auditOf(app, async () => {
       const { body } = await asAdmin(app, 'PUT', path, { body: { day: used, month: null } })
       expect(body).toEqual({ id, budget: { day: { limit: used, used }, month: null } })
@@ -220,8 +224,8 @@ describe('a budget set by an administrator', () => {
     const details = { before: { day: null, month: null }, after: { day: used, month: null } }
     expect(rows).toMatchObject([{ action: 'budget.set', actor: root, target_kind: 'key', target_id: id }])
     expect(JSON.parse(rows[0]?.details ?? '')).toEqual(details)
-    const refused = await ask(app, 'after')
-    expect([refused.status, refused.body.error.code]).toEqual([429, 'insufficient_quota'])
+    const rejected = await ask(app, 'after')
+    expect([rejected.status, rejected.body.error.code]).toEqual([429, 'insufficient_quota'])
     expect((await asAdmin(app, 'PUT', path, { body: {} })).body.budget).toEqual({ day: null, month: null })
     expect((await ask(app, 'free again')).status).toBe(200)
   })
@@ -234,9 +238,9 @@ describe('a budget set by an administrator', () => {
     [{ day: 1, week: 2 }, null],
     [{ key_id: 'abc' }, 'key_id'],
     ['[]', null],
-  ])('cannot be %j', async (body, param) => {
+  ])('rejects the value %j', async (body, param) => {
     const app = await startAdminApp()
-    await visit(app, root)
+    await fetchMe(app, root)
     const rows = await auditOf(app, async () => {
       const headers = { 'Content-Type': 'application/json' }
       const answer = await asAdmin(app, 'PUT', `/keys/${publicIdOf(app.key)}/budget`, { body, headers })
@@ -249,7 +253,7 @@ describe('a budget set by an administrator', () => {
     expect(rows).toEqual([])
   })
 
-  test('is for a key that can be used', async () => {
+  test('returns 404 for a revoked or unknown key', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(await createTenant(app))
     await asAdmin(app, 'POST', `/keys/${id}/revoke`)

@@ -1,4 +1,4 @@
-/** What is written down of changes: one row for each, with who made it, in the same transaction, and never a secret. */
+/** Tests that each change writes one audit row, in the same transaction and without secrets. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
@@ -21,8 +21,8 @@ const parentOf = (app: TestApp) => ({
   tenantId: publicIdOf(app.key),
 })
 
-/** Whatever a call changes, by whichever door: the row tells of the caller's own key and request. */
-const called = (app: TestApp, action: string, kind: string, id: string, details: object) => ({
+/** The audit row expected for a change made with the parent key, through either API. */
+const expectedRow = (app: TestApp, action: string, kind: string, id: string, details: object) => ({
   id: expect.stringMatching(/^audit-[0-9a-z]{12}[0-9a-f]{12}$/),
   created_at: NOW,
   actor_kind: 'parent_key',
@@ -41,7 +41,7 @@ async function start(): Promise<TestApp> {
   return startApp({}, { clock: createFakeClock(NOW) })
 }
 
-describe('a call that changes something leaves one row', () => {
+describe('the audit log has one row for', () => {
   test('rotating the parent key', async () => {
     const app = await start()
     const body = { overlap_seconds: 60 }
@@ -50,7 +50,7 @@ describe('a call that changes something leaves one row', () => {
       hint = (await app.call('POST', '/v1/keys/rotate', { headers, body })).body.key_hint
     })
     const details = { key_hint: hint, overlap_seconds: 60 }
-    expect(rows).toEqual([called(app, 'key.rotate', 'key', publicIdOf(app.key), details)])
+    expect(rows).toEqual([expectedRow(app, 'key.rotate', 'key', publicIdOf(app.key), details)])
   })
 
   test('rotating an agent key', async () => {
@@ -62,7 +62,7 @@ describe('a call that changes something leaves one row', () => {
       hint = (await app.call('POST', path, { headers })).body.key_hint
     })
     const details = { key_hint: hint, overlap_seconds: 0 }
-    expect(rows).toEqual([called(app, 'agent_key.rotate', 'agent', agent_id, details)])
+    expect(rows).toEqual([expectedRow(app, 'agent_key.rotate', 'agent', agent_id, details)])
   })
 
   test('deleting an agent', async () => {
@@ -70,17 +70,17 @@ describe('a call that changes something leaves one row', () => {
     const { agent_id } = await app.createAgent()
     const rows = await auditOf(app, () => app.call('DELETE', `/v1/agents/${agent_id}`, { headers }))
     const details = { name: 'Greeter', version: 1 }
-    expect(rows).toEqual([called(app, 'agent.delete', 'agent', agent_id, details)])
+    expect(rows).toEqual([expectedRow(app, 'agent.delete', 'agent', agent_id, details)])
   })
 
   test('deleting a file', async () => {
     const app = await start()
     const { id } = (await upload(app)).body
     const rows = await auditOf(app, () => app.call('DELETE', `/v1/files/${id}`, { headers }))
-    expect(rows).toEqual([called(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
+    expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('setting a model policy, and the budget in it where that changes', async () => {
+  test('setting a model policy, and another one if the budget changes', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`
@@ -89,16 +89,16 @@ describe('a call that changes something leaves one row', () => {
     const put = (body: object) => auditOf(app, () => app.call('PUT', path, { headers, body }))
     const none = { day: null, month: null }
     expect(await put({ max_output_tokens: 5, budget: { day: 9 } })).toEqual([
-      called(app, 'policy.set', 'agent', agent_id, { before, after }),
-      called(app, 'budget.set', 'agent', agent_id, { before: none, after: { ...none, day: 9 } }),
+      expectedRow(app, 'policy.set', 'agent', agent_id, { before, after }),
+      expectedRow(app, 'budget.set', 'agent', agent_id, { before: none, after: { ...none, day: 9 } }),
     ])
     expect(await put({ max_output_tokens: 5, budget: { day: 9 } })).toEqual([
-      called(app, 'policy.set', 'agent', agent_id, { before: after, after }),
+      expectedRow(app, 'policy.set', 'agent', agent_id, { before: after, after }),
     ])
     expect(await put({ max_output_tokens: -1 })).toEqual([])
   })
 
-  test('at the typed door too', async () => {
+  test('each change made over tRPC', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const { id } = (await upload(app)).body
@@ -118,7 +118,7 @@ describe('a call that changes something leaves one row', () => {
       expect(row).toMatchObject({ actor: publicIdOf(app.key), request_id: 'my-request' })
   })
 
-  test('and so does what the service and a host do, outside of any call', async () => {
+  test('each change the service or the host application makes outside a request', async () => {
     const app = await start()
     const { deps } = app.service
     const first = publicIdOf(app.key)
@@ -145,7 +145,7 @@ describe('a call that changes something leaves one row', () => {
   })
 })
 
-test('a key from the environment is written down at the first start only', async () => {
+test('a parent key from the environment is recorded at the first start only', async () => {
   const { text } = await createParentKey((await startApp()).service.deps, serviceActor, 'elsewhere')
   const env = { PARLEY_DATA_DIR: join(await makeFolder(), 'data'), PARLEY_PARENT_KEY: text }
   const rows = [{ action: 'key.register', actor: 'service', target_id: publicIdOf(text) }]
@@ -157,7 +157,7 @@ test('a key from the environment is written down at the first start only', async
   expect(await listAuditRows(second)).toHaveLength(1)
 })
 
-test('what does not happen leaves no row', async () => {
+test('a rejected change leaves no audit row', async () => {
   const app = await start()
   const { agent_id, agent_key } = await app.createAgent()
   const file = (await upload(app)).body.id
@@ -178,7 +178,7 @@ test('what does not happen leaves no row', async () => {
   expect(rows).toEqual([])
 })
 
-test('of deletions side by side one happens, and leaves the one row', async () => {
+test('concurrent deletions succeed once and leave one audit row', async () => {
   const app = await start()
   const { agent_id } = await app.createAgent()
   const file = (await upload(app)).body.id
@@ -191,17 +191,17 @@ test('of deletions side by side one happens, and leaves the one row', async () =
   }
 })
 
-test('no row holds a secret, whatever callers put into names and request ids', async () => {
+test('no audit row contains a secret, even when names or request ids do', async () => {
   const app = await start()
   const { deps } = app.service
-  const spelt = { 'X-Request-Id': app.key }
+  const keyAsRequestId = { 'X-Request-Id': app.key }
   const { agent_id, agent_key } = await app.createAgent(`name: ${app.key}\ninstructions: Hi.\n`)
   const named = await createParentKey(deps, serviceActor, `for ${agent_key}, not ${generated}`)
-  await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { headers: spelt })
+  await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { headers: keyAsRequestId })
   await app.call('DELETE', `/v1/agents/${agent_id}`, {
     headers: { 'X-Request-Id': 'svc_scoped_0123456789abcdef' },
   })
-  await app.call('POST', '/v1/keys/rotate', { headers: spelt })
+  await app.call('POST', '/v1/keys/rotate', { headers: keyAsRequestId })
   await revokeParentKey(deps, serviceActor, named.publicId)
   const rows = await listAuditRows(app)
   expect(rows).toHaveLength(6)
@@ -212,23 +212,23 @@ test('no row holds a secret, whatever callers put into names and request ids', a
   expect(JSON.parse(rows[3]?.details ?? '').name).toBe(`${publicPart}…`)
 })
 
-describe('where the row cannot be written', () => {
-  /** A service whose every audited action fails from now on, and how it looks in its database. */
-  async function startRefusing() {
+describe('when the audit row cannot be written', () => {
+  /** Starts a service whose audit inserts fail, with a function that reads the affected tables. */
+  async function startWithFailingAudit() {
     const app = await startApp()
     const agent = await app.createAgent()
     const file = (await upload(app)).body.id as string
     await setBudget(app.service.deps, serviceActor, parentOf(app), { day: 1_000_000 })
     await refuseAudit(app)
     const tables = ['parent_keys', 'credentials', 'agents', 'files', 'budgets', 'audit_events'] as const
-    const look = () => readTables(app.service.deps.db, tables)
-    return { app, agent, file, look }
+    const readAffectedTables = () => readTables(app.service.deps.db, tables)
+    return { app, agent, file, readAffectedTables }
   }
 
-  test('nothing changes', async () => {
-    const { app, agent, file, look } = await startRefusing()
+  test('the change is rolled back', async () => {
+    const { app, agent, file, readAffectedTables } = await startWithFailingAudit()
     const { deps } = app.service
-    const before = await look()
+    const before = await readAffectedTables()
     const answers = [
       await app.call('POST', '/v1/keys/rotate'),
       await app.call('POST', `/v1/agents/${agent.agent_id}/rotate-key`),
@@ -236,17 +236,17 @@ describe('where the row cannot be written', () => {
       await app.call('DELETE', `/v1/files/${file}`),
     ]
     expect(answers.map(({ status }) => status)).toEqual([500, 500, 500, 500])
-    const acts = [
+    const changes = [
       () => revokeParentKey(deps, serviceActor, publicIdOf(app.key)),
       () => createParentKey(deps, serviceActor, 'one more'),
       () => setBudget(deps, serviceActor, parentOf(app), { month: 1 }),
     ]
-    for (const act of acts) await expect(act()).rejects.toThrow('refused')
-    expect(await look()).toEqual(before)
+    for (const change of changes) await expect(change()).rejects.toThrow('refused')
+    expect(await readAffectedTables()).toEqual(before)
   })
 
-  test('the key still lets its owner in, and the file can still be read', async () => {
-    const { app, agent, file } = await startRefusing()
+  test('the key and the file keep working', async () => {
+    const { app, agent, file } = await startWithFailingAudit()
     await revokeParentKey(app.service.deps, serviceActor, publicIdOf(app.key)).catch(() => {})
     await app.call('DELETE', `/v1/files/${file}`)
     expect((await app.call('GET', '/v1/keys/validate')).status).toBe(200)

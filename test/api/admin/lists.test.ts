@@ -1,4 +1,4 @@
-/** What administrators read of the past: what was done, and what was used, by all. */
+/** Tests the audit log and the usage totals that administrators read. */
 import { describe, expect, test } from 'vitest'
 import { asAdmin, listInPages, root, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'
@@ -10,15 +10,15 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { ask } from '../../support/usage.ts'
 
-/** Noon of the first of February. */
+/** Noon UTC on 1 February 2027. */
 const NOON = Date.UTC(2027, 1, 1, 12) / 1000
 const DAY = 86_400
 const ada = 'ada@example.org'
 
-const refusalOf = ({ status, body }: Answer) => [status, body.error.code, body.error.param]
+const errorOf = ({ status, body }: Answer) => [status, body.error.code, body.error.param]
 
-describe('users leave rows under their own name', () => {
-  test('with their first visit, once, and with what they do after it', async () => {
+describe('the audit log of a user', () => {
+  test('has one row for the first visit and one for each later change', async () => {
     const app = await startApp(proxied)
     const headers = { 'X-Request-Id': 'visit-1' }
     const rows = await auditOf(app, async () => {
@@ -33,20 +33,20 @@ describe('users leave rows under their own name', () => {
     ])
     expect(rows).toHaveLength(1)
     const yaml = 'name: Guide\ninstructions: Help.\n'
-    const done = await auditOf(app, async () => {
+    const changeRows = await auditOf(app, async () => {
       const { agent_id } = (await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))).body
       await app.call('POST', `/v1/manager/agents/${agent_id}/rotate-key`, as(ada))
       await callProcedure(app, 'agents.delete', { agent_id }, as(ada))
     })
-    expect(done).toMatchObject([
+    expect(changeRows).toMatchObject([
       { ...own, action: 'agent_key.rotate', target_kind: 'agent' },
       { ...own, action: 'agent.delete', target_kind: 'agent' },
     ])
-    expect(done).toHaveLength(2)
+    expect(changeRows).toHaveLength(2)
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 
-  test('with a claim, which tells what went over; a claim of one’s own or of nothing leaves none', async () => {
+  test('records what a claim moved, and nothing for a repeated or rejected claim', async () => {
     const app = await startApp(proxied)
     const yaml = 'name: Guide\ninstructions: Help.\n'
     await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
@@ -77,23 +77,23 @@ describe('users leave rows under their own name', () => {
   })
 })
 
-test('where the row cannot be written nobody is made at home, and nothing is claimed', async () => {
+test('a failing audit insert rolls back the first visit and the claim of a key', async () => {
   const app = await startApp(proxied)
   await app.call('GET', '/v1/manager/me', as(ada))
   await refuseAudit(app)
-  const look = () => readTables(app.service.deps.db, ['users', 'parent_keys', 'credentials'])
-  const before = await look()
+  const readAffectedTables = () => readTables(app.service.deps.db, ['users', 'parent_keys', 'credentials'])
+  const before = await readAffectedTables()
   const body = { parent_key: app.key }
   const answers = [
     await app.call('GET', '/v1/manager/me', as('eve@example.org')),
     await app.call('POST', '/v1/manager/claim-key', as(ada, { body })),
   ]
   expect(answers.map(({ status }) => status)).toEqual([500, 500])
-  expect(await look()).toEqual(before)
+  expect(await readAffectedTables()).toEqual(before)
 })
 
-describe('the list of what was done', () => {
-  /** Four actions on three days: two creations at noon, a rotation and a revocation each a day after the one before. */
+describe('the administrator’s audit log', () => {
+  /** Creates two keys on day one, rotates one on day two and revokes it on day three. */
   async function startWithHistory() {
     const clock = createFakeClock(NOON)
     const app = await startAdminApp({}, { clock })
@@ -107,7 +107,7 @@ describe('the list of what was done', () => {
   const audit = (app: TestApp, query = '') => asAdmin(app, 'GET', `/audit${query}`)
   const actionsOf = ({ body }: Answer) => body.data.map(({ action }: { action: string }) => action)
 
-  test('is newest first, with what changed', async () => {
+  test('lists entries newest first, with the details of each change', async () => {
     const { app, first, second } = await startWithHistory()
     const answer = await audit(app)
     const about = { target_kind: 'key', tenant: second, target_id: second }
@@ -132,14 +132,14 @@ describe('the list of what was done', () => {
     expect(rpc.body.result.data.json).toEqual({ ...answer.body, data: [answer.body.data[0]], has_more: true })
   })
 
-  test('comes in pages of any size, each row once', async () => {
+  test('returns each row exactly once at any page size', async () => {
     const { app } = await startWithHistory()
     const all = (await audit(app)).body.data
     expect(all).toHaveLength(5)
     for (const limit of [1, 2, 5]) expect(await listInPages(app, '/audit', limit)).toEqual(all)
   })
 
-  test('goes on behind a row while others are written', async () => {
+  test('continues after a given row while new rows are added', async () => {
     const { app } = await startWithHistory()
     const { data } = (await audit(app)).body
     await createTenant(app)
@@ -147,15 +147,15 @@ describe('the list of what was done', () => {
     expect(next.body.data).toEqual(data.slice(2))
   })
 
-  test('shows 50 unless more are asked for, and never more than 100', async () => {
+  test('returns 50 rows by default and at most 100', async () => {
     const app = await startAdminApp()
     for (let count = 0; count < 101; count++) await createTenant(app)
     expect((await audit(app)).body.data).toHaveLength(50)
     expect((await audit(app, '?limit=100')).body).toMatchObject({ data: { length: 100 }, has_more: true })
-    expect(refusalOf(await audit(app, '?limit=101'))).toEqual([400, 'invalid_value', 'limit'])
+    expect(errorOf(await audit(app, '?limit=101'))).toEqual([400, 'invalid_value', 'limit'])
   })
 
-  test('can be narrowed to an action, an actor, a target and a time', async () => {
+  test('filters by action, actor, target and time', async () => {
     const { app, first, second } = await startWithHistory()
     const cases: [query: string, actions: string[]][] = [
       ['?action=key.create', ['key.create', 'key.create']],
@@ -188,17 +188,17 @@ describe('the list of what was done', () => {
     ['?to=2027-02-30', 'to'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
     ['?order=asc', null],
-  ])('refuses %s', async (query, param) => {
+  ])('rejects %s', async (query, param) => {
     const app = await startAdminApp()
-    expect(refusalOf(await audit(app, query))).toEqual([400, 'invalid_value', param])
+    expect(errorOf(await audit(app, query))).toEqual([400, 'invalid_value', param])
     if (param !== 'limit' && !query.startsWith('?after')) return
     for (const path of ['/users', '/keys'])
-      expect(refusalOf(await asAdmin(app, 'GET', path + query))).toEqual([400, 'invalid_value', param])
+      expect(errorOf(await asAdmin(app, 'GET', path + query))).toEqual([400, 'invalid_value', param])
   })
 })
 
-describe('the usage of all', () => {
-  /** Two keys and an agent, with calls on two days. */
+describe('usage across all keys', () => {
+  /** Creates two keys and an agent, with calls on two days. */
   async function startWithUsage() {
     const clock = createFakeClock(NOON)
     const app = await startAdminApp({}, { clock })
@@ -212,7 +212,7 @@ describe('the usage of all', () => {
     return { app, agent_id, first: publicIdOf(app.key), second: publicIdOf(other), other, usage }
   }
 
-  test('is that of every key together, by day, agent, model and key', async () => {
+  test('sums every key, by day, agent, model and key', async () => {
     const { app, usage, agent_id, first, second, other } = await startWithUsage()
     const mine = (await app.call('GET', '/v1/usage')).body.total
     const theirs = (await app.call('GET', '/v1/usage', { key: other })).body.total
@@ -234,7 +234,7 @@ describe('the usage of all', () => {
     ])
   })
 
-  test('of one key is what that key reads itself', async () => {
+  test('filtered by one key matches what that key reads for itself', async () => {
     const { app, usage, first, second, other } = await startWithUsage()
     for (const [id, key] of [
       [first, app.key],
@@ -256,10 +256,10 @@ describe('the usage of all', () => {
     ['?key=svc_', 'key'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
     ['?limit=5', null],
-  ])('refuses %s', async (query, param) => {
+  ])('rejects %s', async (query, param) => {
     const app = await startAdminApp()
-    expect(refusalOf(await asAdmin(app, 'GET', `/usage${query}`))).toEqual([400, 'invalid_value', param])
+    expect(errorOf(await asAdmin(app, 'GET', `/usage${query}`))).toEqual([400, 'invalid_value', param])
     const own = await app.call('GET', '/v1/usage?group_by=key')
-    expect(refusalOf(own)).toEqual([400, 'invalid_value', 'group_by'])
+    expect(errorOf(own)).toEqual([400, 'invalid_value', 'group_by'])
   })
 })

@@ -1,4 +1,4 @@
-/** Agents through the REST door: created, read, kept, deleted. */
+/** Tests creating, reading, storing and deleting agents over REST. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ const chat = (app: TestApp, key: string) =>
   app.call('POST', '/v1/chat/completions', { key, body: { messages: [{ role: 'user', content: 'hi' }] } })
 
 describe('creating an agent', () => {
-  test('answers 201 with its id, its key, its owner and its time, for nobody to keep', async () => {
+  test('returns 201 with the id, key, owner and creation time, and forbids caching', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { status, headers, body } = await sendDefinition(
       app,
@@ -34,13 +34,13 @@ describe('creating an agent', () => {
     })
   })
 
-  test('its key chats with it at once', async () => {
+  test('returns a key that can chat immediately', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect((await chat(app, agent_key)).status).toBe(200)
   })
 
-  test('a database that fails in the middle leaves neither agent nor key', async () => {
+  test('leaves neither an agent nor a key when the database fails halfway', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     await app.createAgent()
@@ -60,7 +60,7 @@ describe('creating an agent', () => {
 })
 
 describe('reading an agent', () => {
-  test('shows everything but its key', async () => {
+  test('returns every field except the key', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { agent_id, agent_key } = await app.createAgent(FULL)
     const { status, headers, body } = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -96,14 +96,14 @@ describe('reading an agent', () => {
     })
   })
 
-  test('fills in what the definition leaves out', async () => {
+  test('returns defaults for fields the definition omits', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
     expect(body.definition).toEqual({ name: 'Greeter', model: 'mock', temperature: 0.7, tools: [] })
   })
 
-  test('the model of an agent that names none is the default one', async () => {
+  test('uses the default model when the definition names none', async () => {
     const app = await startApp({ PARLEY_DEFAULT_MODEL: 'house-model' })
     const { agent_id, agent_key } = await app.createAgent()
     const named = await app.createAgent(`${GREETER}model: other-model\n`)
@@ -124,7 +124,7 @@ describe('reading an agent', () => {
     ])
   })
 
-  test('HEAD answers as GET does, without a body', async () => {
+  test('with HEAD returns the status and ETag without a body', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { status, headers, text } = await app.call('HEAD', `/v1/agents/${agent_id}`)
@@ -132,8 +132,8 @@ describe('reading an agent', () => {
   })
 })
 
-describe('keeping agents', () => {
-  test('a restart changes nothing about them, and new ones come first', async () => {
+describe('stored agents', () => {
+  test('survive a restart unchanged, and new agents are listed before them', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-agents-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const env = {
@@ -155,7 +155,7 @@ describe('keeping agents', () => {
     expect((await listIds(after))[0]).toBe(newest.agent_id)
   })
 
-  test('their keys stand nowhere in the data as they are', async () => {
+  test('do not contain keys in plain text', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const
@@ -168,7 +168,7 @@ describe('keeping agents', () => {
 })
 
 describe('deleting an agent', () => {
-  test('ends it and its key at once', async () => {
+  test('disables the agent and its key immediately', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const other = await app.createAgent()
@@ -188,7 +188,7 @@ describe('deleting an agent', () => {
     expect((await chat(app, other.agent_key)).status).toBe(200)
   })
 
-  test('takes its versions and its secrets along', async () => {
+  test('deletes its versions and credentials', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })
@@ -199,7 +199,7 @@ describe('deleting an agent', () => {
     expect(await db.selectFrom('credentials').select('kind').execute()).toEqual([{ kind: 'parent' }])
   })
 
-  test('a second time is 404', async () => {
+  test('returns 404 the second time', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('DELETE', `/v1/agents/${agent_id}`)
@@ -209,7 +209,7 @@ describe('deleting an agent', () => {
     })
   })
 
-  test('a body that says it is JSON and is not there does no harm', async () => {
+  test('accepts a JSON content type without a body', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const headers = { 'Content-Type': 'application/json' }

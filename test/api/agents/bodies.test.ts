@@ -1,11 +1,11 @@
-/** The forms a definition may be sent in, and how its text is kept and shown. */
+/** Tests the accepted formats of a definition and that its text is stored unchanged. */
 import { describe, expect, test } from 'vitest'
 import { FULL, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 
 const MARKDOWN = '---\nname: Greeter\ntools: [wave]\n---\n\nGreet people.\n\n---\n\nAlways.'
 
-/** Every form a definition may take: media type, body, and the text that is kept. */
+/** The accepted formats: media type, request body, and the text that is stored. */
 const forms = [
   ...rawYamlTypes.map((type) => [type, GREETER, GREETER] as const),
   ['application/yaml; charset=utf-8', GREETER, GREETER],
@@ -17,8 +17,8 @@ const forms = [
   ['text/markdown; charset=UTF-8', MARKDOWN, MARKDOWN],
 ] as const
 
-describe('each form of a definition', () => {
-  test.each(forms)('%s creates an agent: %j', async (mediaType, body, kept) => {
+describe('an agent definition', () => {
+  test.each(forms)('can be sent as %s to create an agent: %j', async (mediaType, body, kept) => {
     const app = await startApp()
     const { status, body: created } = await sendDefinition(app, 'POST', '/v1/agents', mediaType, body)
     expect(status).toBe(201)
@@ -28,7 +28,7 @@ describe('each form of a definition', () => {
     })
   })
 
-  test.each(forms)('%s replaces an agent: %j', async (mediaType, body, kept) => {
+  test.each(forms)('can be sent as %s to replace an agent: %j', async (mediaType, body, kept) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(FULL)
     const path = `/v1/agents/${agent_id}`
@@ -40,23 +40,23 @@ describe('each form of a definition', () => {
 
 const texts = [
   ['a byte order mark', `\uFEFF${GREETER}`],
-  ['Windows line ends', GREETER.replaceAll('\n', '\r\n')],
-  ['no line end at the end', GREETER.trimEnd()],
-  ['blank lines around it', `\n\n${GREETER}\n\n\n`],
+  ['Windows line endings', GREETER.replaceAll('\n', '\r\n')],
+  ['no newline at the end', GREETER.trimEnd()],
+  ['blank lines before and after', `\n\n${GREETER}\n\n\n`],
   [
     'comments, odd spacing and quotes',
     `# top\n"name":    'Greeter'   # it\ninstructions: >-\n   Greet\n   people.\n# end`,
   ],
   [
-    'text from everywhere',
+    'non-ASCII text',
     `name: Grüßer 漢字 👩‍👩‍👧\ninstructions: "שלום \\u00e9 e\u0301 \u{1F600} \u00a0\u2028"\n`,
   ],
-  ['braces', '{name: Greeter, instructions: Greet people.}'],
+  ['flow-style braces', '{name: Greeter, instructions: Greet people.}'],
   ['a document marker', `---\n${GREETER}...\n`],
 ] as const
 
-describe('the text as it was sent', () => {
-  test.each(texts)('is kept byte for byte: %s', async (_what, text) => {
+describe('the stored text of a definition', () => {
+  test.each(texts)('equals the sent text byte for byte with %s', async (_what, text) => {
     const app = await startApp()
     const raw = await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', text)
     const json = await app.call('POST', '/v1/agents', { body: { yaml: text } })
@@ -71,9 +71,9 @@ describe('the text as it was sent', () => {
 
   test.each([
     ['a byte order mark', `\uFEFF${MARKDOWN}`],
-    ['Windows line ends', MARKDOWN.replaceAll('\n', '\r\n')],
-    ['several line ends at the end', `${MARKDOWN}\n\n\n`],
-  ])('is kept byte for byte as Markdown: %s', async (_what, text) => {
+    ['Windows line endings', MARKDOWN.replaceAll('\n', '\r\n')],
+    ['several newlines at the end', `${MARKDOWN}\n\n\n`],
+  ])('equals the sent Markdown byte for byte with %s', async (_what, text) => {
     const app = await startApp()
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'text/markdown', text)
     expect(status).toBe(201)
@@ -84,24 +84,27 @@ describe('the text as it was sent', () => {
   })
 })
 
-describe('Markdown there and back', () => {
-  test.each([['every field', FULL] as const, ...texts])('gives the same agent: %s', async (_what, text) => {
-    const app = await startApp()
-    const { agent_id } = await app.createAgent(text)
-    const first = (await app.call('GET', `/v1/agents/${agent_id}`)).body
-    const posted = await sendDefinition(app, 'POST', '/v1/agents', 'text/markdown', first.markdown)
-    expect(posted.status).toBe(201)
-    const second = (await app.call('GET', `/v1/agents/${posted.body.agent_id}`)).body
-    expect(second.definition).toEqual(first.definition)
-    expect(second.instructions).toBe(first.instructions)
-    expect([second.markdown, second.yaml]).toEqual([first.markdown, first.markdown])
-    const [mine, copied] = await Promise.all(
-      [await keyOf(app, agent_id), posted.body.agent_key].map((key) =>
-        app.call('GET', '/v1/agents/me', { key }),
-      ),
-    )
-    expect({ ...copied?.body, id: agent_id }).toEqual(mine?.body)
-  })
+describe('an agent exported as Markdown', () => {
+  test.each([['every field', FULL] as const, ...texts])(
+    'is identical after importing it again, with %s',
+    async (_what, text) => {
+      const app = await startApp()
+      const { agent_id } = await app.createAgent(text)
+      const first = (await app.call('GET', `/v1/agents/${agent_id}`)).body
+      const posted = await sendDefinition(app, 'POST', '/v1/agents', 'text/markdown', first.markdown)
+      expect(posted.status).toBe(201)
+      const second = (await app.call('GET', `/v1/agents/${posted.body.agent_id}`)).body
+      expect(second.definition).toEqual(first.definition)
+      expect(second.instructions).toBe(first.instructions)
+      expect([second.markdown, second.yaml]).toEqual([first.markdown, first.markdown])
+      const [mine, copied] = await Promise.all(
+        [await keyOf(app, agent_id), posted.body.agent_key].map((key) =>
+          app.call('GET', '/v1/agents/me', { key }),
+        ),
+      )
+      expect({ ...copied?.body, id: agent_id }).toEqual(mine?.body)
+    },
+  )
 })
 
 async function keyOf(app: TestApp, agentId: string): Promise<string> {

@@ -1,4 +1,4 @@
-/** Agents under calls that come at the same time: nothing is lost, doubled or half done. */
+/** Tests that concurrent changes to agents are never lost, duplicated or half applied. */
 import { describe, expect, test } from 'vitest'
 import {
   deleteAgent,
@@ -19,7 +19,7 @@ const unlimited = {
 }
 const numbered = (count: number) => `name: Number ${count}\ninstructions: Say ${count}.\n`
 
-/** Makes the calls all at once. */
+/** Makes all calls concurrently. */
 function atOnce(call: (index: number) => Promise<Answer>, count = AT_ONCE): Promise<Answer[]> {
   return Promise.all(Array.from({ length: count }, (_, index) => call(index)))
 }
@@ -31,8 +31,8 @@ async function createAgentPath(app: TestApp): Promise<string> {
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 const numerically = (a: number, b: number) => a - b
 
-describe('at the same time', () => {
-  test('created agents are all there, each with a key of its own', async () => {
+describe('concurrent requests', () => {
+  test('create every agent with its own key', async () => {
     const app = await startApp(unlimited)
     const answers = await atOnce((index) =>
       app.call('POST', '/v1/agents', { body: { yaml: numbered(index) } }),
@@ -42,7 +42,7 @@ describe('at the same time', () => {
     expect((await listIds(app)).toSorted()).toEqual(answers.map(({ body }) => body.agent_id).toSorted())
   })
 
-  test('replacements without If-Match all succeed and leave a version each', async () => {
+  test('each replace an agent without If-Match and add a version', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) => app.call('PUT', path, { body: { yaml: numbered(index + 1) } }))
@@ -57,7 +57,7 @@ describe('at the same time', () => {
     expect((await app.call('GET', path)).body.definition.name).toBe(data[0].name)
   })
 
-  test('of replacements of one version exactly one succeeds', async () => {
+  test('with the same If-Match replace an agent exactly once', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const headers = { 'If-Match': '"1"' }
@@ -73,7 +73,7 @@ describe('at the same time', () => {
     })
   })
 
-  test('replacements with `If-Match: *` all succeed', async () => {
+  test('with `If-Match: *` all replace an agent', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const options = { headers: { 'If-Match': '*' }, body: { yaml: GREETER } }
@@ -81,7 +81,7 @@ describe('at the same time', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  test('restorations all succeed, each as a version of its own', async () => {
+  test('each restore a version and add a new one', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     await app.call('PUT', path, { body: { yaml: numbered(1) } })
@@ -91,7 +91,7 @@ describe('at the same time', () => {
     expect((await app.call('GET', `${path}/versions`)).body.data).toHaveLength(AT_ONCE + 2)
   })
 
-  test('of deletions exactly one succeeds', async () => {
+  test('delete an agent exactly once', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce(() => app.call('DELETE', path))
@@ -101,7 +101,7 @@ describe('at the same time', () => {
     ])
   })
 
-  test('a deletion and replacements leave nothing behind', async () => {
+  test('to delete and replace an agent leave nothing behind', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>
@@ -114,7 +114,7 @@ describe('at the same time', () => {
     expect(await db.selectFrom('credentials').select('kind').execute()).toEqual([{ kind: 'parent' }])
   })
 
-  test('of rotations the last one’s key is shown, and is the only one that works', async () => {
+  test('to rotate a key leave only the listed key valid', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const rotations = await atOnce(() => app.call('POST', `${path}/rotate-key`))
@@ -125,7 +125,7 @@ describe('at the same time', () => {
     expect(keys.filter((_, index) => answers[index]?.status === 200)).toEqual([shown])
   })
 
-  test('rotations and replacements keep what the other wrote', async () => {
+  test('to rotate the key and to replace the agent keep each other’s changes', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>
@@ -139,7 +139,7 @@ describe('at the same time', () => {
     expect((await app.call('GET', path)).body.version).toBe(1 + AT_ONCE / 2)
   })
 
-  test('a deleted agent’s key is refused to everybody who asks after the deletion was answered', async () => {
+  test('with the key of a deleted agent get 401 once the deletion has returned', async () => {
     const app = await startApp(unlimited)
     const { agent_id, agent_key } = await app.createAgent()
     const askMe = () => app.call('GET', '/v1/agents/me', { key: agent_key })
@@ -152,8 +152,8 @@ describe('at the same time', () => {
   })
 })
 
-/** Requests reach one process one after the other; verbs called together do interleave, as other processes would. */
-describe('between the queries of one another', () => {
+/** HTTP requests run one after the other here; direct calls interleave their queries, as replicas would. */
+describe('concurrent calls with interleaved queries', () => {
   async function startWithAgent() {
     const app = await startApp(unlimited)
     const { agent_id } = await app.createAgent(numbered(1))
@@ -164,7 +164,7 @@ describe('between the queries of one another', () => {
     return { app, deps, owner, agent_id, replace }
   }
 
-  test('replacements without a condition go on top of one another', async () => {
+  test('each add a version when they replace an agent without If-Match', async () => {
     const { app, agent_id, replace } = await startWithAgent()
     const written = await Promise.all(upTo(AT_ONCE).map((count) => replace(count)))
     const { data } = (await app.call('GET', `/v1/agents/${agent_id}/versions`)).body
@@ -173,22 +173,22 @@ describe('between the queries of one another', () => {
     expect(data.map(({ version }: { version: number }) => version)).toEqual(upTo(AT_ONCE + 1).reverse())
   })
 
-  test('of replacements of one version exactly one is written', async () => {
+  test('write exactly one replacement of the same version', async () => {
     const { app, agent_id, replace } = await startWithAgent()
     const outcomes = await Promise.allSettled(upTo(AT_ONCE).map((count) => replace(count, '"1"')))
-    const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
-    expect(refused).toHaveLength(AT_ONCE - 1)
-    for (const { reason } of refused) expect(reason).toMatchObject({ reason: 'precondition_failed' })
+    const rejected = outcomes.filter((outcome) => outcome.status === 'rejected')
+    expect(rejected).toHaveLength(AT_ONCE - 1)
+    for (const { reason } of rejected) expect(reason).toMatchObject({ reason: 'precondition_failed' })
     expect((await app.call('GET', `/v1/agents/${agent_id}/versions`)).body.data).toHaveLength(2)
   })
 
-  test('a replacement while the versions are listed doubles none', async () => {
+  test('list no version twice during a replacement', async () => {
     const { deps, owner, agent_id, replace } = await startWithAgent()
     const [, versions] = await Promise.all([replace(2), listVersions(deps, owner, agent_id)])
     expect([[1], [2, 1]]).toContainEqual(versions.map(({ version }) => version))
   })
 
-  test('a replacement beside a rotation knows the key of before or the new one, and then it is the new one', async () => {
+  test('keep the new key when a replacement and a rotation overlap', async () => {
     const { app, deps, owner, agent_id, replace } = await startWithAgent()
     const [before] = (await app.call('GET', '/v1/agents')).body.data
     const [replaced, rotation] = await Promise.all([
@@ -200,7 +200,7 @@ describe('between the queries of one another', () => {
     expect([before.agent_key, rotation.key.text]).toContain(openAgentKey(deps, replaced))
   })
 
-  test('a replacement beside a deletion leaves nothing, and is 404 when it was overtaken', async () => {
+  test('leave nothing behind when a replacement and a deletion overlap', async () => {
     const { app, deps, owner, agent_id, replace } = await startWithAgent()
     const [replaced] = await Promise.allSettled([
       replace(2),

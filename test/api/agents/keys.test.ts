@@ -1,4 +1,4 @@
-/** Agent keys: rotated without a gap, good for their own agent and for nothing else under /v1/agents. */
+/** Tests the rotation of agent keys and which requests an agent key may make. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -19,7 +19,7 @@ describe('rotating an agent key', () => {
     ['without a body', undefined],
     ['with an empty body', {}],
     ['with an overlap of 0', { overlap_seconds: 0 }],
-  ])('%s ends the old key at once', async (_what, body) => {
+  ])('%s disables the old key immediately', async (_what, body) => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { agent_id, agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])
@@ -41,14 +41,14 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, agent_key, rotated.body.agent_key)).toEqual([401, 200])
   })
 
-  test('an empty body that says it is JSON is as good as none', async () => {
+  test('accepts a JSON content type without a body', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const headers = { 'Content-Type': 'application/json' }
     expect((await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { headers })).status).toBe(200)
   })
 
-  test('with an overlap both keys work until it has passed, to the second', async () => {
+  test('with an overlap keeps both keys valid until exactly the end of the overlap', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const { agent_id, agent_key: old } = await app.createAgent()
@@ -64,7 +64,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, old, fresh)).toEqual([401, 200])
   })
 
-  test('a second rotation without an overlap ends every earlier key', async () => {
+  test('again without an overlap disables every earlier key', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const { agent_id, agent_key: first } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
@@ -74,7 +74,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 401, 200])
   })
 
-  test('a second rotation does not lengthen the first one’s overlap', async () => {
+  test('again does not extend the first overlap', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { agent_id, agent_key: first } = await app.createAgent()
@@ -104,7 +104,7 @@ describe('rotating an agent key', () => {
     [{ overlap_seconds: '60' }, 400],
     [{ overlap_seconds: null }, 400],
     [{ overlap: 60 }, 400],
-  ])('with %j is %i', async (body, expected) => {
+  ])('with the body %j returns %i', async (body, expected) => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const answer = await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { body })
@@ -117,7 +117,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('of another owner’s agent is 404 and leaves its key alone', async () => {
+  test('returns 404 for another tenant’s agent and keeps its key', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const key = await createTenant(app)
@@ -126,8 +126,8 @@ describe('rotating an agent key', () => {
   })
 })
 
-describe('the owner’s key', () => {
-  test('when it is rotated, its agents stay, and their keys work', async () => {
+describe('the parent key of an agent', () => {
+  test('can be rotated without affecting the agent or its key', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const before = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -137,7 +137,7 @@ describe('the owner’s key', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('when it is revoked, the keys of its agents end with it', async () => {
+  test('disables the agent’s key when it is revoked', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])
@@ -147,8 +147,8 @@ describe('the owner’s key', () => {
   })
 })
 
-describe('an agent about itself', () => {
-  test('tells what an embed needs, never its instructions', async () => {
+describe('the route /v1/agents/me', () => {
+  test('returns what an embed needs but never the instructions', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(FULL)
     const { status, headers, body, text } = await me(app, agent_key)
@@ -173,7 +173,7 @@ describe('an agent about itself', () => {
     expect(text).not.toContain('Help people')
   })
 
-  test('has defaults for what its definition leaves out', async () => {
+  test('returns defaults for fields the definition omits', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(
       `${GREETER}tools: [{name: bare}]\npageTools: {restricted: []}\n`,
@@ -192,7 +192,7 @@ describe('an agent about itself', () => {
     expect((await me(app, agent_key)).body).toMatchObject({ tools: [], pageTools: 'all' })
   })
 
-  test('a parent key has no agent of its own: 403', async () => {
+  test('returns 403 for a parent key', async () => {
     const app = await startApp()
     const { status, body } = await me(app, app.key)
     expect([status, body]).toEqual([
@@ -201,7 +201,7 @@ describe('an agent about itself', () => {
     ])
   })
 
-  test('without a key it is 401', async () => {
+  test('returns 401 without a key', async () => {
     const app = await startApp()
     expect(await app.call('GET', '/v1/agents/me', { key: null })).toMatchObject({
       status: 401,
@@ -209,7 +209,7 @@ describe('an agent about itself', () => {
     })
   })
 
-  test.each(['PUT', 'DELETE'])('%s /v1/agents/me is 405', async (method) => {
+  test.each(['PUT', 'DELETE'])('returns 405 for %s', async (method) => {
     const app = await startApp()
     const { status, headers, body } = await app.call(
       method,

@@ -1,11 +1,11 @@
-/** The list of agents: everything at once, newest first, or page by page when asked to. */
+/** Tests the list of agents and its pagination. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createTenant, FULL, listIds } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-/** Creates so many agents and answers their ids, newest first. */
+/** Creates `count` agents and returns their ids, newest first. */
 async function createAgents(app: TestApp, count: number, key = app.key): Promise<string[]> {
   const ids: string[] = []
   for (let made = 0; made < count; made++) ids.unshift((await app.createAgent(GREETER, key)).agent_id)
@@ -14,13 +14,13 @@ async function createAgents(app: TestApp, count: number, key = app.key): Promise
 
 const list = (app: TestApp, query = '', key = app.key) => app.call('GET', `/v1/agents${query}`, { key })
 
-describe('the list without parameters', () => {
-  test('is empty at first, and has no paging fields', async () => {
+describe('the list of agents without parameters', () => {
+  test('starts empty and has no pagination fields', async () => {
     const app = await startApp()
     expect((await list(app)).body).toEqual({ object: 'list', data: [] })
   })
 
-  test('shows of each agent what it is, `behavior` only where there is one', async () => {
+  test('shows each agent’s settings, and `behavior` only when it is set', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const full = await app.createAgent(FULL)
     const plain = await app.createAgent()
@@ -53,13 +53,13 @@ describe('the list without parameters', () => {
     expect(body.data[0]).not.toHaveProperty('behavior')
   })
 
-  test('holds all 150 agents, newest first, though all came within one second', async () => {
+  test('returns all 150 agents newest first, even when created in the same second', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const ids = await createAgents(app, 150)
     expect(await listIds(app)).toEqual(ids)
   })
 
-  test('keeps an agent’s place and age when it is changed', async () => {
+  test('keeps an agent’s position and creation time after a change', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const ids = await createAgents(app, 3)
@@ -75,7 +75,7 @@ describe('the list without parameters', () => {
     ])
   })
 
-  test('shows nothing of another owner', async () => {
+  test('excludes agents of other tenants', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     const mine = await createAgents(app, 2)
@@ -84,15 +84,15 @@ describe('the list without parameters', () => {
     expect(await listIds(app, '', other)).toEqual(theirs)
   })
 
-  test('a parameter it does not know changes nothing', async () => {
+  test('ignores unknown parameters', async () => {
     const app = await startApp()
     await createAgents(app, 2)
     expect((await list(app, '?page=2&_=1')).text).toBe((await list(app)).text)
   })
 })
 
-describe('a page of the list', () => {
-  test('says where it starts and ends, and whether there is more', async () => {
+describe('the paginated list of agents', () => {
+  test('returns the first and last id of a page and whether more agents follow', async () => {
     const app = await startApp()
     const ids = await createAgents(app, 3)
     const page = async (query: string) => {
@@ -127,7 +127,7 @@ describe('a page of the list', () => {
     })
   })
 
-  test('between two agents starts next to the one it comes after', async () => {
+  test('with `after` and `before` starts next to `after`', async () => {
     const app = await startApp()
     const [, second, third, fourth, fifth] = await createAgents(app, 6)
     expect(await listIds(app, `?after=${second}&before=${fifth}`)).toEqual([third, fourth])
@@ -136,18 +136,18 @@ describe('a page of the list', () => {
     expect(await listIds(app, `?after=${fifth}&before=${second}`)).toEqual([])
   })
 
-  test('walking pages in either direction gives the list', async () => {
+  test('can be read in full in either direction', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
     const newestFirst = await createAgents(app, 9)
-    const walks = fc.record({
+    const directions = fc.record({
       limit: fc.integer({ min: 1, max: 11 }),
       order: fc.constantFrom('asc', 'desc'),
       isForwards: fc.boolean(),
     })
     await fc.assert(
-      fc.asyncProperty(walks, async ({ limit, order, isForwards }) => {
+      fc.asyncProperty(directions, async ({ limit, order, isForwards }) => {
         const all = order === 'desc' ? newestFirst : newestFirst.toReversed()
-        expect(await walk(app, limit, order, isForwards, all)).toEqual(all)
+        expect(await readAllPages(app, limit, order, isForwards, all)).toEqual(all)
       }),
       { numRuns: 40 },
     )
@@ -169,49 +169,52 @@ describe('a page of the list', () => {
     ['after=agent-00000000000000000000', 'after'],
     ['before=nobody', 'before'],
     ['limit=1&limit=0', 'limit'],
-  ])('%s is 400 and names %s', async (query, field) => {
+  ])('returns 400 for %s and names %s', async (query, field) => {
     const app = await startApp()
     const { status, body } = await list(app, `?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid_value'])
     expect(body.error).toMatch(new RegExp(`^${field}: .{8}`))
   })
 
-  test.each(['limit=1', 'limit=100', 'limit=007'])('%s is taken', async (query) => {
+  test.each(['limit=1', 'limit=100', 'limit=007'])('accepts %s', async (query) => {
     const app = await startApp()
     expect((await list(app, `?${query}`)).status).toBe(200)
   })
 
-  test.each(['after', 'before'])('`%s` does not tell whether another owner’s agent exists', async (field) => {
-    const app = await startApp()
-    const other = await createTenant(app)
-    const { agent_id } = await app.createAgent()
-    const theirs = await list(app, `?${field}=${agent_id}`, other)
-    const nobodys = await list(app, `?${field}=agent-00000000000000000000`, other)
-    expect(theirs.status).toBe(400)
-    expect(theirs.text).toBe(nobodys.text)
-  })
+  test.each(['after', 'before'])(
+    'does not reveal through `%s` that another tenant’s agent exists',
+    async (field) => {
+      const app = await startApp()
+      const other = await createTenant(app)
+      const { agent_id } = await app.createAgent()
+      const theirs = await list(app, `?${field}=${agent_id}`, other)
+      const unknown = await list(app, `?${field}=agent-00000000000000000000`, other)
+      expect(theirs.status).toBe(400)
+      expect(theirs.text).toBe(unknown.text)
+    },
+  )
 })
 
-/** Walks the whole list page by page, from its start forwards or from its last agent backwards. */
-async function walk(
+/** Reads the whole list page by page, forwards from the start or backwards from the last agent. */
+async function readAllPages(
   app: TestApp,
   limit: number,
   order: string,
   isForwards: boolean,
   all: readonly string[],
 ): Promise<string[]> {
-  const walked: string[] = isForwards ? [] : all.slice(-1)
+  const listed: string[] = isForwards ? [] : all.slice(-1)
   for (;;) {
-    const cursor = isForwards ? walked.at(-1) : walked[0]
+    const cursor = isForwards ? listed.at(-1) : listed[0]
     const from = cursor === undefined ? '' : `&${isForwards ? 'after' : 'before'}=${cursor}`
     const { data, has_more, first_id, last_id } = (await list(app, `?limit=${limit}&order=${order}${from}`))
       .body
     const ids: string[] = data.map(({ id }: { id: string }) => id)
     expect([first_id, last_id]).toEqual([ids[0] ?? null, ids.at(-1) ?? null])
     expect(ids.length).toBeLessThanOrEqual(limit)
-    if (isForwards) walked.push(...ids)
-    else walked.unshift(...ids)
-    if (!has_more) return walked
+    if (isForwards) listed.push(...ids)
+    else listed.unshift(...ids)
+    if (!has_more) return listed
     expect(ids).toHaveLength(limit)
   }
 }

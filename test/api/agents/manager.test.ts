@@ -1,4 +1,4 @@
-/** The agents of the console: every operation of an owner, at a second place, for users as for keys. */
+/** Tests that the console routes under /v1/manager mirror the agent routes, for users and for keys. */
 import { describe, expect, test } from 'vitest'
 import { restOperations } from '../../../src/server/api.ts'
 import { createTenant } from '../../support/agents.ts'
@@ -12,7 +12,7 @@ const originals = operations.filter(
   ({ id, auth }) => id.startsWith('agents-') && auth.callers.includes('parent'),
 )
 
-/** Where an operation on that agent lies, and what it is sent. */
+/** Builds the request for an operation on the agent, on both its public and its console path. */
 function toRequest({ http, request }: (typeof operations)[number], agentId: string) {
   const path = http.path.replace('{agent_id}', agentId).replace('{version}', '1')
   const takesBody = http.method === 'POST' || http.method === 'PUT'
@@ -20,41 +20,41 @@ function toRequest({ http, request }: (typeof operations)[number], agentId: stri
   return { method: http.method, path, mirrored: path.replace('/v1/', '/v1/manager/'), options }
 }
 
-/** What an answer is like, whichever agent it is about. */
-function look({ status, headers, body }: Answer) {
+/** Reduces a response to the parts that do not depend on the agent. */
+function summarize({ status, headers, body }: Answer) {
   const kept = ['etag', 'content-type', 'cache-control', 'x-ratelimit-limit']
   return { status, headers: kept.map((name) => headers.get(name)), fields: Object.keys(body) }
 }
 
-/** A service whose parent key is the user's. */
+/** Starts a service whose parent key the user has claimed. */
 async function start(): Promise<TestApp> {
   const app = await startApp(proxied)
   await claim(app, ada, app.key)
   return app
 }
 
-test('every operation of an owner has its second place, and no other has one', () => {
+test('every agent route for owners has a console route, and no other route has one', () => {
   expect(originals.length).toBeGreaterThanOrEqual(8)
-  const places = ({ http }: (typeof operations)[number]) => `${http.method} ${http.path}`
+  const routesOf = ({ http }: (typeof operations)[number]) => `${http.method} ${http.path}`
   const mirrors = operations.filter(({ id }) => id.startsWith('manager-agents-'))
-  expect(mirrors.map(places)).toEqual(originals.map((one) => places(one).replace('/v1/', '/v1/manager/')))
+  expect(mirrors.map(routesOf)).toEqual(originals.map((one) => routesOf(one).replace('/v1/', '/v1/manager/')))
 })
 
 describe.each(originals)('$http.method $http.path', (operation) => {
-  test('answers a key and a user there as it answers a key here', async () => {
+  test('returns the same response to keys and users on the console route', async () => {
     const app = await start()
     const ask = async (place: 'path' | 'mirrored', credential: (options: CallOptions) => CallOptions) => {
       const { agent_id: id } = await app.createAgent(yaml)
       const request = toRequest(operation, id)
       const answer = await app.call(request.method, request[place], credential(request.options))
-      return look(answer)
+      return summarize(answer)
     }
     const here = await ask('path', (options) => options)
     expect(await ask('mirrored', (options) => options)).toEqual(here)
     expect(await ask('mirrored', (options) => as(ada, options))).toEqual(here)
   })
 
-  test('is not there for anybody else', async () => {
+  test('hides the agent from other callers of the console route', async () => {
     const app = await start()
     const { agent_id: id, agent_key: agentKey } = await app.createAgent(yaml)
     const { method, mirrored, options } = toRequest(operation, id)
@@ -74,7 +74,7 @@ describe.each(originals)('$http.method $http.path', (operation) => {
   })
 })
 
-test('what a user makes there is the same agent here', async () => {
+test('an agent created through the console route is available through the public API', async () => {
   const app = await start()
   const { body: created } = await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
   expect(created.parent_key).toBe(app.key.slice(0, 16))

@@ -1,4 +1,4 @@
-/** Whose an agent is: nobody but its owner sees that it is there, and its own key is no owner's. */
+/** Tests that only the owner of an agent can see and manage it. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { mintKey } from '../../../src/lib/api-key.ts'
@@ -14,20 +14,20 @@ const verbs: readonly (readonly [method: string, rest: string, options: CallOpti
   ['POST', '/rotate-key', {}],
 ]
 
-describe('an agent that is not there, or somebody else’s', () => {
+describe('an agent id', () => {
   test.each(verbs)(
-    '%s /v1/agents/{id}%s answers both alike, and does nothing',
+    'that is unknown or another tenant’s gets the same 404 from %s /v1/agents/{id}%s',
     async (method, rest, options) => {
       const app = await startApp()
       const other = await createTenant(app)
       const { agent_id } = await app.createAgent()
       const before = await app.call('GET', `/v1/agents/${agent_id}`)
       const answerTo = (id: string) => app.call(method, `/v1/agents/${id}${rest}`, { ...options, key: other })
-      const [theirs, nobodys] = [await answerTo(agent_id), await answerTo('agent-00000000000000000000')]
+      const [theirs, unknown] = [await answerTo(agent_id), await answerTo('agent-00000000000000000000')]
       expect(theirs.status).toBe(404)
       expect(theirs.body).toEqual({ error: 'Agent not found.', code: 'not_found' })
-      expect(theirs.text).toBe(nobodys.text)
-      expect(visibleHeaders(theirs.headers)).toEqual(visibleHeaders(nobodys.headers))
+      expect(theirs.text).toBe(unknown.text)
+      expect(stableHeaders(theirs.headers)).toEqual(stableHeaders(unknown.headers))
       expect((await app.call('GET', `/v1/agents/${agent_id}`)).text).toBe(before.text)
     },
   )
@@ -37,10 +37,10 @@ describe('an agent that is not there, or somebody else’s', () => {
     ['Unicode', 'agent-%F0%9F%98%80', 404],
     ['a NUL', 'agent-%00', 404],
     ['SQL', "agent-'%20or%20'1'%3D'1", 404],
-    ['four thousand characters', 'a'.repeat(4000), 404],
+    ['4,000 characters', 'a'.repeat(4000), 404],
     ['bytes that are not UTF-8', '%FF', 400],
-    ['half an escape', '%4', 400],
-  ])('an id of %s is no agent', async (_what, id, expected) => {
+    ['an incomplete escape', '%4', 400],
+  ])('with %s matches no agent', async (_what, id, expected) => {
     const app = await startApp()
     for (const [method, rest, options] of verbs) {
       const answer = await app.call(method, `/v1/agents/${id}${rest}`, options)
@@ -49,7 +49,7 @@ describe('an agent that is not there, or somebody else’s', () => {
     }
   })
 
-  test('an encoded id finds the agent', async () => {
+  test('may be percent-encoded', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const encoded = [...agent_id].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')
@@ -68,9 +68,9 @@ const ownerRoutes: readonly (readonly [method: string, path: string, options: Ca
   ['POST', '/v1/agents/{id}/versions/1/restore', {}],
 ]
 
-describe('what only the owner may do', () => {
+describe('routes for owners only', () => {
   test.each(ownerRoutes)(
-    '%s %s with the agent’s own key is 401 and does nothing',
+    '%s %s returns 401 for the agent’s own key and changes nothing',
     async (method, path, options) => {
       const app = await startApp()
       const { agent_id, agent_key } = await app.createAgent()
@@ -85,15 +85,15 @@ describe('what only the owner may do', () => {
   )
 
   test.each(ownerRoutes)(
-    '%s %s without a key or with an unknown one is 401',
+    '%s %s returns 401 without a key or with an unknown one',
     async (method, path, options) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
-      const misspelt = `${app.key.slice(0, -1)}${app.key.endsWith('0') ? '1' : '0'}`
+      const mistyped = `${app.key.slice(0, -1)}${app.key.endsWith('0') ? '1' : '0'}`
       const unknown = mintKey('parent', randomBytes).text
       for (const [key, code] of [
         [null, 'missing_api_key'],
-        [misspelt, 'invalid_api_key'],
+        [mistyped, 'invalid_api_key'],
         [unknown, 'invalid_api_key'],
         [unknown.replace('svc_', 'svc_scoped_'), 'invalid_api_key'],
         ['', 'missing_api_key'],
@@ -106,8 +106,8 @@ describe('what only the owner may do', () => {
   )
 })
 
-/** Headers that may differ from answer to answer left out. */
-function visibleHeaders(headers: Headers): Record<string, string> {
+/** Returns the headers without those that vary between responses. */
+function stableHeaders(headers: Headers): Record<string, string> {
   const {
     date,
     'x-request-id': _id,

@@ -1,38 +1,46 @@
-/** Definitions that are refused: which place the error names, and that nothing is left of them. */
+/** Tests that invalid definitions are rejected with an error that names the position. */
 import { describe, expect, test } from 'vitest'
 import { listIds, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { type Answer, GREETER, startApp } from '../../support/app.ts'
 
 const invalid: readonly (readonly [what: string, text: string, names: readonly string[]])[] = [
-  ['nothing', '', ['line 1', 'column 1']],
+  ['empty text', '', ['line 1', 'column 1']],
   ['a list', '- name: X\n', ['line 1', 'column 1']],
-  ['YAML that does not end', 'name: X\ninstructions: "open\n', ['line ', 'column ']],
+  ['an unclosed YAML string', 'name: X\ninstructions: "open\n', ['line ', 'column ']],
   ['no name', 'instructions: Hi\n', ['name: is required', 'line 1, column 1']],
   ['no instructions', 'name: X\n', ['instructions: is required', 'line 1, column 1']],
   ['a blank name', 'instructions: Hi\nname: "  "\n', ['name:', 'line 2, column 7']],
   ['blank instructions', 'name: X\ninstructions: " "\n', ['instructions:', 'line 2, column 15']],
   ['a name that is a number', 'name: 7\ninstructions: Hi\n', ['name:', 'line 1, column 7']],
   ['a temperature too high', `${GREETER}temperature: 2.1\n`, ['temperature:', 'line 3, column 14']],
-  ['a temperature below 0', `${GREETER}temperature: -0.1\n`, ['temperature:', 'line 3, column 14']],
-  ['a temperature in words', `${GREETER}temperature: hot\n`, ['temperature:', 'line 3, column 14']],
+  ['a negative temperature', `${GREETER}temperature: -0.1\n`, ['temperature:', 'line 3, column 14']],
+  [
+    'a temperature that is not a number',
+    `${GREETER}temperature: hot\n`,
+    ['temperature:', 'line 3, column 14'],
+  ],
   ['a tool name with a space', `${GREETER}tools:\n  - a b\n`, ['tools[0]:', 'line 4, column 5']],
   ['a tool name of 65 letters', `${GREETER}tools: [${'a'.repeat(65)}]\n`, ['tools[0]:', 'line 3, column 9']],
-  ['two tools of one name', `${GREETER}tools: [a, {name: a}]\n`, ['tools[1].name:', 'line 3, column 19']],
-  ['a page tool as a tool', `${GREETER}tools: [postMessage_a]\n`, ['tools[0]:', 'line 3, column 9']],
+  [
+    'two tools with the same name',
+    `${GREETER}tools: [a, {name: a}]\n`,
+    ['tools[1].name:', 'line 3, column 19'],
+  ],
+  ['a page tool listed as a tool', `${GREETER}tools: [postMessage_a]\n`, ['tools[0]:', 'line 3, column 9']],
   ['a tool without a name', `${GREETER}tools: [{description: a}]\n`, ['tools[0].name:', 'line 3, column 9']],
   [
-    'a schema that is none',
+    'an invalid input schema',
     `${GREETER}tools: [{name: a, inputSchema: {type: object, properties: 5}}]\n`,
     ['tools[0].inputSchema.properties:', 'line 3, column '],
   ],
-  ['pageTools in other words', `${GREETER}pageTools: none\n`, ['pageTools:', 'line 3, column 12']],
+  ['an unknown pageTools value', `${GREETER}pageTools: none\n`, ['pageTools:', 'line 3, column 12']],
   [
-    'pageTools both ways',
+    'pageTools both restricted and blocked',
     `${GREETER}pageTools: {restricted: [a], blocked: [b]}\n`,
     ['pageTools:', 'line 3, column 12'],
   ],
   [
-    'rules that are no texts',
+    'rules that are not strings',
     `${GREETER}behavior: {rules: [1]}\n`,
     ['behavior.rules[0]:', 'line 3, column 20'],
   ],
@@ -40,8 +48,8 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
   ['an anchor', 'name: &a X\ninstructions: Hi\n', ['anchors', 'line 1, column 7']],
   ['an alias', 'name: X\ninstructions: *a\n', ['aliases', 'line 2, column 15']],
   ['a tag', 'name: !!str X\ninstructions: Hi\n', ['tags', 'line 1, column 7']],
-  ['a prototype', `${GREETER}__proto__: {a: 1}\n`, ['__proto__', 'line 3, column 1']],
-  ['nesting beyond 16', `${GREETER}x: ${'['.repeat(17)}${']'.repeat(17)}\n`, ['line 3, column ']],
+  ['a `__proto__` key', `${GREETER}__proto__: {a: 1}\n`, ['__proto__', 'line 3, column 1']],
+  ['more than 16 nesting levels', `${GREETER}x: ${'['.repeat(17)}${']'.repeat(17)}\n`, ['line 3, column ']],
   ['two documents', `${GREETER}---\n${GREETER}`, ['line 3', 'column 1']],
   [
     'an origin with a path',
@@ -50,30 +58,33 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
   ],
 ]
 
-describe('a definition that is none', () => {
-  test.each(invalid)('%s is 400, names the place and creates nothing', async (_what, text, names) => {
-    const app = await startApp()
-    const { agent_id } = await app.createAgent()
-    const before = await app.call('GET', '/v1/agents')
-    const answers = [
-      await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', text),
-      await app.call('POST', '/v1/agents', { body: { yaml: text } }),
-      await sendDefinition(app, 'PUT', `/v1/agents/${agent_id}`, 'text/yaml', text),
-    ]
-    for (const { status, body } of answers) {
-      expect([status, body]).toEqual([400, { error: expect.any(String), code: 'invalid_value' }])
-      for (const name of names) expect(body.error).toContain(name)
-    }
-    expect((await app.call('GET', '/v1/agents')).text).toBe(before.text)
-  })
+describe('an invalid definition', () => {
+  test.each(invalid)(
+    'with %s returns 400, names the position and creates nothing',
+    async (_what, text, names) => {
+      const app = await startApp()
+      const { agent_id } = await app.createAgent()
+      const before = await app.call('GET', '/v1/agents')
+      const answers = [
+        await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', text),
+        await app.call('POST', '/v1/agents', { body: { yaml: text } }),
+        await sendDefinition(app, 'PUT', `/v1/agents/${agent_id}`, 'text/yaml', text),
+      ]
+      for (const { status, body } of answers) {
+        expect([status, body]).toEqual([400, { error: expect.any(String), code: 'invalid_value' }])
+        for (const name of names) expect(body.error).toContain(name)
+      }
+      expect((await app.call('GET', '/v1/agents')).text).toBe(before.text)
+    },
+  )
 
-  test('the error is about the text alone, and a person can read it', async () => {
+  test('returns a readable error with line and column', async () => {
     const app = await startApp()
     const { body } = await app.call('POST', '/v1/agents', { body: { yaml: `${GREETER}temperature: 3\n` } })
     expect(body.error).toBe('temperature: must be between 0 and 2 (line 3, column 14)')
   })
 
-  test('front matter that is not closed is 400', async () => {
+  test('with unclosed front matter returns 400', async () => {
     const app = await startApp()
     const { status, body } = await sendDefinition(
       app,
@@ -89,9 +100,9 @@ describe('a definition that is none', () => {
 const padding = (bytes: number) => `${GREETER}#${'x'.repeat(bytes - GREETER.length - 2)}\n`
 const LIMIT = 256 * 1024
 
-describe('a body that cannot be taken', () => {
+describe('the body of a definition request', () => {
   test.each(['application/yaml', 'application/json', 'text/markdown'])(
-    '%s up to 256 KiB is taken, over it is 413',
+    'is accepted as %s up to 256 KiB and returns 413 above',
     async (mediaType) => {
       const app = await startApp()
       const markdown = (bytes: number) => '---\nname: X\n---\n\n'.padEnd(bytes, 'x')
@@ -107,13 +118,13 @@ describe('a body that cannot be taken', () => {
     },
   )
 
-  test('the limit counts bytes, not characters', async () => {
+  test('is measured in bytes, not characters', async () => {
     const app = await startApp()
     const text = `name: X\ninstructions: ${'漢'.repeat(LIMIT / 3)}\n`
     expect((await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', text)).status).toBe(413)
   })
 
-  test('a text of allowed size may be escaped in JSON', async () => {
+  test('is measured after JSON unescaping', async () => {
     const app = await startApp()
     const text = `name: X\ninstructions: ${'é'.repeat(130_000)}\n`
     const escaped = JSON.stringify({ yaml: text }).replaceAll('é', '\\u00e9')
@@ -128,7 +139,7 @@ describe('a body that cannot be taken', () => {
     'multipart/form-data; boundary=x',
     'yaml',
     'text/yamlx',
-  ])('as %s is 415, naming what is accepted', async (mediaType) => {
+  ])('of type %s returns 415 and lists the accepted types', async (mediaType) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     for (const [method, path] of [
@@ -143,7 +154,7 @@ describe('a body that cannot be taken', () => {
     expect(await listIds(app)).toEqual([agent_id])
   })
 
-  test('bytes that are not UTF-8 are 400 in every form', async () => {
+  test('that is not UTF-8 returns 400 in every format', async () => {
     const app = await startApp()
     const bytes = (text: string) => Buffer.from(text.replace('people', 'p\xffople'), 'latin1')
     const answers: Answer[] = []
@@ -177,15 +188,15 @@ describe('a body that cannot be taken', () => {
   })
 
   test.each([
-    ['a field beside it', { yaml: GREETER, name: 'X' }, 'name'],
-    ['no text', {}, 'yaml'],
-    ['a text that is an object', { yaml: { name: 'X' } }, 'yaml'],
-    ['a text that is null', { yaml: null }, 'yaml'],
+    ['an unknown field', { yaml: GREETER, name: 'X' }, 'name'],
+    ['no definition', {}, 'yaml'],
+    ['a definition that is an object', { yaml: { name: 'X' } }, 'yaml'],
+    ['a definition that is null', { yaml: null }, 'yaml'],
     ['an unknown format', { yaml: GREETER, format: 'toml' }, 'format'],
-    ['half a character', { yaml: `${GREETER}# \ud800` }, 'Unicode'],
-    ['a NUL', { yaml: `${GREETER}# \0` }, 'U+0000'],
+    ['an unpaired surrogate', { yaml: `${GREETER}# \ud800` }, 'Unicode'],
+    ['a NUL character', { yaml: `${GREETER}# \0` }, 'U+0000'],
     ['a list', [GREETER], 'object'],
-  ])('JSON with %s is 400 and names it', async (_what, body, name) => {
+  ])('of JSON with %s returns 400 and names the problem', async (_what, body, name) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     for (const [method, path] of [
@@ -200,7 +211,7 @@ describe('a body that cannot be taken', () => {
   })
 
   test.each(['agent_id', 'if_match'])(
-    'JSON on PUT with %s, which has its place elsewhere, is 400',
+    'of JSON on PUT returns 400 for %s, which belongs elsewhere',
     async (field) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
@@ -213,13 +224,13 @@ describe('a body that cannot be taken', () => {
     },
   )
 
-  test('JSON that is not well-formed is 400', async () => {
+  test('of malformed JSON returns 400', async () => {
     const app = await startApp()
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'application/json', '{"yaml": "')
     expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
   })
 
-  test('no body at all is 400', async () => {
+  test('that is missing returns 400', async () => {
     const app = await startApp()
     const { status, body } = await app.call('POST', '/v1/agents')
     expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])

@@ -1,4 +1,4 @@
-/** Replacing an agent's definition: everything but its id, its key and its age, guarded by If-Match. */
+/** Tests replacing the definition of an agent, with and without If-Match. */
 import { describe, expect, test } from 'vitest'
 import { FULL } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
@@ -8,7 +8,7 @@ const chat = (app: TestApp, key: string) =>
   app.call('POST', '/v1/chat/completions', { key, body: { messages: [{ role: 'user', content: 'hi' }] } })
 
 describe('replacing an agent', () => {
-  test('answers what it is now and keeps id, key and creation', async () => {
+  test('returns the new definition and keeps the id, key and creation time', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const { agent_id, agent_key } = await app.createAgent(FULL)
@@ -34,7 +34,7 @@ describe('replacing an agent', () => {
     expect((await chat(app, agent_key)).status).toBe(200)
   })
 
-  test('what the agent says changes with it', async () => {
+  test('changes the greeting returned to its key', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(`${GREETER}embed: { greeting: Hi }\n`)
     const greeting = async () => (await app.call('GET', '/v1/agents/me', { key: agent_key })).body.greeting
@@ -43,7 +43,7 @@ describe('replacing an agent', () => {
     expect(await greeting()).toBe(null)
   })
 
-  test('a definition that is refused changes nothing', async () => {
+  test('with an invalid definition changes nothing', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const before = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -53,16 +53,16 @@ describe('replacing an agent', () => {
   })
 
   test.each([
-    ['its tag', '"2"', 200],
+    ['its ETag', '"2"', 200],
     ['any version', '*', 200],
-    ['a list with its tag', '"1", "2"', 200],
-    ['an earlier tag', '"1"', 412],
-    ['a later tag', '"3"', 412],
-    ['a list without its tag', '"1","3"', 412],
-    ['its tag, but weak', 'W/"2"', 412],
-    ['its number without quotes', '2', 412],
-    ['nothing', '""', 412],
-  ])('If-Match with %s: %s is %i', async (_what, tag, expected) => {
+    ['a list that includes its ETag', '"1", "2"', 200],
+    ['an earlier ETag', '"1"', 412],
+    ['a later ETag', '"3"', 412],
+    ['a list without its ETag', '"1","3"', 412],
+    ['its ETag marked weak', 'W/"2"', 412],
+    ['its version number without quotes', '2', 412],
+    ['an empty ETag', '""', 412],
+  ])('with %s in If-Match (%s) returns %i', async (_what, tag, expected) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}`
@@ -76,7 +76,7 @@ describe('replacing an agent', () => {
     expect((await app.call('GET', path)).headers.get('etag')).toBe(expected === 200 ? '"3"' : '"2"')
   })
 
-  test('If-Match on an agent that is not there is 404', async () => {
+  test('with If-Match returns 404 for an unknown agent', async () => {
     const app = await startApp()
     const options = { body: { yaml: GREETER }, headers: { 'If-Match': '*' } }
     expect((await app.call('PUT', '/v1/agents/agent-nobody', options)).status).toBe(404)

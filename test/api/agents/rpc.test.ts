@@ -1,10 +1,10 @@
-/** Agents through the typed door: the same operations, the same answers, the same refusals. */
+/** Tests that the tRPC API for agents behaves like the REST API. */
 import { describe, expect, test } from 'vitest'
 import { createTenant, FULL, refusalOf } from '../../support/agents.ts'
 import { GREETER, startApp } from '../../support/app.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 
-describe('the typed door', () => {
+describe('the tRPC API for agents', () => {
   test('creates, lists, reads, replaces, restores, rotates and deletes', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
@@ -39,7 +39,7 @@ describe('the typed door', () => {
     expect((await app.call('GET', path)).status).toBe(404)
   })
 
-  test('takes Markdown under its format', async () => {
+  test('accepts Markdown when the format says so', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const yaml = '---\nname: Marked\n---\n\nBe bold.'
@@ -51,7 +51,7 @@ describe('the typed door', () => {
     })
   })
 
-  test('refuses what the REST door refuses, in the same words', async () => {
+  test('rejects what REST rejects, with the same messages', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const { agent_id } = await app.createAgent()
@@ -97,7 +97,7 @@ describe('the typed door', () => {
     expect((await app.call('GET', path)).body.version).toBe(1)
   })
 
-  test('keeps owners apart', async () => {
+  test('hides agents from other tenants', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { agents } = createTypedClient(app, await createTenant(app))
@@ -114,7 +114,7 @@ describe('the typed door', () => {
       expect(await refusalOf(call())).toEqual({ status: 404, code: 'not_found', message: 'Agent not found.' })
   })
 
-  test('an agent key may only ask about itself', async () => {
+  test('lets an agent key read only its own agent', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const { agents } = createTypedClient(app, agent_key)

@@ -1,4 +1,4 @@
-/** Earlier definitions of an agent: listed, and made the one in force again. */
+/** Tests listing and restoring earlier versions of an agent. */
 import { describe, expect, test } from 'vitest'
 import { FULL, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
@@ -6,7 +6,7 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 
 const numbered = (count: number) => `name: Number ${count}\ninstructions: Say ${count}.\n`
 
-/** An agent that was written that many times, and the path of it. */
+/** Creates an agent, writes `count` versions of it and returns its path. */
 async function createWithVersions(app: TestApp, count: number): Promise<string> {
   const { agent_id } = await app.createAgent(numbered(1))
   for (let version = 2; version <= count; version++)
@@ -27,7 +27,7 @@ async function versionsOf(
 }
 
 describe('the versions of an agent', () => {
-  test('start with the one it was created with', async () => {
+  test('start with the initial definition', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const path = await createWithVersions(app, 1)
     expect((await app.call('GET', `${path}/versions`)).body).toEqual({
@@ -36,7 +36,7 @@ describe('the versions of an agent', () => {
     })
   })
 
-  test('are listed newest first, each with the time it was written', async () => {
+  test('are listed newest first with their creation times', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const path = await createWithVersions(app, 1)
@@ -52,7 +52,7 @@ describe('the versions of an agent', () => {
     ])
   })
 
-  test('do not grow by a rotated key or a refused definition', async () => {
+  test('do not change with a rotated key or a rejected definition', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     await app.call('POST', `${path}/rotate-key`)
@@ -61,8 +61,8 @@ describe('the versions of an agent', () => {
   })
 })
 
-describe('restoring a version', () => {
-  test('makes its text the newest version, which the agent then follows', async () => {
+describe('restoring a version of an agent', () => {
+  test('creates a new version with the old text and applies it', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const { agent_id, agent_key } = await app.createAgent(FULL)
@@ -83,7 +83,7 @@ describe('restoring a version', () => {
     ])
   })
 
-  test('of a Markdown text keeps it Markdown', async () => {
+  test('keeps the format of a Markdown definition', async () => {
     const app = await startApp()
     const markdown = '---\nname: Marked\n---\n\nBe *bold*.'
     const { body: created } = await sendDefinition(app, 'POST', '/v1/agents', 'text/markdown', markdown)
@@ -97,7 +97,7 @@ describe('restoring a version', () => {
     })
   })
 
-  test('of the one in force writes it once more', async () => {
+  test('that is current creates a new version', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     expect((await app.call('POST', `${path}/versions/2/restore`)).body).toMatchObject({
@@ -107,13 +107,13 @@ describe('restoring a version', () => {
     expect(await versionsOf(app, path)).toHaveLength(3)
   })
 
-  test('may come with an empty JSON body', async () => {
+  test('accepts an empty JSON body', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     expect((await app.call('POST', `${path}/versions/1/restore`, { body: {} })).body.name).toBe('Number 1')
   })
 
-  test('with a body that names another version is 400, and restores none', async () => {
+  test('returns 400 when the body names a version, and restores nothing', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     const { status, body } = await app.call('POST', `${path}/versions/1/restore`, { body: { version: 2 } })
@@ -121,7 +121,7 @@ describe('restoring a version', () => {
     expect(await versionsOf(app, path)).toHaveLength(2)
   })
 
-  test.each([3, 999_999_999])('of version %i, which is not there yet, is 404', async (version) => {
+  test.each([3, 999_999_999])('returns 404 for version %i, which does not exist', async (version) => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     const { status, body } = await app.call('POST', `${path}/versions/${version}/restore`)
@@ -130,7 +130,7 @@ describe('restoring a version', () => {
   })
 
   test.each(['0', '-1', 'abc', '1.0', '1e0', '01', '%201', '1%2F', '9'.repeat(30)])(
-    'of version %s is 400',
+    'returns 400 for version %s',
     async (version) => {
       const app = await startApp()
       const path = await createWithVersions(app, 1)
@@ -141,7 +141,7 @@ describe('restoring a version', () => {
     },
   )
 
-  test('with a field it does not know is 400', async () => {
+  test('returns 400 for an unknown field', async () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     const { status, body } = await app.call('POST', `${path}/versions/1/restore`, { body: { dry_run: true } })
@@ -149,7 +149,7 @@ describe('restoring a version', () => {
     expect(await versionsOf(app, path)).toHaveLength(2)
   })
 
-  test('does not reach the versions of another agent', async () => {
+  test('returns 404 for a version that only another agent has', async () => {
     const app = await startApp()
     await createWithVersions(app, 5)
     const path = await createWithVersions(app, 2)

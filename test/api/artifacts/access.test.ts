@@ -1,4 +1,4 @@
-/** Who may upload and open an artifact: its owner, or whoever has a token for it; and what is served. */
+/** Tests which callers may upload and open an artifact, and how its bytes are served. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -8,8 +8,8 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { postUpload, uploadWhole } from '../../support/uploads.ts'
 
-const ten = Buffer.from('0123456789')
-/** The smallest picture there is. */
+const tenBytes = Buffer.from('0123456789')
+/** A PNG of 1 × 1 pixel. */
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
@@ -23,21 +23,21 @@ async function reserve(app: TestApp, body: object = {}) {
 
 const upload = (app: TestApp, id: string, token: string, metadata = {}) =>
   postUpload(app, {
-    size: ten.length,
-    body: ten,
+    size: tenBytes.length,
+    body: tenBytes,
     metadata: { artifactId: id, ...metadata },
     headers: { Authorization: `Bearer ${token}` },
   })
 
-describe('a reservation', () => {
-  test('names an id, two tokens and where to upload; until then the id is unknown', async () => {
+describe('an artifact reservation', () => {
+  test('returns an id, two tokens and the upload URL, and the id stays unknown until the upload', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const reserved = await reserve(app)
     expect(reserved).toMatchObject({ upload_url: '/upload', expires_at: 1_800_086_400 })
     const status = await app.call('GET', `/artifacts/${reserved.artifact_id}/status`)
     expect(status.body).toEqual({ artifactId: reserved.artifact_id, state: 'unknown' })
-    const abroad = await startApp({ PARLEY_PUBLIC_URL: 'https://chat.example.org' })
-    expect((await reserve(abroad)).upload_url).toBe('https://chat.example.org/upload')
+    const withPublicUrl = await startApp({ PARLEY_PUBLIC_URL: 'https://chat.example.org' })
+    expect((await reserve(withPublicUrl)).upload_url).toBe('https://chat.example.org/upload')
   })
 
   test.each([
@@ -45,7 +45,7 @@ describe('a reservation', () => {
     ['expires_in', { expires_in: 2_592_001 }],
     ['kind', { kind: 'film' }],
     ['related_to', { related_to: 'x' }],
-  ])('is refused for a wrong %s: %j', async (param, body) => {
+  ])('rejects an invalid %s: %j', async (param, body) => {
     const app = await startApp()
     expect(await app.call('POST', '/v1/artifacts', { body })).toMatchObject({
       status: 400,
@@ -54,8 +54,8 @@ describe('a reservation', () => {
   })
 })
 
-describe('a token', () => {
-  test('lets its bearer upload that artifact, once, and open it', async () => {
+describe('an artifact token', () => {
+  test('allows uploading its artifact once and opening it', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     expect((await upload(app, id, upload_token)).status).toBe(201)
@@ -69,11 +69,11 @@ describe('a token', () => {
     )
   })
 
-  test('is for nothing else', async () => {
+  test('is rejected for other artifacts and other routes', async () => {
     const app = await startApp()
     const one = await reserve(app)
     const two = await reserve(app)
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect((await upload(app, two.artifact_id, one.upload_token)).status).toBe(403)
     expect((await upload(app, one.artifact_id, one.view_token)).status).toBe(403)
     for (const other of [id, two.artifact_id, crypto.randomUUID()]) {
@@ -83,7 +83,7 @@ describe('a token', () => {
     expect((await app.call('GET', '/v1/models', { key: one.view_token })).status).toBe(401)
   })
 
-  test('opens what is related to its artifact, and uploads that', async () => {
+  test('allows uploading and opening a related artifact', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     const captions = crypto.randomUUID()
@@ -93,15 +93,15 @@ describe('a token', () => {
   })
 
   test.each([
-    ['was changed', (token: string) => `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`],
-    ['is cut short', (token: string) => token.slice(0, 40)],
-  ])('that %s is 401', async (_what, change) => {
+    ['was modified', (token: string) => `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`],
+    ['is truncated', (token: string) => token.slice(0, 40)],
+  ])('that %s returns 401', async (_what, change) => {
     const app = await startApp()
     const { artifact_id: id, view_token } = await reserve(app)
     expect((await app.call('GET', `/artifacts/${id}/status`, { key: change(view_token) })).status).toBe(401)
   })
 
-  test('ends with its time, and with its parent key', async () => {
+  test('expires at its time and when its parent key is revoked', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const short = await reserve(app, { expires_in: 60 })
@@ -115,7 +115,7 @@ describe('a token', () => {
     expect((await ask(long)).status).toBe(401)
   })
 
-  test('counts in the address of a GET only, and stands in no log', async () => {
+  test('is accepted in the URL of a GET but not of a DELETE, and is never logged', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp({}, { log })
     const { artifact_id: id, view_token } = await reserve(app)
@@ -125,7 +125,7 @@ describe('a token', () => {
   })
 
   test.each(['/artifacts/', '/upload/', '/'])(
-    'stands in no log when it is put into a path: %s',
+    'is never logged when it is part of a path: %s',
     async (before) => {
       const { log, lines } = createLineLog()
       const app = await startApp({}, { log })
@@ -137,8 +137,8 @@ describe('a token', () => {
   )
 })
 
-describe('what is served', () => {
-  test('is the bytes as they came where nothing can be made of them, to be saved and never shown', async () => {
+describe('GET /artifacts/{id}', () => {
+  test('serves an unconverted artifact unchanged and as a download', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, PNG, { metadata: { filename: 'ü.png', kind: 'video' } })
     const { status, headers } = await app.call('GET', `/artifacts/${id}`)
@@ -149,9 +149,9 @@ describe('what is served', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff')
   })
 
-  test('comes in ranges, by condition, and as a head', async () => {
+  test('supports ranges, conditional requests and HEAD', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const path = `/artifacts/${id}`
     const part = await app.call('GET', path, { headers: { Range: 'bytes=2-4' } })
     expect([part.status, part.text, part.headers.get('content-range')]).toEqual([206, '234', 'bytes 2-4/10'])
@@ -162,11 +162,11 @@ describe('what is served', () => {
     expect((await app.call('GET', path, { headers: { 'If-None-Match': tag } })).status).toBe(304)
   })
 
-  test('is 404 until it is ready, without a poster, and for another tenant', async () => {
+  test('returns 404 before the upload is complete, for a missing poster and for another tenant', async () => {
     const app = await startApp()
     const begun = await postUpload(app)
     expect((await app.call('GET', `/artifacts/${begun.headers.get('x-artifact-id')}`)).status).toBe(404)
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect((await app.call('GET', `/artifacts/${id}/poster`)).status).toBe(404)
     const key = await createTenant(app)
     for (const method of ['GET', 'DELETE'])
@@ -174,16 +174,16 @@ describe('what is served', () => {
     expect((await app.call('GET', `/artifacts/${id}`)).status).toBe(200)
   })
 
-  test('ends with the artifact', async () => {
+  test('returns 404 after the artifact is deleted', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(200)
     expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(404)
     expect((await app.call('GET', `/artifacts/${id}`)).status).toBe(404)
   })
 })
 
-test('what uploads may be like is told to anybody', async () => {
+test('GET /capabilities returns the upload limits without authentication', async () => {
   const app = await startApp()
   const { status, body } = await app.call('GET', '/capabilities', { key: null })
   expect(status).toBe(200)

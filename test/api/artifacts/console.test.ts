@@ -1,24 +1,24 @@
-/** What a user of the console may do with artifacts, and what another site cannot make their browser do. */
+/** Tests how console users manage artifacts, and that other sites cannot act through their browser. */
 import { describe, expect, test } from 'vitest'
 import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
 import { as, claim, ownPage, proxied } from '../../support/console.ts'
 import { BODY_TYPE, toMetadata, tus, uploadWhole } from '../../support/uploads.ts'
 import { reserve } from '../../support/watch.ts'
 
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 const [ada, bob] = ['ada@example.org', 'bob@example.org']
 
-/** An artifact of Ada's, who has claimed the first parent key. */
+/** Starts a service with an artifact that belongs to Ada, who has claimed the first parent key. */
 async function startWithArtifact() {
   const app = await startApp(proxied)
   await claim(app, ada, app.key)
-  const { id, location } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+  const { id, location } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
   return { app, id, location }
 }
 
 type Page = Readonly<Record<string, string>>
 
-/** A request of the upload protocol by Ada's browser, from a page with these headers. */
+/** Sends an upload request from Ada's browser, with the headers of the given page. */
 function send(app: TestApp, method: string, path: string, page: Page, more: Page = {}, body?: string) {
   const headers = { 'X-Email': ada, ...tus, ...page, ...more }
   return app.fetch(app.url + path, { method, headers, ...(body === undefined ? {} : { body }) })
@@ -27,8 +27,8 @@ function send(app: TestApp, method: string, path: string, page: Page, more: Page
 const creation = () => ({ 'Upload-Length': '10', 'Upload-Metadata': toMetadata({ filename: 'clip.mp4' }) })
 const part = (offset: number) => ({ 'Upload-Offset': String(offset), 'Content-Type': BODY_TYPE })
 
-describe('a user', () => {
-  test('reads, and removes, what is theirs', async () => {
+describe('a console user', () => {
+  test('reads and deletes their own artifacts', async () => {
     const { app, id } = await startWithArtifact()
     for (const path of ['', '/status', '/watch'])
       expect((await app.call('GET', `/artifacts/${id}${path}`, as(ada))).status).toBe(200)
@@ -36,7 +36,7 @@ describe('a user', () => {
     expect((await app.call('GET', `/artifacts/${id}/status`, as(ada))).body.state).toBe('unknown')
   })
 
-  test('uploads, and goes on, from a page of ours', async () => {
+  test('uploads and resumes from a same-origin page', async () => {
     const { app } = await startWithArtifact()
     const begun = await send(app, 'POST', '/upload', ownPage, creation())
     expect(begun.status).toBe(201)
@@ -46,7 +46,7 @@ describe('a user', () => {
     expect((await send(app, 'DELETE', location, ownPage)).status).toBe(204)
   })
 
-  test('sees nothing of another’s, as if it had never been', async () => {
+  test('cannot see that another user’s artifact exists', async () => {
     const { app, id, location } = await startWithArtifact()
     expect((await app.call('GET', `/artifacts/${id}/status`, as(bob))).body).toEqual({
       artifactId: id,
@@ -70,14 +70,14 @@ describe('a user', () => {
     expect((await app.call('GET', `/artifacts/${id}`, as(ada))).text).toBe('0123456789')
   })
 
-  test('reserves over the typed door: /v1 is for keys', async () => {
+  test('reserves over tRPC, because /v1 requires a key', async () => {
     const { app } = await startWithArtifact()
     expect((await app.call('POST', '/v1/artifacts', as(ada, { body: {} }))).status).toBe(401)
     const reserved = await app.call('POST', '/trpc/artifacts.reserve', as(ada, { body: { json: {} } }))
     expect(reserved.status).toBe(200)
   })
 
-  test('is not asked who a token belongs to, be it good or bad', async () => {
+  test('with a token in the URL is authorized by that token alone', async () => {
     const { app, id } = await startWithArtifact()
     const { artifact_id, view_token } = await reserve(app)
     const see = (path: string, options: CallOptions = {}) => app.call('GET', path, as(bob, options))
@@ -87,15 +87,15 @@ describe('a user', () => {
   })
 })
 
-describe('another site', () => {
+describe('a request from another site', () => {
   const foreign = { 'Sec-Fetch-Site': 'cross-site', Origin: 'https://evil.example', 'X-Requested-With': 'x' }
   const form = { 'Sec-Fetch-Site': 'same-origin' }
 
   test.each([
-    ['another site', foreign],
-    ['a form', form],
-    ['nothing to go by', {}],
-  ])('changes no artifact: %s', async (_what, page) => {
+    ['cross-site headers', foreign],
+    ['a form submission', form],
+    ['no origin headers', {}],
+  ])('with %s cannot change an artifact', async (_what, page) => {
     const { app, id, location } = await startWithArtifact()
     expect((await send(app, 'DELETE', `/artifacts/${id}`, page)).status).toBe(403)
     expect((await send(app, 'POST', '/upload', page, creation())).status).toBe(403)
@@ -105,7 +105,7 @@ describe('another site', () => {
   })
 
   test.each(['GET', 'HEAD', 'POST'])(
-    'changes none by a %s that says it is something else',
+    'cannot change an artifact with a %s that overrides its method',
     async (method) => {
       const { app, id, location } = await startWithArtifact()
       const override = { 'X-HTTP-Method-Override': 'DELETE' }
@@ -114,7 +114,7 @@ describe('another site', () => {
     },
   )
 
-  test('changes none with a token in the address', async () => {
+  test('cannot change an artifact with a token in the URL', async () => {
     const { app } = await startWithArtifact()
     const { artifact_id, upload_token } = await reserve(app)
     const path = `/artifacts/${artifact_id}?token=${upload_token}`

@@ -1,4 +1,4 @@
-/** The host is told of each complete upload until its handler returns, and what it records is kept. */
+/** Tests that the host is called for each complete upload until its handler succeeds, and that its outcome is stored. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import type { CompletedUpload, OnUploadComplete, UploadHooks } from '../../../src/server/service.ts'
@@ -8,7 +8,7 @@ import { createMovedClock, getRow, listJobs, startJobs, until } from '../../supp
 import { createLineLog } from '../../support/log-lines.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../../support/uploads.ts'
 
-// These run other programs, which takes its time on a busy machine.
+// The conversion programs need more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const SRT = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
@@ -17,13 +17,13 @@ const captions = { size: SRT.length, body: SRT, metadata: { kind: 'captions' } }
 interface Call {
   readonly artifact: CompletedUpload
   readonly hooks: UploadHooks
-  /** Lets the handler return. */
+  /** Makes the handler return. */
   end(): void
-  /** Lets it throw. */
+  /** Makes the handler throw. */
   fail(): void
 }
 
-/** A handler that does what the test says, one call after the other. */
+/** Creates a handler whose calls the test ends one by one. */
 function createHost() {
   const calls: Call[] = []
   const onUploadComplete: OnUploadComplete = (artifact, hooks) =>
@@ -43,8 +43,8 @@ async function startHost(more: Parameters<typeof startJobs>[0] = {}) {
   return { ...host, ...(await startJobs({ ...more, options })) }
 }
 
-describe('the host', () => {
-  test('is told what is known of the upload', async () => {
+describe('the onUploadComplete handler', () => {
+  test('receives everything known about the upload', async () => {
     const { app, call } = await startHost()
     const relatedTo = randomUUID()
     const sha256 = createHash('sha256').update(SRT).digest('hex')
@@ -67,16 +67,16 @@ describe('the host', () => {
     end()
   })
 
-  test('is told nothing that nobody said', async () => {
+  test('receives no field that the client did not send', async () => {
     const { app, call } = await startHost()
     await beginUpload(app, captions)
     const { artifact, end } = await call(0)
-    const said = ['completedAt', 'eventId', 'filename', 'kind', 'metadata', 'sizeBytes', 'tenantId']
-    expect(Object.keys(artifact).sort()).toEqual(['artifactId', ...said])
+    const otherFields = ['completedAt', 'eventId', 'filename', 'kind', 'metadata', 'sizeBytes', 'tenantId']
+    expect(Object.keys(artifact).sort()).toEqual(['artifactId', ...otherFields])
     end()
   })
 
-  test('may take its time: what was uploaded stays until then, converted or not', async () => {
+  test('can read the original until it returns, even after the conversion', async () => {
     const { app, call, dataDir } = await startHost()
     const { id } = await beginUpload(app, captions)
     const { hooks, end } = await call(0)
@@ -91,14 +91,14 @@ describe('the host', () => {
     expect(before.kept_bytes).toBe(SRT.length + (before.served_bytes ?? 0))
     end()
     await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 1, 'the original goes')
+    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 1, 'the original is deleted')
     expect((await getRow(app)).kept_bytes).toBe(before.served_bytes)
     expect(hooks.signal.aborted).toBe(true)
     await expect(hooks.open()).rejects.toThrow('This delivery of the upload is over.')
     expect(() => hooks.recordOutcome(1)).toThrow('This delivery of the upload is over.')
   })
 
-  test('that is slow holds up no conversion', async () => {
+  test('does not block conversions while it is slow', async () => {
     const { app, calls, call } = await startHost()
     for (let count = 0; count < 6; count++)
       await untilState(app, (await beginUpload(app, captions)).id, 'ready')
@@ -107,13 +107,13 @@ describe('the host', () => {
     for (const { end } of calls) end()
     await call(5)
     for (const { end } of calls) end()
-    await until(async () => (await listJobs(app)).length === 0, 'all are told')
+    await until(async () => (await listJobs(app)).length === 0, 'all uploads are delivered')
     expect(new Set(calls.map(({ artifact }) => artifact.eventId)).size).toBe(6)
   })
 })
 
-describe('a handler that fails', () => {
-  test('is called again, later and later, with the same event; what it recorded stays', async () => {
+describe('a failing onUploadComplete handler', () => {
+  test('is called again with increasing delays and the same event, and its recorded outcome is kept', async () => {
     const { log, lines } = createLineLog()
     const { app, call, advance } = await startHost({ options: { log } })
     const { id } = await beginUpload(app, captions)
@@ -127,7 +127,7 @@ describe('a handler that fails', () => {
     advance(1)
     const second = await call(1)
     expect(second.artifact).toEqual(first.artifact)
-    // Not waited for, and then thrown over.
+    // The handler fails before this promise settles; the outcome must be stored all the same.
     void second.hooks.recordOutcome({ tries: 2 })
     second.fail()
     await until(async () => (await listJobs(app)).some((job) => job.failures === 2), 'it has failed again')
@@ -139,7 +139,7 @@ describe('a handler that fails', () => {
     expect(await listJobs(app)).toEqual([])
   })
 
-  test('by throwing at once is no different', async () => {
+  test('is called again after throwing synchronously', async () => {
     let calls = 0
     const onUploadComplete = () => {
       calls += 1
@@ -152,7 +152,7 @@ describe('a handler that fails', () => {
     await until(async () => (await readStatus(app, id)).acknowledged, 'it is acknowledged')
   })
 
-  test('is also one whose outcome cannot be kept, whether it waits for that or not', async () => {
+  test('is called again when its outcome cannot be stored, even if it did not await it', async () => {
     const onUploadComplete: OnUploadComplete = (_artifact, { recordOutcome }) => void recordOutcome('kept')
     const { app, advance } = await startJobs({ options: { onUploadComplete } })
     const { db } = app.service.deps
@@ -166,7 +166,7 @@ describe('a handler that fails', () => {
     expect((await readStatus(app, id)).outcome).toBe('kept')
   })
 
-  test('to come to an end in time is called again, and told that nobody waits', async () => {
+  test('is aborted and called again after a timeout', async () => {
     const clock = createMovedClock()
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const wait = (ms: number, signal?: AbortSignal) =>
@@ -183,8 +183,8 @@ describe('a handler that fails', () => {
   })
 })
 
-describe('an outcome', () => {
-  /** What the handler is told when it records that; undefined when it is taken. */
+describe('a recorded outcome', () => {
+  /** Records the value from a handler and returns the error, if any, and the stored outcome. */
   async function record(value: unknown): Promise<{ error?: string; outcome: unknown }> {
     let error: string | undefined
     const onUploadComplete: OnUploadComplete = async (_artifact, { recordOutcome }) => {
@@ -204,31 +204,31 @@ describe('an outcome', () => {
     }
   }
 
-  const circle: unknown[] = []
-  circle.push(circle)
+  const circular: unknown[] = []
+  circular.push(circular)
   const nested = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
 
   test.each([
-    ['nothing', null],
-    ['a word', 'gone'],
-    ['as much as there may be', 'x'.repeat(64 * 1024 - 2)],
-    ['as deep as may be', nested(64)],
+    ['null', null],
+    ['a string', 'gone'],
+    ['exactly 64 KiB of JSON', 'x'.repeat(64 * 1024 - 2)],
+    ['nested 64 levels deep', nested(64)],
   ])('may be %s', async (_what, value) => {
     expect(await record(value)).toEqual({ outcome: value })
   })
 
   test.each([
-    ['more', 'x'.repeat(64 * 1024 - 1), /65537 bytes as JSON, and 65536 is the most/],
-    ['deeper', nested(65), /nested deeper than 64/],
+    ['over 64 KiB', 'x'.repeat(64 * 1024 - 1), /65537 bytes as JSON, and 65536 is the most/],
+    ['nested 65 levels deep', nested(65), /nested deeper than 64/],
     ['undefined', undefined, /is no JSON value/],
-    ['a circle', circle, /is no JSON value \(.*circular/],
+    ['circular', circular, /is no JSON value \(.*circular/],
     ['a bigint', 1n, /is no JSON value \(.*BigInt/],
   ])('may not be %s', async (_what, value, error) => {
     expect(await record(value)).toEqual({ error: expect.stringMatching(error), outcome: 'none' })
   })
 })
 
-test('a handler whose artifact is removed is told so, and not called again', async () => {
+test('deleting an artifact aborts its onUploadComplete handler, which is not called again', async () => {
   const { app, call, calls, advance } = await startHost()
   const { id } = await uploadWhole(app, randomBytes(10))
   const { hooks, fail } = await call(0)
@@ -242,7 +242,7 @@ test('a handler whose artifact is removed is told so, and not called again', asy
   expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
 })
 
-test('uploads wait for a host that is not there, and a start without it says so', async () => {
+test('uploads wait for a missing onUploadComplete handler, and a start without one logs a warning', async () => {
   const { app, dataDir, call } = await startHost()
   const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
   const { artifact } = await call(0)
@@ -251,7 +251,7 @@ test('uploads wait for a host that is not there, and a start without it says so'
   const { log, lines } = createLineLog()
   const without = await startJobs({ env, options: { log } })
   expect((await readStatus(without.app, id)).acknowledged).toBe(false)
-  await until(async () => lines.join().includes('wait for an onUploadComplete'), 'it is said')
+  await until(async () => lines.join().includes('wait for an onUploadComplete'), 'the warning is logged')
   await without.app.close()
   const again = await startHost({ env })
   const second = await again.call(0)

@@ -1,4 +1,4 @@
-/** Conversion jobs that end without a conversion, for uploads that need no ffmpeg. */
+/** Tests conversion jobs that end without a conversion, for uploads that do not need ffmpeg. */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -20,16 +20,16 @@ import {
 } from '../../support/uploads.ts'
 import { makeZip } from '../../support/zip.ts'
 
-// These run other programs, which takes its time on a busy machine.
+// The conversion programs need more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const REASON = 'This is no MP4, MOV, WebM or Matroska video.'
 const page = Buffer.from('<!doctype html><script>alert(1)</script>')
 
-describe('what is dangerous', () => {
+describe('an uploaded zip bomb', () => {
   const bomb = makeZip([{ name: 'zeros', data: Buffer.alloc(100 * 1024 ** 2) }])
 
-  test('is unknown again, and leaves neither bytes nor jobs behind', async () => {
+  test('becomes unknown again and leaves neither bytes nor jobs behind', async () => {
     let calls = 0
     const onUploadComplete = () => {
       calls += 1
@@ -40,7 +40,7 @@ describe('what is dangerous', () => {
     const { id } = await beginUpload(app, { size: bomb.length, body: bomb, metadata })
     await untilState(app, id, 'unknown')
     expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
-    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 0, 'its bytes go')
+    await until(async () => (await listArtifactBytes(dataDir)).kept.length === 0, 'its bytes are deleted')
     expect(await listJobs(app)).toEqual([])
     expect(calls).toBe(1)
     expect((await openArtifact(app, id)).status).toBe(404)
@@ -48,8 +48,8 @@ describe('what is dangerous', () => {
   })
 })
 
-describe('what cannot be converted', () => {
-  test('is tried three times, and then served as it came, to be saved', async () => {
+describe('an upload that cannot be converted', () => {
+  test('is tried three times and then served unchanged as a download', async () => {
     const { app, advance } = await startJobs({ env: { PARLEY_CONVERSION_TRIES: '3' } })
     const { id } = await beginUpload(app, { size: page.length, body: page })
     for (const refusals of [1, 2]) {
@@ -59,7 +59,7 @@ describe('what cannot be converted', () => {
       }
       await until(isBack, `it was refused ${refusals} times`)
       expect(await readStatus(app, id)).toMatchObject({ state: 'processing', progress: 0 })
-      // Not before its time.
+      // The job must not run before its delay has passed.
       advance(0)
       expect(await isBack()).toBe(true)
       advance(10)
@@ -73,7 +73,7 @@ describe('what cannot be converted', () => {
     expect(bytes.equals(page)).toBe(true)
   })
 
-  test('may be nothing at all', async () => {
+  test('is served unchanged when it is empty', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, Buffer.alloc(0))
     expect((await readStatus(app, id)).conversion.reason).toBe('The file is empty.')
@@ -81,11 +81,11 @@ describe('what cannot be converted', () => {
   })
 })
 
-describe('a server without room for what it makes', () => {
+describe('a server without disk space for the converted file', () => {
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
 
-  /** A disk on which the captions have room, and what is made of them has not. */
-  async function startOnDisk() {
+  /** Starts a service whose disk has space for the captions but not for the converted file. */
+  async function startWithFullDisk() {
     const disk = { freeBytes: 2 * 1024 ** 3 + srt.length, totalBytes: 1 }
     const folder = await openFolder(join(await makeFolder(), 'artifacts'), async () => disk)
     const { log, lines } = createLineLog()
@@ -98,8 +98,8 @@ describe('a server without room for what it makes', () => {
     return { app, advance, disk, id, untilFailed, lines }
   }
 
-  test('goes on once there is room, whatever content may be refused for', async () => {
-    const { app, advance, disk, id, untilFailed, lines } = await startOnDisk()
+  test('converts the upload once there is space, however often it failed before', async () => {
+    const { app, advance, disk, id, untilFailed, lines } = await startWithFullDisk()
     for (const failures of [2, 3, 4]) {
       advance(600)
       await untilFailed(failures)
@@ -112,8 +112,8 @@ describe('a server without room for what it makes', () => {
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
   })
 
-  test('serves what came after hours of that', async () => {
-    const { app, advance, id } = await startOnDisk()
+  test('serves the original after hours of failures', async () => {
+    const { app, advance, id } = await startWithFullDisk()
     await app.service.deps.db.updateTable('jobs').set({ failures: 29 }).execute()
     advance(600)
     await untilState(app, id, 'ready')
@@ -125,8 +125,12 @@ describe('a server without room for what it makes', () => {
   })
 })
 
-test('a job rests twice as long each time, ten minutes at the most', () => {
-  const rest = (inVain: number, byte: number) => backOffSeconds(inVain, () => Uint8Array.of(byte))
-  expect([1, 2, 3, 4, 10, 11, 5_000].map((inVain) => rest(inVain, 255))).toEqual([1, 2, 4, 8, 512, 600, 600])
-  expect([1, 2, 3, 4, 10, 11, 5_000].map((inVain) => rest(inVain, 0))).toEqual([1, 1, 2, 4, 256, 300, 300])
+test('the delay between job retries doubles each time, up to ten minutes', () => {
+  const delay = (failures: number, byte: number) => backOffSeconds(failures, () => Uint8Array.of(byte))
+  expect([1, 2, 3, 4, 10, 11, 5_000].map((failures) => delay(failures, 255))).toEqual([
+    1, 2, 4, 8, 512, 600, 600,
+  ])
+  expect([1, 2, 3, 4, 10, 11, 5_000].map((failures) => delay(failures, 0))).toEqual([
+    1, 1, 2, 4, 256, 300, 300,
+  ])
 })

@@ -1,4 +1,4 @@
-/** The list of a tenant's artifacts. */
+/** Tests listing the artifacts of a tenant. */
 import { expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
@@ -6,7 +6,7 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { callUpload, postUpload } from '../../support/uploads.ts'
 
-test('is newest first, in pages, with everything that is under way', async () => {
+test('the list of artifacts is paginated, newest first, and includes unfinished uploads', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const ids: string[] = []
@@ -34,14 +34,14 @@ test('is newest first, in pages, with everything that is under way', async () =>
     createdAt: clock.now() / 1000 - 1,
     finishedAt: null,
   })
-  // One of them reads as it is listed.
+  // A single artifact has the same fields as its list entry.
   expect((await app.call('GET', `/v1/artifacts/${ids[0]}`)).body).toEqual(first.data[0])
   const { body: second } = await app.call('GET', `/v1/artifacts?limit=2&after=${ids[1]}`)
   expect(second.data.map(({ artifactId }: { artifactId: string }) => artifactId)).toEqual(ids.slice(2))
   expect(second.has_more).toBe(false)
 })
 
-test("leaves out reserved ids, what has expired, and other tenants' artifacts", async () => {
+test("the list of artifacts omits reservations, expired uploads and other tenants' artifacts", async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   await app.call('POST', '/v1/artifacts', { body: {} })
@@ -57,7 +57,7 @@ test("leaves out reserved ids, what has expired, and other tenants' artifacts", 
   expect((await app.call('GET', '/v1/artifacts')).body.data).toEqual([])
 })
 
-test('one that is only reserved, expired, never was, or is another tenant’s is 404, over both doors', async () => {
+test('reading an artifact that is reserved, expired, unknown or another tenant’s returns 404 over REST and tRPC', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const reserved = (await app.call('POST', '/v1/artifacts', { body: {} })).body.artifact_id

@@ -1,4 +1,4 @@
-/** The waiting page as it is served: every state in the HTML itself, whatever an artifact is called, and the headers around it. */
+/** Tests the HTML and the headers of the status page in every state. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -10,11 +10,11 @@ import { createLineLog } from '../../support/log-lines.ts'
 import { beginUpload, uploadWhole } from '../../support/uploads.ts'
 import { pageOf, reserve, setArtifact, setConverted } from '../../support/watch.ts'
 
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The page of an artifact for its owner. */
+/** Reads the status page of an artifact as its owner. */
 async function readPage(app: TestApp, id: string): Promise<string> {
   const { status, text } = await app.call('GET', `/artifacts/${id}/watch`)
   expect(status).toBe(200)
@@ -24,8 +24,8 @@ async function readPage(app: TestApp, id: string): Promise<string> {
 const refreshOf = (page: string) =>
   /<noscript><meta http-equiv="refresh" content="(\d+)"><\/noscript>/.exec(page)?.[1]
 
-describe('the page', () => {
-  test('is for its reader alone, and takes nothing from anywhere else', async () => {
+describe('the status page', () => {
+  test('is not cached and loads nothing from other origins', async () => {
     const app = await startApp()
     const { status, headers, text } = await app.call('GET', pageOf(await reserve(app)), { key: null })
     expect(status).toBe(200)
@@ -38,7 +38,7 @@ describe('the page', () => {
     expect([...text.matchAll(/<script[^>]*>(.*)<\/script>/g)].map(([, code]) => code)).toEqual([''])
   })
 
-  test('has files whose address changes with their bytes', async () => {
+  test('links to assets whose URLs contain a content hash', async () => {
     const app = await startApp()
     const page = await readPage(app, crypto.randomUUID())
     const names = [...page.matchAll(/(?:src|href)="\.\.\/((?:status|icon)-[0-9a-f]{16}\.\w+)"/g)].map(
@@ -55,7 +55,7 @@ describe('the page', () => {
     }
   })
 
-  test('is only read', async () => {
+  test('answers only GET and HEAD', async () => {
     const app = await startApp()
     const path = pageOf(await reserve(app))
     const head = await app.call('HEAD', path, { key: null })
@@ -67,13 +67,13 @@ describe('the page', () => {
     expect((await app.call('GET', path.replace('/watch', '/watch/x'), { key: null })).status).toBe(404)
   })
 
-  test('tells of every state without a script, and asks again as long as there may be news', async () => {
+  test('shows every state without JavaScript and refreshes until the artifact is ready', async () => {
     const app = await startApp()
     const { artifact_id: id } = await reserve(app)
     const before = await readPage(app, id)
     expect(before).toContain('Nothing here yet')
     expect(refreshOf(before)).toBe('10')
-    await beginUpload(app, { body: ten.subarray(0, 4), metadata: { artifactId: id, name: 'Überblick' } })
+    await beginUpload(app, { body: tenBytes.subarray(0, 4), metadata: { artifactId: id, name: 'Überblick' } })
     const uploading = await readPage(app, id)
     expect(uploading).toContain('<progress max="1" value="0.4" aria-label="Uploading">')
     expect(uploading).toContain('<span id="percent">40</span> % of 10 bytes')
@@ -85,17 +85,17 @@ describe('the page', () => {
     expect(refreshOf(processing)).toBe('3')
   })
 
-  test('of an upload whose length nobody knows tells how much there is', async () => {
+  test('shows the received bytes of an upload of unknown length', async () => {
     const app = await startApp()
-    const { id } = await beginUpload(app, { size: 'deferred', body: ten })
+    const { id } = await beginUpload(app, { size: 'deferred', body: tenBytes })
     const page = await readPage(app, id)
     expect(page).toContain('<progress max="1" aria-label="Uploading">')
     expect(page).toContain('10 bytes so far')
   })
 
-  test('offers what was not converted, and says why it was not', async () => {
+  test('offers an unconverted artifact as a download and gives the reason', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     await setArtifact(app, id, { conversion_result: 'original', conversion_reason: 'It is <odd>.' })
     const page = await readPage(app, id)
     expect(page).toContain(`<a class="download" href="../${id}" download>Download</a>`)
@@ -105,9 +105,9 @@ describe('the page', () => {
     expect(refreshOf(page)).toBeUndefined()
   })
 
-  test('shows what a browser may show, and never what is not what it should be', async () => {
+  test('shows only media types that are safe and match the detected type', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     await setConverted(app, id, 'video/mp4')
     expect(await readPage(app, id)).toContain(`<video controls playsinline preload="metadata"`)
     expect(await readPage(app, id)).not.toContain('poster=')
@@ -123,7 +123,7 @@ describe('the page', () => {
     expect(await readPage(app, id)).not.toMatch(/<video|<img|<pre/)
   })
 
-  test('shows captions as text, of long ones the beginning', async () => {
+  test('shows captions as text and truncates long ones', async () => {
     const app = await startApp()
     const short = Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\n<b>Tom</b> &amp; "Jerry"\n')
     const { id } = await uploadWhole(app, short, { metadata: { filename: 'a.vtt', kind: 'captions' } })
@@ -138,16 +138,16 @@ describe('the page', () => {
   })
 })
 
-describe('the name of an artifact', () => {
+describe('the name of an artifact on the status page', () => {
   test.each([
     ['<img src=x onerror=alert(1)>', '<bdi>&#60;img src=x onerror=alert(1)&#62;</bdi>'],
     ['"><script>alert(1)</script>', '<bdi>&#34;&#62;&#60;script&#62;alert(1)&#60;/script&#62;</bdi>'],
     ['\u202egpj.exe', '<bdi>\u202egpj.exe</bdi>'],
     ['🂡'.repeat(512), `<bdi>${'🂡'.repeat(512)}</bdi>`],
     ["$& '", '<bdi>$&#38; &#39;</bdi>'],
-  ])('is text: %s', async (name, written) => {
+  ])('is shown as plain text: %s', async (name, written) => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten, { metadata: { name } })
+    const { id } = await uploadWhole(app, tenBytes, { metadata: { name } })
     await setConverted(app, id, 'image/png')
     const page = await readPage(app, id)
     expect(page).toContain(written)
@@ -156,14 +156,18 @@ describe('the name of an artifact', () => {
   })
 })
 
-describe('whoever may not see it', () => {
+describe('the status page without access', () => {
   test.each([
     ['no token', 401, (path: string) => path.split('?')[0] as string],
-    ['a token that was changed', 401, (path: string) => path.slice(0, -3)],
-    ['something else as a token', 401, (path: string) => path.replace(/=.*/, '=%3Cimg%20src=x%3E')],
-    ['a token for something else', 403, (path: string) => path.replace(/[0-9a-f-]{36}/, crypto.randomUUID())],
-    ['an id that is none', 400, (path: string) => path.replace(/[0-9a-f-]{36}/, '%3Cimg%3E')],
-  ])('is told so on a page: %s', async (_what, expected, change) => {
+    ['a modified token', 401, (path: string) => path.slice(0, -3)],
+    ['HTML as the token', 401, (path: string) => path.replace(/=.*/, '=%3Cimg%20src=x%3E')],
+    [
+      'a token for another artifact',
+      403,
+      (path: string) => path.replace(/[0-9a-f-]{36}/, crypto.randomUUID()),
+    ],
+    ['an invalid id', 400, (path: string) => path.replace(/[0-9a-f-]{36}/, '%3Cimg%3E')],
+  ])('returns an error page for %s', async (_what, expected, change) => {
     const app = await startApp()
     const { status, headers, text } = await app.call('GET', change(pageOf(await reserve(app))), { key: null })
     expect(status).toBe(expected)
@@ -175,7 +179,7 @@ describe('whoever may not see it', () => {
     expect(refreshOf(text)).toBeUndefined()
   })
 
-  test('is told so once the token has expired, or its parent key is gone', async () => {
+  test('returns 401 once the token has expired or its parent key is revoked', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const [short, long] = [await reserve(app, { expires_in: 60 }), await reserve(app, { expires_in: 600 })]
@@ -186,7 +190,7 @@ describe('whoever may not see it', () => {
     expect((await app.call('GET', pageOf(long), { key: null })).status).toBe(401)
   })
 
-  test('is asked to wait after too many wrong tokens', async () => {
+  test('returns 429 and refreshes later after too many wrong tokens', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '1' })
     const path = `/artifacts/${crypto.randomUUID()}/watch`
     expect((await app.call('GET', path, { key: null })).status).toBe(401)
@@ -195,26 +199,26 @@ describe('whoever may not see it', () => {
     expect(Number(refreshOf(text))).toBeGreaterThanOrEqual(Number(headers.get('retry-after')))
   })
 
-  test('sees nothing of another tenant’s artifact', async () => {
+  test('shows another tenant’s artifact as unknown', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+    const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
     const { status, text } = await app.call('GET', `/artifacts/${id}/watch`, { key: await createTenant(app) })
     expect([status, text.includes('Nothing here yet'), text.includes('Mine')]).toEqual([200, true, false])
   })
 })
 
-test('a user of the console sees the page of what is theirs, without a token in it', async () => {
+test('the status page of a console user needs no token and shows only their own artifacts', async () => {
   const app = await startApp(proxied)
-  const { id } = await uploadWhole(app, ten, { metadata: { name: 'Mine' } })
+  const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
   await claim(app, 'ada@example.org', app.key)
-  const see = (email: string) =>
+  const openPage = (email: string) =>
     app.call('GET', `/artifacts/${id}/watch`, { key: null, headers: { 'X-Email': email } })
-  const own = await see('ada@example.org')
+  const own = await openPage('ada@example.org')
   expect([own.status, own.text.includes('Mine'), own.text.includes('token')]).toEqual([200, true, false])
-  expect((await see('bob@example.org')).text).toContain('Nothing here yet')
+  expect((await openPage('bob@example.org')).text).toContain('Nothing here yet')
 })
 
-test('the token stands in no log', async () => {
+test('the token of a status page is never logged', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const reserved = await reserve(app)

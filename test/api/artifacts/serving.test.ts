@@ -1,4 +1,4 @@
-/** How the bytes of artifacts and their posters are served, what a token opens, and when it stops to. */
+/** Tests how artifact bytes and posters are served, and which artifacts a token opens. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -7,17 +7,17 @@ import { exchange, toRequest } from '../../support/raw-connection.ts'
 import { beginUpload, uploadWhole } from '../../support/uploads.ts'
 import { readRow, reserve, setArtifact, setConverted } from '../../support/watch.ts'
 
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 
 const dispositionOf = async (app: TestApp, id: string) =>
   (await app.call('GET', `/artifacts/${id}`)).headers.get('content-disposition')?.split(';')[0]
 
-describe('what was converted', () => {
+describe('a converted artifact', () => {
   test.each(['video/mp4', 'video/webm', 'image/png', 'image/jpeg', 'image/webp', 'text/vtt'])(
-    'is shown where it is %s',
+    'is served inline as %s',
     async (mediaType) => {
       const app = await startApp()
-      const { id } = await uploadWhole(app, ten)
+      const { id } = await uploadWhole(app, tenBytes)
       await setConverted(app, id, mediaType)
       expect(await dispositionOf(app, id)).toBe('inline')
       await setArtifact(app, id, { sniffed_type: 'application/octet-stream' })
@@ -26,38 +26,38 @@ describe('what was converted', () => {
   )
 
   test.each(['image/svg+xml', 'text/html', 'application/xml', 'application/zip', 'image/gif', 'VIDEO/MP4'])(
-    'is saved where it is %s',
+    'is served as a download as %s',
     async (mediaType) => {
       const app = await startApp()
-      const { id } = await uploadWhole(app, ten)
+      const { id } = await uploadWhole(app, tenBytes)
       await setConverted(app, id, mediaType)
       expect(await dispositionOf(app, id)).toBe('attachment')
     },
   )
 
-  test('comes in whichever range is asked for', async () => {
+  test('is served in ranges, with If-Range and If-None-Match', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const ask = (headers: Record<string, string>) => app.call('GET', `/artifacts/${id}`, { headers })
     const tag = (await ask({})).headers.get('etag') as string
-    const told = async (headers: Record<string, string>) => {
+    const getPart = async (headers: Record<string, string>) => {
       const answer = await ask(headers)
       return [answer.status, answer.headers.get('content-range'), answer.status < 400 ? answer.text : '']
     }
-    expect(await told({ Range: 'bytes=-3' })).toEqual([206, 'bytes 7-9/10', '789'])
-    expect(await told({ Range: 'bytes=8-' })).toEqual([206, 'bytes 8-9/10', '89'])
-    expect(await told({ Range: 'bytes=0-0' })).toEqual([206, 'bytes 0-0/10', '0'])
-    expect(await told({ Range: 'bytes=10-' })).toEqual([416, 'bytes */10', ''])
-    expect(await told({ Range: 'bytes=0-1,4-5' })).toEqual([200, null, '0123456789'])
-    expect(await told({ Range: 'bytes=0-1', 'If-Range': tag })).toEqual([206, 'bytes 0-1/10', '01'])
-    expect(await told({ Range: 'bytes=0-1', 'If-Range': '"other"' })).toEqual([200, null, '0123456789'])
-    expect(await told({ Range: 'bytes=0-1', 'If-None-Match': tag })).toEqual([304, null, ''])
-    expect(await told({ 'If-None-Match': '"other"' })).toEqual([200, null, '0123456789'])
+    expect(await getPart({ Range: 'bytes=-3' })).toEqual([206, 'bytes 7-9/10', '789'])
+    expect(await getPart({ Range: 'bytes=8-' })).toEqual([206, 'bytes 8-9/10', '89'])
+    expect(await getPart({ Range: 'bytes=0-0' })).toEqual([206, 'bytes 0-0/10', '0'])
+    expect(await getPart({ Range: 'bytes=10-' })).toEqual([416, 'bytes */10', ''])
+    expect(await getPart({ Range: 'bytes=0-1,4-5' })).toEqual([200, null, '0123456789'])
+    expect(await getPart({ Range: 'bytes=0-1', 'If-Range': tag })).toEqual([206, 'bytes 0-1/10', '01'])
+    expect(await getPart({ Range: 'bytes=0-1', 'If-Range': '"other"' })).toEqual([200, null, '0123456789'])
+    expect(await getPart({ Range: 'bytes=0-1', 'If-None-Match': tag })).toEqual([304, null, ''])
+    expect(await getPart({ 'If-None-Match': '"other"' })).toEqual([200, null, '0123456789'])
   })
 
-  test('has the same headers by HEAD', async () => {
+  test('has the same headers for HEAD and GET', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const list = async (method: string) => {
       const { headers } = await app.call(method, `/artifacts/${id}`)
       return [...headers].filter(([name]) => !/^(date|x-request-id|connection|keep-alive)$/.test(name))
@@ -65,9 +65,9 @@ describe('what was converted', () => {
     expect(await list('HEAD')).toEqual(await list('GET'))
   })
 
-  test('has a poster once there is one, and only then', async () => {
+  test('has a poster only after one was stored', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect((await app.call('GET', `/artifacts/${id}/poster`)).status).toBe(404)
     const picture = await readRow(app, (await uploadWhole(app, Buffer.from('poster'))).id)
     await setArtifact(app, id, { poster_blob: picture.served_blob, poster_bytes: picture.served_bytes })
@@ -80,8 +80,8 @@ describe('what was converted', () => {
   })
 })
 
-describe('a token', () => {
-  test('opens what is related to its artifact, and nothing related to that, nor its own', async () => {
+describe('an artifact token', () => {
+  test('opens directly related artifacts only', async () => {
     const app = await startApp()
     const [first, second] = [await reserve(app), crypto.randomUUID()]
     const upload = (artifactId: string, relatedTo: string) =>
@@ -93,7 +93,7 @@ describe('a token', () => {
     expect([await ask(first.artifact_id), await ask(second), await ask(third)]).toEqual([200, 200, 403])
   })
 
-  test('of two that are related to each other opens both, and no more', async () => {
+  test('opens both of two artifacts that are related to each other', async () => {
     const app = await startApp()
     const [first, second] = [await reserve(app), await reserve(app)]
     for (const [one, other] of [
@@ -106,7 +106,7 @@ describe('a token', () => {
         expect((await app.call('GET', `/artifacts/${id}/status`, { key })).status).toBe(200)
   })
 
-  test('is looked at after the id, and before anything is said of the artifact', async () => {
+  test('is checked after the id and before the artifact', async () => {
     const app = await startApp()
     const { view_token, upload_token, artifact_id: id } = await reserve(app)
     for (const path of ['', '/status', '/poster', '/watch']) {
@@ -118,7 +118,7 @@ describe('a token', () => {
     }
   })
 
-  test('ends the streams of whoever watches with it when its parent key is revoked', async () => {
+  test('ends open event streams when its parent key is revoked', async () => {
     const app = await startApp()
     const { view_token, artifact_id: id } = await reserve(app)
     const response = await app.fetch(`${app.url}/artifacts/${id}/status?token=${view_token}`, {
@@ -134,7 +134,7 @@ describe('a token', () => {
     )
   })
 
-  test('may stand in the address of a HEAD, as of the GET it stands for', async () => {
+  test('is accepted in the URL of a HEAD request', async () => {
     const app = await startApp()
     const { view_token, artifact_id: id } = await reserve(app)
     const head = await app.call('HEAD', `/artifacts/${id}/status?token=${view_token}`, { key: null })
@@ -142,7 +142,7 @@ describe('a token', () => {
   })
 })
 
-test('a HEAD of the status is over at once, also where events are asked for', async () => {
+test('HEAD of an artifact status ends immediately, even when events are requested', async () => {
   const app = await startApp()
   const headers = ['Host: x', `Authorization: Bearer ${app.key}`, 'Accept: text/event-stream']
   const first = toRequest(`HEAD /artifacts/${crypto.randomUUID()}/status`, headers)

@@ -1,4 +1,4 @@
-/** What is told of an artifact: its fields in each state, to whom, and how the news of it travels. */
+/** Tests the status of an artifact: its fields in each state, access to it, and its change events. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -8,15 +8,15 @@ import { beginUpload, patchUpload, readStatus, untilState, uploadWhole } from '.
 
 const ID = '6f9619ff-8b86-4011-b42d-00c04fc964ff'
 const OTHER = '1b4e28ba-2fa1-41d2-883f-0016d3cca427'
-const ten = Buffer.from('0123456789')
+const tenBytes = Buffer.from('0123456789')
 const pathOf = (id: string) => `/artifacts/${id}/status`
 const served = {
   acknowledged: true,
   conversion: { result: 'original', reason: expect.any(String) },
 }
 
-describe('the status', () => {
-  test('of an id nobody has seen is nothing but unknown, and is kept nowhere', async () => {
+describe('the status of an artifact', () => {
+  test('contains only the id and `unknown` for an unused id, which is not stored', async () => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(ID))
     expect(answer).toMatchObject({ status: 200, body: { artifactId: ID, state: 'unknown' } })
@@ -25,7 +25,7 @@ describe('the status', () => {
     expect(answer.headers.get('protocol-version')).toBe('2')
   })
 
-  test('tells of each state what there is to tell', async () => {
+  test('has the fields of each state', async () => {
     const app = await startApp()
     const metadata = { artifactId: ID, relatedTo: OTHER, kind: 'captions', name: ' Überblick ' }
     const upload = await beginUpload(app, { size: 'deferred', metadata })
@@ -36,7 +36,7 @@ describe('the status', () => {
       bytesReceived: 0,
       acknowledged: false,
     })
-    await patchUpload(app, upload, 0, ten.subarray(0, 4), { 'Upload-Length': '10' })
+    await patchUpload(app, upload, 0, tenBytes.subarray(0, 4), { 'Upload-Length': '10' })
     expect(await readStatus(app, ID)).toEqual({
       ...about,
       state: 'uploading',
@@ -44,7 +44,7 @@ describe('the status', () => {
       size: 10,
       acknowledged: false,
     })
-    await patchUpload(app, upload, 4, ten.subarray(4))
+    await patchUpload(app, upload, 4, tenBytes.subarray(4))
     await untilState(app, ID, 'ready')
     expect(await readStatus(app, ID)).toEqual({
       ...about,
@@ -55,9 +55,9 @@ describe('the status', () => {
     })
   })
 
-  test('leaves out what was not said', async () => {
+  test('omits fields the client did not send', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toEqual({
       artifactId: id,
       state: 'ready',
@@ -68,16 +68,16 @@ describe('the status', () => {
     })
   })
 
-  test('is not acknowledged as long as a host has not handled the upload', async () => {
+  test('is not acknowledged until the host’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
   })
 
-  test('is unknown again once the artifact is deleted, or its upload has expired', async () => {
+  test('is unknown again after the artifact is deleted or its upload expires', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect(await app.call('DELETE', `/artifacts/${id}`)).toMatchObject({
       status: 200,
       body: { artifactId: id, deleted: true },
@@ -89,18 +89,18 @@ describe('the status', () => {
   })
 
   test.each([
-    ['what is no UUID is 400 even without a key', 'nonsense', null, 400],
-    ['no key is 401', ID, null, 401],
-    ['a wrong key is 401', ID, 'svc_wrong', 401],
+    ['returns 400 for an id that is not a UUID, even without a key', 'nonsense', null, 400],
+    ['returns 401 without a key', ID, null, 401],
+    ['returns 401 with a wrong key', ID, 'svc_wrong', 401],
   ])('%s', async (_what, id, key, status) => {
     const app = await startApp()
     const answer = await app.call('GET', pathOf(id), { key })
     expect(answer).toMatchObject({ status, body: { ok: false, error: expect.any(String) } })
   })
 
-  test('is refused to an agent key, and tells another tenant nothing', async () => {
+  test('is forbidden for an agent key and unknown to another tenant', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const { agent_key } = await app.createAgent()
     expect((await app.call('GET', pathOf(id), { key: agent_key })).status).toBe(403)
     const key = await createTenant(app)
@@ -109,46 +109,46 @@ describe('the status', () => {
   })
 })
 
-describe('news of an artifact', () => {
-  test('end a wait', async () => {
+describe('reading the status of an artifact', () => {
+  test('waits for a change with Prefer: wait', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
     const waiting = app.call('GET', pathOf(upload.id), { headers: { Prefer: 'wait=30' } })
-    await patchUpload(app, upload, 0, ten.subarray(0, 3))
+    await patchUpload(app, upload, 0, tenBytes.subarray(0, 3))
     const answer = await waiting
     expect(answer.headers.get('preference-applied')).toBe('wait=30')
     expect(answer.body.bytesReceived).toBe(3)
   })
 
-  test('do not have to come', async () => {
+  test('returns the unchanged status when the wait times out', async () => {
     const app = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     const answer = await app.call('GET', pathOf(id), { headers: { Prefer: 'wait=1' } })
     expect(answer.body.state).toBe('ready')
   })
 
-  test('come as events, until the artifact is what was waited for', async () => {
+  test('as an event stream sends changes until the artifact is ready', async () => {
     const app = await startApp()
     const upload = await beginUpload(app)
-    const leaving = new AbortController()
+    const controller = new AbortController()
     const response = await app.fetch(app.url + pathOf(upload.id), {
       headers: { Authorization: `Bearer ${app.key}`, Accept: 'text/event-stream' },
-      signal: leaving.signal,
+      signal: controller.signal,
     })
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     const [states, text] = [[] as string[], response.body?.pipeThrough(new TextDecoderStream())]
-    await patchUpload(app, upload, 0, ten)
+    await patchUpload(app, upload, 0, tenBytes)
     for await (const part of text ?? []) {
       states.push(...[...part.matchAll(/"state":"(\w+)"/g)].map(([, state]) => state as string))
       if (states.includes('ready')) break
     }
-    leaving.abort()
+    controller.abort()
     expect([states[0], states.at(-1)]).toEqual(['uploading', 'ready'])
   })
 
-  test('come over the typed door', async () => {
+  test('works over tRPC', async () => {
     const app: TestApp = await startApp()
-    const { id } = await uploadWhole(app, ten)
+    const { id } = await uploadWhole(app, tenBytes)
     expect(await createTypedClient(app).artifacts.status.query({ artifact_id: id })).toMatchObject({
       state: 'ready',
     })

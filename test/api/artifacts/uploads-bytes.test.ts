@@ -1,4 +1,4 @@
-/** Bodies of uploads as clients really send them: in drips, cut off, too long, too short, twice, or of a length told late. */
+/** Tests upload bodies that are slow, interrupted, too long, too short, repeated or of a length declared later. */
 import { createHash, randomBytes } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,19 +21,19 @@ import {
   untilState,
 } from '../../support/uploads.ts'
 
-// What waits for a disk takes its time on a busy machine.
+// Disk writes need more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
 const error = { ok: false, error: expect.any(String) }
 const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
-async function startKept(env: Readonly<Record<string, string>> = {}) {
+async function startWithDataDir(env: Readonly<Record<string, string>> = {}) {
   const dataDir = join(await makeFolder(), 'data')
   return { app: await startApp({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
 }
 
-/** Sends the head of a PATCH and nothing else yet. */
+/** Sends only the headers of a PATCH request. */
 async function openPatch(
   app: TestApp,
   { location }: Begun,
@@ -51,7 +51,7 @@ async function openPatch(
   return connection
 }
 
-/** Waits until so many bytes of an upload lie in the store, whether they count already or not. */
+/** Waits until `sizeBytes` bytes of the upload are on disk, whether its offset includes them or not. */
 async function untilWritten(dataDir: string, sizeBytes: number): Promise<void> {
   const read = async () => {
     const [name] = (await listArtifactBytes(dataDir)).growing
@@ -60,9 +60,9 @@ async function untilWritten(dataDir: string, sizeBytes: number): Promise<void> {
   expect(await eventually(read, sizeBytes)).toBe(sizeBytes)
 }
 
-describe('a client that', () => {
-  test('sends drop by drop is waited for', async () => {
-    const { app, dataDir } = await startKept({
+describe('an upload', () => {
+  test('completes when the client sends one byte at a time', async () => {
+    const { app, dataDir } = await startWithDataDir({
       PARLEY_UPLOAD_IDLE_SECONDS: '5',
       PARLEY_BODY_SECONDS: '0.001',
     })
@@ -78,10 +78,10 @@ describe('a client that', () => {
   })
 
   test.each([
-    ['by a reset', (connection: RawConnection) => connection.reset()],
-    ['by ending its side', (connection: RawConnection) => connection.endSending()],
-  ])('vanishes in the middle finds what had arrived (%s)', async (_how, leave) => {
-    const { app, dataDir } = await startKept()
+    ['resets the connection', (connection: RawConnection) => connection.reset()],
+    ['closes its side', (connection: RawConnection) => connection.endSending()],
+  ])('keeps the received bytes when the client %s mid-request', async (_how, leave) => {
+    const { app, dataDir } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10 })
     const connection = await openPatch(app, begun, 0, 'Content-Length: 10')
     connection.send('0123456')
@@ -93,8 +93,8 @@ describe('a client that', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('0123456789')
   })
 
-  test('vanishes behind the last byte finds the upload complete', async () => {
-    const { app, dataDir } = await startKept()
+  test('completes when the client disconnects after the last byte', async () => {
+    const { app, dataDir } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 5 })
     const connection = await openPatch(app, begun, 0, 'Transfer-Encoding: chunked')
     connection.send('5\r\nhello\r\n')
@@ -104,8 +104,8 @@ describe('a client that', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('falls silent is told so, and what had arrived is kept', async () => {
-    const { app } = await startKept({ PARLEY_UPLOAD_IDLE_SECONDS: '0.3' })
+  test('returns 408 and keeps the received bytes when the client stalls', async () => {
+    const { app } = await startWithDataDir({ PARLEY_UPLOAD_IDLE_SECONDS: '0.3' })
     const begun = await beginUpload(app, { size: 10 })
     const connection = await openPatch(app, begun, 0, 'Content-Length: 10')
     connection.send('01234')
@@ -113,8 +113,8 @@ describe('a client that', () => {
     expect(await readOffset(app, begun)).toBe(5)
   })
 
-  test('announces more than is left is refused before it sends', async () => {
-    const { app, dataDir } = await startKept()
+  test('returns 413 before reading the body when Content-Length exceeds the remaining bytes', async () => {
+    const { app, dataDir } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
     const connection = await openPatch(app, begun, 5, 'Content-Length: 6')
     await connection.receives(/^HTTP\/1\.1 413 .*"ok":false/s)
@@ -122,8 +122,8 @@ describe('a client that', () => {
     await untilWritten(dataDir, 5)
   })
 
-  test('sends more than is left without announcing it is refused, and nothing of that request counts', async () => {
-    const { app } = await startKept()
+  test('returns 413 and discards the request when a chunked body exceeds the remaining bytes', async () => {
+    const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 10, body: Buffer.from('01234') })
     const answer = await patchUpload(app, begun, 5, toPieces(Buffer.from('567890'), 2))
     expect(answer).toMatchObject({ status: 413, body: error })
@@ -132,8 +132,8 @@ describe('a client that', () => {
     expect((await patchUpload(app, begun, 5, Buffer.from('56789'))).status).toBe(204)
   })
 
-  test('sends less than it declared may send the rest', async () => {
-    const { app } = await startKept()
+  test('can be sent in many small requests', async () => {
+    const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 4 })
     for (const [offset, letter] of [...'rest'].entries())
       expect((await patchUpload(app, begun, offset, Buffer.from(letter))).status).toBe(204)
@@ -141,8 +141,8 @@ describe('a client that', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('rest')
   })
 
-  test('sends nothing changes nothing, also behind the last byte', async () => {
-    const { app } = await startKept()
+  test('ignores empty requests, even after the last byte', async () => {
+    const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 5, body: Buffer.from('hel') })
     const nothing = Buffer.alloc(0)
     expect((await patchUpload(app, begun, 3, nothing)).headers.get('upload-offset')).toBe('3')
@@ -157,8 +157,8 @@ describe('a client that', () => {
     expect((await patchUpload(app, begun, 5, Buffer.from('!'))).status).toBe(413)
   })
 
-  test('sends its last part again is told where the upload is', async () => {
-    const { app } = await startKept()
+  test('returns 409 when its last part is sent again', async () => {
+    const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 5, body: Buffer.from('hel') })
     expect((await patchUpload(app, begun, 3, Buffer.from('lo'))).status).toBe(204)
     expect((await patchUpload(app, begun, 3, Buffer.from('lo'))).status).toBe(409)
@@ -168,34 +168,34 @@ describe('a client that', () => {
   })
 })
 
-describe('a length that is told late', () => {
-  test('is open until then, and stays what it is', async () => {
-    const { app } = await startKept()
+describe('a deferred upload length', () => {
+  test('is unset until declared and cannot change afterwards', async () => {
+    const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 'deferred' })
     await patchUpload(app, begun, 0, toPieces(Buffer.from('hel')))
     const { headers } = await headUpload(app, begun)
     expect([headers.get('upload-defer-length'), headers.get('upload-length')]).toEqual(['1', null])
     expect(await readStatus(app, begun.id)).not.toHaveProperty('size')
-    const told = { 'Upload-Length': '5' }
-    expect((await patchUpload(app, begun, 3, Buffer.from('l'), told)).status).toBe(204)
+    const declared = { 'Upload-Length': '5' }
+    expect((await patchUpload(app, begun, 3, Buffer.from('l'), declared)).status).toBe(204)
     expect((await headUpload(app, begun)).headers.get('upload-length')).toBe('5')
-    const other = { 'Upload-Length': '6' }
-    expect((await patchUpload(app, begun, 4, Buffer.from('o'), other)).status).toBe(400)
-    expect((await patchUpload(app, begun, 4, Buffer.from('o'), told)).status).toBe(204)
+    const changed = { 'Upload-Length': '6' }
+    expect((await patchUpload(app, begun, 4, Buffer.from('o'), changed)).status).toBe(400)
+    expect((await patchUpload(app, begun, 4, Buffer.from('o'), declared)).status).toBe(204)
     await untilState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('completes the upload when it has all its bytes', async () => {
-    const { app } = await startKept()
+  test('completes the upload when all bytes have arrived', async () => {
+    const { app } = await startWithDataDir()
     const begun = await beginUpload(app, { size: 'deferred', body: Buffer.from('hello') })
     expect((await patchUpload(app, begun, 5, Buffer.alloc(0), { 'Upload-Length': '4' })).status).toBe(400)
     expect((await patchUpload(app, begun, 5, Buffer.alloc(0), { 'Upload-Length': '5' })).status).toBe(204)
     await untilState(app, begun.id, 'ready')
   })
 
-  test('is not without bounds', async () => {
-    const { app } = await startKept({ PARLEY_MAX_UPLOAD_BYTES: '10' })
+  test('is limited to the maximum upload size', async () => {
+    const { app } = await startWithDataDir({ PARLEY_MAX_UPLOAD_BYTES: '10' })
     const begun = await beginUpload(app, { size: 'deferred', body: Buffer.from('hello') })
     expect((await patchUpload(app, begun, 5, toPieces(Buffer.alloc(6)))).status).toBe(413)
     expect((await patchUpload(app, begun, 5, Buffer.alloc(1), { 'Upload-Length': '11' })).status).toBe(413)
@@ -203,11 +203,11 @@ describe('a length that is told late', () => {
   })
 })
 
-describe('a checksum', () => {
+describe('the checksum of an upload', () => {
   const bytes = randomBytes(10 * MIB)
 
-  test('that is right lets the upload pass, whether it came at once or in parts', async () => {
-    const { app, dataDir } = await startKept()
+  test('is accepted when it matches, for one request or several', async () => {
+    const { app, dataDir } = await startWithDataDir()
     const metadata = { checksum: digestOf(bytes) }
     const size = bytes.length
     const whole = await beginUpload(app, { size, metadata, body: bytes })
@@ -220,23 +220,26 @@ describe('a checksum', () => {
     expect((await listArtifactBytes(dataDir)).growing).toEqual([])
   })
 
-  test.each([1, 2])('that is wrong is 422, and the bytes are gone (in %i parts)', async (parts) => {
-    const { app, dataDir } = await startKept()
-    const metadata = { checksum: digestOf(bytes.subarray(1)) }
-    const half = bytes.length / 2
-    const creation = { size: bytes.length, metadata }
-    const answer =
-      parts === 1
-        ? await postUpload(app, { ...creation, body: bytes })
-        : await patchUpload(
-            app,
-            await beginUpload(app, { ...creation, body: bytes.subarray(0, half) }),
-            half,
-            bytes.subarray(half),
-          )
-    expect(answer).toMatchObject({ status: 422, body: error })
-    expect(answer.headers.has('location')).toBe(false)
-    expect(await listArtifactBytes(dataDir)).toEqual({ kept: [], growing: [] })
-    expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
-  })
+  test.each([1, 2])(
+    'returns 422 and deletes the bytes when it does not match (request count: %i)',
+    async (parts) => {
+      const { app, dataDir } = await startWithDataDir()
+      const metadata = { checksum: digestOf(bytes.subarray(1)) }
+      const half = bytes.length / 2
+      const creation = { size: bytes.length, metadata }
+      const answer =
+        parts === 1
+          ? await postUpload(app, { ...creation, body: bytes })
+          : await patchUpload(
+              app,
+              await beginUpload(app, { ...creation, body: bytes.subarray(0, half) }),
+              half,
+              bytes.subarray(half),
+            )
+      expect(answer).toMatchObject({ status: 422, body: error })
+      expect(answer.headers.has('location')).toBe(false)
+      expect(await listArtifactBytes(dataDir)).toEqual({ kept: [], growing: [] })
+      expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
+    },
+  )
 })

@@ -1,11 +1,11 @@
-/** Completing an upload that is somebody else's by then. */
+/** Tests the completion of an upload after another writer has taken its lease. */
 import { expect, test } from 'vitest'
 import { acquireLease, findUploadRow } from '../../../src/artifacts/store.ts'
 import { completeUpload } from '../../../src/artifacts/transfer/complete.ts'
 import { startApp } from '../../support/app.ts'
 import { beginUpload, readArtifact, untilState } from '../../support/uploads.ts'
 
-test('whoever was fenced out at the end leaves the bytes to the one who goes on', async () => {
+test('only the current lease holder can complete an upload', async () => {
   const app = await startApp()
   const { deps } = app.service
   const begun = await beginUpload(app, { size: 10, body: Buffer.from('hello') })
@@ -14,7 +14,7 @@ test('whoever was fenced out at the end leaves the bytes to the one who goes on'
   const upload = { blob: blob as string }
   const old = await acquireLease(deps.db, upload, 0, 0)
   const next = await acquireLease(deps.db, upload, 0, 0)
-  if (old === undefined || next === undefined) throw new Error('nobody holds it')
+  if (old === undefined || next === undefined) throw new Error('the lease was not acquired')
   await expect(completeUpload(deps, old)).rejects.toMatchObject({ reason: 'locked' })
   expect((await findUploadRow(deps.db, upload))?.state).toBe('uploading')
   await completeUpload(deps, next)

@@ -1,4 +1,4 @@
-/** How uploads begin: alone or with their first bytes, under ids that nobody else has. Protocol: tus 1.0.0, Creation. */
+/** Tests the creation of uploads, with or without first bytes, under unique ids (tus 1.0.0, Creation). */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
@@ -18,8 +18,8 @@ import {
 const error = { ok: false, error: expect.any(String) }
 const hello = Buffer.from('hello')
 
-describe('POST', () => {
-  test('201 with a relative Location, whatever the request says of hosts', async () => {
+describe('POST /upload', () => {
+  test('returns 201 with a relative Location and ignores forwarded host headers', async () => {
     const app = await startApp()
     const headers = { 'X-Forwarded-Host': 'evil.example', 'X-Forwarded-Proto': 'https, http' }
     const answer = await postUpload(app, { headers })
@@ -33,20 +33,20 @@ describe('POST', () => {
     expect(answer.headers.get('location')).not.toContain(id)
   })
 
-  test('201 at the address with a slash behind it', async () => {
+  test('returns 201 with a trailing slash in the URL', async () => {
     const app = await startApp()
     const headers = { 'Upload-Length': '3', 'Upload-Metadata': toMetadata({ filename: 'a' }) }
     expect((await callUpload(app, 'POST', '/upload/', headers)).status).toBe(201)
   })
 
-  test('takes the id the client made, in lower case', async () => {
+  test('accepts an id from the client and converts it to lower case', async () => {
     const app = await startApp()
     const id = randomUUID()
     const { headers } = await postUpload(app, { metadata: { artifactId: id.toUpperCase() } })
     expect(headers.get('x-artifact-id')).toBe(id)
   })
 
-  test('takes first bytes along, all of them or some', async () => {
+  test('accepts some or all bytes in the same request', async () => {
     const app = await startApp()
     const some = await postUpload(app, { size: 10, body: hello })
     expect([some.status, some.headers.get('upload-offset')]).toEqual([201, '5'])
@@ -59,29 +59,29 @@ describe('POST', () => {
     expect(await readArtifact(app, id)).toEqual(hello)
   })
 
-  test('of an empty upload completes it', async () => {
+  test('completes an empty upload', async () => {
     const app = await startApp()
     const { id } = await beginUpload(app, { size: 0 })
     await untilState(app, id, 'ready')
     expect(await readArtifact(app, id)).toEqual(Buffer.alloc(0))
   })
 
-  const refused: [
+  const rejected: [
     why: string,
     status: number,
     headers: Record<string, string>,
     size?: number | 'deferred',
   ][] = [
-    ['no length and no promise of one', 400, { 'Upload-Length': '' }],
-    ['a length that is none', 400, { 'Upload-Length': '-1' }],
-    ['a length with a fraction', 400, { 'Upload-Length': '1.5' }],
-    ['a length beyond all numbers', 400, { 'Upload-Length': '9'.repeat(20) }],
-    ['a length and the promise of one', 400, { 'Upload-Defer-Length': '1' }],
-    ['a promise that is none', 400, { 'Upload-Defer-Length': '0' }, 'deferred'],
-    ['parts to be put together', 400, { 'Upload-Concat': 'partial' }],
-    ['more than may be uploaded', 413, {}, 1_001],
+    ['a missing length', 400, { 'Upload-Length': '' }],
+    ['a negative length', 400, { 'Upload-Length': '-1' }],
+    ['a fractional length', 400, { 'Upload-Length': '1.5' }],
+    ['a length of 20 digits', 400, { 'Upload-Length': '9'.repeat(20) }],
+    ['both a length and a deferred length', 400, { 'Upload-Defer-Length': '1' }],
+    ['an invalid Upload-Defer-Length', 400, { 'Upload-Defer-Length': '0' }, 'deferred'],
+    ['a partial upload to concatenate', 400, { 'Upload-Concat': 'partial' }],
+    ['a length over the limit', 413, {}, 1_001],
   ]
-  test.each(refused)('%s is %i', async (_why, status, headers, size = 10) => {
+  test.each(rejected)('rejects %s with %i', async (_why, status, headers, size = 10) => {
     const app = await startApp({ PARLEY_MAX_UPLOAD_BYTES: '1000' })
     const answer = await postUpload(app, { size, headers })
     expect(answer).toMatchObject({ status, body: error })
@@ -89,13 +89,13 @@ describe('POST', () => {
     expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
   })
 
-  test('413 for a body that is longer than the length', async () => {
+  test('returns 413 for a body longer than Upload-Length', async () => {
     const app = await startApp()
     expect((await postUpload(app, { size: 4, body: hello })).status).toBe(413)
     expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
   })
 
-  test('415 for a body that is something else', async () => {
+  test('returns 415 for another content type or encoding', async () => {
     const app = await startApp()
     const headers = { 'Content-Type': 'application/json' }
     expect((await postUpload(app, { size: 5, body: hello, headers })).status).toBe(415)
@@ -104,8 +104,8 @@ describe('POST', () => {
   })
 })
 
-describe('an id that is taken', () => {
-  test('is 409 for everybody, whoever took it', async () => {
+describe('an artifact id chosen by the client', () => {
+  test('returns 409 to every tenant while it is in use', async () => {
     const app = await startApp()
     const { id: artifactId } = await beginUpload(app)
     for (const key of [app.key, await createOtherKey(app)]) {
@@ -116,18 +116,18 @@ describe('an id that is taken', () => {
     expect((await postUpload(app, { metadata: { artifactId: id } })).status).toBe(409)
   })
 
-  test('goes to exactly one of many that want it at once', async () => {
+  test('is given to exactly one of several concurrent requests', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
     const keys = [app.key, await createOtherKey(app)]
-    const wanted = Array.from({ length: 20 }, (_, index) =>
+    const requests = Array.from({ length: 20 }, (_, index) =>
       postUpload({ ...app, key: keys[index % 2] as string }, { metadata: { artifactId } }),
     )
-    const statuses = (await Promise.all(wanted)).map(({ status }) => status)
+    const statuses = (await Promise.all(requests)).map(({ status }) => status)
     expect(statuses.sort()).toEqual([201, ...Array(19).fill(409)])
   })
 
-  test('is free again once its upload was removed', async () => {
+  test('is available again after its upload is deleted', async () => {
     const app = await startApp()
     const artifactId = randomUUID()
     const begun = await beginUpload(app, { metadata: { artifactId } })

@@ -1,4 +1,4 @@
-/** Uploads for which there is no room: on the disk for a while, or in what their owner may keep. */
+/** Tests uploads that exceed the free disk space or the storage quota. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -21,16 +21,16 @@ const GIB = 1024 ** 3
 const MIB = 1024 ** 2
 const error = { ok: false, error: expect.any(String) }
 
-/** A service on a disk of which the test says how much is free. */
-async function startOnDisk() {
+/** Starts a service on a simulated disk whose free space the test sets. */
+async function startWithDisk() {
   const disk = { freeBytes: 900 * GIB, totalBytes: 1_000 * GIB }
   const folder = await openFolder(join(await makeFolder(), 'artifacts'), async () => disk)
   return { disk, app: await startApp({}, { artifactStore: toResumableStore(folder, true) }) }
 }
 
-describe('a disk that is full', () => {
-  test('is 507 for new uploads, of which nothing is left', async () => {
-    const { app, disk } = await startOnDisk()
+describe('a full disk', () => {
+  test('returns 507 for a new upload and stores nothing', async () => {
+    const { app, disk } = await startWithDisk()
     disk.freeBytes = 10 * GIB
     expect(await postUpload(app)).toMatchObject({ status: 507, body: error })
     expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
@@ -38,8 +38,8 @@ describe('a disk that is full', () => {
     expect((await postUpload(app)).status).toBe(201)
   })
 
-  test('is 507 for an upload under way, which goes on later', async () => {
-    const { app, disk } = await startOnDisk()
+  test('returns 507 for an upload in progress, which can resume later', async () => {
+    const { app, disk } = await startWithDisk()
     const begun = await beginUpload(app, { size: 10, body: Buffer.from('hello') })
     disk.freeBytes = 10 * GIB
     expect((await patchUpload(app, begun, 5, Buffer.from('hello'))).status).toBe(507)
@@ -50,8 +50,8 @@ describe('a disk that is full', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hellohello')
   })
 
-  test('that fills up in the middle of a request ends it with 507; what was written is kept', async () => {
-    const { app, disk } = await startOnDisk()
+  test('that fills up mid-request returns 507 and keeps the bytes already written', async () => {
+    const { app, disk } = await startWithDisk()
     const bytes = randomBytes(100 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })
     const answer = patchUpload(app, begun, 0, toPieces(bytes, MIB))
@@ -66,30 +66,30 @@ describe('a disk that is full', () => {
   })
 })
 
-describe('what a parent key may keep', () => {
+describe('the storage quota of a parent key', () => {
   const quota = { PARLEY_STORAGE_QUOTA_BYTES: '1000' }
 
-  test('is counted over files and artifacts, from the moment a length is declared', async () => {
+  test('counts files and artifacts, from the moment a length is declared', async () => {
     const app = await startApp(quota)
     const begun = await beginUpload(app, { size: 600 })
     expect((await upload(app, [filePart(Buffer.alloc(500)), purpose])).status).toBe(413)
     expect((await upload(app, [filePart(Buffer.alloc(400)), purpose])).status).toBe(200)
-    const refused = await postUpload(app, { size: 1 })
-    expect(refused).toMatchObject({ status: 413, body: error })
+    const rejected = await postUpload(app, { size: 1 })
+    expect(rejected).toMatchObject({ status: 413, body: error })
     expect((await patchUpload(app, begun, 0, Buffer.alloc(600))).status).toBe(204)
     await callUpload(app, 'DELETE', begun.location)
     expect((await postUpload(app, { size: 600 })).status).toBe(201)
   })
 
-  test('bounds an upload whose length nobody tells', async () => {
+  test('limits an upload of undeclared length', async () => {
     const app = await startApp(quota)
     const begun = await beginUpload(app, { size: 'deferred' })
     expect((await patchUpload(app, begun, 0, toPieces(Buffer.alloc(700)))).status).toBe(204)
     const more = await patchUpload(app, begun, 700, toPieces(Buffer.alloc(301)))
     expect(more.body.error).toContain('1000 bytes that the key may keep')
     expect((await postUpload(app, { size: 301 })).status).toBe(413)
-    const told = { 'Upload-Length': '1001' }
-    expect((await patchUpload(app, begun, 700, Buffer.alloc(0), told)).status).toBe(413)
+    const declared = { 'Upload-Length': '1001' }
+    expect((await patchUpload(app, begun, 700, Buffer.alloc(0), declared)).status).toBe(413)
     expect(await readOffset(app, begun)).toBe(700)
     const last = await patchUpload(app, begun, 700, Buffer.alloc(300), { 'Upload-Length': '1000' })
     expect(last.status).toBe(204)

@@ -1,4 +1,4 @@
-/** One writer at a time: who gets an upload, who loses it, and that nobody writes without it. */
+/** Tests that only the holder of the lease can write to an upload. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { acquireOrStealLease, acquireUploadLease } from '../../../src/artifacts/coordination.ts'
@@ -19,12 +19,12 @@ import {
   untilState,
 } from '../../support/uploads.ts'
 
-// What waits for a disk takes its time on a busy machine.
+// Disk writes need more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
 
-/** A connection that has sent some bytes of a PATCH, and then falls silent. */
+/** Opens a connection that sends part of a PATCH body and then stalls. */
 async function stall(
   app: TestApp,
   { location }: Begun,
@@ -40,7 +40,7 @@ async function stall(
   return connection
 }
 
-async function rowOf(app: TestApp) {
+async function getUploadRow(app: TestApp) {
   const { blob } = await app.service.deps.db.selectFrom('artifacts').select('blob').executeTakeFirstOrThrow()
   const row = await findUploadRow(app.service.deps.db, { blob: blob as string })
   if (row === undefined) throw new Error('there is no upload')
@@ -48,10 +48,10 @@ async function rowOf(app: TestApp) {
 }
 
 const untilLeased = async (app: TestApp) =>
-  expect(await eventually(async () => (await rowOf(app)).lease_until !== null, true)).toBe(true)
+  expect(await eventually(async () => (await getUploadRow(app)).lease_until !== null, true)).toBe(true)
 
-describe('a client that comes back', () => {
-  test('goes on at once, and the connection it has lost is told so', async () => {
+describe('a reconnecting upload client', () => {
+  test('can write immediately, and its old connection gets 423', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 10 })
     const lost = await stall(app, begun, Buffer.from('01234'), 10)
@@ -64,23 +64,23 @@ describe('a client that comes back', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('abcdefghij')
   })
 
-  test('finds what was made safe in the middle of the request it has lost', async () => {
+  test('finds the bytes that were stored during the lost request', async () => {
     const app = await startApp()
     const bytes = randomBytes(24 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })
     await stall(app, begun, bytes.subarray(0, 20 * MIB), bytes.length)
     expect(await eventually(async () => (await readOffset(app, begun)) >= 8 * MIB, true)).toBe(true)
-    // What was being made safe at that moment may count when the request comes: then a client asks again.
-    const goOn = async () => {
+    // A write may finish between the two requests, so the client has to read the offset again.
+    const resume = async () => {
       const offset = await readOffset(app, begun)
       return (await patchUpload(app, begun, offset, bytes.subarray(offset))).status
     }
-    expect(await eventually(goOn, 204)).toBe(204)
+    expect(await eventually(resume, 204)).toBe(204)
     await untilState(app, begun.id, 'ready')
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('with a wrong offset does not disturb the one that is writing', async () => {
+  test('does not interrupt the current writer when its offset is wrong', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 10 })
     const writing = await stall(app, begun, Buffer.from('01234'), 10)
@@ -92,7 +92,7 @@ describe('a client that comes back', () => {
   })
 })
 
-test('of many that go on at once, each byte is one client’s', async () => {
+test('exactly one of several concurrent writers stores its bytes', async () => {
   const app = await startApp()
   const begun = await beginUpload(app, { size: 3 * MIB })
   const bodies = Array.from({ length: 8 }, (_, index) => Buffer.alloc(3 * MIB, index))
@@ -106,16 +106,16 @@ test('of many that go on at once, each byte is one client’s', async () => {
   expect(bodies.some((body) => body.equals(read))).toBe(true)
 })
 
-describe('a lease', () => {
-  test('that somebody else holds is locked, until its time is over', async () => {
+describe('an upload lease', () => {
+  test('held by another process locks the upload until it expires', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     const begun = await beginUpload(app, { size: 5 })
-    // Another process, which nobody here can ask to stop.
+    // This lease belongs to another process, which cannot be asked to stop.
     const now = Math.floor(Date.now() / 1000)
-    const other = await acquireLease(db, await rowOf(app), now, now + 30)
+    const other = await acquireLease(db, await getUploadRow(app), now, now + 30)
     const refusal = { reason: 'locked', details: { retryAfterSeconds: 1 } }
-    const upload = { ...(await rowOf(app)), id: begun.id }
+    const upload = { ...(await getUploadRow(app)), id: begun.id }
     await expect(acquireUploadLease(app.service.deps, upload)).rejects.toMatchObject(refusal)
     expect((await headUpload(app, begun)).status).toBe(200)
 
@@ -124,7 +124,7 @@ describe('a lease', () => {
       .set({ lease_until: now - 1 })
       .execute()
     expect((await patchUpload(app, begun, 0, Buffer.from('hel'))).status).toBe(204)
-    // It wakes up, and finds its fence shut.
+    // The old writer resumes, but its fence is outdated.
     const late = other as NonNullable<typeof other>
     expect(await updateReceived(db, late, 0, { received_bytes: 5 })).toBe(false)
     expect(await updateReceived(db, late, 3, { received_bytes: 5 })).toBe(false)
@@ -132,31 +132,31 @@ describe('a lease', () => {
     expect(await readOffset(app, begun)).toBe(3)
   })
 
-  test('does not reach an upload that took the place of another', async () => {
+  test('does not apply to a new upload with the same id', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     const { id: artifactId, location } = await beginUpload(app, { size: 5 })
     const now = Math.floor(Date.now() / 1000)
-    const lease = await acquireLease(db, await rowOf(app), now, now + 30)
+    const lease = await acquireLease(db, await getUploadRow(app), now, now + 30)
     await callUpload(app, 'DELETE', location)
     await beginUpload(app, { size: 5, metadata: { artifactId } })
-    const next = await acquireLease(db, await rowOf(app), now, now + 30)
+    const next = await acquireLease(db, await getUploadRow(app), now, now + 30)
     expect(next?.fence).toBe(lease?.fence)
     expect(await updateReceived(db, lease as NonNullable<typeof lease>, 0, { received_bytes: 5 })).toBe(false)
   })
 
-  test('is given back when the request ends, however it does', async () => {
+  test('is released when the request ends, even with an error', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 10 })
     await patchUpload(app, begun, 0, Buffer.from('012'))
-    expect(await rowOf(app)).toMatchObject({ lease_until: null, fence: 1, received_bytes: 3 })
-    const gone = await stall(app, begun, Buffer.from('x'), 10)
-    await gone.receives(/^HTTP\/1\.1 409 /)
-    expect(await rowOf(app)).toMatchObject({ lease_until: null, received_bytes: 3 })
+    expect(await getUploadRow(app)).toMatchObject({ lease_until: null, fence: 1, received_bytes: 3 })
+    const conflicting = await stall(app, begun, Buffer.from('x'), 10)
+    await conflicting.receives(/^HTTP\/1\.1 409 /)
+    expect(await getUploadRow(app)).toMatchObject({ lease_until: null, received_bytes: 3 })
   })
 })
 
-test('an upload that is taken over at the moment its last byte is safe is completed all the same', async () => {
+test('an upload whose lease is taken after its last byte was stored is still completed', async () => {
   const app = await startApp()
   const { artifacts } = app.service.deps
   const begun = await beginUpload(app, { size: 5 })
@@ -169,7 +169,7 @@ test('an upload that is taken over at the moment its last byte is safe is comple
   expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
 })
 
-test('removing an upload ends the request that is writing into it', async () => {
+test('deleting an upload ends the request that writes to it', async () => {
   const app = await startApp()
   const begun = await beginUpload(app, { size: 10 })
   const writing = await stall(app, begun, Buffer.from('01234'), 10)
@@ -180,7 +180,7 @@ test('removing an upload ends the request that is writing into it', async () => 
   expect(again.status).toBe(201)
 })
 
-test('a server that stops keeps what has arrived, and says that it goes', async () => {
+test('a stopping server stores the received bytes and returns 503', async () => {
   const app = await startApp({ PARLEY_SHUTDOWN_SECONDS: '0.1' })
   const begun = await beginUpload(app, { size: 10 })
   const writing = await stall(app, begun, Buffer.from('01234'), 10)
@@ -198,10 +198,10 @@ test('a server that stops keeps what has arrived, and says that it goes', async 
   await closing
 })
 
-test('whoever comes to write a moment after the upload was removed is told that it is gone', async () => {
+test('a write just after the upload was deleted returns 404', async () => {
   const app = await startApp()
   const begun = await beginUpload(app, { size: 10 })
-  const row = await rowOf(app)
+  const row = await getUploadRow(app)
   expect((await callUpload(app, 'DELETE', begun.location)).status).toBe(204)
   await expect(acquireOrStealLease(app.service.deps, row)).rejects.toMatchObject({ status: 404 })
 })

@@ -1,4 +1,4 @@
-/** What a client may say of its upload, and how it is told what is wrong with it. */
+/** Tests which upload metadata is accepted and how errors name the invalid key. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseMetadata } from '../../../src/artifacts/metadata.ts'
@@ -11,8 +11,8 @@ const other = '99999999-2222-4333-8444-555555555555'
 const digest = 'AB'.repeat(32)
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64')
 
-/** The sentence a header is refused with; that it is not fails the test. */
-function refusalOf(header: string): { message: string; param: string | undefined } {
+/** Returns the error for a header; throws if the header is accepted. */
+function errorOf(header: string): { message: string; param: string | undefined } {
   try {
     parseMetadata(header)
   } catch (error) {
@@ -20,11 +20,11 @@ function refusalOf(header: string): { message: string; param: string | undefined
       return { message: error.message, param: error.details.param }
     throw error
   }
-  throw new Error(`not refused: ${header}`)
+  throw new Error(`accepted: ${header}`)
 }
 
-describe('metadata', () => {
-  test('are read key by key', () => {
+describe('upload metadata', () => {
+  test('is parsed key by key', () => {
     const sent = {
       artifactId: id.toUpperCase(),
       filename: '../Ferien\u202e.mp4',
@@ -42,7 +42,7 @@ describe('metadata', () => {
     })
   })
 
-  test('may lack everything but the name of the file', () => {
+  test('requires only the filename', () => {
     const nothing = {
       artifactId: undefined,
       filetype: undefined,
@@ -52,12 +52,12 @@ describe('metadata', () => {
       checksum: undefined,
     }
     expect(parseMetadata(toMetadata({ filename: 'a' }))).toEqual({ ...nothing, filename: 'a' })
-    // A browser that does not know the type sends it empty; Uppy sends what it has.
+    // Browsers send an unknown type as an empty value; Uppy sends additional keys.
     const header = `filename ${base64('a')}, filetype,name ,relativePath ${base64('null')},is_confidential`
     expect(parseMetadata(header)).toEqual({ ...nothing, filename: 'a' })
   })
 
-  const refused: [key: string, header: string][] = [
+  const rejected: [key: string, header: string][] = [
     ['filename', ''],
     ['filename', 'filename'],
     ['filename', toMetadata({ filename: '  ' })],
@@ -89,13 +89,13 @@ describe('metadata', () => {
     ['Upload-Metadata', `schlüssel ${base64('a')}`],
     ['Upload-Metadata', `filename ${base64('a'.repeat(8_000))}`],
   ]
-  test.each(refused)('are refused for %s: %.60s', (key, header) => {
-    const { message, param } = refusalOf(header)
+  test.each(rejected)('is rejected with an error for %s: %.60s', (key, header) => {
+    const { message, param } = errorOf(header)
     expect(param).toBe(key)
     expect(message).toMatch(new RegExp(`^${key}: \\w`))
   })
 
-  test('are read or refused, whatever they are, in no time', () => {
+  test('is parsed or rejected quickly for arbitrary input', () => {
     const piece = fc.oneof(
       fc.string(),
       fc.constantFrom('filename', 'name', 'artifactId', ' ', ',', 'YQ==', '='),
@@ -111,13 +111,13 @@ describe('metadata', () => {
       }),
       { numRuns: 2_000 },
     )
-    // Security: R3, which took hours.
+    // A naive pattern for media types backtracks for hours on this value.
     parseMetadata(toMetadata({ filename: 'a', filetype: `text/plain; a="${'.'.repeat(400)}` }))
   })
 })
 
-describe('an upload', () => {
-  test('that is refused for its metadata names the key, and is not there', async () => {
+describe('an upload with metadata', () => {
+  test('that is invalid is rejected with the key, and is not created', async () => {
     const app = await startApp()
     const answer = await postUpload(app, { metadata: { kind: 'audio', artifactId: id } })
     expect(answer.status).toBe(400)
@@ -126,7 +126,7 @@ describe('an upload', () => {
     expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
   })
 
-  test('without a kind is a video', async () => {
+  test('that has no kind is a video', async () => {
     const app = await startApp()
     await postUpload(app, { metadata: { artifactId: id } })
     expect(await readStatus(app, id)).toMatchObject({ kind: 'video' })

@@ -1,4 +1,4 @@
-/** The upload protocol, method by method: what is asked for, and what is answered. Protocol: tus 1.0.0. */
+/** Tests each method of the upload protocol (tus 1.0.0). */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { listAuditRows, publicIdOf } from '../../support/audit.ts'
@@ -26,7 +26,7 @@ const hello = Buffer.from('hello')
 
 describe('OPTIONS', () => {
   test.each(['/upload', '/upload/', '/upload/anything'])(
-    'of %s tells what is offered, to anybody',
+    'of %s returns the supported features without authentication',
     async (path) => {
       const app = await startApp({ PARLEY_MAX_UPLOAD_BYTES: '1000' })
       const { status, headers } = await app.call('OPTIONS', path, { key: null })
@@ -40,8 +40,8 @@ describe('OPTIONS', () => {
   )
 })
 
-describe('HEAD', () => {
-  test('tells offset, length, metadata as they were sent, and the end of time', async () => {
+describe('HEAD of an upload', () => {
+  test('returns its offset, length, metadata and expiry', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const metadata = { filename: 'a b.mp4', name: 'Häkelkurs', unknown: 'kept' }
     const begun = await beginUpload(app, { size: 10, metadata })
@@ -56,7 +56,7 @@ describe('HEAD', () => {
     expect(answer.headers.get('x-artifact-id')).toBe(begun.id)
   })
 
-  test('of a finished upload goes on telling that it is', async () => {
+  test('that is finished returns its full offset', async () => {
     const app = await startApp()
     const begun = await uploadWhole(app, hello)
     const { status, headers } = await headUpload(app, begun)
@@ -65,7 +65,7 @@ describe('HEAD', () => {
     expect(headers.has('upload-expires')).toBe(false)
   })
 
-  test('404 for an address that leads to no upload, or to another tenant’s', async () => {
+  test('returns 404 for an unknown upload or another tenant’s', async () => {
     const app = await startApp()
     const begun = await beginUpload(app)
     for (const [target, location] of [
@@ -80,8 +80,8 @@ describe('HEAD', () => {
   })
 })
 
-describe('PATCH', () => {
-  test('204 with the new offset, until the last byte', async () => {
+describe('PATCH of an upload', () => {
+  test('returns 204 with the new offset until the last byte', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 10 })
     const first = await patchUpload(app, begun, 0, hello)
@@ -95,15 +95,15 @@ describe('PATCH', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hellohello')
   })
 
-  const refused: [why: string, status: number, headers: Record<string, string>, offset?: number][] = [
+  const rejected: [why: string, status: number, headers: Record<string, string>, offset?: number][] = [
     ['another media type', 415, { 'Content-Type': 'application/octet-stream' }],
-    ['an offset that is none', 400, { 'Upload-Offset': 'x' }],
-    ['an offset before what is there', 409, {}, 2],
-    ['an offset behind what is there', 409, {}, 7],
-    ['another length than was declared', 400, { 'Upload-Length': '11' }],
+    ['an invalid offset', 400, { 'Upload-Offset': 'x' }],
+    ['an offset before the stored bytes', 409, {}, 2],
+    ['an offset after the stored bytes', 409, {}, 7],
+    ['a different length', 400, { 'Upload-Length': '11' }],
     ['a checksum of the part', 400, { 'Upload-Checksum': 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }],
   ]
-  test.each(refused)('%s is %i, and changes nothing', async (_why, status, headers, offset = 5) => {
+  test.each(rejected)('rejects %s with %i and changes nothing', async (_why, status, headers, offset = 5) => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 10, body: hello })
     const answer = await patchUpload(app, begun, offset, hello, headers)
@@ -113,16 +113,16 @@ describe('PATCH', () => {
     expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
   })
 
-  test('404 for an upload of nobody, or of another tenant', async () => {
+  test('returns 404 for an unknown upload or another tenant’s', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 5 })
     expect((await patchUpload(app, { location: '/upload/none' }, 0, hello)).status).toBe(404)
-    const stranger = { ...app, key: await createOtherKey(app) }
-    expect((await patchUpload(stranger, begun, 0, hello)).status).toBe(404)
+    const otherTenant = { ...app, key: await createOtherKey(app) }
+    expect((await patchUpload(otherTenant, begun, 0, hello)).status).toBe(404)
     expect(await readOffset(app, begun)).toBe(0)
   })
 
-  test('can be sent as a POST that says so', async () => {
+  test('can be sent as a POST with X-HTTP-Method-Override', async () => {
     const app = await startApp()
     const begun = await beginUpload(app, { size: 5 })
     const headers = { 'X-HTTP-Method-Override': 'PATCH', 'Upload-Offset': '0', 'Content-Type': BODY_TYPE }
@@ -133,8 +133,8 @@ describe('PATCH', () => {
   })
 })
 
-describe('DELETE', () => {
-  test('204, and then there is nothing, whether it was finished or not', async () => {
+describe('DELETE of an upload', () => {
+  test('returns 204 and removes it, whether it was finished or not', async () => {
     const app = await startApp()
     for (const begun of [await beginUpload(app, { body: hello }), await uploadWhole(app, hello)]) {
       expectProtocol(await callUpload(app, 'DELETE', begun.location))
@@ -144,7 +144,7 @@ describe('DELETE', () => {
     }
   })
 
-  test('leaves a row that tells who removed it', async () => {
+  test('records the caller in the audit log', async () => {
     const app = await startApp()
     const { location, id } = await uploadWhole(app, hello)
     await callUpload(app, 'DELETE', location, { 'X-Request-Id': 'my-request' })
@@ -160,9 +160,9 @@ describe('DELETE', () => {
   })
 })
 
-describe('a request', () => {
+describe('an upload request', () => {
   const versions = [undefined, '2.3.0', '0.2.2', '1.0', '']
-  test.each(versions)('of version %s is 412, and is told ours', async (version) => {
+  test.each(versions)('with protocol version %s returns 412 with the supported version', async (version) => {
     const app = await startApp()
     const begun = await beginUpload(app)
     for (const [method, path] of [
@@ -179,7 +179,7 @@ describe('a request', () => {
     }
   })
 
-  test('with another method is 405 with Allow: bytes are not given out here', async () => {
+  test('with another method returns 405 with an Allow header', async () => {
     const app = await startApp()
     const begun = await uploadWhole(app, hello)
     const at = async (method: string, path: string) => {
@@ -192,7 +192,7 @@ describe('a request', () => {
     expect(await at('PATCH', '/upload')).toEqual([405, 'POST, OPTIONS'])
   })
 
-  test('without a good key is 401, before anything else of it is looked at', async () => {
+  test('without a valid key returns 401 before any other check', async () => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     const begun = await beginUpload(app)
@@ -207,10 +207,10 @@ describe('a request', () => {
     }
   })
 
-  test('can come from a page of any origin', async () => {
+  test('may come from a page of any origin', async () => {
     const app = await startApp()
     const origin = { Origin: 'https://shop.example' }
-    const asked = [
+    const requestedHeaders = [
       'tus-resumable',
       'upload-length',
       'upload-metadata',
@@ -222,10 +222,10 @@ describe('a request', () => {
       headers: {
         ...origin,
         'Access-Control-Request-Method': 'PATCH',
-        'Access-Control-Request-Headers': asked.join(','),
+        'Access-Control-Request-Headers': requestedHeaders.join(','),
       },
     })
-    expect(preflight.headers.get('access-control-allow-headers')).toBe(asked.join(', '))
+    expect(preflight.headers.get('access-control-allow-headers')).toBe(requestedHeaders.join(', '))
     expect(preflight.headers.get('access-control-allow-methods')).toContain('PATCH')
     const { headers } = await postUpload(app, { headers: origin })
     expect(headers.get('access-control-allow-origin')).toBe('*')

@@ -1,4 +1,4 @@
-/** Many clients at one upload, at once and without order: who asks always gets an answer that is true. */
+/** Tests concurrent requests for one upload: every response must be consistent. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -15,18 +15,18 @@ import {
 } from '../../support/uploads.ts'
 import { createRandom } from '../../support/upstream-sending.ts'
 
-// What waits for a disk takes its time on a busy machine.
+// Disk writes need more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 ** 2
 const PIECE_BYTES = 16 * 1024
 
-/** A body that comes in pieces; from half of it on it breaks off where that is asked for. */
-function toBody(bytes: Buffer, breaks: boolean): ReadableStream {
+/** Creates a chunked body that optionally fails halfway through. */
+function toBody(bytes: Buffer, failsHalfway: boolean): ReadableStream {
   let at = 0
   return new ReadableStream({
     pull(controller) {
-      if (breaks && at >= bytes.length / 2) controller.error(new Error('the client has left'))
+      if (failsHalfway && at >= bytes.length / 2) controller.error(new Error('the client has left'))
       else if (at >= bytes.length) controller.close()
       else controller.enqueue(bytes.subarray(at, at + PIECE_BYTES))
       at += PIECE_BYTES
@@ -34,8 +34,8 @@ function toBody(bytes: Buffer, breaks: boolean): ReadableStream {
   })
 }
 
-/** One client: asks where the upload is and sends what follows, some of it or all, until there is no more to send. */
-async function sendAlong(
+/** Runs a client that reads the offset and sends a random piece from there, until the upload is complete. */
+async function sendRemaining(
   app: TestApp,
   begun: Begun,
   bytes: Buffer,
@@ -51,8 +51,8 @@ async function sendAlong(
   }
 }
 
-describe('an upload that three clients send at once', () => {
-  test('is in the end what every one of them sent, and never goes back on the way', async () => {
+describe('an upload sent by three concurrent clients', () => {
+  test('stores the correct bytes, and its offset never decreases', async () => {
     const app = await startApp()
     const bytes = randomBytes(MIB)
     const begun = await beginUpload(app, { size: bytes.length })
@@ -66,7 +66,7 @@ describe('an upload that three clients send at once', () => {
       }
     })()
     const random = createRandom(3)
-    const clients = Array.from({ length: 3 }, () => sendAlong(app, begun, bytes, random))
+    const clients = Array.from({ length: 3 }, () => sendRemaining(app, begun, bytes, random))
     const statuses = new Set((await Promise.all(clients)).flatMap((seen) => [...seen]))
     isOver = true
     await watching
@@ -77,15 +77,15 @@ describe('an upload that three clients send at once', () => {
   })
 })
 
-describe('an upload that is removed while it is sent', () => {
-  test.each([1, 2, 3])('is gone, and its id can be used again at once (%i)', async (seed) => {
+describe('an upload deleted while it is being sent', () => {
+  test.each([1, 2, 3])('is removed, and its id is available immediately (seed %i)', async (seed) => {
     const app = await startApp()
     const random = createRandom(seed)
     const bytes = randomBytes(2 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })
     const sending = patchUpload(app, begun, 0, toBody(bytes, false))
     const removed = Array.from({ length: 3 }, async () => {
-      for (let asked = random() * 8; asked > 0; asked--) await headUpload(app, begun)
+      for (let remaining = random() * 8; remaining > 0; remaining--) await headUpload(app, begun)
       return (await callUpload(app, 'DELETE', begun.location)).status
     })
     const statuses = await Promise.all(removed)

@@ -1,4 +1,4 @@
-/** Uploads into a bucket, through the service, against the scripted S3. */
+/** Tests uploads to a bucket through the service, with a scripted S3 server. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -25,7 +25,7 @@ import {
   uploadWhole,
 } from '../../support/uploads.ts'
 
-// What waits for a store takes its time on a busy machine.
+// Waiting for the store needs more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const DAY = 86_400
@@ -45,7 +45,7 @@ async function startScripted() {
 }
 
 describe('an artifact in a bucket', () => {
-  test('is read in ranges, and not at all where nobody wants its bytes', async () => {
+  test('is read in ranges, and not at all for HEAD and 304 responses', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const { id } = await uploadWhole(app, bytes)
@@ -68,7 +68,7 @@ describe('an artifact in a bucket', () => {
     expect(server.calls).toHaveLength(before)
   })
 
-  test('is deleted with everything there is of it', async () => {
+  test('is deleted with all its objects', async () => {
     const { app, server } = await startScripted()
     const ready = await uploadWhole(app, randomBytes(9 * MIB))
     const growing = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
@@ -80,9 +80,9 @@ describe('an artifact in a bucket', () => {
   })
 
   test.each([
-    ['in one request', [9 * MIB]],
-    ['in several', [9 * MIB, MIB]],
-  ])('of another checksum (%s) is thrown away', async (_how, sizes) => {
+    ['one request', [9 * MIB]],
+    ['several requests', [9 * MIB, MIB]],
+  ])('sent in %s is deleted when its checksum does not match', async (_how, sizes) => {
     const { app, server } = await startScripted()
     const size = sizes.reduce((sum, one) => sum + one, 0)
     const metadata = { checksum: digestOf(Buffer.from('another')) }
@@ -100,8 +100,8 @@ describe('an artifact in a bucket', () => {
   })
 })
 
-describe('what nobody finishes', () => {
-  test('goes from the bucket with its row, and no sooner', async () => {
+describe('an unfinished upload in a bucket', () => {
+  test('is deleted with its row when it expires, not before', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const begun = await beginUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
     await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
@@ -115,7 +115,7 @@ describe('what nobody finishes', () => {
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
-  test('goes later where the bucket was away, and so does what came late to a finished one', async () => {
+  test('is deleted later if the bucket was unavailable, as are leftover parts of a finished upload', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const ready = await uploadWhole(app, bytes)
@@ -137,13 +137,13 @@ describe('what nobody finishes', () => {
   })
 })
 
-describe('a bucket that fails', () => {
+describe('a failing bucket', () => {
   test.each([
-    [503, 'for a tail', 'PutObject', { status: 503, code: 'SlowDown' }],
-    [503, 'for a part', 'UploadPart', { status: 500, code: 'InternalError' }],
-    [507, 'for want of room', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
-    [503, 'for the tail to go on from', 'GetObject', { status: 403, code: 'AccessDenied' }],
-  ] as const)('is %i (%s), and the upload goes on later', async (status, _why, operation, fault) => {
+    [503, 'while storing the trailing part', 'PutObject', { status: 503, code: 'SlowDown' }],
+    [503, 'while storing a part', 'UploadPart', { status: 500, code: 'InternalError' }],
+    [507, 'for lack of space', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
+    [503, 'while reading the trailing part', 'GetObject', { status: 403, code: 'AccessDenied' }],
+  ] as const)('returns %i (%s), and the upload can resume later', async (status, _why, operation, fault) => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
@@ -157,7 +157,7 @@ describe('a bucket that fails', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('at the end is 503, and the sweeper ends it later', async () => {
+  test('on completion returns 503, and the sweeper completes the upload later', async () => {
     const { app, server, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const begun = await beginUpload(app, { size: bytes.length })
@@ -170,7 +170,7 @@ describe('a bucket that fails', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('with the parts of an upload gone has the client begin again', async () => {
+  test('that has lost the parts of an upload makes the client start over', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await beginUpload(app, { size: bytes.length, body: bytes.subarray(0, 9 * MIB) })
@@ -184,7 +184,7 @@ describe('a bucket that fails', () => {
   })
 })
 
-test('a client that vanishes in the middle finds what had arrived', async () => {
+test('an upload to a bucket keeps the received bytes when the client disconnects', async () => {
   const { app } = await startScripted()
   const begun = await beginUpload(app, { size: 20 * MIB })
   const connection = await RawConnection.open(app)

@@ -1,4 +1,4 @@
-/** What goes by itself: unfinished uploads, reserved ids, bytes that belong to nothing; and what never does. */
+/** Tests which uploads, reservations and orphaned bytes the sweeper deletes, and which it keeps. */
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -24,8 +24,8 @@ const DAY = 86_400
 const HOUR = 3_600
 const hello = Buffer.from('hello')
 
-/** Its clock agrees with the one that files are dated by. */
-async function startWorld() {
+/** Starts a service on a fake clock set to the current time, because file timestamps are real. */
+async function startWithClock() {
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir }, { clock })
@@ -36,8 +36,8 @@ async function startWorld() {
 }
 
 describe('an unfinished upload', () => {
-  test('goes a day after its last bytes, and is unknown from that second on', async () => {
-    const { app, clock, dataDir, sweep, countRows } = await startWorld()
+  test('expires a day after its last bytes, and is unknown from that second on', async () => {
+    const { app, clock, dataDir, sweep, countRows } = await startWithClock()
     const begun = await beginUpload(app, { size: 10 })
     clock.advance(DAY - 1)
     expect((await patchUpload(app, begun, 0, hello)).status).toBe(204)
@@ -53,8 +53,8 @@ describe('an unfinished upload', () => {
     expect((await listArtifactBytes(dataDir)).growing).toEqual([])
   })
 
-  test('that has expired leaves its id to others, swept or not', async () => {
-    const { app, clock } = await startWorld()
+  test('releases its id when it expires, even before the sweep', async () => {
+    const { app, clock } = await startWithClock()
     const metadata = { artifactId: randomUUID() }
     await postUpload(app, { metadata })
     clock.advance(DAY)
@@ -62,8 +62,8 @@ describe('an unfinished upload', () => {
     expect((await postUpload(app, { metadata })).status).toBe(409)
   })
 
-  test('stays while somebody writes into it, and while one cannot know what time it is', async () => {
-    const { app, clock, sweep, countRows } = await startWorld()
+  test('is kept while its lease is held and after the system clock jumps', async () => {
+    const { app, clock, sweep, countRows } = await startWithClock()
     await beginUpload(app, { size: 10 })
     const { db } = app.service.deps
     const now = Math.floor(clock.now() / 1000)
@@ -75,7 +75,7 @@ describe('an unfinished upload', () => {
     await sweep()
     expect(await countRows()).toBe(1)
     await db.updateTable('artifacts').set({ lease_until: null }).execute()
-    // Somebody sets the clock: only one of its faces moves.
+    // Simulates a change of the system clock: the wall clock jumps, the monotonic clock does not.
     const before = clock.now
     clock.now = () => before() + HOUR * 1000
     await sweep()
@@ -84,8 +84,8 @@ describe('an unfinished upload', () => {
     expect(await countRows()).toBe(0)
   })
 
-  test('with all its bytes is completed instead', async () => {
-    const { app, sweep } = await startWorld()
+  test('that has all its bytes is completed instead of deleted', async () => {
+    const { app, sweep } = await startWithClock()
     const begun = await beginUpload(app, { size: 10, body: hello })
     await app.service.deps.db.updateTable('artifacts').set({ size_bytes: 5 }).execute()
     await sweep()
@@ -94,8 +94,8 @@ describe('an unfinished upload', () => {
   })
 })
 
-test('finished uploads stay for good. R2.', async () => {
-  const { app, clock, sweep } = await startWorld()
+test('the sweeper never deletes finished uploads', async () => {
+  const { app, clock, sweep } = await startWithClock()
   const begun = await uploadWhole(app, hello)
   for (let days = 0; days < 3; days++) {
     clock.advance(400 * DAY)
@@ -105,8 +105,8 @@ test('finished uploads stay for good. R2.', async () => {
   expect(await readArtifact(app, begun.id)).toEqual(hello)
 })
 
-test('a reserved id goes when its tokens do', async () => {
-  const { app, clock, sweep, countRows } = await startWorld()
+test('the sweeper deletes a reserved id when its tokens expire', async () => {
+  const { app, clock, sweep, countRows } = await startWithClock()
   await app.call('POST', '/v1/artifacts', { body: { expires_in: HOUR } })
   clock.advance(HOUR - 1)
   await sweep()
@@ -116,8 +116,8 @@ test('a reserved id goes when its tokens do', async () => {
   expect(await countRows()).toBe(0)
 })
 
-test('more than a run may sweep is swept in several', async () => {
-  const { app, clock, sweep, countRows } = await startWorld()
+test('the sweeper deletes a large number of uploads in several runs', async () => {
+  const { app, clock, sweep, countRows } = await startWithClock()
   await beginUpload(app)
   const { db } = app.service.deps
   const row = await db.selectFrom('artifacts').selectAll().executeTakeFirstOrThrow()
@@ -135,8 +135,8 @@ test('more than a run may sweep is swept in several', async () => {
   expect(await countRows()).toBe(0)
 })
 
-test('bytes that belong to nothing go after an hour, the others stay', async () => {
-  const { app, clock, dataDir, sweep } = await startWorld()
+test('the sweeper deletes orphaned bytes after an hour and keeps all others', async () => {
+  const { app, clock, dataDir, sweep } = await startWithClock()
   const begun = await uploadWhole(app, hello)
   await beginUpload(app, { size: 10, body: hello })
   const owned = await listArtifactBytes(dataDir)
@@ -151,8 +151,8 @@ test('bytes that belong to nothing go after an hour, the others stay', async () 
   expect(await readArtifact(app, begun.id)).toEqual(hello)
 })
 
-test('more orphans than a hundred, whole and unfinished together, all stay', async () => {
-  const { app, clock, dataDir, sweep } = await startWorld()
+test('the sweeper deletes nothing when it finds more than 100 orphans', async () => {
+  const { app, clock, dataDir, sweep } = await startWithClock()
   await beginUpload(app, { size: 10, body: hello })
   const before = await listArtifactBytes(dataDir)
   const folders = [join(dataDir, 'artifacts'), join(dataDir, 'artifacts', 'growing')]
@@ -162,17 +162,17 @@ test('more orphans than a hundred, whole and unfinished together, all stay', asy
   await sweep()
   const { kept, growing } = await listArtifactBytes(dataDir)
   expect([kept.length, growing.length]).toEqual([51, 51])
-  // One fewer is what crashes may leave.
+  // Up to 100 orphans may be left by crashes and are deleted.
   await rm(paths[0] as string)
   clock.advance(HOUR)
   await sweep()
   expect(await listArtifactBytes(dataDir)).toEqual(before)
 })
 
-test('uploaded bytes that a crash left behind their conversion go too, once the host was told', async () => {
-  const { app, clock, dataDir, sweep } = await startWorld()
+test('the sweeper deletes an original that a crash left next to its conversion, once the host has acknowledged it', async () => {
+  const { app, clock, dataDir, sweep } = await startWithClock()
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
-  // On this clock everything takes too long, so that it is left to the test to say what came of it.
+  // On this clock every conversion times out, so the test sets its result.
   await uploadWhole(app, srt, { metadata: { kind: 'captions' } })
   const { db } = app.service.deps
   const [{ blob }, served] = [await getRow(app), randomUUID()]

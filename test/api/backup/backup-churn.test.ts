@@ -1,4 +1,4 @@
-/** Files that live for a moment only, while a backup takes the bytes of all others. */
+/** Tests a backup while files are deleted and replaced. */
 
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
@@ -19,8 +19,8 @@ import { makeFolder } from '../../support/process.ts'
 
 const FILE = Buffer.from('one file')
 
-/** Takes bytes as a backup does, while of each small file it asks for the row goes, then the bytes, and another one comes. */
-async function churn(isPinning: boolean) {
+/** Starts a backup during which each small file is replaced just before its bytes are read. */
+async function collectDuringChurn(isPinning: boolean) {
   const dataDir = join(await makeFolder(), 'data')
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   for (let count = 0; count < 3; count++) await upload(app, [filePart(FILE), purpose])
@@ -36,13 +36,13 @@ async function churn(isPinning: boolean) {
   onTestFinished(() => source.close().then(() => database.close()))
   const writer = new Sqlite(join(dataDir, 'parley.db'), { timeout: 0 })
   onTestFinished(() => void writer.close())
-  const files = join(dataDir, 'files')
+  const filesDir = join(dataDir, 'files')
   const replace = async (name: string) => {
     const next = randomUUID()
-    await writeFile(join(files, next), FILE)
-    // Refused while writers have to wait.
+    await writeFile(join(filesDir, next), FILE)
+    // Fails while the backup blocks writers.
     writer.prepare('update files set blob = ? where blob = ?').run(next, name)
-    await rm(join(files, name))
+    await rm(join(filesDir, name))
   }
   const take = async (blob: ReferencedBlob) => {
     if (blob.store === 'files') await replace(blob.name).catch(() => {})
@@ -51,8 +51,8 @@ async function churn(isPinning: boolean) {
   return { database, collecting: collect(database, { ...source, isPinning, take }) }
 }
 
-test('files that come and go make writers wait for a moment in the end, and are all there', async () => {
-  const { database, collecting } = await churn(true)
+test('a backup of quickly changing files blocks writers briefly at the end and contains every file', async () => {
+  const { database, collecting } = await collectDuringChurn(true)
   const { value, done } = await collecting.next()
   expect([done, value]).toEqual([true, expect.objectContaining({ missing: [], unfinished: [] })])
   const { pinned } = value as Collected
@@ -61,7 +61,7 @@ test('files that come and go make writers wait for a moment in the end, and are 
   expect(pinned).toHaveLength(3)
 })
 
-test('files that come and go end a backup of a bucket, which cannot make them wait', async () => {
-  const { collecting } = await churn(false)
+test('a backup of quickly changing files in a bucket fails, because it cannot block writers', async () => {
+  const { collecting } = await collectDuringChurn(false)
   expect(await refusal(collecting.next())).toContain('Files come and go faster than the bucket can be read')
 })

@@ -1,4 +1,4 @@
-/** A backup of an installation, and the installation that comes of it: every row, every byte, every key. */
+/** Tests that a backup and its restore keep every row, every byte and every key. */
 import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -25,13 +25,13 @@ beforeEach(async () => {
   target = join(folder, 'restored')
 })
 
-const archiveIn = (name = 'backup.tar') => join(folder, name)
+const archivePath = (name = 'backup.tar') => join(folder, name)
 const FILE = Buffer.from('one file')
-// Less than what packing saves of the database.
+// Small enough that compressing the database saves more than these random bytes add.
 const HALF = randomBytes(20_000)
 
-/** An agent, a file, an artifact that is ready, and an upload of which the first half has come. */
-async function fill(app: TestApp) {
+/** Creates an agent, a file, a finished artifact and an upload that is half complete. */
+async function createContents(app: TestApp) {
   const agent = await app.createAgent()
   const { body: file } = await upload(app, [filePart(FILE), purpose])
   const ready = await uploadWhole(app, Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHello\n'), {
@@ -42,46 +42,46 @@ async function fill(app: TestApp) {
   return { agent, file, ready, growing, captions: await readArtifact(app, ready.id) }
 }
 
-type Filled = Awaited<ReturnType<typeof fill>>
+type Contents = Awaited<ReturnType<typeof createContents>>
 
-/** All of it is there, under the same keys, and the upload goes on. */
-async function expectFilled(app: TestApp, filled: Filled, isGrowing = true): Promise<void> {
+/** Checks that everything is there under the same keys and that the upload can resume. */
+async function expectContents(app: TestApp, contents: Contents, isGrowing = true): Promise<void> {
   const call = (path: string, options: CallOptions = {}) => app.call('GET', path, options)
   const agents = (await call('/v1/agents')).body.data
-  expect(agents).toMatchObject([{ id: filled.agent.agent_id, agent_key: filled.agent.agent_key }])
-  expect((await call('/v1/agents/me', { key: filled.agent.agent_key })).status).toBe(200)
-  expect(Buffer.from(await (await download(app, filled.file.id)).arrayBuffer())).toEqual(FILE)
-  expect(await readArtifact(app, filled.ready.id)).toEqual(filled.captions)
+  expect(agents).toMatchObject([{ id: contents.agent.agent_id, agent_key: contents.agent.agent_key }])
+  expect((await call('/v1/agents/me', { key: contents.agent.agent_key })).status).toBe(200)
+  expect(Buffer.from(await (await download(app, contents.file.id)).arrayBuffer())).toEqual(FILE)
+  expect(await readArtifact(app, contents.ready.id)).toEqual(contents.captions)
   if (!isGrowing) return
-  expect(await readOffset(app, filled.growing)).toBe(HALF.length)
-  expect((await patchUpload(app, filled.growing, HALF.length, HALF)).status).toBe(204)
+  expect(await readOffset(app, contents.growing)).toBe(HALF.length)
+  expect((await patchUpload(app, contents.growing, HALF.length, HALF)).status).toBe(204)
 }
 
 const start = (dir: string, app?: TestApp, env = {}) =>
   startApp({ PARLEY_DATA_DIR: dir, ...(app && { PARLEY_PARENT_KEY: app.key }), ...env })
 
-describe('beside a running server', () => {
-  test('an archive holds everything, and leaves nothing of its own in the data directory', async () => {
+describe('a backup of a running server', () => {
+  test('contains everything and leaves only a lock file in the data directory', async () => {
     const app = await start(dataDir)
-    const filled = await fill(app)
+    const contents = await createContents(app)
     const before = await readdir(dataDir, { recursive: true })
-    const report = await backUp(dataDir, archiveIn())
+    const report = await backUp(dataDir, archivePath())
     expect(report).toMatchObject({ secret: 'included', blobs: 3, lost: [], unfinished: [] })
     expect(report.rows).toMatchObject({ agents: 1, files: 1, artifacts: 2, parent_keys: 1 })
-    expect((await stat(archiveIn())).mode & 0o777).toBe(0o600)
+    expect((await stat(archivePath())).mode & 0o777).toBe(0o600)
     expect((await readdir(folder)).sort()).toEqual(['backup.tar', 'data'])
     const added = (await readdir(dataDir, { recursive: true })).filter((name) => !before.includes(name))
     expect(added.sort()).toEqual(['.backup', '.backup/.lock'])
 
-    const restored = await putBack(archiveIn(), target)
+    const restored = await putBack(archivePath(), target)
     expect(restored.rows).toEqual(report.rows)
-    await expectFilled(await start(target, app), filled)
-    // The first one has gone on meanwhile.
-    await expectFilled(app, filled)
+    await expectContents(await start(target, app), contents)
+    // The original server keeps running.
+    await expectContents(app, contents)
   })
 
-  test('packed ones hold the same, and what one that was killed has left is cleared away', async () => {
-    await fill(await start(dataDir))
+  test('can be compressed, and removes the leftovers of a killed backup', async () => {
+    await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })
       await writeFile(join(folder, left), 'left')
@@ -89,24 +89,24 @@ describe('beside a running server', () => {
     const names = ['backup.tar.gz', 'backup.tar.zst', 'backup.tar']
     const sizes: number[] = []
     for (const name of names) {
-      await backUp(dataDir, archiveIn(name))
-      const entries = await readEntries(archiveIn(name))
+      await backUp(dataDir, archivePath(name))
+      const entries = await readEntries(archivePath(name))
       expect(entries.get('parley.db')?.subarray(0, 15).toString()).toBe('SQLite format 3')
       expect([...entries.keys()].filter((one) => one.endsWith('left'))).toEqual([])
-      sizes.push((await stat(archiveIn(name))).size)
+      sizes.push((await stat(archivePath(name))).size)
     }
     expect(Math.max(...sizes.slice(0, 2))).toBeLessThan((sizes[2] as number) / 2)
     expect((await readdir(folder)).sort()).toEqual([...names, 'data'].sort())
     expect(await readdir(join(dataDir, 'files'))).not.toContain('held')
-    await putBack(archiveIn('backup.tar.zst'), target)
+    await putBack(archivePath('backup.tar.zst'), target)
   })
 })
 
-test('an archive can be read with tar and sha256sum', async () => {
-  await fill(await start(dataDir))
-  await backUp(dataDir, archiveIn('backup.tar.gz'))
+test('a backup archive can be read with tar and sha256sum', async () => {
+  await createContents(await start(dataDir))
+  await backUp(dataDir, archivePath('backup.tar.gz'))
   await mkdir(target)
-  execFileSync('tar', ['-xzf', archiveIn('backup.tar.gz')], { cwd: target })
+  execFileSync('tar', ['-xzf', archivePath('backup.tar.gz')], { cwd: target })
   execFileSync('sha256sum', ['--check', '--status', 'manifest.sha256'], { cwd: target })
   const { entries } = JSON.parse(await readFile(join(target, 'manifest.json'), 'utf8'))
   expect(entries.map(({ name }: { name: string }) => name)).toContain('parley.db')
@@ -116,11 +116,11 @@ test('an archive can be read with tar and sha256sum', async () => {
   }
 })
 
-test('no column that names bytes is forgotten', async () => {
+test('backups include every column that refers to stored bytes', async () => {
   const { db } = await opened('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
-  // Those of jobs are artifacts' own. A new one is to be taught to src/backup/store.ts.
+  // The blobs of jobs belong to artifacts. Add a new column to src/backup/store.ts.
   const known = [
     'artifacts.blob',
     'artifacts.poster_blob',
@@ -131,31 +131,31 @@ test('no column that names bytes is forgotten', async () => {
   expect(named.filter((name) => name.endsWith('blob')).sort()).toEqual(known)
 })
 
-test('the secret stays out of the archive where it comes from the environment', async () => {
+test('a backup omits a secret that comes from the environment', async () => {
   const env = { PARLEY_SECRET: 'a secret of the environment, 32 bytes' }
   const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...env })
-  const filled = await fill(app)
-  expect((await backUp(dataDir, archiveIn(), env)).secret).toBe('environment')
+  const contents = await createContents(app)
+  expect((await backUp(dataDir, archivePath(), env)).secret).toBe('environment')
   await app.close()
-  expect([...(await readEntries(archiveIn())).keys()]).not.toContain('secret')
-  expect((await readUnpacked(archiveIn())).includes(env.PARLEY_SECRET)).toBe(false)
-  await putBack(archiveIn(), target)
-  await expectFilled(await start(target, app, env), filled)
+  expect([...(await readEntries(archivePath())).keys()]).not.toContain('secret')
+  expect((await readUnpacked(archivePath())).includes(env.PARLEY_SECRET)).toBe(false)
+  await putBack(archivePath(), target)
+  await expectContents(await start(target, app, env), contents)
 })
 
-test('bytes that were lost before are named, and keep nobody from a backup', async () => {
+test('a backup lists lost bytes and still succeeds', async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
-  const filled = await fill(app)
+  const contents = await createContents(app)
   await app.close()
   const [{ blob }] = raw(dataDir).prepare('select blob from files').all() as [{ blob: string }]
   await rm(join(dataDir, 'files', blob))
-  expect(await backUp(dataDir, archiveIn())).toMatchObject({ blobs: 2, lost: [blob] })
-  await putBack(archiveIn(), target)
+  expect(await backUp(dataDir, archivePath())).toMatchObject({ blobs: 2, lost: [blob] })
+  await putBack(archivePath(), target)
   const restored = await start(target, app)
-  expect(await readArtifact(restored, filled.ready.id)).toEqual(filled.captions)
+  expect(await readArtifact(restored, contents.ready.id)).toEqual(contents.captions)
 })
 
-test('a database of an older version is restored as it was, and brought up to date by the next start', async () => {
+test('a backup of an older database is restored unchanged and migrated at the next start', async () => {
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const connection = raw(dataDir)
   connection.exec(`
@@ -163,56 +163,56 @@ test('a database of an older version is restored as it was, and brought up to da
     alter table installation drop column secret_key_id;
     delete from kysely_migration where name >= '0013'`)
   connection.close()
-  expect((await backUp(dataDir, archiveIn())).schema).toBe('0012_index_artifacts_by_creation')
-  await putBack(archiveIn(), target)
+  expect((await backUp(dataDir, archivePath())).schema).toBe('0012_index_artifacts_by_creation')
+  await putBack(archivePath(), target)
   expect(await refusal(openDatabase({ dataDir: target, role: 'command' }))).toContain('it lacks 0013')
   await start(target)
 })
 
-describe('with a bucket', () => {
-  test('its bytes are in the archive, and go back into a bucket', async () => {
+describe('an installation with a bucket', () => {
+  test('can be backed up and restored into another bucket', async () => {
     const [from, to] = [await S3Server.start(), await S3Server.start()]
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...from.environment })
-    const filled = await fill(app)
-    const report = await backUp(dataDir, archiveIn(), from.environment)
-    // Parts of an upload cannot be read before it is complete.
+    const contents = await createContents(app)
+    const report = await backUp(dataDir, archivePath(), from.environment)
+    // A bucket cannot return the parts of an upload before it is complete.
     expect(report).toMatchObject({ blobs: 2, lost: [] })
     expect(report.unfinished).toHaveLength(1)
     await app.close()
-    const restored = await putBack(archiveIn(), target, to.environment)
+    const restored = await putBack(archivePath(), target, to.environment)
     expect(restored.bucket).toMatchObject({ copied: 2 })
     const again = await start(target, app, to.environment)
-    await expectFilled(again, filled, false)
-    // The first answer tells a client where to begin.
-    expect((await patchUpload(again, filled.growing, HALF.length, HALF)).status).toBe(409)
-    expect(await readOffset(again, filled.growing)).toBe(0)
+    await expectContents(again, contents, false)
+    // The first response makes the client start over.
+    expect((await patchUpload(again, contents.growing, HALF.length, HALF)).status).toBe(409)
+    expect(await readOffset(again, contents.growing)).toBe(0)
   })
 
-  test('bytes of a data directory go into it, uploads under way too', async () => {
+  test('can be restored from the backup of a data directory, including unfinished uploads', async () => {
     const to = await S3Server.start()
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
-    const filled = await fill(app)
-    await backUp(dataDir, archiveIn())
+    const contents = await createContents(app)
+    await backUp(dataDir, archivePath())
     await app.close()
-    const restored = await putBack(archiveIn(), target, to.environment)
+    const restored = await putBack(archivePath(), target, to.environment)
     expect(restored.bucket).toMatchObject({ copied: 3, lost: [] })
     expect(await readdir(target)).not.toContain('files')
-    await expectFilled(await start(target, app, to.environment), filled)
+    await expectContents(await start(target, app, to.environment), contents)
   })
 })
 
-describe('is refused', () => {
-  test('with a name that is taken', async () => {
+describe('a backup is rejected', () => {
+  test('when the archive file exists', async () => {
     await (await openDatabase({ dataDir, role: 'server' })).close()
-    await writeFile(archiveIn(), 'mine')
-    expect(await refusal(backUp(dataDir, archiveIn()))).toContain('is there already')
-    expect(await readFile(archiveIn(), 'utf8')).toBe('mine')
+    await writeFile(archivePath(), 'mine')
+    expect(await refusal(backUp(dataDir, archivePath()))).toContain('is there already')
+    expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 
-  test('where there is no installation, and on PostgreSQL', async () => {
-    expect(await refusal(backUp(dataDir, archiveIn()))).toContain('There is no Parley database')
+  test('without an installation and for PostgreSQL', async () => {
+    expect(await refusal(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
     const env = { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' }
-    expect(await refusal(backUp(dataDir, archiveIn(), env))).toMatch(/pg_dump.*docs\/backup\.md/)
+    expect(await refusal(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)
     expect(await readdir(folder)).toEqual([])
   })
 
@@ -224,7 +224,7 @@ describe('is refused', () => {
     const bytes = await readFile(path)
     bytes.fill(0xff, bytes.length - 3 * 4096)
     await writeFile(path, bytes)
-    expect(await refusal(backUp(dataDir, archiveIn()))).toContain('is damaged')
+    expect(await refusal(backUp(dataDir, archivePath()))).toContain('is damaged')
     expect(await readdir(folder)).toEqual(['data'])
   })
 })

@@ -1,4 +1,4 @@
-/** What `parley restore` refuses, and that nothing stays of it then: a directory in use, and archives that are not as they were written. */
+/** Tests that a rejected restore leaves the directory unchanged. */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { makeFolder } from '../../support/process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-/** An archive of an installation with one file, byte for byte. */
+/** The archive of an installation with one file. */
 let archived: Buffer
 let entries: Map<string, Buffer>
 let folder: string
@@ -43,7 +43,7 @@ beforeEach(async () => {
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-/** Writes an archive whose manifest and seal fit what it holds, as somebody would who changes one on purpose. */
+/** Writes a changed archive with a matching manifest and checksum, like a deliberate forgery. */
 async function forge(
   change: (entries: Map<string, Buffer>) => void,
   changeManifest: (manifest: Record<string, unknown>) => void = () => {},
@@ -63,31 +63,31 @@ async function forge(
   await writeArchive(archive, [...changed, ['manifest.json', text], ['manifest.sha256', seal]])
 }
 
-const blobIn = () => [...entries.keys()].find((name) => name.startsWith('files/')) as string
+const findBlobName = () => [...entries.keys()].find((name) => name.startsWith('files/')) as string
 
-/** That it is refused, and leaves everything as it was. */
+/** Expects the restore to fail with this message and to leave the directory unchanged. */
 async function expectRefused(words: string | RegExp, env = {}): Promise<void> {
   const before = existsSync(dataDir) ? await readdir(dataDir, { recursive: true }) : undefined
-  const sentence = await refusal(putBack(archive, dataDir, env))
-  expect(sentence).toMatch(words)
+  const message = await refusal(putBack(archive, dataDir, env))
+  expect(message).toMatch(words)
   expect(existsSync(dataDir)).toBe(before !== undefined)
   const after = before && (await readdir(dataDir, { recursive: true })).filter((name) => name !== '.lock')
   expect(after?.sort()).toEqual(before?.filter((name) => name !== '.lock').sort())
 }
 
-test('an archive that is as it was written is not refused', async () => {
+test('restoring an unchanged archive succeeds', async () => {
   await forge(() => {})
   await putBack(archive, dataDir)
   expect((await readdir(dataDir)).sort()).toEqual(['.lock', 'artifacts', 'files', 'parley.db', 'secret'])
   for (const name of ['', 'files', 'artifacts'])
     expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o700)
-  for (const name of ['parley.db', 'secret', blobIn()])
+  for (const name of ['parley.db', 'secret', findBlobName()])
     expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o600)
   await (await openDatabase({ dataDir, role: 'server' })).close()
 })
 
-describe('a directory', () => {
-  test('that holds a database, used or not', async () => {
+describe('restoring into a directory', () => {
+  test('is rejected when it holds a database, open or not', async () => {
     const database = await opened('server', dataDir)
     await database.db.insertInto('parent_keys').values(parentKey('mine')).execute()
     await expectRefused('holds a Parley database')
@@ -95,7 +95,7 @@ describe('a directory', () => {
     await expectRefused('holds a Parley database')
   })
 
-  test('that holds anything else', async () => {
+  test('is rejected when it holds other files', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'thesis.odt'), '')
     await expectRefused('holds other files (such as thesis.odt)')
@@ -103,14 +103,14 @@ describe('a directory', () => {
     await expectRefused('holds other files (such as thesis.odt)')
   })
 
-  test('that another process is about to use', async () => {
+  test('is rejected while another process holds its lock', async () => {
     await mkdir(dataDir)
     const lock = acquireLock(dataDir)
     onTestFinished(() => lock.release())
     await expectRefused('Somebody else is using the data directory')
   })
 
-  test('that holds another secret; the same one, or a lost+found, is no matter', async () => {
+  test('is rejected when it holds a different secret, but not for the same secret or lost+found', async () => {
     await mkdir(join(dataDir, 'lost+found'), { recursive: true })
     await writeFile(join(dataDir, 'secret'), 'another secret of at least 32 bytes')
     await expectRefused('holds another secret than the archive')
@@ -119,26 +119,26 @@ describe('a directory', () => {
     expect(await readdir(dataDir)).toContain('parley.db')
   })
 
-  test('where a restore was killed is cleared, and filled', async () => {
+  test('that a killed restore left behind replaces the leftovers', async () => {
     for (const left of ['.restore/parley.db', 'files/left', '.restore/artifacts/left']) {
       await mkdir(join(dataDir, left, '..'), { recursive: true })
       await writeFile(join(dataDir, left), '')
     }
-    // Until then nobody starts there.
+    // Until the restore has finished, no server can start there.
     expect(await refusal(openDatabase({ dataDir, role: 'server' }))).toContain('but no Parley database')
     await putBack(archive, dataDir)
     expect(await readdir(dataDir, { recursive: true })).not.toContain('files/left')
     expect(await readdir(dataDir)).not.toContain('.restore')
   })
 
-  test('in memory, or beside a PostgreSQL database', async () => {
+  test('is rejected for :memory: and for a PostgreSQL database', async () => {
     expect(await refusal(putBack(archive, ':memory:'))).toContain('PARLEY_DATA_DIR is :memory:')
     await expectRefused('store copy', { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' })
   })
 })
 
-describe('an archive', () => {
-  test('that lost its end, wherever', async () => {
+describe('restoring an archive', () => {
+  test('is rejected when it is truncated at any position', async () => {
     const ends = [
       0,
       1,
@@ -156,7 +156,7 @@ describe('an archive', () => {
     }
   })
 
-  test('of which a byte was changed, wherever', async () => {
+  test('is rejected when a byte was changed at any position', async () => {
     const places = [0, 100, 560, 3_000, archived.length / 2, archived.length - 2_000, archived.length - 1_500]
     for (const place of places.map(Math.floor)) {
       const changed = Buffer.from(archived)
@@ -166,14 +166,14 @@ describe('an archive', () => {
     }
   })
 
-  test('that goes on behind its end', async () => {
+  test('is rejected when data follows its end, but not for zero padding', async () => {
     await writeFile(archive, Buffer.concat([archived, Buffer.from('more')]))
     await expectRefused('goes on behind its end')
     await writeFile(archive, Buffer.concat([archived, Buffer.alloc(9_000)]))
     await putBack(archive, dataDir)
   })
 
-  test('that is none', async () => {
+  test('is rejected when it is not an archive', async () => {
     await writeFile(archive, 'This is a letter.'.repeat(1_000))
     await expectRefused('it is no tar archive')
     await writeFile(archive, Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6]))
@@ -188,19 +188,19 @@ describe('an archive', () => {
     'parley.db-wal',
     'files',
     '.lock',
-  ])('with an entry called %s', async (name) => {
+  ])('is rejected for an entry named %s', async (name) => {
     await forge((all) => all.set(name, Buffer.from('hello')))
     await expectRefused('which no backup of Parley does')
     expect((await readdir(folder)).sort()).toEqual(['backup.tar'])
   })
 
-  test('with an entry twice', async () => {
+  test('is rejected for a duplicate entry', async () => {
     const list = [...entries]
     await writeArchive(archive, [...list.slice(0, 2), list[1] as (typeof list)[0], ...list.slice(2)])
     await expectRefused('twice')
   })
 
-  test('of a newer format, or a newer database', async () => {
+  test('is rejected for a newer format or a newer database', async () => {
     const write = (change: object) =>
       forge((all) => {
         const head = { ...JSON.parse(String(all.get('parley-backup.json'))), ...change }
@@ -212,10 +212,10 @@ describe('an archive', () => {
     await expectRefused('written by a newer Parley')
   })
 
-  test('that lacks bytes, or rows, which it should hold', async () => {
-    await forge((all) => all.delete(blobIn()))
+  test('is rejected when bytes or rows are missing', async () => {
+    await forge((all) => all.delete(findBlobName()))
     await expectRefused('a row speaks of the bytes')
-    await forge((all) => all.set(blobIn(), Buffer.from('shorter')))
+    await forge((all) => all.set(findBlobName(), Buffer.from('shorter')))
     await expectRefused('a row speaks of the bytes')
     await forge(
       () => {},
@@ -226,7 +226,7 @@ describe('an archive', () => {
     await expectRefused('it holds no database')
   })
 
-  test('whose database is damaged', async () => {
+  test('is rejected when its database is damaged', async () => {
     await forge((all) => {
       const database = Buffer.from(all.get('parley.db') as Buffer)
       all.set('parley.db', database.fill(0xff, database.length - 5 * 4_096))
@@ -234,19 +234,19 @@ describe('an archive', () => {
     await expectRefused('is damaged')
   })
 
-  test('that is not there', async () => {
+  test('is rejected when the file does not exist', async () => {
     await expect(putBack(join(folder, 'nowhere.tar'), dataDir)).rejects.toThrow('ENOENT')
     expect(existsSync(dataDir)).toBe(false)
   })
 
-  test('that stops coming', async () => {
+  test('is rejected when the input stream fails', async () => {
     const failing = Readable.from(
       (async function* () {
         yield archived.subarray(0, 2_000)
-        throw new Error('the line is dead')
+        throw new Error('the connection is lost')
       })(),
     )
-    await expect(putBack(failing, dataDir)).rejects.toThrow('the line is dead')
+    await expect(putBack(failing, dataDir)).rejects.toThrow('the connection is lost')
     expect(existsSync(dataDir)).toBe(false)
   })
 })

@@ -1,4 +1,4 @@
-/** What an agent makes of a caller's request: its persona, its temperature, the tools it allows. */
+/** Tests how an agent's persona, temperature and tools change a caller's request. */
 import { describe, expect, test } from 'vitest'
 import { say, startChatStand } from '../../support/chat-stand.ts'
 
@@ -18,7 +18,7 @@ instructions: |
 
 `
 
-/** The body the backend gets when somebody chats with an agent of that definition. */
+/** Sends a request to an agent with this definition and returns the body the backend received. */
 async function ask(yaml: string, request: object) {
   const app = await stand.start()
   const { agent_key } = await app.createAgent(yaml)
@@ -31,7 +31,7 @@ async function ask(yaml: string, request: object) {
 const hello = { messages: [{ role: 'user', content: 'hello' }] }
 
 describe('the messages of an agent turn', () => {
-  test('begin with the instructions and the behaviour as rules', async () => {
+  test('start with the instructions and the behavior as rules', async () => {
     const { body } = await ask(PERSONA, hello)
     expect(body.messages).toEqual([
       {
@@ -43,12 +43,12 @@ describe('the messages of an agent turn', () => {
     ])
   })
 
-  test('begin with the instructions as they are where there is no behaviour', async () => {
+  test('start with the unchanged instructions when there is no behavior', async () => {
     const { body } = await ask('name: A\ninstructions: "  As written.\\n\\n"\n', hello)
     expect(body.messages[0]).toEqual({ role: 'system', content: '  As written.\n\n' })
   })
 
-  test("hold a caller's system text as context of the page, in its place", async () => {
+  test("contain the caller's system text in its place, marked as context from the page", async () => {
     const mark = '[Context provided by the page, not by the user]\n'
     const image = { type: 'image_url', image_url: { url: 'https://example.org/a.png' } }
     const { body } = await ask('name: A\ninstructions: B\n', {
@@ -77,13 +77,13 @@ describe('the messages of an agent turn', () => {
 
 test.each([
   ["the agent's", PERSONA, 1.25],
-  ['0.7 where the agent has none', 'name: A\ninstructions: B\n', 0.7],
-])('the temperature is %s, whatever the caller says', async (_whose, yaml, temperature) => {
+  ['0.7 by default', 'name: A\ninstructions: B\n', 0.7],
+])('the temperature of an agent turn is %s and ignores the caller', async (_whose, yaml, temperature) => {
   const { body } = await ask(yaml, { ...hello, temperature: 0.1 })
   expect(body.temperature).toBe(temperature)
 })
 
-test("the caller's other fields reach the backend", async () => {
+test("an agent turn passes the caller's other fields to the backend", async () => {
   const more = {
     top_p: 0.5,
     max_tokens: 9,
@@ -98,7 +98,6 @@ test("the caller's other fields reach the backend", async () => {
   expect(body).not.toHaveProperty('tool_choice')
 })
 
-/** A caller's tool. */
 function tool(name: string, more: object = {}) {
   return {
     type: 'function',
@@ -129,7 +128,7 @@ describe('the tools of an agent turn', () => {
     ])
   })
 
-  test("take a caller's schema for a bare name, and never for a tool the agent defines", async () => {
+  test("use the caller's schema for a tool without one, and never replace a defined tool", async () => {
     const yaml = `name: A\ninstructions: B\ntools:${ownTool}\n  - search\n  - name: plain\n    description: Mine.\n`
     const sent = [tool('look_up'), tool('search', { description: 'Searches.' }), tool('plain'), tool('other')]
     const { body } = await ask(yaml, { ...hello, tools: sent })
@@ -145,21 +144,21 @@ describe('the tools of an agent turn', () => {
 
   test.each([
     ['all', 'all', ['postMessage_open', 'postMessage_close']],
-    ['not named', undefined, ['postMessage_open', 'postMessage_close']],
+    ['unset', undefined, ['postMessage_open', 'postMessage_close']],
     ['restricted', '{ restricted: [open] }', ['postMessage_open']],
-    ['restricted to none', '{ restricted: [] }', []],
+    ['restricted to an empty list', '{ restricted: [] }', []],
     ['blocked', '{ blocked: [open] }', ['postMessage_close']],
-  ])('hold page tools as pageTools says: %s', async (_how, pageTools, expected) => {
+  ])('include page tools according to pageTools: %s', async (_how, pageTools, expected) => {
     const rule = pageTools === undefined ? '' : `pageTools: ${pageTools}\n`
     const { body } = await ask(`name: A\ninstructions: B\n${rule}tools: [search]\n`, {
       ...hello,
       tools: ['postMessage_open', 'postMessage_close', 'free'].map((name) => tool(name)),
     })
-    const names = body.tools.map((each: ReturnType<typeof tool>) => each.function.name)
+    const names = body.tools.map((sentTool: ReturnType<typeof tool>) => sentTool.function.name)
     expect(names).toEqual(['search', ...expected])
   })
 
-  test("are the caller's where the agent has none, page tools still judged", async () => {
+  test("are the caller's when the agent has none, still filtered by pageTools", async () => {
     const sent = [tool('free'), tool('postMessage_open'), tool('postMessage_close')]
     const yaml = 'name: A\ninstructions: B\npageTools: { blocked: [open] }\n'
     const { body } = await ask(yaml, {
@@ -185,23 +184,23 @@ describe('the tool choice of an agent turn', () => {
   })
 
   test.each([
-    ['a name', named('search')],
-    ['allowed tools', allowed('search')],
+    ['a function', named('search')],
+    ['a list of allowed tools', allowed('search')],
     ['auto', 'auto'],
     ['none', 'none'],
     ['required', 'required'],
-  ])('reaches the backend: %s', async (_form, tool_choice) => {
+  ])('is sent to the backend: %s', async (_form, tool_choice) => {
     const { body } = await ask(agent, { ...hello, tool_choice })
     expect(body.tool_choice).toEqual(tool_choice)
   })
 
   test.each([
-    ['a name', agent, named('drop')],
-    ['a tool of the caller that was not let in', agent, named('free')],
+    ['an unknown function', agent, named('drop')],
+    ['a tool of the caller that the agent does not allow', agent, named('free')],
     ['a custom tool', agent, { type: 'custom', custom: { name: 'search_it' } }],
-    ['allowed tools', agent, allowed('search', 'drop')],
-    ['any tool where there is none', 'name: A\ninstructions: B\n', 'required'],
-  ])('is 400 when it asks for a tool the agent does not have: %s', async (_form, yaml, tool_choice) => {
+    ['a list with an unknown tool', agent, allowed('search', 'drop')],
+    ['any tool, without a tool', 'name: A\ninstructions: B\n', 'required'],
+  ])('returns 400 for a tool the agent does not have: %s', async (_form, yaml, tool_choice) => {
     const { answer, body } = await ask(yaml, {
       ...hello,
       tool_choice,
@@ -214,13 +213,13 @@ describe('the tool choice of an agent turn', () => {
     expect(body).toBe(undefined)
   })
 
-  test.each(['functions', 'function_call'])('is 400 in the old form: %s', async (field) => {
+  test.each(['functions', 'function_call'])('returns 400 in the deprecated form: %s', async (field) => {
     const { answer } = await ask(agent, { ...hello, [field]: field === 'functions' ? [] : 'auto' })
     expect(answer).toMatchObject({ status: 400, body: { error: { param: field } } })
   })
 })
 
-test('a field that is none of the chat API is 400 with an agent key', async () => {
+test('an agent turn rejects a field that the chat API does not define', async () => {
   const { answer, body } = await ask('name: A\ninstructions: B\n', {
     ...hello,
     api_base: 'http://evil.example',
@@ -232,7 +231,7 @@ test('a field that is none of the chat API is 400 with an agent key', async () =
   expect(body).toBe(undefined)
 })
 
-test('every field of the chat API is let in with an agent key', async () => {
+test('an agent turn accepts every field of the chat API', async () => {
   const more = {
     ...{
       audio: { voice: 'x' },

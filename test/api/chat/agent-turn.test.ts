@@ -1,4 +1,4 @@
-/** Turns in which the model calls tools: what it may not call is kept from the caller, and the model is told so. */
+/** Tests agent turns in which the model calls tools, including tools the agent does not have. */
 import { describe, expect, test } from 'vitest'
 import type { StreamedAnswer, TestApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -12,14 +12,14 @@ async function startAgent(env = {}): Promise<{ app: TestApp; key: string }> {
   return { app, key: (await app.createAgent(AGENT)).agent_key }
 }
 
-/** The messages of the last request the backend saw. */
+/** Returns the messages of the last backend request. */
 async function lastMessages(): Promise<unknown[]> {
   const [last] = (await stand.listChats()).slice(-1) as { body: { messages: unknown[] } }[]
   return last?.body.messages ?? []
 }
 
-/** A stream's choices, put together as a client does. */
-function join({ events }: Pick<StreamedAnswer, 'events'>) {
+/** Joins the choices of a stream, as a client does. */
+function joinChoices({ events }: Pick<StreamedAnswer, 'events'>) {
   const choices = events.flatMap((chunk) => chunk.choices)
   return {
     roles: choices.map(({ delta }) => delta.role).filter((role) => role !== undefined),
@@ -36,7 +36,7 @@ function call(name: string, index = 0) {
 const names = { id: 'chatcmpl-x', object: 'chat.completion.chunk', created: 1, model: 'up-chat' }
 const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }
 
-/** A backend's stream that says something and calls those tools. */
+/** Creates a backend stream with text and these tool calls. */
 function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     ...names,
@@ -51,7 +51,7 @@ function streamOf(tool_calls: object[], content = 'Hm. '): object[] {
   ]
 }
 
-/** The same, whole. */
+/** Creates a complete answer with text and these tool calls. */
 function completionOf(tool_calls: object[], content: string | null = 'Hm. '): object {
   const message = { role: 'assistant', content, tool_calls }
   return {
@@ -62,16 +62,16 @@ function completionOf(tool_calls: object[], content: string | null = 'Hm. '): ob
   }
 }
 
-const toldOff = (name: string) => `Error: there is no tool '${name}' here. Answer without it.`
+const unknownToolError = (name: string) => `Error: there is no tool '${name}' here. Answer without it.`
 
-describe('a call of a tool the agent does not have', () => {
-  test('is answered to the model as an error, and the caller sees one stream', async () => {
+describe('a call to a tool the agent does not have', () => {
+  test('is answered with an error to the model, and the caller sees one stream', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('drop')]), 1)
     const answer = await app.stream(say('hello'), key)
-    expect(join(answer)).toEqual({
+    expect(joinChoices(answer)).toEqual({
       roles: ['assistant'],
-      content: `Hm. Tool said: ${toldOff('drop')}`,
+      content: `Hm. Tool said: ${unknownToolError('drop')}`,
       calls: [],
       finishes: ['stop'],
     })
@@ -79,64 +79,64 @@ describe('a call of a tool the agent does not have', () => {
     expect(new Set(answer.events.map(({ id, created, model }) => `${id} ${created} ${model}`)).size).toBe(1)
     expect(answer.isDone).toBe(true)
     expect(answer.headers.get('x-parley-attempts')).toBe('1')
-    const { index: _, ...asked } = call('drop')
+    const { index: _, ...rejectedCall } = call('drop')
     expect(await lastMessages()).toEqual([
       { role: 'system', content: 'B' },
       { role: 'user', content: 'hello' },
-      { role: 'assistant', content: 'Hm. ', tool_calls: [asked] },
-      { role: 'tool', tool_call_id: 'call_drop', content: toldOff('drop') },
+      { role: 'assistant', content: 'Hm. ', tool_calls: [rejectedCall] },
+      { role: 'tool', tool_call_id: 'call_drop', content: unknownToolError('drop') },
     ])
   })
 
-  test('is answered to the model as an error when the answer is whole', async () => {
+  test('is answered with an error to the model in a complete answer', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(completionOf([call('drop')]), 1)
     const { body } = await app.call('POST', path, { key, body: say('hello') })
     expect(body.choices).toEqual([
       {
         index: 0,
-        message: { role: 'assistant', content: `Hm. Tool said: ${toldOff('drop')}` },
+        message: { role: 'assistant', content: `Hm. Tool said: ${unknownToolError('drop')}` },
         finish_reason: 'stop',
       },
     ])
     expect(await lastMessages()).toHaveLength(4)
   })
 
-  test('is kept back beside one it has, which the model may repeat', async () => {
+  test('withholds valid calls of the same answer, which the model may repeat', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('search'), call('drop', 1)], ''), 1)
     const answer = await app.stream(say('hello'), key)
-    expect(join(answer)).toMatchObject({
-      content: `Tool said: ${toldOff('drop')}`,
+    expect(joinChoices(answer)).toMatchObject({
+      content: `Tool said: ${unknownToolError('drop')}`,
       calls: [],
       finishes: ['stop'],
     })
     expect((await lastMessages()).slice(2)).toEqual([
       { role: 'assistant', content: null, tool_calls: [expect.objectContaining({ id: 'call_drop' })] },
-      { role: 'tool', tool_call_id: 'call_drop', content: toldOff('drop') },
+      { role: 'tool', tool_call_id: 'call_drop', content: unknownToolError('drop') },
     ])
   })
 
-  test.each([true, false])('ends the turn with stop after eight rounds (stream: %s)', async (stream) => {
+  test.each([true, false])('ends the turn with stop after eight model calls (stream: %s)', async (stream) => {
     const { app, key } = await startAgent()
     await stand.answerWith(stream ? streamOf([call('drop')]) : completionOf([call('drop')]))
     const answer = stream
       ? await app.stream(say('hello'), key)
       : await app.call('POST', path, { key, body: say('hello') })
     const { content, finishes, calls } = stream
-      ? join(answer as StreamedAnswer)
+      ? joinChoices(answer as StreamedAnswer)
       : { ...answer.body.choices[0].message, finishes: [answer.body.choices[0].finish_reason], calls: [] }
     expect({ content, finishes, calls }).toEqual({ content: 'Hm. '.repeat(8), finishes: ['stop'], calls: [] })
     expect(await stand.listChats()).toHaveLength(8)
   })
 
   test.each([true, false])(
-    'is left out of several choices, and nobody is asked again (stream: %s)',
+    'is removed from each of several choices without another model call (stream: %s)',
     async (stream) => {
       const { app, key } = await startAgent()
       const script = '{{up:tool drop {}}}{{up:tool search {"q":2}}}'
       if (stream) {
-        const { finishes, calls } = join(await app.stream(say(script, { n: 2 }), key))
+        const { finishes, calls } = joinChoices(await app.stream(say(script, { n: 2 }), key))
         expect(finishes).toEqual(['tool_calls', 'tool_calls'])
         expect(calls.map((each) => [each.index, each.function.name])).toEqual([
           [0, 'search'],
@@ -154,11 +154,11 @@ describe('a call of a tool the agent does not have', () => {
   )
 })
 
-describe('a call of a tool the agent has', () => {
-  test('goes to the caller, in one piece', async () => {
+describe('a call to a tool the agent has', () => {
+  test('is sent to the caller in a single chunk', async () => {
     const { app, key } = await startAgent()
     const script = '{{up:tool search {"query":"a long enough text"}}}{{up:tool open {}}}'
-    const { roles, calls, finishes } = join(await app.stream(say(script), key))
+    const { roles, calls, finishes } = joinChoices(await app.stream(say(script), key))
     expect(roles).toEqual(['assistant'])
     expect(calls).toEqual([
       {
@@ -180,8 +180,8 @@ describe('a call of a tool the agent has', () => {
   })
 })
 
-describe('the usage of several rounds', () => {
-  test('is their sum, in one chunk', async () => {
+describe('the usage of several model calls', () => {
+  test('is summed up in one chunk of a stream', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(streamOf([call('drop')]))
     const { events } = await app.stream(say('hello', { stream_options: { include_usage: true } }), key)
@@ -194,7 +194,7 @@ describe('the usage of several rounds', () => {
     ])
   })
 
-  test('is their sum in a whole answer', async () => {
+  test('is summed up in a complete answer', async () => {
     const { app, key } = await startAgent()
     await stand.answerWith(completionOf([call('drop')]))
     const { body } = await app.call('POST', path, { key, body: say('hello') })
@@ -202,11 +202,11 @@ describe('the usage of several rounds', () => {
   })
 })
 
-describe('a failure in a later round', () => {
+describe('a failure of a later model call', () => {
   test.each([
-    ['streamOf', streamOf([call('drop')])],
-    ['completionOf', completionOf([call('drop')])],
-  ])('is the end of the turn: %s', async (_how, first) => {
+    ['stream', streamOf([call('drop')])],
+    ['complete answer', completionOf([call('drop')])],
+  ])('ends the turn: %s', async (_how, first) => {
     const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '1' })
     await stand.answerWith(first, 1)
     const request = say('{{up:status 500}}')
@@ -219,11 +219,11 @@ describe('a failure in a later round', () => {
     }
   })
 
-  test('is mended by another try out of the same budget', async () => {
+  test('is retried within the same number of attempts', async () => {
     const { app, key } = await startAgent({ PARLEY_BACKEND_ATTEMPTS: '2' })
     await stand.answerWith(streamOf([call('drop')]), 1)
     const answer = await app.stream(say('{{up:status 500}}{{up:first 1}}'), key)
-    expect(join(answer)).toMatchObject({ roles: ['assistant'], finishes: ['stop'] })
+    expect(joinChoices(answer)).toMatchObject({ roles: ['assistant'], finishes: ['stop'] })
     expect(await stand.listChats()).toHaveLength(3)
   })
 })

@@ -1,4 +1,4 @@
-/** What a caller sees when its backend fails: before the answer, in the middle of it, and after another try. */
+/** Tests the errors a caller gets when the backend fails, and the retries before them. */
 import { describe, expect, test } from 'vitest'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
 import { createLineLog } from '../../support/log-lines.ts'
@@ -6,25 +6,25 @@ import { createLineLog } from '../../support/log-lines.ts'
 const stand = await startChatStand()
 const path = '/v1/chat/completions'
 
-/** Both ways of asking: a failure before the first event looks the same. */
-const ways = [
-  ['whole', false],
-  ['as a stream', true],
+/** Streaming requests that fail before the first event return the same errors as non-streaming ones. */
+const kinds = [
+  ['a non-streaming request', false],
+  ['a streaming request', true],
 ] as const
 
-describe.each(ways)('an answer asked for %s', (_way, stream) => {
+describe.each(kinds)('%s', (_kind, stream) => {
   test.each([
-    ['refuses our key', '{{up:status 401}}', 502, 'backend_error'],
+    ['rejects our key', '{{up:status 401}}', 502, 'backend_error'],
     ['forbids the call', '{{up:status 403}}', 502, 'backend_error'],
-    ['does not know the model after all', '{{up:status 404}}', 502, 'backend_error'],
-    ['sends us elsewhere', '{{up:redirect http://127.0.0.1:1/}}', 502, 'backend_error'],
-    ['breaks', '{{up:status 500}}', 502, 'backend_error'],
+    ['does not know the model', '{{up:status 404}}', 502, 'backend_error'],
+    ['redirects', '{{up:redirect http://127.0.0.1:1/}}', 502, 'backend_error'],
+    ['fails', '{{up:status 500}}', 502, 'backend_error'],
     ['is overloaded', '{{up:status 503}}', 502, 'backend_error'],
-    ['gives up waiting', '{{up:status 408}}', 504, 'backend_timeout'],
-    ['answers with a page', '{{up:type text/html}}{{up:body <p>Hello}}', 502, 'backend_error'],
+    ['times out', '{{up:status 408}}', 504, 'backend_timeout'],
+    ['returns an HTML page', '{{up:type text/html}}{{up:body <p>Hello}}', 502, 'backend_error'],
     ['resets the connection', '{{up:reset}}', 503, 'backend_unavailable'],
     ['closes the connection', '{{up:close}}', 503, 'backend_unavailable'],
-  ])('is refused when the backend %s', async (_what, script, status, code) => {
+  ])('fails when the backend %s', async (_what, script, status, code) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({}, { log })
     const secret = `leaked ${PROVIDER_KEY}`
@@ -36,19 +36,19 @@ describe.each(ways)('an answer asked for %s', (_way, stream) => {
     expect(lines.join('\n')).not.toContain(PROVIDER_KEY)
   })
 
-  test('is refused when the backend cannot be reached', async () => {
+  test('fails when the backend is unreachable', async () => {
     const app = await stand.start({ PARLEY_GATEWAY_URL: 'http://127.0.0.1:1/v1' })
     const answer = await app.call('POST', path, { body: say('hello', { stream }) })
     expect(answer).toMatchObject({ status: 503, body: { error: { code: 'backend_unavailable' } } })
   })
 
-  test('is refused when the first byte takes too long', async () => {
+  test('fails when the first byte takes too long', async () => {
     const app = await stand.start({ PARLEY_BACKEND_FIRST_BYTE_SECONDS: '0.2', PARLEY_BACKEND_ATTEMPTS: '1' })
     const answer = await app.call('POST', path, { body: say('{{up:hang}}', { stream }) })
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
   })
 
-  test('is refused when it is taking too long altogether', async () => {
+  test('fails when it takes too long in total', async () => {
     const app = await stand.start({
       PARLEY_BACKEND_TOTAL_SECONDS: '0.2',
       PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.2',
@@ -57,7 +57,7 @@ describe.each(ways)('an answer asked for %s', (_way, stream) => {
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })
   })
 
-  test("is a 400 in the backend's own words when the mistake is the caller's", async () => {
+  test("fails with 400 and the backend's message when the request is invalid", async () => {
     const app = await stand.start()
     const error = {
       message: `No such voice. ${PROVIDER_KEY}`,
@@ -81,14 +81,14 @@ describe.each(ways)('an answer asked for %s', (_way, stream) => {
     [409, 'conflict'],
     [413, 'too_large'],
     [415, 'unsupported_media_type'],
-  ])('keeps a %i of the backend', async (status, code) => {
+  ])('passes on a %i from the backend', async (status, code) => {
     const app = await stand.start()
     const script = `{{up:status ${status}}}{{up:body {"error":{"message":"No."}}}}`
     const answer = await app.call('POST', path, { body: say(script, { stream }) })
     expect(answer).toMatchObject({ status, body: { error: { message: 'No.', code } } })
   })
 
-  test('is a 429 with the wait the backend asked for, and not tried again when that is long', async () => {
+  test("fails with 429 and the backend's Retry-After, without a retry when that is long", async () => {
     const app = await stand.start()
     const body = say('{{up:status 429}}{{up:retry-after 33}}', { stream })
     const answer = await app.call('POST', path, { body })
@@ -101,13 +101,13 @@ describe.each(ways)('an answer asked for %s', (_way, stream) => {
   })
 })
 
-describe.each(ways)('another try for an answer asked for %s', (_way, stream) => {
+describe.each(kinds)('retrying %s', (_kind, stream) => {
   test.each([
     ['a 500', '{{up:status 500}}'],
     ['a 408', '{{up:status 408}}'],
     ['a 429', '{{up:status 429}}{{up:retry-after 2}}'],
     ['a reset', '{{up:reset}}'],
-  ])('mends %s', async (_what, script) => {
+  ])('succeeds after %s', async (_what, script) => {
     const app = await stand.start()
     const { status, text, headers } = await app.call('POST', path, {
       body: say(`${script}{{up:first 2}}again`, { stream }),
@@ -118,7 +118,7 @@ describe.each(ways)('another try for an answer asked for %s', (_way, stream) => 
     expect(await stand.listChats()).toHaveLength(3)
   })
 
-  test('is not made beyond the budget', async () => {
+  test('stops at the maximum number of attempts', async () => {
     const app = await stand.start({ PARLEY_BACKEND_ATTEMPTS: '2' })
     const { status } = await app.call('POST', path, {
       body: say('{{up:status 500}}{{up:first 2}}', { stream }),
@@ -128,16 +128,16 @@ describe.each(ways)('another try for an answer asked for %s', (_way, stream) => 
   })
 
   test.each([
-    ['a mistake of the caller', '{{up:status 400}}'],
-    ['a refused key', '{{up:status 401}}'],
-    ['an answer that makes no sense', '{{up:body <}}{{up:type text/event-stream}}'],
-  ])('is not made after %s', async (_what, script) => {
+    ['an invalid request', '{{up:status 400}}'],
+    ['a rejected key', '{{up:status 401}}'],
+    ['an invalid response', '{{up:body <}}{{up:type text/event-stream}}'],
+  ])('is skipped after %s', async (_what, script) => {
     const app = await stand.start()
     await app.call('POST', path, { body: say(script, { stream }) })
     expect(await stand.listChats()).toHaveLength(1)
   })
 
-  test('pauses as long as the backend asks', async () => {
+  test('waits as long as the backend asks', async () => {
     const pauses: number[] = []
     const app = await stand.start({}, { clock: recordPauses(pauses) })
     await app.call('POST', path, {
@@ -147,20 +147,20 @@ describe.each(ways)('another try for an answer asked for %s', (_way, stream) => 
   })
 })
 
-describe('a whole answer that makes no sense is refused', () => {
+describe('the service returns 502 for a backend answer', () => {
   const choices = (message: unknown) => ({ choices: [{ message }] })
   test.each<[string, object]>([
     ['no choices', {}],
     ['an empty list of choices', { choices: [] }],
-    ['choices that are no list', { choices: {} }],
-    ['a choice that is no object', { choices: [null] }],
+    ['choices that are not a list', { choices: {} }],
+    ['a choice that is not an object', { choices: [null] }],
     ['no message', { choices: [{}] }],
-    ['a message that is no object', choices('hello')],
-    ['tool calls that are no list', choices({ tool_calls: {} })],
-    ['a tool call that is no object', choices({ tool_calls: [7] })],
-    ['a function that is no object', choices({ tool_calls: [{ function: 'f' }] })],
-    ['a usage that is no object', { ...choices({ content: 'a' }), usage: 7 }],
-  ])('%s', async (_what, sent) => {
+    ['a message that is not an object', choices('hello')],
+    ['tool calls that are not a list', choices({ tool_calls: {} })],
+    ['a tool call that is not an object', choices({ tool_calls: [7] })],
+    ['a function that is not an object', choices({ tool_calls: [{ function: 'f' }] })],
+    ['a usage that is not an object', { ...choices({ content: 'a' }), usage: 7 }],
+  ])('with %s', async (_what, sent) => {
     const app = await stand.start()
     const { agent_key } = await app.createAgent()
     await stand.answerWith(sent)
@@ -171,7 +171,7 @@ describe('a whole answer that makes no sense is refused', () => {
   })
 })
 
-/** A clock that writes down how long others wait, instead of waiting. */
+/** Creates a clock that records pauses instead of waiting. */
 function recordPauses(pauses: number[]) {
   return {
     now: () => Date.now(),
@@ -180,7 +180,7 @@ function recordPauses(pauses: number[]) {
   }
 }
 
-test('pauses between tries are random below a ceiling that doubles', async () => {
+test('pauses between attempts are random, below a limit that doubles', async () => {
   const pauses: number[] = []
   const env = { PARLEY_BACKEND_ATTEMPTS: '7' }
   const clock = recordPauses(pauses)

@@ -1,4 +1,4 @@
-/** Which model answers an agent's call: by policy, and by its fallbacks when one fails. */
+/** Tests which model answers an agent's call, by its model policy and its fallbacks. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -10,18 +10,23 @@ const stand = await startChatStand()
 const path = '/v1/chat/completions'
 const { startAgent, askedModels } = createFallbackStand(stand)
 
-describe('the model of a call that names none', () => {
+describe('the model of an agent call that names none', () => {
   test.each([
-    ['is the one of the policy', { default_model: SMALL }, undefined, 'up-small'],
-    ["is the definition's where the policy names none", { default_model: null }, 'up-small', 'up-small'],
+    ['is the default of the policy', { default_model: SMALL }, undefined, 'up-small'],
     [
-      "is the first allowed one where neither the definition's nor the common one is allowed",
+      'is the one in the definition when the policy has no default',
+      { default_model: null },
+      'up-small',
+      'up-small',
+    ],
+    [
+      "is the first allowed one when neither the definition's nor the default model is allowed",
       { default_model: null, allowed_models: [SMALL], fallback_models: [] },
       'up-chat',
       'up-small',
     ],
     [
-      'is the first that chats where all of a provider is allowed',
+      'is the first chat model when a whole provider is allowed',
       { default_model: null, allowed_models: [{ provider: 'gateway' }], fallback_models: [] },
       undefined,
       'up-chat',
@@ -34,8 +39,8 @@ describe('the model of a call that names none', () => {
     expect(told(answer)).toEqual(['gateway', '1', 'false'])
   })
 
-  test('is refused with 503 where none that is allowed is there', async () => {
-    // Nothing is known of the provider's models, and the policy names none.
+  test('returns 503 when no allowed model is available', async () => {
+    // The provider's models are unknown, and the policy names none.
     const app = await stand.start({ PARLEY_GATEWAY_URL: 'http://127.0.0.1:1/v1' })
     const { agent_id, agent_key: key } = await app.createAgent()
     const policy = { allowed_models: [{ provider: 'gateway' }] }
@@ -45,43 +50,43 @@ describe('the model of a call that names none', () => {
   })
 })
 
-describe('a model the caller names', () => {
+describe('a model named by the caller', () => {
   const policy = { default_model: SMALL, allowed_models: [SMALL], fallback_models: [] }
 
-  test.each(['up-chat', 'gateway/up-chat'])('is 403 where it is not allowed: %s', async (model) => {
+  test.each(['up-chat', 'gateway/up-chat'])('returns 403 when it is not allowed: %s', async (model) => {
     const { ask, app, id } = await startAgent(policy)
     const error = { type: 'permission_error', code: 'model_not_allowed', param: 'model' }
     for (const stream of [false, true])
       expect(await ask('hello', { model, stream })).toMatchObject({ status: 403, body: { error } })
-    // A parent key that names the model itself is bound by no agent's policy.
+    // The policy of an agent does not apply to a parent key that names a model.
     expect((await app.call('POST', path, { body: say('hello', { model }) })).status).toBe(200)
     const asAgent = await app.call('POST', path, { body: say('hello', { model: `agent/${id}` }) })
     expect(asAgent.body.model).toBe('up-small')
   })
 
-  test('answers where it is allowed', async () => {
+  test('answers when it is allowed', async () => {
     const { ask } = await startAgent(policy)
     expect((await ask('hello', { model: 'gateway/up-small' })).body.model).toBe('up-small')
   })
 
-  test('that does not exist is 404', async () => {
+  test('returns 404 when it does not exist', async () => {
     const { ask } = await startAgent(policy)
     expect((await ask('hello', { model: 'nope' })).status).toBe(404)
   })
 })
 
 describe.each([
-  ['whole', false],
-  ['as a stream', true],
-])('an answer asked for %s', (_way, stream) => {
+  ['a complete answer', false],
+  ['a streamed answer', true],
+])('%s', (_kind, stream) => {
   test.each([
-    ['breaks', '{{up:status 500}}'],
+    ['fails', '{{up:status 500}}'],
     ['is overloaded', '{{up:status 429}}'],
-    ['refuses our key', '{{up:status 401}}'],
+    ['rejects our key', '{{up:status 401}}'],
     ['has lost the model', '{{up:status 404}}'],
     ['resets the connection', '{{up:reset}}'],
-    ['answers with a page', '{{up:type text/html}}{{up:body <p>}}'],
-  ])('comes from the fallback when the first model %s', async (_what, script) => {
+    ['returns an HTML page', '{{up:type text/html}}{{up:body <p>}}'],
+  ])('comes from the fallback when the backend of the first model %s', async (_what, script) => {
     const { ask } = await startAgent({}, ONCE)
     const answer = await ask(`hello ${only(script)}`, { stream })
     expect(answer.status).toBe(200)
@@ -90,14 +95,14 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('is booked on the model that gave it', async () => {
+  test('counts in the usage of the model that gave it', async () => {
     const { ask, app } = await startAgent({}, ONCE)
     await ask(`hello ${only('{{up:status 500}}')}`, { stream })
     const { data } = await listUsage(app, '?group_by=model')
     expect(data).toMatchObject([{ model: 'up-small', requests: 1, errors: 0 }])
   })
 
-  test('comes from the fallback once the first model has used up the retries', async () => {
+  test('comes from the fallback after all retries of the first model', async () => {
     const { ask } = await startAgent()
     expect(told(await ask(`hello ${only('{{up:status 500}}')}`, { stream }))).toEqual([
       'gateway',
@@ -107,27 +112,27 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-chat', 'up-chat', 'up-small'])
   })
 
-  test('comes from the fallback at once where the first model wants to rest for long', async () => {
+  test('comes from the fallback immediately when the first model asks for a long wait', async () => {
     const { ask } = await startAgent()
     await ask(`hello ${only('{{up:status 429}}{{up:retry-after 15}}')}`, { stream })
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test("is not looked for elsewhere when the mistake is the caller's", async () => {
+  test('fails without the fallback when the request is invalid', async () => {
     const { ask } = await startAgent()
     const answer = await ask(`hello ${only('{{up:status 400}}{{up:message too long}}')}`, { stream })
     expect(answer).toMatchObject({ status: 400, body: { error: { message: 'too long' } } })
     expect(await askedModels()).toEqual(['up-chat'])
   })
 
-  test('fails as the last of them did when all fail', async () => {
+  test('fails with the error of the last model when all fail', async () => {
     const { ask } = await startAgent({}, ONCE)
     const answer = await ask('hello {{up:status 503}}', { stream })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('has one deadline over all of them', async () => {
+  test('has one deadline for all models', async () => {
     const { ask } = await startAgent(
       {},
       { PARLEY_BACKEND_TOTAL_SECONDS: '0.3', PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.3' },
@@ -137,7 +142,7 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat'])
   })
 
-  test('comes from the fallback of a model the caller names, too', async () => {
+  test('comes from the fallback of a model the caller names', async () => {
     const { ask } = await startAgent({ fallback_models: [SMALL, CHAT] }, ONCE)
     const script = only('{{up:status 500}}', 'up-small')
     const answer = await ask(`hello ${script}`, { stream, model: 'up-small' })
@@ -146,7 +151,7 @@ describe.each([
   })
 })
 
-test('a stream that breaks after its first event is not gone on with by another model', async () => {
+test('a stream that breaks after its first event does not continue with another model', async () => {
   const { ask } = await startAgent()
   const answer = await ask(`one two three {{up:reset-after 2}}`, { stream: true })
   expect(answer.status).toBe(200)
@@ -154,30 +159,30 @@ test('a stream that breaks after its first event is not gone on with by another 
   expect(await askedModels()).toEqual(['up-chat'])
 })
 
-describe('the most tokens of an answer', () => {
+describe('the token limit of a policy', () => {
   test.each([
-    ['are asked for where the caller asks for none', {}, { max_tokens: 50 }],
-    ['bound what the caller asks for', { max_tokens: 80 }, { max_tokens: 50 }],
-    ['leave less as it is', { max_tokens: 20 }, { max_tokens: 20 }],
-    ['count in the newer field too', { max_completion_tokens: 80 }, { max_completion_tokens: 50 }],
-    ['are asked for where null is', { max_tokens: null }, { max_tokens: 50 }],
-  ])('%s', async (_what, asked, wanted) => {
+    ['is applied when the caller sets none', {}, { max_tokens: 50 }],
+    ['reduces a higher limit of the caller', { max_tokens: 80 }, { max_tokens: 50 }],
+    ['keeps a lower limit of the caller', { max_tokens: 20 }, { max_tokens: 20 }],
+    ['applies to max_completion_tokens too', { max_completion_tokens: 80 }, { max_completion_tokens: 50 }],
+    ['is applied when the caller sends null', { max_tokens: null }, { max_tokens: 50 }],
+  ])('%s', async (_what, requested, expected) => {
     const { ask } = await startAgent({ max_output_tokens: 50 })
-    expect((await ask('hello', asked)).status).toBe(200)
+    expect((await ask('hello', requested)).status).toBe(200)
     const [chat] = await stand.listChats()
     const { max_tokens, max_completion_tokens } = (chat?.body ?? {}) as Record<string, unknown>
-    expect(JSON.parse(JSON.stringify({ max_tokens, max_completion_tokens }))).toEqual(wanted)
+    expect(JSON.parse(JSON.stringify({ max_tokens, max_completion_tokens }))).toEqual(expected)
   })
 })
 
-test("a call is refused once the agent's budget is spent", async () => {
+test("an agent's call is rejected once its budget is spent", async () => {
   const { ask, app } = await startAgent({ budget: { day: 1 } })
   expect((await ask('hello')).status).toBe(200)
   expect(await ask('hello')).toMatchObject({ status: 429, body: { error: { code: 'insufficient_quota' } } })
   expect((await app.call('POST', path, { body: say('hello') })).status).toBe(200)
 })
 
-test('embeddings are asked for again', async () => {
+test('a failed embeddings request is retried', async () => {
   const app: TestApp = await stand.start()
   await stand.upstream.script('/v1/embeddings', '{{up:status 500}}', 2)
   const body = { model: 'up-embedding', input: 'hello' }

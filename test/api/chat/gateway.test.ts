@@ -1,11 +1,11 @@
-/** What a chat is to its backend, and what of the backend's answer comes back: as little as possible is changed. */
+/** Tests that requests to the backend and its answers are changed as little as possible. */
 import { describe, expect, test } from 'vitest'
 import { PROVIDER_KEY, say, startChatStand } from '../../support/chat-stand.ts'
 
 const stand = await startChatStand()
 const path = '/v1/chat/completions'
 
-/** Every field of the chat API, and some that nobody knows. */
+/** Every field of the chat API, and some unknown ones. */
 const everything = {
   messages: [
     { role: 'system', content: [{ type: 'text', text: 'Be brief.' }], name: 'boss' },
@@ -63,8 +63,8 @@ const everything = {
   chat_template_kwargs: { thinking: { budget: 1 } },
 }
 
-describe('a request of a parent key reaches the backend', () => {
-  test('with every field as it was sent', async () => {
+describe('a request with a parent key is sent to the backend', () => {
+  test('with every field unchanged', async () => {
     const app = await stand.start()
     const { status } = await app.call('POST', path, { body: { ...everything, model: 'gateway/up-chat' } })
     const [chat] = await stand.listChats()
@@ -72,7 +72,7 @@ describe('a request of a parent key reaches the backend', () => {
     expect(chat?.body).toEqual({ ...everything, model: 'up-chat', stream: false })
   })
 
-  test('as a stream with usage asked for and the rest as it was sent', async () => {
+  test('as a stream with usage enabled and the rest unchanged', async () => {
     const app = await stand.start()
     const stream_options = { include_usage: false, include_obfuscation: false }
     await app.stream({ ...everything, model: 'up-chat', stream_options })
@@ -85,7 +85,7 @@ describe('a request of a parent key reaches the backend', () => {
     })
   })
 
-  test("with the provider's key, and with nothing of the caller's headers", async () => {
+  test("with the provider's key and without the caller's headers", async () => {
     const app = await stand.start()
     const headers = {
       'X-Api-Key': 'x',
@@ -112,7 +112,7 @@ describe('a request of a parent key reaches the backend', () => {
   })
 })
 
-describe('an answer comes back', () => {
+describe('an answer from the backend is returned', () => {
   test('byte for byte', async () => {
     const app = await stand.start()
     const answer = await app.call('POST', path, {
@@ -124,7 +124,7 @@ describe('an answer comes back', () => {
     expect(answer.headers.get('x-parley-attempts')).toBe('1')
   })
 
-  test('whole, also where the backend left out what clients rely on', async () => {
+  test('with defaults for fields that clients need and the backend left out', async () => {
     const app = await stand.start()
     const call = { function: { name: 'f', arguments: { x: 1 } } }
     await stand.answerWith({
@@ -159,14 +159,14 @@ describe('an answer comes back', () => {
   })
 
   test.each([
-    ['all of it', undefined, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
+    ['no usage', undefined, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
     ['null', null, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
     [
-      'the sum',
+      'no total',
       { prompt_tokens: 3, completion_tokens: 4, cost: 1 },
       { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7, cost: 1 },
     ],
-  ])('with a usage where the backend left out %s', async (_what, sent, usage) => {
+  ])('with a complete usage when the backend sends %s', async (_what, sent, usage) => {
     const app = await stand.start()
     await stand.answerWith({ choices: [{ message: { content: 'a' } }], usage: sent })
     expect((await app.call('POST', path, { body: say('hello') })).body.usage).toEqual(usage)

@@ -1,4 +1,4 @@
-/** Streams that break, wait or are left: what the caller sees, and that the backend is let go. */
+/** Tests streams that break, stall or lose their client. */
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { TestApp } from '../../support/app.ts'
@@ -8,19 +8,19 @@ import { createLineLog } from '../../support/log-lines.ts'
 const stand = await startChatStand()
 const path = '/v1/chat/completions'
 
-/** The stream's error frames. */
+/** Returns the error frames of a stream. */
 const errorsIn = (events: readonly { error?: object }[]) => events.filter(({ error }) => error !== undefined)
 
-describe('a stream that breaks in the middle', () => {
+describe('a failing stream', () => {
   test.each([
     ['the connection is reset', '{{up:reset-after 3}}', 'stream_interrupted'],
     ['the body is cut off', '{{up:cut-off 3}}', 'stream_interrupted'],
-    ['the body ends without a finish', '{{up:end-after 3}}', 'stream_interrupted'],
-    ['the line ends in its middle', '{{up:half-line 3}}', 'stream_interrupted'],
+    ['the body ends without a finish reason', '{{up:end-after 3}}', 'stream_interrupted'],
+    ['the body ends within a line', '{{up:half-line 3}}', 'stream_interrupted'],
     ['an event is not JSON', '{{up:bad-json 3}}', 'stream_interrupted'],
     ['the backend reports an error', '{{up:error-frame 3}}', 'stream_interrupted'],
-    ['the backend falls silent', '{{up:hang-after 3}}', 'backend_timeout'],
-  ])('ends with one error frame and without [DONE]: %s', async (_what, script, code) => {
+    ['the backend stalls', '{{up:hang-after 3}}', 'backend_timeout'],
+  ])('ends with one error frame and without [DONE] when %s', async (_what, script, code) => {
     const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' })
     const { status, events, isDone, text } = await app.stream(say(`a b c d {{up:usage never}}${script}`))
     expect(status).toBe(200)
@@ -39,14 +39,14 @@ describe('a stream that breaks in the middle', () => {
     expect(await stand.listChats()).toHaveLength(1)
   })
 
-  test('has sent what came before the break, also when both came at once', async () => {
+  test('contains everything before the failure, even when both arrive in one read', async () => {
     const app = await stand.start()
     const { events } = await app.stream(say('a {{up:usage never}}{{up:batch 50}}{{up:error-frame 3}}'))
     expect(events).toHaveLength(4)
     expect(events.at(-1).error.code).toBe('stream_interrupted')
   })
 
-  test('ends when its time is up', async () => {
+  test('ends when it reaches the maximum duration', async () => {
     const app = await stand.start({ PARLEY_STREAM_MAX_SECONDS: '0.3' })
     const { events, isDone } = await app.stream(say('{{up:chunks 500}}{{up:delay 10}}'))
     expect(events.at(-1).error.code).toBe('backend_timeout')
@@ -55,29 +55,29 @@ describe('a stream that breaks in the middle', () => {
 
   test.each([
     ['an event that is not JSON', '{{up:bad-json}}'],
-    ['half a line', '{{up:half-line}}'],
+    ['an incomplete line', '{{up:half-line}}'],
     ['no event at all', '{{up:end-after}}'],
     ['an error frame', '{{up:error-frame}}'],
-  ])('keeps its status when it begins with %s', async (_what, script) => {
+  ])('returns 502 when it starts with %s', async (_what, script) => {
     const app = await stand.start()
     const answer = await app.call('POST', path, { body: say(script, { stream: true }) })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
   })
 })
 
-describe('a stream whose backend is slow', () => {
-  const impatient = { PARLEY_HEARTBEAT_SECONDS: '0.1' }
+describe('a stream from a slow backend', () => {
+  const frequentHeartbeat = { PARLEY_HEARTBEAT_SECONDS: '0.1' }
 
-  test('begins with comments', async () => {
-    const app = await stand.start(impatient)
+  test('starts with keep-alive comments', async () => {
+    const app = await stand.start(frequentHeartbeat)
     const answer = await app.stream(say('hello {{up:slow-head 1000}}{{up:usage never}}'))
     const [chat] = await stand.listChats()
     expect(answer.text).toMatch(/^(: keep-alive\n\n)+data: /)
     expect(answer.text.replaceAll(': keep-alive\n\n', '')).toBe(await stand.readDirectly(chat?.body))
   })
 
-  test('has comments in its silences', async () => {
-    const app = await stand.start(impatient)
+  test('contains keep-alive comments in its pauses', async () => {
+    const app = await stand.start(frequentHeartbeat)
     const { text, events } = await app.stream(say('one two {{up:delay 250}}'))
     expect(text).toMatch(/^data: [\s\S]*\n\n: keep-alive\n\ndata: /)
     expect(events).toHaveLength(6)
@@ -85,10 +85,10 @@ describe('a stream whose backend is slow', () => {
 
   test.each([
     ['fails', '{{up:status 500}}', 'upstream_error', 'backend_error'],
-    ['finds a mistake', '{{up:status 400}}', 'invalid_request_error', 'scripted'],
-    ['refuses', '{{up:status 429}}{{up:retry-after 60}}', 'rate_limit_error', 'rate_limit_exceeded'],
+    ['rejects the request', '{{up:status 400}}', 'invalid_request_error', 'scripted'],
+    ['is rate-limited', '{{up:status 429}}{{up:retry-after 60}}', 'rate_limit_error', 'rate_limit_exceeded'],
   ])('ends with an error frame when the backend %s after a comment', async (_what, script, type, code) => {
-    const app = await stand.start({ ...impatient, PARLEY_BACKEND_ATTEMPTS: '1' })
+    const app = await stand.start({ ...frequentHeartbeat, PARLEY_BACKEND_ATTEMPTS: '1' })
     const { status, text, events, isDone } = await app.stream(say(`{{up:slow-head 1000}}${script}`))
     expect(status).toBe(200)
     expect(text).toMatch(/^(: keep-alive\n\n)+data: [^\n]*\n\n$/)
@@ -96,26 +96,30 @@ describe('a stream whose backend is slow', () => {
     expect(isDone).toBe(false)
   })
 
-  test('can still be mended by another try after a comment', async () => {
-    const app = await stand.start(impatient)
+  test('can still be retried after a comment', async () => {
+    const app = await stand.start(frequentHeartbeat)
     const { events, isDone } = await app.stream(say('x {{up:slow-head 1000}}{{up:status 500}}{{up:first 1}}'))
     expect(errorsIn(events)).toEqual([])
     expect(isDone).toBe(true)
   })
 })
 
-/** Asks, and leaves when `hasSeen` says so. */
-async function leave(app: TestApp, body: object, hasSeen: (text: string) => Promise<unknown>): Promise<void> {
-  const leaving = new AbortController()
-  const { signal } = leaving
-  const asked = app.call('POST', path, { body, signal })
-  const gone = expect(asked).rejects.toThrow(/abort/i)
+/** Sends a request and aborts it once `hasSeen` resolves. */
+async function abortWhen(
+  app: TestApp,
+  body: object,
+  hasSeen: (text: string) => Promise<unknown>,
+): Promise<void> {
+  const controller = new AbortController()
+  const { signal } = controller
+  const response = app.call('POST', path, { body, signal })
+  const aborted = expect(response).rejects.toThrow(/abort/i)
   await hasSeen(JSON.stringify(body))
-  leaving.abort()
-  await gone
+  controller.abort()
+  await aborted
 }
 
-/** A clock on which every pause lasts until it is given up. */
+/** Creates a clock whose pauses last until they are aborted. */
 function createEndlessClock(onPause = () => {}): Clock {
   return {
     now: () => Date.now(),
@@ -123,13 +127,13 @@ function createEndlessClock(onPause = () => {}): Clock {
     wait(_ms, signal) {
       onPause()
       return new Promise((_, reject) =>
-        signal?.addEventListener('abort', () => reject(new Error('The pause was given up.'))),
+        signal?.addEventListener('abort', () => reject(new Error('The pause was aborted.'))),
       )
     },
   }
 }
 
-describe('a caller that leaves', () => {
+describe('a client that disconnects', () => {
   const seen = (text: string) => () => stand.upstream.waitForRequest(text)
   const sent = (text: string, bytes: number) => async () => {
     const { id } = await stand.upstream.waitForRequest(text)
@@ -138,34 +142,34 @@ describe('a caller that leaves', () => {
 
   test.each([
     ['before the first byte of a stream', '{{up:hang}}', true, seen('hang')],
-    ['between the head and the first event', '{{up:hang-after}}', true, seen('hang-after')],
+    ['between the headers and the first event', '{{up:hang-after}}', true, seen('hang-after')],
     ['in the middle of a stream', '{{up:hang-after 2}}', true, sent('hang-after', 200)],
     ['in the middle of a busy stream', '{{up:chunks 5000}}{{up:delay 1}}', true, sent('chunks', 5_000)],
-    ['before a whole answer', '{{up:hang}}', false, seen('hang')],
-    ['in the middle of a whole answer', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
-  ])('makes the backend stop: %s', async (_when, script, stream, hasSeen) => {
+    ['before a complete answer', '{{up:hang}}', false, seen('hang')],
+    ['in the middle of a complete answer', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
+  ])('stops the backend: %s', async (_when, script, stream, hasSeen) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({}, { log })
-    await leave(app, say(script, { stream }), hasSeen)
+    await abortWhen(app, say(script, { stream }), hasSeen)
     const [chat] = await stand.listChats()
     expect((await stand.upstream.waitForEnd(chat?.id ?? -1)).endedBy).toBe('client')
     expect(await stand.listChats()).toHaveLength(1)
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 
-  test.each([true, false])('is not tried for again (stream: %s)', async (stream) => {
+  test.each([true, false])('stops the retries (stream: %s)', async (stream) => {
     const { log, lines } = createLineLog()
     const pause = Promise.withResolvers<void>()
     const clock = createEndlessClock(pause.resolve)
     const app = await stand.start({}, { clock, log })
-    await leave(app, say('{{up:status 500}}', { stream }), () => pause.promise)
+    await abortWhen(app, say('{{up:status 500}}', { stream }), () => pause.promise)
     await app.call('POST', path, { body: say('another') })
     expect(await stand.listChats()).toHaveLength(2)
     expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
   })
 })
 
-test('a caller whose time is up between two tries is told so', async () => {
+test('a request that times out between two attempts returns 504', async () => {
   const clock = createEndlessClock()
   const app = await stand.start({ PARLEY_BACKEND_FIRST_EVENT_SECONDS: '0.2' }, { clock })
   const answer = await app.call('POST', path, { body: say('{{up:status 500}}', { stream: true }) })

@@ -1,4 +1,4 @@
-/** Which model and which agent answer, for every kind of key and every way of naming them. */
+/** Tests which model or agent answers, for each kind of key and each way to name a model. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { say, startChatStand } from '../../support/chat-stand.ts'
@@ -14,10 +14,10 @@ async function askedModels(): Promise<unknown[]> {
 
 describe('the model that answers', () => {
   test.each([
-    ['the one named', { model: 'up-small' }, 'up-small'],
+    ['the named one', { model: 'up-small' }, 'up-small'],
     ['the one named with its provider', { model: 'gateway/up-small' }, 'up-small'],
-    ["the backend's first that chats where none is named", {}, 'up-chat'],
-    ['the same where null is', { model: null }, 'up-chat'],
+    ["the backend's first chat model when none is named", {}, 'up-chat'],
+    ["the backend's first chat model for null", { model: null }, 'up-chat'],
   ])('is %s', async (_which, request, model) => {
     const app = await stand.start()
     const { body } = await app.call('POST', path, { body: { ...say('hello'), model: undefined, ...request } })
@@ -25,7 +25,7 @@ describe('the model that answers', () => {
     expect(body.model).toBe(model)
   })
 
-  test("is the operator's default where none is named", async () => {
+  test("is the operator's default when none is named", async () => {
     const app = await stand.start({ PARLEY_DEFAULT_MODEL: 'up-small' })
     await app.call('POST', path, { body: { ...say('hello'), model: null } })
     expect(await askedModels()).toEqual(['up-small'])
@@ -33,8 +33,8 @@ describe('the model that answers', () => {
 
   test.each([
     ["the agent's", 'up-small', {}, 'up-small'],
-    ["the default where the agent's is not known", 'gone', {}, 'up-chat'],
-    ['the default where the agent has none', undefined, {}, 'up-chat'],
+    ["the default when the agent's is unknown", 'gone', {}, 'up-chat'],
+    ['the default when the agent has none', undefined, {}, 'up-chat'],
     ['the one the caller names', 'up-small', { model: 'up-chat' }, 'up-chat'],
   ])('is %s with an agent key', async (_which, own, request, model) => {
     const app = await stand.start()
@@ -47,7 +47,7 @@ describe('the model that answers', () => {
     expect(await askedModels()).toEqual([model])
   })
 
-  test.each([false, true])('that does not exist is 404 (stream: %s)', async (stream) => {
+  test.each([false, true])('returns 404 when it does not exist (stream: %s)', async (stream) => {
     const app = await stand.start()
     const { agent_key } = await app.createAgent()
     for (const key of [app.key, agent_key]) {
@@ -63,7 +63,7 @@ describe('the model that answers', () => {
     expect(await askedModels()).toEqual([])
   })
 
-  test('may be one nobody knows while the list of the backend is not there', async () => {
+  test("may be an unknown one while the backend's model list is unavailable", async () => {
     await stand.upstream.script('/v1/models', '{{up:status 500}}')
     const app = await stand.start()
     expect((await app.call('POST', path, { body: say('hello', { model: 'unlisted' }) })).status).toBe(200)
@@ -76,7 +76,7 @@ describe('the model that answers', () => {
 describe('an agent named as the model', () => {
   const persona = { role: 'system', content: 'B' }
 
-  test('answers the parent key it belongs to', async () => {
+  test('answers the parent key that owns it', async () => {
     const app = await stand.start()
     const { agent_id } = await app.createAgent(agentYaml('up-small'))
     const { status, body } = await app.call('POST', path, {
@@ -95,7 +95,7 @@ describe('an agent named as the model', () => {
     expect(events[0].model).toBe('up-small')
   })
 
-  test('is 403 for the key of another agent', async () => {
+  test('returns 403 for the key of another agent', async () => {
     const app = await stand.start()
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const body = say('hello', { model: `agent/${other.agent_id}` })
@@ -105,7 +105,7 @@ describe('an agent named as the model', () => {
     })
   })
 
-  test.each(["another tenant's", 'deleted', 'unknown'])('is 404 when it is %s', async (which) => {
+  test.each(["another tenant's", 'deleted', 'unknown'])('returns 404 when it is %s', async (which) => {
     const app = await stand.start()
     const { agent_id } = await app.createAgent()
     if (which === 'deleted') await app.call('DELETE', `/v1/agents/${agent_id}`)

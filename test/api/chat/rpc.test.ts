@@ -1,4 +1,4 @@
-/** Chat over the typed door: the chunks of the REST stream, and failures with their reasons. */
+/** Tests chat over tRPC: the same chunks as REST, and errors with their reasons. */
 import { describe, expect, test } from 'vitest'
 import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -7,7 +7,7 @@ import { createTypedClient } from '../../support/rpc.ts'
 
 const stand = await startChatStand()
 
-/** What a typed stream brings, and what it fails with. */
+/** Reads a tRPC stream and returns its chunks and its error. */
 async function stream(app: TestApp, request: object, key?: string) {
   const runs: ChatChunk[][] = []
   try {
@@ -19,14 +19,14 @@ async function stream(app: TestApp, request: object, key?: string) {
   }
 }
 
-describe('a typed stream', () => {
+describe('a tRPC stream', () => {
   test.each([
-    ['words', 'one two three', {}],
+    ['text', 'one two three', {}],
     ['a tool call', '{{up:tool f {"x":1}}}', {}],
     ['several choices', '{{up:cut 2}}', { n: 2 }],
     ['comments', '{{up:comments}}', {}],
     ['usage', 'a', { stream_options: { include_usage: true } }],
-  ])('brings lists of the chunks that REST sends: %s', async (_what, text, more) => {
+  ])('yields the same chunks as REST: %s', async (_what, text, more) => {
     const app = await stand.start()
     const { runs, failure } = await stream(app, say(text, more))
     expect(failure).toBe(undefined)
@@ -34,7 +34,7 @@ describe('a typed stream', () => {
     expect(runs.flat()).toEqual((await app.stream(say(text, more))).events)
   })
 
-  test('is what the whole answer says, also of an agent', async () => {
+  test('has the same text as a complete answer, also for an agent', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const request = { messages: [{ role: 'user', content: 'Hello, wörld! 🎈' }], seed: 1 }
@@ -44,28 +44,33 @@ describe('a typed stream', () => {
     expect(text.join('')).toBe(whole.body.choices[0].message.content)
   })
 
-  test('that is left makes the backend stop', async () => {
+  test('stops the backend when it is aborted', async () => {
     const app = await stand.start()
-    const leaving = new AbortController()
+    const controller = new AbortController()
     const chat = createTypedClient(app).chat
     const answer = await chat.stream.mutate(say('{{up:hang-after 2}}') as ChatRequest, {
-      signal: leaving.signal,
+      signal: controller.signal,
     })
     for await (const _ of answer) break
-    leaving.abort()
+    controller.abort()
     const { id } = await stand.upstream.waitForRequest('hang-after')
     expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 })
 
-describe('a typed stream fails', () => {
+describe('a tRPC stream fails', () => {
   test.each([
-    ['with a wrong field', { messages: [] }, 'invalid_value', 'messages'],
-    ['with a model that does not exist', { model: 'gone' }, 'model_not_found', 'model'],
-    ['with a backend that refuses', say('{{up:status 401}}'), 'backend_error', null],
-    ['with a backend that finds a mistake', say('{{up:status 400}}'), 'invalid_value', null],
-    ['with a busy backend', say('{{up:status 429}}{{up:retry-after 60}}'), 'rate_limit_exceeded', null],
-    ['with a backend that hangs up', say('{{up:close}}'), 'backend_unavailable', null],
+    ['for an invalid field', { messages: [] }, 'invalid_value', 'messages'],
+    ['for a model that does not exist', { model: 'gone' }, 'model_not_found', 'model'],
+    ['when the backend rejects the key', say('{{up:status 401}}'), 'backend_error', null],
+    ['when the backend rejects the request', say('{{up:status 400}}'), 'invalid_value', null],
+    [
+      'when the backend is rate-limited',
+      say('{{up:status 429}}{{up:retry-after 60}}'),
+      'rate_limit_exceeded',
+      null,
+    ],
+    ['when the backend closes the connection', say('{{up:close}}'), 'backend_unavailable', null],
   ])('%s', async (_how, change, reason, param) => {
     const app = await stand.start()
     const { runs, failure } = await stream(app, { ...say('hello'), ...change })
@@ -73,7 +78,7 @@ describe('a typed stream fails', () => {
     expect(failure).toMatchObject({ data: { reason, param, path: 'chat.stream' } })
   })
 
-  test('in its middle, after what came before', async () => {
+  test('midway, after the chunks that came before', async () => {
     const app = await stand.start()
     const { runs, failure } = await stream(app, say('a b {{up:cut-off 3}}'))
     expect(runs.flat()).toHaveLength(3)

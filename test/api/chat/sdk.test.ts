@@ -1,4 +1,4 @@
-/** The official client of the chat API, pointed at a running service: nothing but its base URL and key is changed. */
+/** Tests the official OpenAI client with only its base URL and key changed. */
 import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
@@ -9,16 +9,16 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 
 const stand = await startChatStand()
 
-/** A request whose user says that. */
+/** Creates a request with one user message. */
 function ask(content: string) {
   return { model: 'mock', messages: [{ role: 'user' as const, content }] }
 }
 
-/** A service with the mock backend, whose retries do not pause. */
+/** Starts a service with the mock provider, whose retries do not pause. */
 const startMock = () => startApp({}, { clock: createFakeClock() })
 
 describe('a completion', () => {
-  test('is read, with its request id', async () => {
+  test('is returned with its request id', async () => {
     const completion = await (await startMock()).openai().chat.completions.create(ask('hello'))
     expect(completion.choices).toMatchObject([
       { index: 0, message: { role: 'assistant', content: 'You said: hello' }, finish_reason: 'stop' },
@@ -27,7 +27,7 @@ describe('a completion', () => {
     expect(completion._request_id).toMatch(/^[\w-]{36}$/)
   })
 
-  test('is parsed into the shape that was asked for', async () => {
+  test('is parsed into the requested schema', async () => {
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const response_format = zodResponseFormat(Person, 'person')
     const client = (await startMock()).openai()
@@ -36,7 +36,7 @@ describe('a completion', () => {
     expect(choices[0]?.message.parsed).toEqual(JSON.parse(choices[0]?.message.content as string))
   })
 
-  test('is made by an agent with its own key, without naming a model', async () => {
+  test('is created by an agent with its own key and without a model', async () => {
     const app = await startMock()
     const { agent_key } = await app.createAgent()
     const { messages } = ask('hello')
@@ -58,7 +58,7 @@ describe('a stream', () => {
     expect(choices.at(-1)).toMatchObject({ index: 0, delta: {}, finish_reason: 'stop' })
   })
 
-  test('is put together by the helper, with its usage', async () => {
+  test("is assembled by the client's helper, with its usage", async () => {
     const client = (await startMock()).openai()
     const stream = client.chat.completions.stream({
       ...ask('one two'),
@@ -68,13 +68,13 @@ describe('a stream', () => {
     expect(await stream.totalUsage()).toMatchObject({ completion_tokens: 4 })
   })
 
-  test('of several choices is put together by the helper', async () => {
+  test("of several choices is assembled by the client's helper", async () => {
     const client = (await startMock()).openai()
     const { choices } = await client.chat.completions.stream({ ...ask('hello'), n: 3 }).finalChatCompletion()
     expect(choices.map(({ message }) => message.content)).toEqual(Array(3).fill('You said: hello'))
   })
 
-  test.each(['abort', 'break'])('that is left stops the backend: %s', async (how) => {
+  test.each(['abort', 'break'])('stops the backend on %s', async (how) => {
     const client = (await stand.start()).openai()
     const stream = await client.chat.completions.create({
       ...ask('{{up:hang-after 2}}'),
@@ -89,7 +89,7 @@ describe('a stream', () => {
     expect((await stand.upstream.waitForEnd(id)).endedBy).toBe('client')
   })
 
-  test('that breaks in its middle throws an APIError after what came before', async () => {
+  test('throws an APIError after the chunks received when it breaks', async () => {
     const client = (await startMock()).openai()
     const stream = await client.chat.completions.create({ ...ask('[[break:3]] a b c'), stream: true })
     const texts: unknown[] = []
@@ -103,7 +103,7 @@ describe('a stream', () => {
   })
 })
 
-describe('tools', () => {
+describe("the client's tool runner", () => {
   const calls: unknown[] = []
   const weather = {
     type: 'function' as const,
@@ -119,7 +119,7 @@ describe('tools', () => {
     },
   }
 
-  test.each([true, false])('are run in a loop until the model answers (stream: %s)', async (stream) => {
+  test.each([true, false])('calls tools until the model answers (stream: %s)', async (stream) => {
     const client = (await startMock()).openai()
     const request = { ...ask('weather city=Oslo'), tools: [weather] }
     const runner = stream
@@ -130,7 +130,7 @@ describe('tools', () => {
     expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
   })
 
-  test('of an agent are run in the same loop', async () => {
+  test('calls the tools of an agent', async () => {
     const app = await startMock()
     const { agent_key } = await app.createAgent('name: A\ninstructions: B\ntools: [weather]\n')
     const request = { ...ask('weather city=Bergen'), tools: [weather], stream: true as const }
@@ -140,16 +140,16 @@ describe('tools', () => {
   })
 })
 
-describe('a failure', () => {
+describe('an error', () => {
   type Failing = [string, new (...args: never[]) => Error, number, string, object]
   test.each<Failing>([
-    ['a wrong field', OpenAI.BadRequestError, 400, 'invalid_value', { temperature: 3 }],
-    ['a mistake the backend found', OpenAI.BadRequestError, 400, 'mock_error', ask('[[error:422]]')],
+    ['an invalid field', OpenAI.BadRequestError, 400, 'invalid_value', { temperature: 3 }],
+    ['a request the backend rejects', OpenAI.BadRequestError, 400, 'mock_error', ask('[[error:422]]')],
     ['an unknown model', OpenAI.NotFoundError, 404, 'model_not_found', { model: 'gone' }],
-    ['a busy backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', ask('[[error:429]]')],
-    ['a broken backend', OpenAI.InternalServerError, 502, 'backend_error', ask('[[error:500]]')],
-    ['a backend that is gone', OpenAI.InternalServerError, 503, 'backend_unavailable', ask('[[break:0]]')],
-  ])('of its own class is thrown for %s', async (_what, kind, status, code, change) => {
+    ['a rate-limited backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', ask('[[error:429]]')],
+    ['a failing backend', OpenAI.InternalServerError, 502, 'backend_error', ask('[[error:500]]')],
+    ['an unavailable backend', OpenAI.InternalServerError, 503, 'backend_unavailable', ask('[[break:0]]')],
+  ])('has a specific class for %s', async (_what, kind, status, code, change) => {
     const client = (await startMock()).openai()
     for (const stream of [false, true]) {
       const request = client.chat.completions.create({ ...ask('hello'), ...change, stream })
@@ -162,14 +162,14 @@ describe('a failure', () => {
     }
   })
 
-  test('of its own class is thrown for a key that nobody has', async () => {
+  test('has a specific class for an unknown key', async () => {
     const client = (await startMock()).openai('svc_nobody')
     const failure = await client.models.list().catch((thrown: unknown) => thrown)
     expect(failure).toBeInstanceOf(OpenAI.AuthenticationError)
     expect(failure).toMatchObject({ status: 401, code: 'invalid_api_key', type: 'authentication_error' })
   })
 
-  test('of its own class is thrown for what a key may not do', async () => {
+  test('has a specific class for a missing permission', async () => {
     const app = await startMock()
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const request = { ...ask('hello'), model: `agent/${other.agent_id}` }
@@ -182,7 +182,7 @@ describe('a failure', () => {
   })
 })
 
-test('models and agents are listed and read one by one', async () => {
+test('the client lists models and agents and retrieves each of them', async () => {
   const app = await startMock()
   const { agent_id } = await app.createAgent()
   const listed: string[] = []

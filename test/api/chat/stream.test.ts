@@ -1,4 +1,4 @@
-/** What of a backend's stream comes back: the events it sent, as it sent them, with usage only on request. */
+/** Tests that a stream keeps the events of the backend, with usage only on request. */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -6,19 +6,19 @@ import { say, startChatStand } from '../../support/chat-stand.ts'
 
 const stand = await startChatStand()
 
-describe('a stream comes back', () => {
+describe('a stream', () => {
   test.each([
-    ['words', ''],
+    ['text', ''],
     ['many words at once', '{{up:chunks 500}}{{up:batch 200}}'],
-    ['words, a byte at a time', '{{up:drip}}'],
-    ['words, cut anywhere', '{{up:cut 5}}'],
-    ['JSON as Python writes it', '{{up:python}}{{up:cut 9}}'],
+    ['text in single bytes', '{{up:drip}}'],
+    ['text split at arbitrary positions', '{{up:cut 5}}'],
+    ['JSON as written by Python', '{{up:python}}{{up:cut 9}}'],
     ['reasoning', '{{up:reasoning let me think}}'],
     ['a tool call', '{{up:tool weather {"city":"Oslo","days":[1,2]}}}'],
     ['a long line', '{{up:giant 900000}}'],
-    ['no framing', '{{up:until-close}}'],
+    ['a body without framing', '{{up:until-close}}'],
     ['several choices', '{{up:cut 3}}', { n: 3 }],
-  ])('as the events the backend sent: %s', async (_what, script, more?: object) => {
+  ])('contains exactly the events of the backend: %s', async (_what, script, more?: object) => {
     const app = await stand.start()
     const answer = await app.stream(say(`ünïcödé 🎈 {{up:usage never}}${script}`, more))
     const [chat] = await stand.listChats()
@@ -27,18 +27,18 @@ describe('a stream comes back', () => {
   })
 
   test.each([
-    ['with a space before [DONE]', '{{up:tight}}', (text: string) => text.replace('data:[', 'data: [')],
-    ['with other line ends', '{{up:crlf}}', (text: string) => text.replaceAll('\r\n', '\n')],
-    ['without comments', '{{up:comments}}', (text: string) => text.replaceAll(': ping\n\n', '')],
-    ['with [DONE] where the backend has none', '{{up:no-done}}', (text: string) => `${text}data: [DONE]\n\n`],
-  ])('as those events %s', async (_how, script, change) => {
+    ['a space before [DONE]', '{{up:tight}}', (text: string) => text.replace('data:[', 'data: [')],
+    ['line feeds as line endings', '{{up:crlf}}', (text: string) => text.replaceAll('\r\n', '\n')],
+    ['its comments removed', '{{up:comments}}', (text: string) => text.replaceAll(': ping\n\n', '')],
+    ['a final [DONE]', '{{up:no-done}}', (text: string) => `${text}data: [DONE]\n\n`],
+  ])('always has %s', async (_how, script, change) => {
     const app = await stand.start()
     const answer = await app.stream(say(`hello {{up:usage never}}${script}`))
     const [chat] = await stand.listChats()
     expect(answer.text).toBe(change(await stand.readDirectly(chat?.body)))
   })
 
-  test('with the headers of a stream', async () => {
+  test('has the headers of an event stream', async () => {
     const app = await stand.start()
     const { headers } = await app.stream(say('hello'))
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -56,10 +56,10 @@ describe('the usage of a stream', () => {
     events.filter(({ usage }) => usage)
 
   test.each([
-    ['not asked for', undefined, ''],
-    ['refused', { include_usage: false }, ''],
-    ['not asked for, from a backend that always sends it', undefined, '{{up:usage always}}'],
-  ])('is left out where it was %s', async (_how, stream_options, script) => {
+    ['not requested', undefined, ''],
+    ['disabled', { include_usage: false }, ''],
+    ['not requested but always sent by the backend', undefined, '{{up:usage always}}'],
+  ])('is omitted when it was %s', async (_how, stream_options, script) => {
     const app = await stand.start()
     const { events, isDone } = await app.stream(say(`hello${script}`, { stream_options }))
     expect(usages(events)).toEqual([])
@@ -68,9 +68,9 @@ describe('the usage of a stream', () => {
   })
 
   test.each([
-    ['a backend that counts', 'a b c', 5],
+    ['a backend that reports it', 'a b c', 5],
     ['a backend that does not', 'a b c {{up:usage never}}', 0],
-  ])('is one chunk without choices, the last, from %s', async (_who, text, completion_tokens) => {
+  ])('is the last chunk, without choices, from %s', async (_who, text, completion_tokens) => {
     const app = await stand.start()
     const { events } = await app.stream(say(text, { stream_options: { include_usage: true } }))
     expect(usages(events)).toEqual([events.at(-1)])
@@ -84,7 +84,7 @@ describe('the usage of a stream', () => {
   })
 })
 
-test('a reader that does not read holds the backend back', async () => {
+test('a client that stops reading applies backpressure to the backend', async () => {
   const app = await stand.start()
   const request = httpRequest(`${app.url}/v1/chat/completions`, {
     method: 'POST',
@@ -104,7 +104,7 @@ test('a reader that does not read holds the backend back', async () => {
   expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
 })
 
-test('streams one after another share a connection, also when the end of the body comes late', async () => {
+test('consecutive streams share a connection, even when the body ends late', async () => {
   const app = await stand.start()
   for (const text of ['one', 'two', 'three']) {
     await app.stream(say(`${text} {{up:delay 5}}`))
@@ -116,13 +116,13 @@ test('streams one after another share a connection, also when the end of the bod
 })
 
 describe('after [DONE]', () => {
-  test('the caller is not kept waiting for a backend that stays', async () => {
+  test('the client does not wait for a backend that stays connected', async () => {
     const app = await stand.start()
     const { isDone } = await app.stream(say('hello {{up:hang-after 99}}'))
     expect(isDone).toBe(true)
   })
 
-  test('a backend that goes on is not listened to', async () => {
+  test('further data from the backend is ignored', async () => {
     const app = await stand.start()
     const { isDone, events } = await app.stream(say('hello {{up:flood 15000000}}'))
     expect(isDone).toBe(true)

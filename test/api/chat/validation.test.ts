@@ -1,4 +1,4 @@
-/** Which chat requests are let through, and which field is named for those that are not. */
+/** Tests which chat requests are accepted and which field the error names otherwise. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
@@ -12,7 +12,7 @@ const calling = {
 const toolOf = (called: object) => ({ tools: [{ type: 'function', function: { name: 'f', ...called } }] })
 const messages = (...list: unknown[]) => ({ messages: list })
 
-describe('a chat request is let through', () => {
+describe('a chat request is accepted', () => {
   const nullable = [
     ...[
       'temperature',
@@ -57,9 +57,9 @@ describe('a chat request is let through', () => {
       'with the largest numbers',
       { temperature: 2, top_p: 1, frequency_penalty: 2, presence_penalty: 2, n: 128 },
     ],
-    ['with one stop', { stop: 'x' }],
-    ['with several stops', { stop: ['x', 'y'] }],
-    ['with no stop in the list', { stop: [] }],
+    ['with one stop sequence', { stop: 'x' }],
+    ['with several stop sequences', { stop: ['x', 'y'] }],
+    ['with an empty list of stop sequences', { stop: [] }],
     ...['auto', 'none', 'required'].map((choice): [string, object] => [
       `with tool_choice ${choice}`,
       { ...toolOf({}), tool_choice: choice },
@@ -75,27 +75,33 @@ describe('a chat request is let through', () => {
       toolOf({ parameters: { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object' } }),
     ],
     ['with null in a tool', toolOf({ description: null, parameters: null, strict: null })],
-    ['with a tool of another kind', { tools: [{ type: 'custom', custom: { name: 'c' } }] }],
-    ['with parts for the system', messages({ role: 'system', content: parts }, user)],
-    ['with parts for the developer', messages({ role: 'developer', content: parts }, user)],
+    ['with a custom tool', { tools: [{ type: 'custom', custom: { name: 'c' } }] }],
+    ['with content parts in a system message', messages({ role: 'system', content: parts }, user)],
+    ['with content parts in a developer message', messages({ role: 'developer', content: parts }, user)],
     [
-      'with parts of every kind for the user',
+      'with content parts of every type in a user message',
       messages({ ...user, content: [...parts, image, { type: 'x' }] }),
     ],
-    ['with parts for the assistant', messages(user, { role: 'assistant', content: parts }, user)],
-    ['with parts for a tool', messages(user, calling, { role: 'tool', tool_call_id: 'a', content: parts })],
     [
-      'with null beside tool calls',
+      'with content parts in an assistant message',
+      messages(user, { role: 'assistant', content: parts }, user),
+    ],
+    [
+      'with content parts in a tool message',
+      messages(user, calling, { role: 'tool', tool_call_id: 'a', content: parts }),
+    ],
+    [
+      'with null content and tool calls',
       messages(user, calling, { role: 'tool', tool_call_id: 'a', content: 'x' }),
     ],
     [
-      'with "" beside tool calls',
+      'with empty content and tool calls',
       messages(user, { ...calling, content: '' }, { role: 'tool', tool_call_id: 'a', content: '' }),
     ],
-    ['with nothing beside tool calls', messages(user, { ...calling, content: undefined }, user)],
+    ['with tool calls and no content', messages(user, { ...calling, content: undefined }, user)],
     ['with null for tool calls', messages(user, { role: 'assistant', content: 'x', tool_calls: null }, user)],
     [
-      'with the name of a tool',
+      'with the tool name in a tool message',
       messages(user, calling, { role: 'tool', tool_call_id: 'a', name: 'f', content: 'x' }),
     ],
     ['with a function message', messages(user, { role: 'function', name: 'f', content: 'x' }, user)],
@@ -104,10 +110,10 @@ describe('a chat request is let through', () => {
       messages({ ...user, cache_control: { type: 'ephemeral' }, name: 'Ann' }),
     ],
     [
-      'with everything clients add',
+      'with fields that clients often add',
       { metadata: { a: 'b' }, store: true, service_tier: 'auto', reasoning_effort: 'low', user: 'u' },
     ],
-    ['with a JSON format', { response_format: { type: 'json_object' } }],
+    ['with a JSON response format', { response_format: { type: 'json_object' } }],
     ['with unknown fields', { top_k: 5, provider: { order: ['a'] } }],
   ])('%s', async (_how, change) => {
     const app = await startApp()
@@ -116,7 +122,7 @@ describe('a chat request is let through', () => {
   })
 })
 
-describe('a chat request is 400, and says which field is wrong', () => {
+describe('a chat request returns 400', () => {
   const tool = (more: object) =>
     messages(user, calling, { role: 'tool', tool_call_id: 'a', content: 'x', ...more })
   const called = (change: object) =>
@@ -178,7 +184,7 @@ describe('a chat request is 400, and says which field is wrong', () => {
     [{ logprobs: 1 }, 'logprobs'],
     [{ top_logprobs: 21 }, 'top_logprobs'],
     [{ user: 7 }, 'user'],
-  ])('%j: %s', async (change, param) => {
+  ])('for %j, naming %s', async (change, param) => {
     const app = await startApp()
     const answer = await app.call('POST', path, { body: { messages: [user], ...change } })
     expect(answer).toMatchObject({
@@ -199,7 +205,7 @@ describe('a chat request is 400, and says which field is wrong', () => {
       called({ function: { name: 'f', arguments: 'x'.repeat(256 * 1024 + 1) } }),
       'messages[1].tool_calls[0].function.arguments',
     ],
-  ])('too much of it: %s', async (_what, change, param) => {
+  ])('when the limit for %s is exceeded', async (_what, change, param) => {
     const app = await startApp()
     const answer = await app.call('POST', path, { body: { messages: [user], ...change } })
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'invalid_value', param } } })

@@ -1,4 +1,4 @@
-/** Concurrent claims within one process: one winner, and nothing is lost or moved twice. */
+/** Tests concurrent claims of parent keys in one process. */
 import { expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
@@ -10,7 +10,7 @@ const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
 const people = Array.from({ length: 25 }, (_, index) => `user${index}@example.org`)
 
-/** A service with a database on disk, where every one of these has an agent. */
+/** Starts a service with a database on disk in which each of these users has an agent. */
 async function start(emails: readonly string[]): Promise<TestApp> {
   const app = await startApp({ ...proxied, PARLEY_DATA_DIR: await makeFolder() })
   await Promise.all(
@@ -19,7 +19,7 @@ async function start(emails: readonly string[]): Promise<TestApp> {
   return app
 }
 
-test('of twenty-five users who claim one key, one has it, and the others keep what they had', async () => {
+test('a key claimed by 25 users at once goes to one user, and the others keep their data', async () => {
   const app = await start(people)
   const answers = await Promise.all(people.map((email) => claim(app, email, app.key)))
   const statuses = answers.map(({ status }) => status)
@@ -34,7 +34,7 @@ test('of twenty-five users who claim one key, one has it, and the others keep wh
   }
 })
 
-test('one user who claims one key twenty times at once moves everything once', async () => {
+test('a user who claims one key 20 times at once moves their data once', async () => {
   const app = await start([ada])
   const answers = await Promise.all(Array.from({ length: 20 }, () => claim(app, ada, app.key)))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
@@ -42,7 +42,7 @@ test('one user who claims one key twenty times at once moves everything once', a
   expect(await readMe(app, ada)).toMatchObject({ agents: 1, keys: [{ is_automatic: false }] })
 })
 
-test('one user who claims many keys at once has them all, and their agents with one of them', async () => {
+test('a user who claims several keys at once owns them all, and their agents are moved to one of them', async () => {
   const app = await start([ada])
   const { deps } = app.service
   const keys = await Promise.all(
@@ -56,7 +56,7 @@ test('one user who claims many keys at once has them all, and their agents with 
   expect((await Promise.all(counts)).flat()).toHaveLength(1)
 })
 
-test('a claim and a revocation leave the agents where somebody can reach them', async () => {
+test('a concurrent claim and revocation move all agents or none', async () => {
   const app = await start(people.slice(0, 8))
   const { deps } = app.service
   for (const email of people.slice(0, 8)) {
@@ -66,7 +66,7 @@ test('a claim and a revocation leave the agents where somebody can reach them', 
       revokeParentKey(deps, serviceActor, key.publicId),
     ])
     const { agents } = await readMe(app, email)
-    // Claimed first, they went with a key that then was ended, as it would have been an hour later.
+    // If the claim came first, the agents moved to the key that was then revoked.
     expect([claimed.status, agents]).toEqual(claimed.status === 200 ? [200, 0] : [404, 1])
   }
 })

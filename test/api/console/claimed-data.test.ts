@@ -1,4 +1,4 @@
-/** What goes over to a claimed key, and that nothing stays behind. */
+/** Tests that a claim moves all data of the automatic key to the claimed key. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
@@ -14,8 +14,8 @@ const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
 const callsIn = (histogram: Histogram) => [...histogram.values()].reduce((sum, calls) => sum + calls, 0)
 
-/** A user with something of everything; `key` is the text of their automatic key. */
-async function settle(app: TestApp) {
+/** Creates a user with data in every table; `key` is the text of their automatic key. */
+async function createUserData(app: TestApp) {
   const key = await revealKey(app, ada)
   const { agent_id: id, agent_key: agentKey } = await app.createAgent(yaml, key)
   await app.call('PUT', `/v1/agents/${id}`, { key, body: { yaml: 'name: Second\ninstructions: Help.\n' } })
@@ -33,10 +33,10 @@ async function settle(app: TestApp) {
   return { key, tenantId, id, agentKey, fileId }
 }
 
-describe('after a claim', () => {
-  test('the new key owns what the automatic one did, and the agent keys go on', async () => {
+describe('claiming a key', () => {
+  test('moves the data of the automatic key and keeps agent keys valid', async () => {
     const app = await startApp(proxied)
-    const { key, id, agentKey, fileId } = await settle(app)
+    const { key, id, agentKey, fileId } = await createUserData(app)
     const before = await app.call('GET', `/v1/agents/${id}`, { key })
     const { body } = await claim(app, ada, app.key)
     expect(body.moved).toEqual({ agents: 1, files: 1, artifacts: 1, usage_days: 2, usage_calls: 2 })
@@ -61,9 +61,9 @@ describe('after a claim', () => {
     expect((await app.call('DELETE', `/v1/files/${fileId}`)).status).toBe(200)
   })
 
-  test('no table has a row of the automatic key, but for the key itself', async () => {
+  test('leaves no row of the automatic key except the key itself', async () => {
     const app = await startApp(proxied)
-    const { tenantId } = await settle(app)
+    const { tenantId } = await createUserData(app)
     const { db } = app.service.deps
     await app.service.deps.usage.flush()
     const tables = (await db.introspection.getTables())
@@ -74,7 +74,7 @@ describe('after a claim', () => {
     const rowsIn = (table: (typeof tables)[number]) =>
       db.selectFrom(table).selectAll().where('parent_key_id', '=', tenantId).execute()
     expect(tables.length).toBeGreaterThanOrEqual(5)
-    // A table without a row here would prove nothing: give the user of this file something in it.
+    // An empty table would prove nothing: add a row to it in `createUserData`.
     for (const table of tables) expect([table, (await rowsIn(table)).length]).not.toEqual([table, 0])
     await claim(app, ada, app.key)
     for (const table of tables.filter((name) => name !== 'credentials')) {
@@ -91,9 +91,9 @@ describe('after a claim', () => {
     expect(revoked).toMatchObject([{ revoked_at: expect.any(Number), is_automatic: 1 }])
   })
 
-  test('usage of the same day is one sum', async () => {
+  test('merges usage of the same day', async () => {
     const app = await startApp(proxied)
-    const { key } = await settle(app)
+    const { key } = await createUserData(app)
     await ask(app, 'from the claimed key')
     await app.stream({ model: 'mock', messages: [{ role: 'user', content: 'streamed' }] })
     const [there, here] = [await listUsage(app, '', key), await listUsage(app)]
@@ -114,10 +114,10 @@ describe('after a claim', () => {
     ])
   })
 
-  test('a budget of the claimed key counts what came over', async () => {
+  test('counts moved usage in the budget of the claimed key', async () => {
     const app = await startApp(proxied)
     const { deps } = app.service
-    const { key } = await settle(app)
+    const { key } = await createUserData(app)
     const owner = { kind: 'parent', tenantId: app.key.slice(4, 16) } as const
     await ask(app, 'four')
     await setBudget(deps, serviceActor, owner, { day: 1_000_000, month: 1_000_000 })
@@ -132,9 +132,9 @@ describe('after a claim', () => {
     })
   })
 
-  test('a second claim leaves the first key its own', async () => {
+  test('a second time keeps the data with the first key', async () => {
     const app = await startApp(proxied)
-    const { id } = await settle(app)
+    const { id } = await createUserData(app)
     await claim(app, ada, app.key)
     const second = await createParentKey(app.service.deps, serviceActor, 'second')
     const { body } = await claim(app, ada, second.text)
@@ -144,8 +144,8 @@ describe('after a claim', () => {
   })
 })
 
-describe('what arrives while its key is claimed', () => {
-  /** Sends the head of a request as that user, and goes on when the body is asked for. */
+describe('a request in progress while its key is claimed', () => {
+  /** Sends the headers of a request as the user; the returned function sends the body. */
   async function begin(app: TestApp, line: string, headers: readonly string[], body: string) {
     const connection = await RawConnection.open(app)
     const own = Object.entries({ 'X-Email': ada, ...ownPage }).map(([name, value]) => `${name}: ${value}`)
@@ -160,9 +160,9 @@ describe('what arrives while its key is claimed', () => {
     }
   }
 
-  test('is refused, not lost: an agent', async () => {
+  test('is rejected when it creates an agent', async () => {
     const app = await startApp(proxied)
-    await settle(app)
+    await createUserData(app)
     const json = 'Content-Type: application/json'
     const send = await begin(app, 'POST /v1/manager/agents', [json], JSON.stringify({ yaml }))
     await claim(app, ada, app.key)
@@ -170,9 +170,9 @@ describe('what arrives while its key is claimed', () => {
     expect(await readMe(app, ada)).toMatchObject({ agents: 1 })
   })
 
-  test('is refused, not lost: a file', async () => {
+  test('is rejected when it uploads a file', async () => {
     const app = await startApp(proxied)
-    const { key } = await settle(app)
+    const { key } = await createUserData(app)
     const form = [
       '--b\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nassistants\r\n',
       '--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nlate\r\n--b--\r\n',

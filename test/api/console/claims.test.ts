@@ -1,4 +1,4 @@
-/** Who may claim which parent key, and what a claim is refused with. */
+/** Tests which users may claim which parent keys, and how claims are rejected. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
@@ -19,8 +19,8 @@ async function outcomeOf(app: TestApp, email: string, key: unknown) {
   return status === 200 ? [status, body.claimed] : [status, body.error.code]
 }
 
-describe('a claim', () => {
-  test('makes the key the one its user works with, and ends the automatic one', async () => {
+describe('a claim of a parent key', () => {
+  test("makes it the user's active key and revokes the automatic one", async () => {
     const app = await startApp(proxied)
     const automatic = await revealKey(app, ada)
     const { status, body } = await claim(app, ada, ` ${app.key}\n`)
@@ -35,7 +35,7 @@ describe('a claim', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('of one’s own key changes nothing', async () => {
+  test('that the user already owns changes nothing', async () => {
     const app = await startApp(proxied)
     await claim(app, ada, app.key)
     const other = await createParentKey(app.service.deps, serviceActor, 'other')
@@ -52,7 +52,7 @@ describe('a claim', () => {
     expect((await readMe(app, grace)).keys).toMatchObject([{ is_automatic: true, is_active: true }])
   })
 
-  test('of another user’s key is refused', async () => {
+  test('that belongs to another user is rejected', async () => {
     const app = await startApp(proxied)
     await claim(app, ada, app.key)
     const before = await readMe(app, grace)
@@ -75,22 +75,18 @@ describe('a claim', () => {
 
   const { text: unknown } = mintKey('parent', randomBytes)
   const malformed: [what: string, key: unknown, code: string][] = [
-    ['nothing', '', 'invalid_parent_key'],
+    ['an empty string', '', 'invalid_parent_key'],
     ['a word', 'nonsense', 'invalid_parent_key'],
-    [
-      'a key with a typo',
-      `${unknown.slice(0, -1)}${unknown.endsWith('0') ? '1' : '0'}`,
-      'invalid_parent_key',
-    ],
-    ['a public part', unknown.slice(0, 16), 'invalid_parent_key'],
+    ['a mistyped key', `${unknown.slice(0, -1)}${unknown.endsWith('0') ? '1' : '0'}`, 'invalid_parent_key'],
+    ['the public part of a key', unknown.slice(0, 16), 'invalid_parent_key'],
     ['an agent key', mintKey('agent', randomBytes).text, 'invalid_parent_key'],
     ['a scoped key', forgeKey('svc_scoped_', 'a'.repeat(55)), 'invalid_parent_key'],
     ['two keys', `${unknown} ${unknown}`, 'invalid_parent_key'],
     ['a list', [unknown], 'invalid_value'],
     ['null', null, 'invalid_value'],
-    ['no field at all', undefined, 'invalid_value'],
+    ['a missing field', undefined, 'invalid_value'],
   ]
-  test.each(malformed)('of %s is malformed', async (_what, key, code) => {
+  test.each(malformed)('returns 400 for %s', async (_what, key, code) => {
     const app = await startApp(proxied)
     const { status, body, text } = await claim(app, ada, key)
     expect({ status, param: body.error.param, code: body.error.code }).toEqual({
@@ -101,7 +97,7 @@ describe('a claim', () => {
     if (typeof key === 'string' && key.length > 20) expect(text).not.toContain(key.slice(0, 30))
   })
 
-  test('of a key that nobody knows, or that was revoked, finds none', async () => {
+  test('returns 404 for an unknown or revoked key', async () => {
     const app = await startApp(proxied)
     const revoked = await createParentKey(app.service.deps, serviceActor, 'revoked')
     await revokeParentKey(app.service.deps, serviceActor, revoked.publicId)
@@ -114,7 +110,7 @@ describe('a claim', () => {
     expect((await readMe(app, ada)).keys).toMatchObject([{ is_automatic: true, is_active: true }])
   })
 
-  test('takes an earlier secret as long as that one works', async () => {
+  test('accepts a rotated secret while its overlap lasts', async () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const { deps } = app.service
@@ -131,7 +127,7 @@ describe('a claim', () => {
     expect(await outcomeOf(app, ada, newest.text)).toEqual([200, true])
   })
 
-  test('is for users, not for keys', async () => {
+  test('requires a signed-in user; a key is not enough', async () => {
     const app = await startApp(proxied)
     const { agent_key } = await app.createAgent()
     const body = { parent_key: app.key }
@@ -148,7 +144,7 @@ describe('a claim', () => {
     expect((await app.call('POST', '/v1/manager/claim-key', { key: null, body })).status).toBe(401)
   })
 
-  test('is one over the typed door too', async () => {
+  test('can be made over tRPC', async () => {
     const app = await startApp(proxied)
     const { body } = await callProcedure(app, 'manager.claimKey', { parent_key: app.key }, as(ada))
     expect(body.result.data.json).toEqual({
@@ -165,7 +161,7 @@ describe('a user with several keys', () => {
   const choose = (app: TestApp, email: string, id: unknown) =>
     app.call('POST', '/v1/manager/active-key', as(email, { body: { parent_key_id: id } }))
 
-  test('switches between them', async () => {
+  test('can switch between them', async () => {
     const app = await startApp(proxied)
     await app.createAgent()
     await claim(app, ada, app.key)
@@ -179,7 +175,7 @@ describe('a user with several keys', () => {
     expect((await app.call('GET', '/v1/manager/agents', as(ada))).body.data).toHaveLength(1)
   })
 
-  test('cannot switch to a key that is not theirs, or not any more', async () => {
+  test("cannot switch to another user's key or a revoked one", async () => {
     const app = await startApp(proxied)
     const { deps } = app.service
     const theirs = await readMe(app, grace)
@@ -201,7 +197,7 @@ describe('a user with several keys', () => {
   })
 })
 
-test('a key that is presented tells of itself alone', async () => {
+test('a caller with a parent key sees that key only', async () => {
   const app = await startApp(proxied)
   await app.createAgent()
   const { status, body } = await app.call('GET', '/v1/manager/me')

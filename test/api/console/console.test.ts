@@ -1,4 +1,4 @@
-/** What the console asks for beside what every owner may: checks as one types, own keys, lists, previews. */
+/** Tests the operations that only the console uses: definition checks, a user's own keys, lists and previews. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { as, claim, proxied, readMe } from '../../support/console.ts'
@@ -8,14 +8,14 @@ const ada = 'ada@example.org'
 const grace = 'grace@example.org'
 const consoleOf = (app: TestApp, email = ada) => createTypedClient(app, as(email).headers ?? {})
 
-describe('a definition that is being typed', () => {
+describe('an agent definition in the console', () => {
   test.each([
     ['name: A\ninstructions: B\n', null],
     ['name: A\ninstructions: 7\n', { path: 'instructions', line: 2, column: 15 }],
     ['name: A\ninstructions: B\ntools:\n  - name: a b\n', { path: 'tools[0].name', line: 4, column: 11 }],
     ['name: [\n', { path: null, line: 2, column: 1 }],
     ['', { path: null, line: 1, column: 1 }],
-  ])('%j', async (yaml, problem) => {
+  ])('is checked while it is edited: %j', async (yaml, problem) => {
     const app = await startApp()
     const answer = await createTypedClient(app).agents.check.mutate({ yaml })
     if (problem === null) return expect(answer).toEqual({ problem: null })
@@ -24,7 +24,7 @@ describe('a definition that is being typed', () => {
     expect(answer.problem?.message).toBe(saved.body.error)
   })
 
-  test('is described by a JSON Schema', async () => {
+  test('has a JSON Schema', async () => {
     const app = await startApp()
     const schema = await createTypedClient(app).agents.definitionSchema.query()
     expect(schema).toMatchObject({
@@ -34,7 +34,7 @@ describe('a definition that is being typed', () => {
   })
 })
 
-test('agents tell the last day they were called on', async () => {
+test('usage reports the last day each agent was called', async () => {
   const app = await startApp()
   const [used] = [await app.createAgent(), await app.createAgent()]
   await app.call('POST', '/v1/chat/completions', {
@@ -45,8 +45,8 @@ test('agents tell the last day they were called on', async () => {
   expect(await createTypedClient(app).usage.lastDays.query()).toEqual([{ agent: used.agent_id, day }])
 })
 
-describe("a user's keys", () => {
-  test('are created, work, are rotated with an overlap, and revoked', async () => {
+describe("a user's own keys", () => {
+  test('can be created, rotated with an overlap, and revoked', async () => {
     const app = await startApp(proxied)
     const client = consoleOf(app)
     const created = await client.manager.createKey.mutate({ name: '  ci  ' })
@@ -58,17 +58,17 @@ describe("a user's keys", () => {
         [ada, true],
       ]),
     )
-    const works = async (key: string) => (await app.call('GET', '/v1/keys/validate', { key })).status
+    const statusOf = async (key: string) => (await app.call('GET', '/v1/keys/validate', { key })).status
     const id = created.id
     const rotated = await client.manager.rotateKey.mutate({ parent_key_id: id, overlap_seconds: 60 })
-    expect([await works(created.key), await works(rotated.key)]).toEqual([200, 200])
+    expect([await statusOf(created.key), await statusOf(rotated.key)]).toEqual([200, 200])
     await client.manager.rotateKey.mutate({ parent_key_id: id })
-    expect([await works(created.key), await works(rotated.key)]).toEqual([401, 401])
+    expect([await statusOf(created.key), await statusOf(rotated.key)]).toEqual([401, 401])
     expect(await client.manager.revokeKey.mutate({ parent_key_id: id })).toEqual({ id, revoked: true })
     expect((await readMe(app, ada)).keys).toHaveLength(1)
   })
 
-  test("are nobody else's, nor a key's own business", async () => {
+  test('cannot be changed by another user or with a key', async () => {
     const app = await startApp(proxied)
     const { id } = await consoleOf(app).manager.createKey.mutate({ name: 'ci' })
     const theirs = consoleOf(app, grace).manager
@@ -80,8 +80,8 @@ describe("a user's keys", () => {
   })
 })
 
-describe('a claim', () => {
-  test('tells before what it will move, and moves nothing then', async () => {
+describe('previewing a claim', () => {
+  test('reports what the claim will move and moves nothing', async () => {
     const app = await startApp(proxied)
     const client = consoleOf(app)
     await client.agents.create.mutate({ yaml: 'name: A\ninstructions: B\n' })
@@ -99,7 +99,7 @@ describe('a claim', () => {
   })
 })
 
-test('files are listed, read and deleted without a key, but come with one', async () => {
+test('console users can list, read and delete files, but not upload them', async () => {
   const app = await startApp(proxied)
   const { key } = await consoleOf(app).manager.createKey.mutate({ name: 'ci' })
   const form = new FormData()

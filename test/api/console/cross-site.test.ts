@@ -1,4 +1,4 @@
-/** What another site cannot make a signed-in user's browser do. */
+/** Tests that another site cannot act through the browser of a signed-in user. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { as, ownPage, proxied } from '../../support/console.ts'
@@ -8,11 +8,11 @@ const ada = 'ada@example.org'
 const yaml = 'name: Guide\ninstructions: Help.\n'
 const publicUrl = 'https://chat.example.org/parley'
 const own = 'https://chat.example.org'
-const asked = { 'X-Requested-With': 'fetch' }
+const scripted = { 'X-Requested-With': 'fetch' }
 
 type Headers = Record<string, string>
 
-/** A call of a user's with these headers and no others. */
+/** Creates a user's request with these headers only. */
 const from = (headers: Headers, body?: unknown) => ({
   key: null,
   headers: { 'X-Email': ada, ...headers },
@@ -23,40 +23,48 @@ async function countAgents(app: TestApp): Promise<number> {
   return (await app.call('GET', '/v1/manager/me', as(ada))).body.agents
 }
 
-describe('a call that changes something', () => {
+describe('the cross-site check of a changing request', () => {
   const cases: [what: string, isPublic: boolean, headers: Headers, passes: boolean][] = [
-    ['our own page', false, { ...asked, 'Sec-Fetch-Site': 'same-origin' }, true],
-    ['our own page', true, { ...asked, 'Sec-Fetch-Site': 'same-origin' }, true],
-    ['our own page in an old browser', true, { ...asked, Origin: own }, true],
-    ['an old browser, without a public URL to hold it against', false, { ...asked, Origin: own }, false],
-    ['an origin that is the host asked', false, { ...asked, Origin: 'http://127.0.0.1' }, false],
-    ['another page', true, { ...asked, Origin: 'https://evil.example' }, false],
-    ['another port', true, { ...asked, Origin: 'https://chat.example.org:8443' }, false],
-    ['the same host without encryption', true, { ...asked, Origin: 'http://chat.example.org' }, false],
-    ['a host that begins alike', true, { ...asked, Origin: 'https://chat.example.org.evil.example' }, false],
-    ['a page without an origin', true, { ...asked, Origin: 'null' }, false],
-    ['a sister site', true, { ...asked, 'Sec-Fetch-Site': 'same-site' }, false],
-    ['another site', true, { ...asked, 'Sec-Fetch-Site': 'cross-site' }, false],
-    ['the address bar', true, { ...asked, 'Sec-Fetch-Site': 'none' }, false],
-    ['no browser at all', true, asked, false],
-    ['a form on our own page', true, { Origin: own, 'Sec-Fetch-Site': 'same-origin' }, false],
-    ['nothing to go by', true, {}, false],
+    ['the console', false, { ...scripted, 'Sec-Fetch-Site': 'same-origin' }, true],
+    ['the console', true, { ...scripted, 'Sec-Fetch-Site': 'same-origin' }, true],
+    ['the console in an old browser', true, { ...scripted, Origin: own }, true],
+    ['an old browser, without a public URL to compare with', false, { ...scripted, Origin: own }, false],
+    ['an origin that matches the Host header', false, { ...scripted, Origin: 'http://127.0.0.1' }, false],
+    ['another origin', true, { ...scripted, Origin: 'https://evil.example' }, false],
+    ['another port', true, { ...scripted, Origin: 'https://chat.example.org:8443' }, false],
+    ['the same host over plain HTTP', true, { ...scripted, Origin: 'http://chat.example.org' }, false],
+    [
+      'a host with the same prefix',
+      true,
+      { ...scripted, Origin: 'https://chat.example.org.evil.example' },
+      false,
+    ],
+    ['an opaque origin', true, { ...scripted, Origin: 'null' }, false],
+    ['a same-site page', true, { ...scripted, 'Sec-Fetch-Site': 'same-site' }, false],
+    ['another site', true, { ...scripted, 'Sec-Fetch-Site': 'cross-site' }, false],
+    ['the address bar', true, { ...scripted, 'Sec-Fetch-Site': 'none' }, false],
+    ['a client that is not a browser', true, scripted, false],
+    ['a form of the console', true, { Origin: own, 'Sec-Fetch-Site': 'same-origin' }, false],
+    ['a client without any of the headers', true, {}, false],
   ]
-  test.each(cases)('from %s (public URL: %s)', async (_what, isPublic, headers, passes) => {
-    const app = await startApp({ ...proxied, ...(isPublic ? { PARLEY_PUBLIC_URL: publicUrl } : {}) })
-    const rest = await app.call('POST', '/v1/manager/agents', from(headers, { yaml }))
-    const typed = await callProcedure(app, 'agents.create', { yaml }, from(headers))
-    const choice = from(headers, { parent_key_id: 'none' })
-    const key = await app.call('POST', '/v1/manager/active-key', choice)
-    expect([rest.status, typed.status, key.status]).toEqual(passes ? [201, 200, 404] : [403, 403, 403])
-    expect(await countAgents(app)).toBe(passes ? 2 : 0)
-    if (passes) return
-    expect(rest.body).toEqual({ error: expect.any(String), code: 'insufficient_permissions' })
-    expect(key.body.error).toMatchObject({ type: 'permission_error', code: 'insufficient_permissions' })
-    expect(typed.body.error.json.data.code).toBe('insufficient_permissions')
-  })
+  test.each(cases)(
+    'accepts only the console: %s (public URL set: %s)',
+    async (_what, isPublic, headers, passes) => {
+      const app = await startApp({ ...proxied, ...(isPublic ? { PARLEY_PUBLIC_URL: publicUrl } : {}) })
+      const rest = await app.call('POST', '/v1/manager/agents', from(headers, { yaml }))
+      const typed = await callProcedure(app, 'agents.create', { yaml }, from(headers))
+      const choice = from(headers, { parent_key_id: 'none' })
+      const key = await app.call('POST', '/v1/manager/active-key', choice)
+      expect([rest.status, typed.status, key.status]).toEqual(passes ? [201, 200, 404] : [403, 403, 403])
+      expect(await countAgents(app)).toBe(passes ? 2 : 0)
+      if (passes) return
+      expect(rest.body).toEqual({ error: expect.any(String), code: 'insufficient_permissions' })
+      expect(key.body.error).toMatchObject({ type: 'permission_error', code: 'insufficient_permissions' })
+      expect(typed.body.error.json.data.code).toBe('insufficient_permissions')
+    },
+  )
 
-  test('is guarded with every method, and without a body', async () => {
+  test('applies to every method, with or without a body', async () => {
     const app = await startApp(proxied)
     const created = await app.call('POST', '/v1/manager/agents', as(ada, { body: { yaml } }))
     const path = `/v1/manager/agents/${created.body.agent_id}`
@@ -67,7 +75,7 @@ describe('a call that changes something', () => {
     expect((await app.call('DELETE', path, as(ada))).status).toBe(200)
   })
 
-  test('takes JSON only, a definition too', async () => {
+  test('accepts only JSON, even for a definition', async () => {
     const app = await startApp(proxied)
     const forms = [
       'text/plain',
@@ -90,7 +98,7 @@ describe('a call that changes something', () => {
     expect(await countAgents(app)).toBe(1)
   })
 
-  test('with a key comes from anywhere, in any form', async () => {
+  test('is skipped for a request with a key, from any origin and in any format', async () => {
     const app = await startApp(proxied)
     const headers = { Origin: 'https://evil.example', 'Content-Type': 'application/yaml' }
     expect((await app.call('POST', '/v1/manager/agents', { body: yaml, headers })).status).toBe(201)
@@ -98,9 +106,9 @@ describe('a call that changes something', () => {
     expect((await callProcedure(app, 'agents.create', { yaml }, typed)).status).toBe(200)
   })
 
-  test('counts as a request although it is refused', async () => {
+  test('counts rejected requests towards the rate limit', async () => {
     const app = await startApp({ ...proxied, PARLEY_RATE_LIMIT_PARENT: '2' })
-    const forged = from({ ...asked, 'Sec-Fetch-Site': 'cross-site' }, { yaml })
+    const forged = from({ ...scripted, 'Sec-Fetch-Site': 'cross-site' }, { yaml })
     const statuses = []
     for (let call = 0; call < 3; call++) {
       statuses.push((await app.call('POST', '/v1/manager/agents', forged)).status)
@@ -109,8 +117,8 @@ describe('a call that changes something', () => {
   })
 })
 
-describe('a call that changes nothing', () => {
-  test('needs no more than the identity', async () => {
+describe('a reading request', () => {
+  test('needs only the identity', async () => {
     const app = await startApp(proxied)
     const foreign = from({ Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' })
     for (const path of ['/v1/manager/me', '/v1/manager/agents']) {

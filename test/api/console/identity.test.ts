@@ -1,4 +1,4 @@
-/** Whom the service believes when it is told who is calling, and what it makes of the words. */
+/** Tests which identity headers the service trusts and how it reads them. */
 import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
@@ -13,13 +13,13 @@ const me = (app: TestApp, headers: Record<string, string>): Promise<Answer> =>
 
 const hasIPv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ family }) => family === 'IPv6'))
 
-/** A request byte by byte, from an address of this machine. */
+/** Sends a raw request from a local address. */
 async function ask(app: TestApp, line: string, headers: readonly string[], from?: string) {
   const all = ['Host: x', 'Connection: close', ...headers]
   return readAnswer(await exchange(app, toRequest(line, all), from))
 }
 
-describe('a header that says who is calling', () => {
+describe('an identity header', () => {
   const cases: [env: Record<string, string>, from: string, secret: string | undefined, status: number][] = [
     [{ PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.1', undefined, 200],
     [{ PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.2', undefined, 401],
@@ -35,7 +35,7 @@ describe('a header that says who is calling', () => {
     [{ PARLEY_PROXY_SECRET: secret, PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.2', secret, 401],
     [{ PARLEY_PROXY_SECRET: secret, PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.1', undefined, 401],
   ]
-  test.each(cases)('with %j, from %s with the secret %s: %i', async (env, from, sent, status) => {
+  test.each(cases)('with %j, from %s with the secret %s returns %i', async (env, from, sent, status) => {
     const app = await startApp({ PARLEY_TRUST_FORWARDED_AUTH: 'true', ...env })
     const headers = [`X-Email: ${ada}`, ...(sent === undefined ? [] : [`X-Proxy-Secret: ${sent}`])]
     for (const path of ['/v1/manager/me', '/v1/manager/agents', '/trpc/manager.me?input={"json":{}}']) {
@@ -43,7 +43,7 @@ describe('a header that says who is calling', () => {
     }
   })
 
-  test('counts by the socket it came from, whatever address is forwarded', async () => {
+  test('is trusted by socket address, not by forwarded address', async () => {
     const app = await startApp({ ...proxied, PARLEY_TRUSTED_PROXIES: '127.0.0.2' })
     const forged = ['X-Forwarded-For: 127.0.0.2', 'X-Real-IP: 127.0.0.2', 'Forwarded: for=127.0.0.2']
     expect((await ask(app, 'GET /v1/manager/me', [`X-Email: ${ada}`, ...forged])).status).toBe(401)
@@ -51,7 +51,7 @@ describe('a header that says who is calling', () => {
     expect((await ask(app, 'GET /v1/manager/me', honest, '127.0.0.2')).status).toBe(200)
   })
 
-  test.runIf(hasIPv6)('counts on a dual-stack socket too', async () => {
+  test.runIf(hasIPv6)('is trusted on a dual-stack socket too', async () => {
     const app = await startApp({ ...proxied, HOST: '::' })
     const local = { url: app.url.replace('[::]', '127.0.0.1') }
     const request = toRequest('GET /v1/manager/me', ['Host: x', 'Connection: close', `X-Email: ${ada}`])
@@ -59,12 +59,12 @@ describe('a header that says who is calling', () => {
     expect(readAnswer(await exchange(local, request, '127.0.0.2')).status).toBe(401)
   })
 
-  test('counts nowhere unless that is switched on', async () => {
+  test('is ignored by default', async () => {
     const app = await startApp({ PARLEY_TRUSTED_PROXIES: '127.0.0.1' })
     expect((await me(app, { 'X-Email': ada })).status).toBe(401)
   })
 
-  test('counts in the console alone', async () => {
+  test('is trusted on console routes only', async () => {
     const app = await startApp(proxied)
     const { agent_id: id } = await app.createAgent()
     const elsewhere = ['agents', `agents/${id}`, 'models', 'files', 'usage', 'keys/validate', 'managerx/me']
@@ -78,7 +78,7 @@ describe('a header that says who is calling', () => {
     expect((await app.call('POST', '/v1/keys/rotate', as(ada))).status).toBe(401)
   })
 
-  test('loses against a key, even a bad one', async () => {
+  test('is ignored when a key is sent, even an invalid one', async () => {
     const app = await startApp(proxied)
     const { agent_key } = await app.createAgent()
     const asKey = (key: string) => app.call('GET', '/v1/manager/me', { key, headers: { 'X-Email': ada } })
@@ -94,7 +94,7 @@ describe('a header that says who is calling', () => {
     expect((await ask(app, 'GET /v1/manager/me', basic)).status).toBe(200)
   })
 
-  test('that is missing or empty is nobody', async () => {
+  test('that is missing or empty returns 401', async () => {
     const app = await startApp(proxied)
     for (const headers of [['X-User: ada'], ['X-Email:'], ['X-Email:  ', 'X-User: ada']]) {
       const { status, body } = await ask(app, 'GET /v1/manager/me', headers)
@@ -103,14 +103,14 @@ describe('a header that says who is calling', () => {
     expect((await app.call('GET', '/v1/manager/agents', { key: null })).body.code).toBe('missing_api_key')
   })
 
-  test('has the name that the operator says', async () => {
+  test('has a configurable name', async () => {
     const app = await startApp({ ...proxied, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' })
     expect((await me(app, { 'X-Email': ada })).status).toBe(401)
     expect((await me(app, { 'X-Auth-Request-Email': ada })).body.user.email).toBe(ada)
   })
 })
 
-describe('what could mean two things is refused by name:', () => {
+describe('identity headers', () => {
   const long = `${'a'.repeat(309)}@example.org`
   const cases: [what: string, headers: readonly string[], name: string][] = [
     ['two addresses', [`X-Email: ${ada}`, 'X-Email: eve@example.org'], 'x-email'],
@@ -121,10 +121,10 @@ describe('what could mean two things is refused by name:', () => {
     ['a list of addresses', [`X-Email: ${ada}, eve@example.org`], 'x-email'],
     ['a comma in a name', [`X-Email: ${ada}`, 'X-User-Last-Name: Lovelace, Countess'], 'x-user-last-name'],
     ['an underscore', ['X_Email: eve@example.org'], 'x-email'],
-    ['an underscore beside the hyphen', [`X-Email: ${ada}`, 'x_email: eve@example.org'], 'x-email'],
+    ['an underscore in addition to the hyphen', [`X-Email: ${ada}`, 'x_email: eve@example.org'], 'x-email'],
     ['an underscore in part', [`X-Email: ${ada}`, 'X-User_First-Name: Eve'], 'x-user-first-name'],
     ['no address', ['X-Email: ada'], 'x-email'],
-    ['half an address', ['X-Email: @example.org'], 'x-email'],
+    ['an address without a local part', ['X-Email: @example.org'], 'x-email'],
     ['two at signs', ['X-Email: ada@eve@example.org'], 'x-email'],
     ['a space', ['X-Email: ada lovelace@example.org'], 'x-email'],
     ['a display name', ['X-Email: Ada <ada@example.org>'], 'x-email'],
@@ -135,9 +135,9 @@ describe('what could mean two things is refused by name:', () => {
     ['a control character', [`X-Email: ${ada}`, 'X-User: a\u0085b'], 'x-user'],
     ['a line separator', [`X-Email: ${ada}`, 'X-Groups: a\u2028b'], 'x-groups'],
     ['an invisible space', ['X-Email: ada\u200b@example.org'], 'x-email'],
-    ['a letter that looks like k', ['X-Email: \u212aim@example.org'], 'x-email'],
+    ['a letter that looks like a k', ['X-Email: \u212aim@example.org'], 'x-email'],
   ]
-  test.each(cases)('%s', async (_what, headers, name) => {
+  test.each(cases)('are rejected by name for %s', async (_what, headers, name) => {
     const app = await startApp(proxied)
     const chat = await ask(app, 'GET /v1/manager/me', headers)
     const message = expect.stringContaining(name)
@@ -149,12 +149,12 @@ describe('what could mean two things is refused by name:', () => {
     expect(agents).toEqual({ status: 400, body: { error: message, code: 'invalid_identity' } })
     const rpc = await ask(app, 'GET /trpc/manager.me?input={"json":{}}', headers)
     expect(rpc).toMatchObject({ status: 400, body: { error: { json: { data: { param: name } } } } })
-    // From anybody else it is as if nothing had been sent.
+    // From an untrusted address the headers are ignored.
     expect((await ask(app, 'GET /v1/manager/me', headers, '127.0.0.2')).status).toBe(401)
     expect(await app.service.deps.db.selectFrom('users').selectAll().execute()).toEqual([])
   })
 
-  test('but not the longest address there is, nor groups of any length', async () => {
+  test('are accepted for the longest email address and any number of groups', async () => {
     const app = await startApp(proxied)
     const email = `${'a'.repeat(308)}@example.org`
     const groups = Array.from({ length: 200 }, (_, index) => `group-${index}`)
@@ -167,8 +167,8 @@ describe('what could mean two things is refused by name:', () => {
   })
 })
 
-describe('a user', () => {
-  test('is the same in capitals and in another normal form', async () => {
+describe('the user of an identity header', () => {
+  test('is the same for any letter case and Unicode normalization', async () => {
     const app = await startApp(proxied)
     const utf8 = (text: string) => Buffer.from(text).toString('latin1')
     const ids = new Set<string>()
@@ -187,12 +187,12 @@ describe('a user', () => {
     [{ 'X-User-First-Name': 'Ada', 'X-User-Last-Name': 'Lovelace', 'X-User': 'ada' }, 'Ada Lovelace', 'ada'],
     [{ 'X-User-First-Name': Buffer.from('Zoë').toString('latin1') }, 'Zoë', null],
   ]
-  test.each(names)('with %j is called %s', async (headers, name, username) => {
+  test.each(names)('with %j has the name %s', async (headers, name, username) => {
     const app = await startApp(proxied)
     expect((await me(app, { 'X-Email': ada, ...headers })).body.user).toMatchObject({ name, username })
   })
 
-  test('is told by the typed door as by the other', async () => {
+  test('is the same over tRPC', async () => {
     const app = await startApp(proxied)
     const typed = await callProcedure(app, 'manager.me', {}, as(ada))
     expect(typed.body.result.data.json).toEqual((await me(app, { 'X-Email': ada, ...ownPage })).body)

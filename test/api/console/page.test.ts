@@ -1,11 +1,11 @@
-/** How the console is served: its document, its files, and how much of them a first visit loads. */
+/** Tests how the console's document and files are served, and how much a first visit loads. */
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
 const html = { Accept: 'text/html' }
 
-test('every address of the console is the document, with a nonce of its own', async () => {
+test('every console URL returns the document with a new nonce', async () => {
   const app = await startApp()
   const nonces = []
   for (const path of ['/console', '/console/agents', '/console/agents/agent-x/history?version=2']) {
@@ -22,7 +22,7 @@ test('every address of the console is the document, with a nonce of its own', as
   expect(new Set(nonces).size).toBe(3)
 })
 
-test('what takes no HTML, and what is no file, gets nothing', async () => {
+test('requests for other content types, files or methods do not return the document', async () => {
   const app = await startApp()
   const status = async (path: string, init: RequestInit = {}) => (await fetch(app.url + path, init)).status
   expect(await status('/console/agents', { headers: { Accept: 'application/json' } })).toBe(404)
@@ -32,7 +32,7 @@ test('what takes no HTML, and what is no file, gets nothing', async () => {
   expect(await status('/console', { method: 'HEAD', headers: html })).toBe(200)
 })
 
-test('files never change under their names, and come small to whoever can unpack them', async () => {
+test('console files are immutable and served compressed to clients that accept it', async () => {
   const app = await startApp()
   const text = await (await fetch(`${app.url}/console`, { headers: html })).text()
   const [, path = ''] = /<script type="module" src="([^"]+)"/.exec(text) ?? []
@@ -51,7 +51,7 @@ interface BuiltFile {
   readonly later: string[]
 }
 
-/** What each address loads beside the shell: a page of an agent stands within the agent's own. */
+/** The chunks each route loads in addition to the shell; agent pages are nested in the agent's page. */
 const routes: Readonly<Record<string, readonly string[]>> = {
   '/agents': ['AgentsPage'],
   '/agents/new': ['NewAgentPage'],
@@ -66,7 +66,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   '/admin': ['admin'],
 }
 
-test('a first visit loads at most 350 KB of script, whatever address it is to', async () => {
+test('the first visit to any route loads at most 350 KB of JavaScript', async () => {
   const { main, first, files }: { main: string; first: string; files: BuiltFile[] } = JSON.parse(
     await readFile(new URL('../../../dist/console/manifest.json', import.meta.url), 'utf8'),
   )
@@ -78,7 +78,7 @@ test('a first visit loads at most 350 KB of script, whatever address it is to', 
     for (const name of loaded) {
       const { needs, later } = find(name)
       for (const needed of needs) loaded.add(needed)
-      // The charts count as part of their page. The editors come after the page has what one can work with.
+      // Charts count towards their page; editors load after the page is usable.
       for (const one of later) if (name !== main && !isEditor(one)) loaded.add(one)
     }
     const scripts = [...loaded].filter((name) => name.endsWith('.js'))

@@ -1,4 +1,4 @@
-/** How somebody signs in to the console where no proxy does it for them. */
+/** Tests signing in to the console without a proxy. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createSignInLink } from '../../../src/identity/sessions.ts'
@@ -13,20 +13,20 @@ function signIn(app: TestApp, link: string, headers: Record<string, string> = ow
   return app.call('POST', '/v1/manager/sign-in', { key: null, headers, body: { link } })
 }
 
-/** What a browser sends back of a `Set-Cookie`. */
+/** Returns the cookie a browser would send back. */
 function cookieOf({ headers }: Answer): string {
   return headers.getSetCookie()[0]?.split(';')[0] ?? ''
 }
 
-/** A call of our own page's in a browser that is signed in. */
-const within = (Cookie: string, body?: unknown) => ({
+/** Creates a same-origin request with this session cookie. */
+const withSession = (Cookie: string, body?: unknown) => ({
   key: null,
   headers: { ...ownPage, Cookie },
   ...(body === undefined ? {} : { body }),
 })
 
-describe('a one-time link', () => {
-  test('signs the local administrator in, who owns the first parent key', async () => {
+describe('a one-time sign-in link', () => {
+  test('signs in the local administrator, who owns the first parent key', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const answer = await signIn(app, await linkOf(app))
@@ -36,7 +36,7 @@ describe('a one-time link', () => {
         /^parley_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=2592000$/,
       ),
     ])
-    const me = await app.call('GET', '/v1/manager/me', within(cookieOf(answer)))
+    const me = await app.call('GET', '/v1/manager/me', withSession(cookieOf(answer)))
     expect(me.body).toMatchObject({
       user: { email: 'administrator', name: 'Administrator' },
       is_administrator: true,
@@ -45,22 +45,22 @@ describe('a one-time link', () => {
       parent_key: app.key.slice(0, 16),
       agents: 1,
     })
-    const agents = await app.call('GET', '/v1/manager/agents', within(cookieOf(answer)))
+    const agents = await app.call('GET', '/v1/manager/agents', withSession(cookieOf(answer)))
     expect(agents.body.data[0].id).toBe(agent_id)
-    const users = await app.call('GET', '/v1/manager/admin/users', within(cookieOf(answer)))
+    const users = await app.call('GET', '/v1/manager/admin/users', withSession(cookieOf(answer)))
     expect(users.body.data).toHaveLength(1)
   })
 
-  test('does so over typed RPC too', async () => {
+  test('works over tRPC too', async () => {
     const app = await startApp()
     const input = { link: await linkOf(app) }
     const answer = await callProcedure(app, 'manager.signIn', input, { key: null, headers: ownPage })
     expect([answer.status, answer.body.result.data.json]).toEqual([200, { signed_in: true }])
-    const me = await callProcedure(app, 'manager.me', undefined, within(cookieOf(answer)))
+    const me = await callProcedure(app, 'manager.me', undefined, withSession(cookieOf(answer)))
     expect(me.body.result.data.json.signed_in_by).toBe('link')
   })
 
-  test('works once, even for two browsers at the same time', async () => {
+  test('works once, even for concurrent requests', async () => {
     const app = await startApp()
     const link = await linkOf(app)
     const answers = await Promise.all([1, 2, 3, 4].map(() => signIn(app, link)))
@@ -71,7 +71,7 @@ describe('a one-time link', () => {
     })
   })
 
-  test('is too old after 15 minutes', async () => {
+  test('expires after 15 minutes', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const [early, late] = [await linkOf(app), await linkOf(app)]
@@ -81,7 +81,7 @@ describe('a one-time link', () => {
     expect((await signIn(app, late)).status).toBe(401)
   })
 
-  test('is not taken from another site, nor in a form', async () => {
+  test('is rejected from another site and from a form', async () => {
     const app = await startApp()
     const link = await linkOf(app)
     const elsewhere = { 'Sec-Fetch-Site': 'cross-site', 'X-Requested-With': 'fetch' }
@@ -91,7 +91,7 @@ describe('a one-time link', () => {
   })
 
   test.each([[{}], [{ link: 7 }], [{ link: 'x'.repeat(201) }], [{ link: 'unknown' }]])(
-    '%j is refused',
+    'is rejected in the body %j',
     async (body) => {
       const app = await startApp()
       const answer = await app.call('POST', '/v1/manager/sign-in', { key: null, headers: ownPage, body })
@@ -99,23 +99,23 @@ describe('a one-time link', () => {
     },
   )
 
-  test('signs nobody in where a proxy does', async () => {
+  test('has no effect when a proxy provides the identity', async () => {
     const app = await startApp(proxied)
     const answer = await signIn(app, await linkOf(app))
-    expect((await app.call('GET', '/v1/manager/me', within(cookieOf(answer)))).status).toBe(401)
+    expect((await app.call('GET', '/v1/manager/me', withSession(cookieOf(answer)))).status).toBe(401)
     const me = await app.call('GET', '/v1/manager/me', as('ada@example.org'))
     expect(me.body).toMatchObject({ signed_in_by: 'proxy', is_administrator: false })
   })
 })
 
-describe('a session', () => {
+describe('a console session', () => {
   async function startSession(env: Record<string, string> = {}, clock = createFakeClock()) {
     const app = await startApp(env, { clock })
     const cookie = cookieOf(await signIn(app, await linkOf(app)))
     return { app, cookie, clock }
   }
   const statusOf = async (app: TestApp, cookie: string) =>
-    (await app.call('GET', '/v1/manager/me', within(cookie))).status
+    (await app.call('GET', '/v1/manager/me', withSession(cookie))).status
 
   test('lasts 30 days', async () => {
     const { app, cookie, clock } = await startSession()
@@ -125,16 +125,16 @@ describe('a session', () => {
     expect(await statusOf(app, cookie)).toBe(401)
   })
 
-  test('ends at once when its user signs out, and no other does', async () => {
+  test('ends immediately when its user signs out, without affecting other sessions', async () => {
     const { app, cookie } = await startSession()
     const other = cookieOf(await signIn(app, await linkOf(app)))
-    const answer = await app.call('POST', '/v1/manager/sign-out', within(cookie, {}))
+    const answer = await app.call('POST', '/v1/manager/sign-out', withSession(cookie, {}))
     expect([answer.status, answer.body]).toEqual([200, { signed_out: true }])
     expect(answer.headers.getSetCookie()[0]).toMatch(/^parley_session=; .*Max-Age=0$/)
     expect([await statusOf(app, cookie), await statusOf(app, other)]).toEqual([401, 200])
   })
 
-  test('is guarded against other sites, and trusts a page of its own host', async () => {
+  test('is protected against other sites and trusts its own origin', async () => {
     const { app, cookie } = await startSession()
     const { host } = new URL(app.url)
     const cases: [headers: Record<string, string>, status: number][] = [
@@ -158,34 +158,34 @@ describe('a session', () => {
     }
   })
 
-  test('is not to be had with another cookie, two of them, or a key beside it', async () => {
+  test('is rejected with an unknown cookie, duplicate cookies or an additional key', async () => {
     const { app, cookie } = await startSession()
     expect(await statusOf(app, 'parley_session=unknown')).toBe(401)
     expect(await statusOf(app, `${cookie}; parley_session=unknown`)).toBe(401)
     expect(await statusOf(app, `theme=dark; ${cookie}`)).toBe(200)
     const bearer = { key: 'svc_wrong', headers: { Cookie: cookie } }
     expect((await app.call('GET', '/v1/manager/me', bearer)).status).toBe(401)
-    // The doors that are open to other sites know keys only.
-    expect((await app.call('GET', '/v1/agents', within(cookie))).status).toBe(401)
+    // Routes open to other sites accept keys only.
+    expect((await app.call('GET', '/v1/agents', withSession(cookie))).status).toBe(401)
   })
 
-  test('belongs to the host alone where pages are encrypted', async () => {
+  test('uses a __Host- cookie when the public URL is HTTPS', async () => {
     const app = await startApp({ PARLEY_PUBLIC_URL: 'https://chat.example.org' })
     const answer = await signIn(app, await linkOf(app))
     expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-parley_session=[\w-]{43}; Path=\/; .*; Secure$/)
     expect(await statusOf(app, cookieOf(answer))).toBe(200)
   })
 
-  test('goes on with another key when the first one is revoked', async () => {
+  test('continues with a new key when the first one is revoked', async () => {
     const { app, cookie } = await startSession()
-    await app.call('POST', `/v1/manager/admin/keys/${app.key.slice(4, 16)}/revoke`, within(cookie, {}))
-    const { body } = await app.call('GET', '/v1/manager/me', within(cookie))
+    await app.call('POST', `/v1/manager/admin/keys/${app.key.slice(4, 16)}/revoke`, withSession(cookie, {}))
+    const { body } = await app.call('GET', '/v1/manager/me', withSession(cookie))
     expect(body.keys).toEqual([expect.objectContaining({ is_automatic: true, is_active: true })])
   })
 
-  test('leaves rows in the audit', async () => {
+  test('is recorded in the audit log', async () => {
     const { app, cookie } = await startSession()
-    const { body } = await app.call('GET', '/v1/manager/admin/audit', within(cookie))
+    const { body } = await app.call('GET', '/v1/manager/admin/audit', withSession(cookie))
     const seen = body.data.map(({ action, actor_kind, actor }: Record<string, string>) => [
       action,
       actor_kind,

@@ -1,4 +1,4 @@
-/** The first visit of a console user creates one user with one key; later visits read the database once in a while. */
+/** Tests that the first visit of a console user creates one user with one key, and that later visits are cached. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
@@ -15,8 +15,8 @@ const usersOf = ({ service }: TestApp) => service.deps.db.selectFrom('users').se
 const keysOf = ({ service }: TestApp) =>
   service.deps.db.selectFrom('parent_keys').selectAll().where('is_automatic', '=', 1).execute()
 
-describe('a first visit', () => {
-  test('makes a user and a key that nobody has seen', async () => {
+describe('the first visit of a console user', () => {
+  test('creates the user and an automatic key', async () => {
     const clock = createFakeClock()
     const app = await startApp(
       { ...proxied, PARLEY_ADMIN_EMAILS: `root@example.org,${ada.toUpperCase()}` },
@@ -55,7 +55,7 @@ describe('a first visit', () => {
     expect((await me(app, grace)).parent_key).not.toBe(body.parent_key)
   })
 
-  test('of thirty at once is one', async () => {
+  test('creates one user and one key when 30 requests arrive at once', async () => {
     const app = await startApp({ ...proxied, PARLEY_DATA_DIR: await makeFolder() })
     const visits = await Promise.all(
       Array.from({ length: 30 }, (_, index) =>
@@ -68,7 +68,7 @@ describe('a first visit', () => {
     expect(await keysOf(app)).toHaveLength(1)
   })
 
-  test('that leads nowhere, or is refused, is none', async () => {
+  test('does not happen on other routes or when a key is sent', async () => {
     const app = await startApp(proxied)
     await app.call('GET', '/v1/agents', as(ada))
     await app.call('GET', '/v1/manager/me', { key: app.key, headers: { 'X-Email': ada } })
@@ -76,7 +76,7 @@ describe('a first visit', () => {
     expect(await usersOf(app)).toEqual([])
   })
 
-  test('does not stand in the way of the first parent key', async () => {
+  test('does not prevent the creation of the first parent key', async () => {
     const folder = await makeFolder()
     const app = await startApp({ ...proxied, PARLEY_DATA_DIR: folder })
     await me(app)
@@ -91,8 +91,8 @@ describe('a first visit', () => {
   })
 })
 
-describe('a user who is known', () => {
-  test('is remembered for two seconds', async () => {
+describe('a known console user', () => {
+  test('is cached for two seconds', async () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const { db } = app.service.deps
@@ -106,7 +106,7 @@ describe('a user who is known', () => {
     expect((await me(app)).parent_key).toBe(`svc_${id}`)
   })
 
-  test('costs no query while remembered', async () => {
+  test('needs no query while cached', async () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const validate = () => callProcedure(app, 'keys.validate', {}, as(ada))
@@ -117,7 +117,7 @@ describe('a user who is known', () => {
     expect((await validate()).status).toBe(500)
   })
 
-  test('is seen once a minute, and then as the proxy tells them', async () => {
+  test('is updated from the proxy headers once a minute', async () => {
     const clock = createFakeClock()
     const app = await startApp(proxied, { clock })
     const first = (await me(app)).user
@@ -137,7 +137,7 @@ describe('a user who is known', () => {
     })
   })
 
-  test('shows when their key was used last', async () => {
+  test('shows when their key was last used', async () => {
     const app = await startApp(proxied)
     await me(app)
     await app.service.deps.keys.recordUse()
@@ -145,7 +145,7 @@ describe('a user who is known', () => {
     expect(keys[0].last_used_at).toBeGreaterThan(0)
   })
 
-  test('counts in the rate window of their key', async () => {
+  test('shares the rate limit of their key', async () => {
     const app = await startApp({
       ...proxied,
       PARLEY_RATE_LIMIT_PARENT: '2',
@@ -161,7 +161,7 @@ describe('a user who is known', () => {
     expect(await statusOf(grace)).toBe(429)
   })
 
-  test('whose key was revoked goes on with another of theirs, else with a new one', async () => {
+  test('switches to another key, or a new one, when theirs is revoked', async () => {
     const app = await startApp(proxied)
     const { deps } = app.service
     const first = await me(app)
@@ -178,7 +178,7 @@ describe('a user who is known', () => {
   })
 })
 
-test('the typed client of a console works with the identity alone', async () => {
+test("the console's tRPC client works with only the identity headers", async () => {
   const app = await startApp(proxied)
   const client = createTypedClient(app, { 'X-Email': ada, ...ownPage })
   const created = await client.agents.create.mutate({ yaml: 'name: Guide\ninstructions: Help.\n' })

@@ -1,4 +1,4 @@
-/** What is asked of the database in every call is found by an index, however many keys and agents there are. */
+/** Tests that the lookups of every call use an index. */
 import {
   CompiledQuery,
   DummyDriver,
@@ -19,22 +19,22 @@ import { findCredential, findParentKey } from '../../../src/identity/key-store.t
 import { crowdNames, insertCrowd } from '../../support/crowd.ts'
 import { createTestDatabase } from '../../support/postgres.ts'
 
-// Rows and databases take their time on a busy machine.
+// Inserting many rows needs more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const isPostgres = inject('database') === 'postgres'
 
-async function openCrowd(): Promise<Kysely<Tables>> {
+async function openLargeDatabase(): Promise<Kysely<Tables>> {
   const databaseUrl = isPostgres ? await createTestDatabase() : undefined
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
   await insertCrowd(db, 1_000, 4_000)
-  // What the planner knows of so many rows.
+  // Updates the statistics of the query planner.
   await sql`analyze`.execute(db)
   return db
 }
 
-/** The statements that a function would run. */
+/** Returns the statements a function would run. */
 async function listStatements(run: (db: Kysely<Tables>) => Promise<unknown>): Promise<CompiledQuery[]> {
   const statements: CompiledQuery[] = []
   const db = new Kysely<Tables>({
@@ -50,15 +50,15 @@ async function listStatements(run: (db: Kysely<Tables>) => Promise<unknown>): Pr
   return statements
 }
 
-/** How the database goes about it, a line a step. */
+/** Returns the query plan, one line per step. */
 async function explain(db: Kysely<Tables>, { sql: text, parameters }: CompiledQuery): Promise<string> {
   const word = isPostgres ? 'explain' : 'explain query plan'
   const { rows } = await db.executeQuery(CompiledQuery.raw(`${word} ${text}`, [...parameters]))
   return rows.map((row) => Object.values(row as object).join(' ')).join('\n')
 }
 
-test('a key, an agent with its policy, and the agents of one key are looked up by an index', async () => {
-  const db = await openCrowd()
+test('lookups of keys, agents and policies use an index', async () => {
+  const db = await openLargeDatabase()
   const [tenant, agent] = [crowdNames.tenant(7), crowdNames.agent(1_007)]
   const lookUps: Record<string, (on: Kysely<Tables>) => Promise<unknown>> = {
     credential: (on) => findCredential(on, crowdNames.digest(1_007)),

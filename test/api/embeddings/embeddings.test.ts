@@ -1,4 +1,4 @@
-/** Texts as vectors: through the official client and by hand, what is let through and what is refused. */
+/** Tests embeddings through the official client and directly, and which requests are accepted. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { callProcedure } from '../../support/rpc.ts'
@@ -10,14 +10,14 @@ function embed(app: TestApp, body: object, key?: string) {
   return app.call('POST', path, { body, ...(key !== undefined && { key }) })
 }
 
-/** The numbers in a base64 vector. */
+/** Decodes a base64 vector. */
 function decode(text: string): number[] {
   const bytes = Buffer.from(text, 'base64')
   return Array.from({ length: bytes.length / 4 }, (_, place) => bytes.readFloatLE(4 * place))
 }
 
-describe('the official client', () => {
-  test('reads a vector for each text, in their order', async () => {
+describe('embeddings through the official client', () => {
+  test('return one vector per text, in order', async () => {
     const client = (await startApp()).openai()
     const input = ['the first text', 'another one', 'the first text']
     const { data, ...rest } = await client.embeddings.create({ model, input })
@@ -29,7 +29,7 @@ describe('the official client', () => {
     expect(second).not.toEqual(first)
   })
 
-  test('reads the same numbers whichever encoding it asks for', async () => {
+  test('return the same numbers in every encoding', async () => {
     const client = (await startApp()).openai()
     const request = { model, input: 'a text', dimensions: 64 }
     const [silent] = (await client.embeddings.create(request)).data
@@ -41,8 +41,8 @@ describe('the official client', () => {
   })
 })
 
-describe('a vector', () => {
-  test('is numbers unless base64 is asked for', async () => {
+describe('an embedding', () => {
+  test('is a list of numbers unless base64 is requested', async () => {
     const app = await startApp()
     const plain = await embed(app, { model, input: 'a' })
     const float = await embed(app, { model, input: 'a', encoding_format: 'float' })
@@ -52,14 +52,14 @@ describe('a vector', () => {
     expect(decode(base64.body.data[0].embedding)).toEqual(plain.body.data[0].embedding)
   })
 
-  test('comes with the headers that say who made it', async () => {
+  test('is returned with the provider headers', async () => {
     const { headers } = await embed(await startApp(), { model, input: 'a' })
     expect(headers.get('x-parley-provider')).toBe('mock')
     expect(headers.get('x-parley-attempts')).toBe('1')
     expect(headers.get('content-type')).toMatch(/^application\/json/)
   })
 
-  test('is the same on the typed door', async () => {
+  test('is the same over tRPC', async () => {
     const app = await startApp()
     const request = { model, input: ['a', 'b'], dimensions: 4 }
     const { body } = await embed(app, request)
@@ -68,59 +68,55 @@ describe('a vector', () => {
   })
 })
 
-describe('the model', () => {
+describe('the embedding model', () => {
   test.each([
-    ['named', { model }],
-    ['named with its provider', { model: `mock/${model}` }],
-    ['the backend’s first that embeds where none is named', {}],
-    ['the same where null is', { model: null }],
-  ])('is the one %s', async (_which, named) => {
+    ['the named one', { model }],
+    ['the named one with its provider', { model: `mock/${model}` }],
+    ['the backend’s first embedding model when none is named', {}],
+    ['the backend’s first embedding model for null', { model: null }],
+  ])('is %s', async (_which, named) => {
     const { status, body } = await embed(await startApp(), { input: 'a', ...named })
     expect([status, body.model]).toEqual([200, model])
   })
 
-  test('is the operator’s default where none is named', async () => {
+  test('is the operator’s default when none is named', async () => {
     const app = await startApp({ PARLEY_DEFAULT_EMBEDDING_MODEL: 'mock/mock' })
     expect((await embed(app, { input: 'a' })).body.model).toBe('mock')
     expect((await embed(app, { input: 'a', model })).body.model).toBe(model)
   })
 
-  test.each(['none', 'mock/none', 'agent/x', '__proto__'])('%s is 404', async (unknown) => {
+  test.each(['none', 'mock/none', 'agent/x', '__proto__'])('returns 404 for %s', async (unknown) => {
     const answer = await embed(await startApp(), { model: unknown, input: 'a' })
     const error = { type: 'invalid_request_error', code: 'model_not_found', param: 'model' }
     expect(answer).toMatchObject({ status: 404, body: { error } })
   })
 })
 
-describe('who may ask', () => {
-  test('an agent key is 403', async () => {
+describe('an embeddings request', () => {
+  test('returns 403 with an agent key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const error = { type: 'permission_error', code: 'insufficient_permissions' }
     expect(await embed(app, { model, input: 'a' }, agent_key)).toMatchObject({ status: 403, body: { error } })
   })
 
-  test('no key is 401', async () => {
+  test('returns 401 without a key', async () => {
     const answer = await (await startApp()).call('POST', path, { key: null, body: { model, input: 'a' } })
     expect(answer).toMatchObject({ status: 401, body: { error: { code: 'missing_api_key' } } })
   })
 })
 
-describe('a request is let through', () => {
+describe('an embeddings request is accepted', () => {
   test.each<[string, object, number]>([
     ['with one text', { input: 'a' }, 1],
-    ['with a text of white space', { input: ' ' }, 1],
-    ['with a list of one', { input: ['a'] }, 1],
+    ['with a text of spaces', { input: ' ' }, 1],
+    ['with a list of one text', { input: ['a'] }, 1],
     ['with tokens', { input: [1, 2, 3] }, 1],
     ['with token arrays', { input: [[1, 2], [3], [0]] }, 3],
-    ['with as many texts as there may be', { input: Array(2048).fill('a'), dimensions: 1 }, 2048],
-    ['with as large a text as there may be', { input: 'é'.repeat(1024 * 1024) }, 1],
-    [
-      'with null for what is optional',
-      { input: 'a', dimensions: null, encoding_format: null, user: null },
-      1,
-    ],
-    ['with fields nobody knows', { input: 'a', input_type: 'query', truncate: { at: 1 } }, 1],
+    ['with the maximum number of texts', { input: Array(2048).fill('a'), dimensions: 1 }, 2048],
+    ['with the largest text', { input: 'é'.repeat(1024 * 1024) }, 1],
+    ['with null for optional fields', { input: 'a', dimensions: null, encoding_format: null, user: null }, 1],
+    ['with unknown fields', { input: 'a', input_type: 'query', truncate: { at: 1 } }, 1],
   ])('%s', async (_what, request, count) => {
     const { status, body } = await embed(await startApp(), { model, ...request })
     expect(status).toBe(200)
@@ -128,7 +124,7 @@ describe('a request is let through', () => {
   })
 })
 
-describe('a request is refused', () => {
+describe('an embeddings request is rejected', () => {
   test.each<[string, object, string]>([
     ['without input', {}, 'input'],
     ['with null', { input: null }, 'input'],
@@ -136,23 +132,23 @@ describe('a request is refused', () => {
     ['with an object', { input: {} }, 'input'],
     ['with an empty text', { input: '' }, 'input'],
     ['with an empty list', { input: [] }, 'input'],
-    ['with an empty text among others', { input: ['a', ''] }, 'input[1]'],
-    ['with a number among texts', { input: ['a', 1] }, 'input[1]'],
+    ['with an empty text in a list', { input: ['a', ''] }, 'input[1]'],
+    ['with a number in a list of texts', { input: ['a', 1] }, 'input[1]'],
     ['with an empty token array', { input: [[]] }, 'input[0]'],
-    ['with half a token', { input: [[1, 2.5]] }, 'input[0][1]'],
-    ['with a token below nothing', { input: [[1], [-1]] }, 'input[1][0]'],
+    ['with a fractional token', { input: [[1, 2.5]] }, 'input[0][1]'],
+    ['with a negative token', { input: [[1], [-1]] }, 'input[1][0]'],
     ['with too many texts', { input: Array(2049).fill('a') }, 'input'],
-    ['with too many tokens of one text', { input: Array(2049).fill(1) }, 'input'],
-    ['with too large a text', { input: `${'é'.repeat(1024 * 1024)}e` }, 'input'],
-    ['with texts that are too large together', { input: Array(2048).fill('a'.repeat(1025)) }, 'input'],
-    ['with token arrays that are too large', { input: [Array(2 ** 19).fill(1), [1]] }, 'input'],
-    ['with no width', { input: 'a', dimensions: 0 }, 'dimensions'],
-    ['with half a dimension', { input: 'a', dimensions: 1.5 }, 'dimensions'],
-    ['with a width in text', { input: 'a', dimensions: '8' }, 'dimensions'],
-    ['with a width the model does not have', { input: 'a', dimensions: 3073 }, 'dimensions'],
-    ['with an encoding nobody knows', { input: 'a', encoding_format: 'int8' }, 'encoding_format'],
-    ['with a user that is no text', { input: 'a', user: 5 }, 'user'],
-    ['with a model that is no text', { input: 'a', model: 5 }, 'model'],
+    ['with too many tokens', { input: Array(2049).fill(1) }, 'input'],
+    ['with a text that is too large', { input: `${'é'.repeat(1024 * 1024)}e` }, 'input'],
+    ['with texts that are too large in total', { input: Array(2048).fill('a'.repeat(1025)) }, 'input'],
+    ['with token arrays that are too large in total', { input: [Array(2 ** 19).fill(1), [1]] }, 'input'],
+    ['with zero dimensions', { input: 'a', dimensions: 0 }, 'dimensions'],
+    ['with fractional dimensions', { input: 'a', dimensions: 1.5 }, 'dimensions'],
+    ['with dimensions in a string', { input: 'a', dimensions: '8' }, 'dimensions'],
+    ['with more dimensions than the model supports', { input: 'a', dimensions: 3073 }, 'dimensions'],
+    ['with an unknown encoding', { input: 'a', encoding_format: 'int8' }, 'encoding_format'],
+    ['with a user that is not a string', { input: 'a', user: 5 }, 'user'],
+    ['with a model that is not a string', { input: 'a', model: 5 }, 'model'],
   ])('%s', async (_what, request, param) => {
     const answer = await embed(await startApp(), { model, ...request })
     const error = { type: 'invalid_request_error', code: 'invalid_value', param }

@@ -1,4 +1,4 @@
-/** File uploads that do not finish leave nothing behind. */
+/** Tests that interrupted file uploads leave nothing behind. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -20,7 +20,7 @@ import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 const MIB = 1024 * 1024
 const nothing = { kept: [], incoming: [] }
 
-/** Sends the head of an upload and the beginning of its file, and waits until that lies in the store. */
+/** Sends the head of an upload and the first `sizeBytes` bytes of its file, and waits until they are stored. */
 async function beginUpload(
   app: { url: string; key: string },
   dataDir: string,
@@ -36,7 +36,7 @@ async function beginUpload(
     ]),
   )
   connection.send(Buffer.concat([partHead(filePart()), Buffer.alloc(sizeBytes, 'x')]))
-  // What could still be the beginning of a boundary is held back.
+  // The parser holds back bytes that may be the start of a boundary.
   const hasArrived = async () => (await incomingBytes(dataDir)) > sizeBytes - BOUNDARY.length - 8
   expect(await eventually(hasArrived, true)).toBe(true)
   return connection
@@ -58,10 +58,10 @@ async function startKept(
 const isEmpty = (dataDir: string) => async () =>
   JSON.stringify(await listStored(dataDir)) === JSON.stringify(nothing)
 
-describe('a client that goes away in the middle', () => {
+describe('a client that disconnects mid-upload', () => {
   test.each([
-    ['by a reset', (connection: RawConnection) => connection.reset()],
-    ['by ending its side', (connection: RawConnection) => connection.endSending()],
+    ['by resetting the connection', (connection: RawConnection) => connection.reset()],
+    ['by half-closing the connection', (connection: RawConnection) => connection.endSending()],
   ])('leaves nothing behind (%s)', async (_how, leave) => {
     const { app, dataDir } = await startKept()
     const connection = await beginUpload(app, dataDir, MIB)
@@ -71,7 +71,7 @@ describe('a client that goes away in the middle', () => {
     expect((await upload(app)).status).toBe(200)
   })
 
-  test('is told so when it still listens', async () => {
+  test('receives 400 when it still reads', async () => {
     const { app, dataDir } = await startKept()
     const connection = await beginUpload(app, dataDir, 1000)
     connection.endSending()
@@ -79,15 +79,15 @@ describe('a client that goes away in the middle', () => {
   })
 })
 
-describe('a client that falls silent in the middle', () => {
-  test('is told so and leaves nothing behind', async () => {
+describe('a client that stops sending mid-upload', () => {
+  test('receives 408 and leaves nothing behind', async () => {
     const { app, dataDir } = await startKept({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await beginUpload(app, dataDir, 1000)
     expect(await connection.receives(/^HTTP\/1\.1 408 .*request_timeout/s)).toContain('Connection: close')
     expect(await listStored(dataDir)).toEqual(nothing)
   })
 
-  test('may take longer over a file than a JSON body may take', async () => {
+  test('may take longer over a file than the time limit for JSON bodies', async () => {
     const { app, dataDir } = await startKept({ PARLEY_BODY_SECONDS: '0.001' })
     const form = toForm([filePart(Buffer.alloc(1000, 'x')), purpose])
     const connection = await RawConnection.open(app)
@@ -105,16 +105,16 @@ describe('a client that falls silent in the middle', () => {
     await connection.receives(/^HTTP\/1\.1 200 .*"bytes":1000/s)
   })
 
-  // The boundary stands where the empty line should be: the parser takes all that follows for headers.
+  // Without the empty line after the headers, the parser reads all further bytes as headers.
   const endless = Buffer.concat([
     partHead(purpose).subarray(0, -2),
     partHead(filePart()),
     Buffer.alloc(MIB, 'x'),
   ])
   test.each([
-    ['with more announced is told that it is late', 10 * MIB, 408, 'request_timeout'],
-    ['with nothing more announced is told that this is no form', endless.length, 400, 'invalid_value'],
-  ])('in a part without an end to its headers, %s', async (_how, lengthBytes, status, code) => {
+    ['receives 408 when more bytes are announced', 10 * MIB, 408, 'request_timeout'],
+    ['receives 400 when no more bytes are announced', endless.length, 400, 'invalid_value'],
+  ])('that never ends the headers of a part %s', async (_how, lengthBytes, status, code) => {
     const { app, dataDir } = await startKept({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await RawConnection.open(app)
     connection.send(
@@ -131,8 +131,8 @@ describe('a client that falls silent in the middle', () => {
   })
 })
 
-describe('a file that is refused before it has come', () => {
-  test('for its announced length gets its answer at once', async () => {
+describe('a file upload', () => {
+  test('that announces too many bytes is rejected at once', async () => {
     const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
     const connection = await RawConnection.open(app)
     connection.send(
@@ -147,7 +147,7 @@ describe('a file that is refused before it has come', () => {
     expect(await listStored(dataDir)).toEqual(nothing)
   })
 
-  test('is not asked for when the caller is unknown', async () => {
+  test('without an API key is rejected before 100 Continue', async () => {
     const { app } = await startKept()
     const connection = await RawConnection.open(app)
     const head = ['Host: x', 'Expect: 100-continue', `Content-Type: ${FORM_TYPE}`, 'Content-Length: 1000']
@@ -155,7 +155,7 @@ describe('a file that is refused before it has come', () => {
     expect(await connection.receives(/^HTTP\/1\.1 401 .*missing_api_key/s)).not.toContain('100 Continue')
   })
 
-  test('for a field before it gets its answer while it is still coming', async () => {
+  test('with an invalid field is rejected while its bytes still arrive', async () => {
     const { app, dataDir } = await startKept()
     const connection = await RawConnection.open(app)
     connection.send(

@@ -1,12 +1,12 @@
-/** The `mcp` section of the configuration file: which servers it names, and what an operator is told of a wrong one. */
+/** Tests the `mcp` section of the configuration file: which servers it sets, and the error for each invalid value. */
 import { describe, expect, test } from 'vitest'
 import { parseFile, problemsOf } from '../support/config-file.ts'
 
 const serversOf = async (text: string, env: Record<string, string> = {}) =>
   (await parseFile(text, env)).config.mcp
 
-describe('the servers', () => {
-  test('are those of the file in its order', async () => {
+describe('the MCP servers', () => {
+  test('are those in the file in its order', async () => {
     const text = `mcp:
   near:
     url: http://127.0.0.1:8001/mcp?region=eu
@@ -39,27 +39,27 @@ describe('the servers', () => {
     ])
   })
 
-  test('may bring another search path to a program', async () => {
+  test('may have another search path', async () => {
     const [server] = await serversOf('mcp: { a: { command: x, env: { PATH: /opt } } }', { PATH: '/bin' })
     expect(server).toMatchObject({ env: { PATH: '/opt' } })
   })
 
-  test('leave the providers as they are', async () => {
+  test('do not change the providers', async () => {
     const { config } = await parseFile('mcp: { a: { command: x } }')
     expect(config.providers).toEqual([{ kind: 'mock', name: 'mock' }])
   })
 })
 
-describe('what is wrong is named with its place', () => {
+describe('an error in the mcp section names its place:', () => {
   const URL_RULE = 'must be an http or https URL without credentials or fragment'
   const NAME_RULE =
     'a name must be 1 to 32 lower-case letters, digits, - and _, and start with a letter or digit'
-  const WAY_RULE = 'must have either a url or a command'
+  const TRANSPORT_RULE = 'must have either a url or a command'
 
   test.each<[server: string, problem: string]>([
     ['text', 'mcp.a: must be a mapping'],
-    ['{}', `mcp.a: ${WAY_RULE}`],
-    ['{ url: https://a.org, command: x }', `mcp.a: ${WAY_RULE}`],
+    ['{}', `mcp.a: ${TRANSPORT_RULE}`],
+    ['{ url: https://a.org, command: x }', `mcp.a: ${TRANSPORT_RULE}`],
     ['{ url: ftp://a.org }', `mcp.a.url: ${URL_RULE}`],
     ['{ url: "https://u:secret@a.org" }', `mcp.a.url: ${URL_RULE}`],
     ['{ url: "https://a.org#x" }', `mcp.a.url: ${URL_RULE}`],

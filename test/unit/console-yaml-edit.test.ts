@@ -18,7 +18,7 @@ tools:
   # Looks things up.
   - lookup
   - name: weather   # free
-    description: 'Tells the weather'
+    description: 'Reports the weather'
     inputSchema:
       type: object
 behavior: { tone: warm, rules: [a, b] }
@@ -41,7 +41,7 @@ describe('a change', () => {
       'of a value in a list of mappings',
       ['tools', 1, 'description'],
       'Rain?',
-      "'Tells the weather'",
+      "'Reports the weather'",
       "'Rain?'",
     ],
     ['of an item', ['tools', 0], 'search', '- lookup', '- search'],
@@ -50,7 +50,7 @@ describe('a change', () => {
       'that takes a key out',
       ['tools', 1, 'description'],
       undefined,
-      "    description: 'Tells the weather'\n",
+      "    description: 'Reports the weather'\n",
       '',
     ],
     [

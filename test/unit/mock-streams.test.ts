@@ -167,7 +167,7 @@ describe('the official client', () => {
       type: 'function' as const,
       function: {
         name: 'get_weather',
-        description: 'Tells the weather.',
+        description: 'Reports the weather.',
         parameters: weatherSchema,
         parse: JSON.parse,
         function: (args: unknown) => {

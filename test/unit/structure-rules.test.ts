@@ -1,4 +1,4 @@
-/** The rules that `scripts/check-structure.ts` enforces, each broken once in a small source tree. */
+/** Tests the rules of `scripts/check-structure.ts`, each violated once in a small source tree. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ function check(tree: Readonly<Record<string, string>>): string[] {
 const manyFiles = (folder: string, count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`${folder}file-${index}.ts`, '']))
 
-test('accepts imports from lower layers and from the own module', () => {
+test('accepts imports from lower layers and from the same module', () => {
   const tree = {
     'lib/ids.ts': '',
     'chat/chat.ts': "import '../lib/ids.ts'\nimport './engine/loop.ts'",

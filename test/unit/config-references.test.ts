@@ -1,5 +1,5 @@
 /** Tests how the `PARLEY_CONFIG` file refers to environment variables, and that errors never contain its values. */
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the file's references look like this
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in the file have this form
 import { describe, expect, test } from 'vitest'
 import { gateway, parseFile, problemsOf, providersOf, writeConfigFile } from '../support/config-file.ts'
 

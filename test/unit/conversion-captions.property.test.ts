@@ -86,7 +86,7 @@ test('SubRip becomes WebVTT with the same times in order and without HTML', () =
   )
 })
 
-/** Ignores position tags, because a cue without text is left out. */
+/** Returns whether a cue has text besides position tags; cues without text are left out. */
 function hasText(block: string): boolean {
   const [, , ...lines] = block.split('\n')
   return lines.some((line) => line.replaceAll('{\\an8}', '').trim() !== '')

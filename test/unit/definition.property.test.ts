@@ -26,7 +26,7 @@ function readPlainly(text: string): unknown {
   }
 }
 
-/** Returns the expected result: the known keys, with defaults for missing ones. */
+/** Returns the expected parse result: the known keys, with defaults for missing ones. */
 function known(value: Definition): object {
   const {
     name,

@@ -103,7 +103,7 @@ describe('compose.yaml', () => {
 })
 
 describe('deploy/kubernetes.yaml', () => {
-  // biome-ignore lint/suspicious/noExplicitAny: every object has a shape of its own
+  // biome-ignore lint/suspicious/noExplicitAny: every object has a different shape
   const load = async (): Promise<any[]> => {
     const documents = parseAllDocuments(await read('deploy/kubernetes.yaml'))
     expect(documents.flatMap(({ errors }) => errors)).toEqual([])

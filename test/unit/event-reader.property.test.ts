@@ -79,7 +79,7 @@ describe('a stream is rejected if it has', () => {
     expect(push(65_536, 'x', 17)).toThrow(expect.objectContaining({ kind: 'protocol' }))
   })
 
-  test('more than 16 MiB in one read', () => {
+  test('more than 16 MiB in total', () => {
     expect(push(8_192, 'data: \n\n', 256)).not.toThrow()
     expect(push(8_192, 'data: \n\n', 257)).toThrow(expect.objectContaining({ kind: 'protocol' }))
   })

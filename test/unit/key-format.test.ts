@@ -82,7 +82,7 @@ describe('a text that is not a key', () => {
     )
   })
 
-  test('is rejected with any base62 character at any position of a key', () => {
+  test('is rejected with any base62 replacement at any position of a key', () => {
     const { text } = mintKey('parent', randomBytes)
     for (let at = 0; at < text.length; at++) {
       for (const letter of BASE62) {

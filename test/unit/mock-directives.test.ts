@@ -133,7 +133,7 @@ describe('directives', () => {
     },
   )
 
-  test('parse text with many unclosed directives in linear time', async () => {
+  test('are parsed quickly even in adversarial text', async () => {
     const texts = ['[[tool:f {', '[[', '[[hang]', 'x[[delay:1]]', ' ', 'a="', '[[tool:f {"'].map((part) =>
       part.repeat(200_000),
     )

@@ -5,7 +5,7 @@ import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 const CHAT = '/v1/chat/completions'
 const RESPONSES = '/v1/responses'
 const json = { 'Content-Type': 'application/json' }
-/** More CPU time than a response takes on a busy machine, in milliseconds; without limits each takes many seconds. */
+/** CPU time limit per response, in milliseconds, for a busy machine; unbounded parsing takes many seconds. */
 const MOST_CPU_MS = 1_500
 
 const list = (count: number, item: string) => `[${`${item},`.repeat(count - 1)}${item}]`

@@ -35,7 +35,7 @@ const awkward = fc.oneof(
 const fieldNames = [
   ...new Set(restOperations.flatMap(({ input }) => Object.keys((input as { shape?: object }).shape ?? {}))),
 ]
-/** Returns any value as text, ignoring a `toString` field of an object. */
+/** Returns any value as text, without calling a `toString` field that may not be a function. */
 function toText(value: unknown): string {
   return typeof value === 'string' ? value : String(JSON.stringify(value))
 }

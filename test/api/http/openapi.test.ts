@@ -7,7 +7,7 @@ import { definitionFormats } from '../../../src/operations/rest.ts'
 import { listOperations, renderApiDocument, restOperations } from '../../../src/server/api.ts'
 import { type Answer, startApp } from '../../support/app.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: the document is looked into at every depth
+// biome-ignore lint/suspicious/noExplicitAny: tests read the document at every depth
 type Json = any
 const document: Json = JSON.parse(JSON.stringify(renderApiDocument()))
 const operations = restOperations

@@ -61,7 +61,7 @@ describe('the typed client', () => {
     expect(await client.agents.list.query()).toEqual(await client.agents.list.query({}))
     expect(await client.files.list.query()).toEqual(await client.files.list.query({}))
     expect(await client.models.list.query()).toEqual(await client.models.list.query({}))
-    // @ts-expect-error: this one needs an id.
+    // @ts-expect-error: agents.get needs an id.
     const error = await client.agents.get.query().catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ data: { reason: 'invalid_value', param: 'agent_id' } })
     expect(await client.keys.rotate.mutate()).toMatchObject({ key: expect.stringMatching(/^svc_/) })

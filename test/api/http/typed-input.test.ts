@@ -11,7 +11,7 @@ import { createTypedClient } from '../../support/rpc.ts'
 const stand = await startChatStand()
 
 describe('an envelope with a costly meta', () => {
-  /** Lists of two references each, `levels` deep: 2 ** levels values. */
+  /** Nests `levels` lists that each refer to the next one twice, which makes 2 ** levels values. */
   function graphBomb(levels: number) {
     const json: Record<string, unknown> = { link: 'x' }
     const referentialEqualities: Record<string, string[]> = {}
@@ -50,7 +50,7 @@ describe('an envelope with a costly meta', () => {
     ['parent', 'agents.create', post],
   ]
 
-  test.each(calls)('costs little: %s calls %s', async (who, name, send) => {
+  test.each(calls)('costs little CPU time (caller: %s, procedure: %s)', async (who, name, send) => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     const key = who === 'anonymous' ? null : who === 'agent' ? agentKey : app.key

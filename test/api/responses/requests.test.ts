@@ -5,7 +5,7 @@ import { respond, streamResponse } from '../../support/responses.ts'
 
 const stand = await startChatStand()
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+// biome-ignore lint/suspicious/noExplicitAny: tests read bodies of every shape
 type Json = any
 
 /** Returns the body of the chat request that a Responses API request causes. */

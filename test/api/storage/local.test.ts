@@ -61,7 +61,7 @@ describe('a local store', () => {
     expect(await read(blobs, blob.name)).toBe('one two three')
   })
 
-  test('keeps the first 4096 bytes of a blob in memory', async () => {
+  test('provides the first 4096 bytes of a staged blob', async () => {
     const { blobs } = await openStore()
     const bytes = randomBytes(10_000)
     const blob = await blobs.stage(chunksOf(bytes.subarray(0, 3000), bytes.subarray(3000)))

@@ -73,7 +73,7 @@ test('PARLEY_CONFIG is relative to the working directory', async () => {
   expect((await parseConfig({ PARLEY_CONFIG: path })).config.providers).toEqual([gateway('a')])
 })
 
-describe('an error in the file names its place:', () => {
+describe('the error for an invalid configuration file', () => {
   const provider = (text: string) => `providers:\n  a: ${text}\n`
   const fine = 'url: https://a.org/v1'
 
@@ -181,21 +181,21 @@ describe('an error in the file names its place:', () => {
     ],
     ['two documents', '{}\n---\n{}\n', 'Must be one YAML document, not several (line 2, column 1)'],
     ['invalid YAML', 'providers: [\n', 'Invalid YAML (line 2, column 1)'],
-  ])('%s', async (_what, text, problem) => {
+  ])('names the place of %s', async (_what, text, problem) => {
     expect(await problemsOf(text)).toEqual([`<file>: ${problem}.`])
   })
 
   test.each([
     ['mock', {}],
     ['gateway', { PARLEY_GATEWAY_URL: 'https://gateway.org/v1' }],
-  ])('a name that the environment already uses: %s', async (name, env) => {
+  ])('names the place of a name that the environment already uses: %s', async (name, env) => {
     const problem = `is already the provider that PARLEY_BACKEND=${name} sets (line 1, column 14)`
     expect(
       await problemsOf(`providers: { ${name}: { kind: mock } }`, { PARLEY_BACKEND: name, ...env }),
     ).toEqual([`<file>: providers.${name}: ${problem}.`])
   })
 
-  test('all errors of file and environment are listed from top to bottom', async () => {
+  test('lists every problem in the environment and the file from top to bottom', async () => {
     const text = `providers:
   A:
     url: nowhere
@@ -219,7 +219,7 @@ mpc: {}
     ])
   })
 
-  test('a missing file or a folder', async () => {
+  test('gives the reason if the path is missing or a folder', async () => {
     const folder = await makeFolder()
     for (const [path, reason] of [
       [join(folder, 'absent.yaml'), 'ENOENT'],

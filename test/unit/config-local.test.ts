@@ -25,7 +25,7 @@ describe('the environment', () => {
     ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/v1'],
     ['http://127.0.0.1:8080/v1/', 'http://127.0.0.1:8080/v1'],
     ['https://runner.org/ollama', 'https://runner.org/ollama/v1'],
-  ])('can set a runner at %s', async (given, url) => {
+  ])('can set a runner: PARLEY_LOCAL_URL %s gives %s', async (given, url) => {
     expect(await providersOfEnvironment(given === undefined ? {} : { PARLEY_LOCAL_URL: given })).toEqual(
       runner(url),
     )

@@ -313,12 +313,15 @@ describe('a secret', () => {
   test.each([
     ['PARLEY_SECRET', SECRET, 'secret'],
     ['PARLEY_PARENT_KEY', mintKey('parent', randomBytes).text, 'parentKey'],
-  ] as const)('%s is read from its _FILE setting without the line end', async (name, text, field) => {
-    const path = join(folder, field)
-    await writeFile(path, `${text}\n`)
-    expect((await configOf({ [`${name}_FILE`]: path }))[field]).toBe(text)
-    expect((await configOf({ [name]: text }))[field]).toBe(text)
-  })
+  ] as const)(
+    'for %s may be read from its _FILE setting, without the line end',
+    async (name, text, field) => {
+      const path = join(folder, field)
+      await writeFile(path, `${text}\n`)
+      expect((await configOf({ [`${name}_FILE`]: path }))[field]).toBe(text)
+      expect((await configOf({ [name]: text }))[field]).toBe(text)
+    },
+  )
 
   test('of the gateway is read from its file', async () => {
     const path = join(folder, 'gateway')

@@ -57,8 +57,8 @@ const pieces = fc.constantFrom(
   '\u2028',
   '\ufeff',
 )
-const soup = fc.array(pieces, { maxLength: 30 }).map((parts) => parts.join(''))
-const headed = soup.map((text) => `WEBVTT\n\n${text}`)
+const fragments = fc.array(pieces, { maxLength: 30 }).map((parts) => parts.join(''))
+const webvttFragments = fragments.map((text) => `WEBVTT\n\n${text}`)
 
 /** Returns the WebVTT that the server would deliver, or undefined if it rejects the input. */
 function convertForServing(text: string): string | undefined {
@@ -99,7 +99,7 @@ function startOf(line: string): number {
 
 test('a second conversion of any output changes nothing', () => {
   fc.assert(
-    fc.property(fc.oneof(soup, headed), (text) => {
+    fc.property(fc.oneof(fragments, webvttFragments), (text) => {
       const served = convertForServing(text)
       if (served === undefined) return
       expect(toWebvtt(Buffer.from(served))).toBeUndefined()

@@ -59,7 +59,7 @@ describe('SubRip', () => {
     ['there --> here', 'there --&gt; here'],
     ['one\n\ntwo', 'one\ntwo'],
     ['3', '3'],
-  ])('converts the text %j literally', (text, shown) => {
+  ])('with the text %j is converted safely', (text, shown) => {
     expect(textOf(one(text))).toBe(shown)
   })
 
@@ -73,7 +73,7 @@ describe('SubRip', () => {
     ['1\n00:60:01,000 --> 00:61:01,000\na\n', /Line 2: these are no times/],
     [`${one('a')}\n2\n00:00:03 --> 00:00:04\nb\n`, /Line 6: these are no times/],
     ['1\n00:00:01,000 --> 00:00:02,000\n\n', /hold no text/],
-  ])('such as %j is rejected with a reason', (content, sentence) => {
+  ])('with the content %j is rejected with a reason', (content, sentence) => {
     expect(convert(content)).toMatch(/^unconvertible: /)
     expect(convert(content)).toMatch(sentence)
   })
@@ -136,7 +136,7 @@ describe('WebVTT', () => {
     ['WEBVTT\n\n00:02.000 --> 00:01.000\na', /Line 3: the cue does not end after it begins/],
     ['WEBVTT\n\na\nb\nc', /Line 4: a cue begins with its times/],
     ['WEBVTT\n\n00:aa --> 00:bb\na', /Line 3: a cue begins with its times/],
-  ])('such as %j is rejected with a reason', (content, sentence) => {
+  ])('with the content %j is rejected with a reason', (content, sentence) => {
     expect(convert(content)).toMatch(sentence)
   })
 })

@@ -211,7 +211,7 @@ describe('a plain run', () => {
       'vLLM',
       `{"id":"a","object":"b","created":1,"model":"m",${choices.replace('}]', ',"token_ids":null}]')}}`,
     ],
-    ['reasoning', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
+    ['a reasoning model', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
     ['Python', `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`],
   ])('is recognized as %s writes it', (_who, json) => {
     expect(isPlain(Buffer.from(`data: ${json}\n\n`.repeat(3)))).toBe(true)

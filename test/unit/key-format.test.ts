@@ -27,7 +27,7 @@ describe('a minted key', () => {
     ['parent', 'svc_'],
     ['agent', 'agnt_key-'],
   ] as const)(
-    'for a %s caller is %s, 12 characters of public id, 43 of secret and 6 of checksum',
+    'of the kind %s has the prefix %s, 12 characters of public id, 43 of secret and 6 of checksum',
     (ofKind, prefix) => {
       const { text, publicId } = mintKey(ofKind, randomBytes)
       expect(text).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{61}$`))
@@ -58,7 +58,7 @@ describe('a minted key', () => {
     expect(digestOf(text)).toBe(digest)
   })
 
-  test('has a hint of its prefix and last four characters', () => {
+  test('has a hint made of its prefix and last four characters', () => {
     const parent = mintKey('parent', randomBytes)
     expect(parent.hint).toBe(`svc_…${parent.text.slice(-4)}`)
     const agent = mintKey('agent', randomBytes)

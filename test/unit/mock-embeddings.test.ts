@@ -24,7 +24,7 @@ function similarity(one: readonly number[] = [], other: readonly number[] = []):
 describe('a vector', () => {
   const odd = ['one text', '!!!', ' ', '\0', '漢字', '\ud800', '😀', 'a a a a', 'x'.repeat(10_000)]
 
-  test.each([1, 2, 3, 256, 1536, 3072])('of %s dimensions has length 1', async (dimensions) => {
+  test.each([1, 2, 3, 256, 1536, 3072])('with %s dimension(s) has length 1', async (dimensions) => {
     for (const vector of await vectorsOf(odd, { dimensions })) {
       expect(vector).toHaveLength(dimensions)
       expect(Math.hypot(...vector)).toBeCloseTo(1, 5)
@@ -60,7 +60,7 @@ describe('texts', () => {
     }
   })
 
-  test('with common letters are close: other endings, typing errors, other languages', async () => {
+  test('with common letters are close despite other endings, typing errors or scripts', async () => {
     const pairs = [
       ['embedding', 'embeddings'],
       ['accommodation', 'acommodation'],

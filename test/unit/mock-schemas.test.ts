@@ -131,7 +131,7 @@ describe('structured answers', () => {
       'a pattern with a hyphen at the end of a class',
       { type: 'string', pattern: '^[\\w.%+-]+@[^\\s@]+(?!x)$' },
     ],
-  ])('are valid for %s', async (_, schema) => {
+  ])('are valid for the schema: %s', async (_, schema) => {
     const instance = await instanceOf(schema)
     expect(ajv.validate(schema, instance), JSON.stringify(instance)).toBe(true)
   })
@@ -164,7 +164,7 @@ describe('structured answers', () => {
       ]),
       z.intersection(z.object({ a: z.string() }), z.object({ b: z.array(z.enum(['x', 'y'])).min(3) })),
     ].map((schema) => [JSON.stringify(z.toJSONSchema(schema)).slice(65), schema] as const),
-  )('satisfy the zod schema of %s', async (_, schema) => {
+  )('satisfy the zod schema that generates %s', async (_, schema) => {
     expect(schema.safeParse(await instanceOf(z.toJSONSchema(schema))).error).toBe(undefined)
   })
 

@@ -32,9 +32,9 @@ describe('tool calls', () => {
       { parallel_tool_calls: false },
       [['a', {}]],
     ],
-    ['part of a longer name', 'get_weathers my-get_time', both, []],
-    ['no name', 'hello', { ...both, tool_choice: 'auto' }, []],
-    ['the choice none', 'get_weather [[tool:get_time]]', { ...both, tool_choice: 'none' }, []],
+    ['part of a longer name (no call)', 'get_weathers my-get_time', both, []],
+    ['no name (no call)', 'hello', { ...both, tool_choice: 'auto' }, []],
+    ['the choice none (no call)', 'get_weather [[tool:get_time]]', { ...both, tool_choice: 'none' }, []],
     ['the choice required', 'hello', { ...both, tool_choice: 'required' }, [['get_time', {}]]],
     [
       'the choice required and a name',
@@ -58,7 +58,7 @@ describe('tool calls', () => {
       [['get_time', {}]],
     ],
     ['allowed tools in auto mode without a name', 'hello', { ...both, ...allowed('auto', clock) }, []],
-  ])('follow from %s', async (_, text, more, calls) => {
+  ])('are chosen for %s', async (_, text, more, calls) => {
     expect(await callsOf(say(text, more))).toEqual(calls)
   })
 

@@ -114,7 +114,7 @@ describe('a tool call', () => {
     ['an empty object for missing ones', undefined, '{}'],
     ['an empty object for null', null, '{}'],
     ['text for an object', { x: [1] }, '{"x":[1]}'],
-  ])('has arguments: %s', async (_what, sent, joined) => {
+  ])('has its arguments normalized: %s', async (_what, sent, joined) => {
     const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: sent } }
     const got = (await normalizeChoices(begin, calls(call), stop)) as { delta: { tool_calls?: Fields[] } }[]
     const deltas = got.flatMap(({ delta }) => delta.tool_calls ?? []) as {
@@ -203,7 +203,7 @@ describe('a chunk', () => {
   })
 })
 
-describe('a stream fails', () => {
+describe('a stream', () => {
   const good = encodeEvent(chunkOf(begin))
   test.each([
     ['with an event that is not JSON', 'data: {"id"\n\n', 'protocol'],
@@ -221,21 +221,21 @@ describe('a stream fails', () => {
       'protocol',
     ],
     ['with an error', 'data: {"error":{"message":"overloaded","code":503}}\n\n', 'status'],
-    ['if it ends without a finish reason', '', 'protocol'],
-    ['if it ends in the middle of a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
+    ['when it ends without a finish reason', '', 'protocol'],
+    ['when it ends in the middle of a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
     ['with [DONE] before the finish reason', 'data: [DONE]\n\n', 'protocol'],
-  ])('%s', async (_how, text, kind) => {
+  ])('fails %s', async (_how, text, kind) => {
     const { bytes, failure } = await readAnswer([Buffer.concat([good, Buffer.from(text)])])
     expect(bytes).toEqual(good)
     expect(failure).toMatchObject({ name: 'BackendFailure', kind })
   })
 
-  test('not if it lacks [DONE] after all choices have finished', async () => {
+  test('succeeds without [DONE] after all choices have finished', async () => {
     const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))])
     expect(failure).toBeUndefined()
   })
 
-  test('if it lacks [DONE] and one of two choices has not finished', async () => {
+  test('fails without [DONE] when one of two choices has not finished', async () => {
     const { failure } = await readAnswer([good, encodeEvent(chunkOf(stop))], answerOptions({ choices: 2 }))
     expect(failure).toMatchObject({ kind: 'protocol' })
   })

@@ -20,10 +20,14 @@ const exploding = () => ({
 
 describe('valid arguments', () => {
   test.each<[what: string, text: string, rules: Rule[]]>([
-    ['no schema', '{"a":[{"b":null}]}', []],
-    ['2020-12', '{"a":[1,"x"]}', [host({ properties: { a: { prefixItems: [{ type: 'integer' }] } } })]],
+    ['without a schema', '{"a":[{"b":null}]}', []],
     [
-      'draft-07',
+      'for a 2020-12 schema',
+      '{"a":[1,"x"]}',
+      [host({ properties: { a: { prefixItems: [{ type: 'integer' }] } } })],
+    ],
+    [
+      'for a draft-07 schema',
       '{"a":[1,"x"]}',
       [
         host({
@@ -32,25 +36,25 @@ describe('valid arguments', () => {
         }),
       ],
     ],
-    ['a schema that refers to itself', '{"a":{"a":{}}}', [host({ properties: { a: { $ref: '#' } } })]],
-    ['a format, which is not checked', '{"a":"no"}', [host({ properties: { a: { format: 'email' } } })]],
+    ['for a schema that refers to itself', '{"a":{"a":{}}}', [host({ properties: { a: { $ref: '#' } } })]],
+    ['without a check of formats', '{"a":"no"}', [host({ properties: { a: { format: 'email' } } })]],
     [
-      'patterns in a schema of an agent, which are not checked',
+      "without a check of patterns in an agent's schema",
       '{"a":"no"}',
       [foreign({ properties: { a: { pattern: '^yes$' } } })],
     ],
     [
-      'property patterns in a schema of an agent, which are not checked',
+      "without a check of property patterns in an agent's schema",
       '{"a":"no"}',
       [foreign({ patternProperties: { '^b': {} }, additionalProperties: false })],
     ],
     [
-      'properties named like keywords',
+      'for properties named like keywords',
       '{"pattern":"x"}',
       [foreign({ properties: { pattern: { type: 'string' } }, required: ['pattern'] })],
     ],
     [
-      'a schema with a reference into its removed patterns',
+      'for a schema with a reference into its removed patterns',
       '{"a":1}',
       [
         foreign({
@@ -67,7 +71,7 @@ describe('valid arguments', () => {
 describe('invalid arguments', () => {
   const deep = `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`
 
-  test.each<[text: string, rules: Rule[], problem: string]>([
+  const cases: [text: string, rules: Rule[], problem: string][] = [
     ['', [], 'they are not valid JSON'],
     ['{"a":NaN}', [], 'they are not valid JSON'],
     ['null', [], 'they must be a JSON object'],
@@ -97,7 +101,9 @@ describe('invalid arguments', () => {
       [host({ properties: { a: { pattern: '^(a+)+$' } } })],
       'they cannot be checked in time',
     ],
-  ])('are rejected: %.30s', (text, rules, problem) => {
+  ]
+  const byProblem = cases.map(([text, rules, problem]) => [problem, text, rules] as const)
+  test.each(byProblem)('are rejected: %s', (problem, text, rules) => {
     expect(readArguments(text, rules)).toEqual({ problem })
   })
 

@@ -131,7 +131,7 @@ describe('a chat history', () => {
     '{}',
     '{"version":2,"entries":[]}',
     '{"version":1,"entries":[{"kind":"user","id":1}]}',
-  ])('in another format is read as empty: %s', (text) => expect(parseHistory(text)).toEqual([]))
+  ])('in another format is read as empty: %j', (text) => expect(parseHistory(text)).toEqual([]))
 })
 
 describe('the messages for the model', () => {

@@ -89,7 +89,7 @@ describe('a tool call', () => {
       'result is unavailable',
       true,
     ],
-  ])('returns the result of case %#', async (result, text, isError) => {
+  ])('returns the result or error of the page (case %#)', async (result, text, isError) => {
     const { ask } = startServer(({ sendResult }) => sendResult(result))
     expect(textOf(await ask('tools/call', callOf('find')))).toEqual([text, isError])
   })

@@ -10,7 +10,7 @@ import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 const bytes = Buffer.from(Array.from({ length: 1000 }, (_, index) => (index * 7) % 256))
 const tag = '"file-1"'
 
-describe('a Range header for a 1000-byte file', () => {
+describe('choosePortion for a 1000-byte file', () => {
   test.each([
     ['bytes=0-0', 0, 0],
     ['bytes=0-', 0, 999],
@@ -111,7 +111,7 @@ describe('a conditional download', () => {
   })
 })
 
-describe('an empty file', () => {
+describe('choosePortion for an empty file', () => {
   test.each(['bytes=0-', 'bytes=-1', 'bytes=0-0'])('rejects the range %s', (range) => {
     expect(() => choosePortion('GET', { range }, { sizeBytes: 0, entityTag: tag })).toThrow('0 bytes')
   })
@@ -295,7 +295,7 @@ describe('the file name of a download', () => {
     ['a\u2028b', 'ab'],
     ['/\u202E..', 'file'],
     ['x/\u202E', 'file'],
-  ])('turns %j into %j', (name, expected) => {
+  ])('is sanitized: %j becomes %j', (name, expected) => {
     expect(toSafeName(name)).toBe(expected)
   })
 
@@ -304,7 +304,7 @@ describe('the file name of a download', () => {
     ['a%0D%0AX-Evil: 1.txt'],
     ['100%25.txt'],
     ["it's; filename*=UTF-8''x.txt"],
-  ])('stays a single header parameter (%s)', async (sent) => {
+  ])('is sent as a single header parameter: %s', async (sent) => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart('x', sent.replaceAll('"', '%22')), purpose])
     const answer = await download(app, file.id)

@@ -214,7 +214,7 @@ describe('a missing file and a file of another tenant', () => {
     expect((await app.call('GET', `/v1/files/${file.id}`)).body).toEqual(file)
   })
 
-  test('are both invisible in lists, also as a cursor', async () => {
+  test('do not appear in lists, and their ids reveal no position as a cursor', async () => {
     const app = await startApp()
     const other = await createOtherKey(app)
     const { body: foreign } = await upload({ ...app, key: other })

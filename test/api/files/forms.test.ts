@@ -19,18 +19,18 @@ import {
 } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 
-interface Kept {
+interface Setup {
   readonly app: TestApp
   readonly dataDir: string
 }
 
 /** Starts a server with a data directory that tests can inspect. */
-async function startKept(env: Readonly<Record<string, string>> = {}): Promise<Kept> {
+async function startWithDataDir(env: Readonly<Record<string, string>> = {}): Promise<Setup> {
   const dataDir = join(await makeFolder(), 'data')
   return { app: await startApp({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
 }
 
-const nothing = { kept: [], incoming: [] }
+const emptyStore = { kept: [], incoming: [] }
 
 async function contentOf(app: TestApp, id: string): Promise<string> {
   return (await download(app, id)).text()
@@ -57,7 +57,7 @@ describe('a form', () => {
     },
   )
 
-  test.each([1, 2, 7, 64])('may arrive in pieces of %i bytes', async (size) => {
+  test.each([1, 2, 7, 64])('may arrive in %i-byte pieces', async (size) => {
     const app = await startApp()
     const bytes = `\r\n-\r\n--\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--${BOUNDARY.toUpperCase()}--\r\n\r\n`
     const { status, body } = await postFiles(app, toPieces(toForm([purpose, filePart(bytes)]), size))
@@ -117,7 +117,7 @@ describe('an invalid form', () => {
   const cases: readonly (readonly [what: string, parts: readonly Part[], param: string | null])[] = [
     ['has no file', [purpose], 'file'],
     ['has no purpose', [filePart()], 'purpose'],
-    ['has nothing', [], 'file'],
+    ['is empty', [], 'file'],
     ['has an empty purpose', [filePart(), field('purpose', '')], 'purpose'],
     ['has an object as its purpose', [filePart(), field('purpose[a]', 'b')], 'purpose'],
     ['has a purpose with a line break', [filePart(), field('purpose', 'a\nb')], 'purpose'],
@@ -134,12 +134,12 @@ describe('an invalid form', () => {
   ]
 
   test.each(cases)('is rejected when it %s', async (_what, parts, param) => {
-    const { app, dataDir } = await startKept()
+    const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, parts)
     expect(status).toBe(400)
     expect(body.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_value', param })
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   const whole = toForm([filePart('x'.repeat(1_000)), purpose])
@@ -152,16 +152,16 @@ describe('an invalid form', () => {
     ['before the first boundary', Buffer.from('no form at all')],
     ['at once', Buffer.alloc(0)],
   ])('is rejected when it ends %s', async (_where, body) => {
-    const { app, dataDir } = await startKept()
+    const { app, dataDir } = await startWithDataDir()
     const answer = await postFiles(app, body)
     expect(answer.status).toBe(400)
     expect(answer.body.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_value' })
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   test.each([
-    ['another type', { 'Content-Type': 'application/json' }, 415],
+    ['another media type', { 'Content-Type': 'application/json' }, 415],
     [
       'a type that starts like multipart/form-data',
       { 'Content-Type': `multipart/form-datax; boundary=${BOUNDARY}` },
@@ -183,22 +183,22 @@ describe('a file-size limit', () => {
     ['of known length', (form: Buffer) => form],
     ['of unknown length', (form: Buffer) => toPieces(form)],
   ])('accepts a file of exactly that size and rejects one more byte (form %s)', async (_how, toBody) => {
-    const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
+    const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const send = (size: number) =>
       postFiles(app, toBody(toForm([filePart(Buffer.alloc(size, 'x')), purpose])))
     expect((await send(1_001)).status).toBe(413)
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
     const answer = await send(1_000)
     expect([answer.status, answer.body.bytes]).toEqual([200, 1_000])
   })
 
   test('also limits the bytes around the file', async () => {
-    const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
+    const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const epilogue = Buffer.alloc(300_000, 'x')
     const form = toPieces(Buffer.concat([toForm([filePart(), purpose]), epilogue]))
     const answer = await postFiles(app, form)
     expect([answer.status, answer.body.error.code]).toEqual([413, 'too_large'])
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 })
 
@@ -236,7 +236,7 @@ describe('a file name', () => {
 
   test.each([
     ['in the extended form', "filename*=UTF-8''%E5%A0%B1%E5%91%8A.txt", '報告.txt'],
-    ['in both forms, as .NET sends it', 'filename="=?utf-8?B?5aCx?="; filename*=utf-8\'\'%E5%A0%B1', '報'],
+    ['in both forms (as .NET sends it)', 'filename="=?utf-8?B?5aCx?="; filename*=utf-8\'\'%E5%A0%B1', '報'],
     ['without quotes', 'filename=plain.txt', 'plain.txt'],
   ])('%s is accepted', async (_what, parameters, kept) => {
     const app = await startApp()
@@ -252,34 +252,37 @@ describe('a file name', () => {
     ['that is not valid Unicode', "filename*=utf-16le''a%00%00%D8"],
     ['in an unknown charset', "filename*=x-unknown''a"],
   ])('%s is rejected', async (_what, parameters) => {
-    const { app, dataDir } = await startKept()
+    const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [
       { disposition: `name="file"; ${parameters}`, body: 'x' },
       purpose,
     ])
     expect([status, body.error.param]).toEqual([400, 'file'])
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   test.each([
     ['the file name', filePart('x', Buffer.from('a\xe9.txt', 'latin1')), 'file'],
-    ['the file name (a lone surrogate)', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
+    ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
     ['the field value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
     ['the field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
-  ] as const)('is rejected when %s is not valid UTF-8', async (_what, part, param) => {
-    const { app, dataDir } = await startKept()
-    const { status, body } = await upload(app, [part, filePart(), purpose])
-    expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
-    expect(body.error.message).toContain('is not valid text')
-    expect(await listStored(dataDir)).toEqual(nothing)
-  })
+  ] as const)(
+    'or other text in a form is rejected when %s is not valid UTF-8',
+    async (_what, part, param) => {
+      const { app, dataDir } = await startWithDataDir()
+      const { status, body } = await upload(app, [part, filePart(), purpose])
+      expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
+      expect(body.error.message).toContain('is not valid text')
+      expect(await listStored(dataDir)).toEqual(emptyStore)
+    },
+  )
 
   test.each([
     ['a line feed', 'a\nb.txt'],
     ['a carriage return', 'a\rb.txt'],
-    ['a CRLF with another header', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
+    ['a CRLF and another header', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
   ])('with %s is rejected or stored without line breaks', async (_what, name) => {
-    const { app, dataDir } = await startKept()
+    const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [filePart('x', name), purpose])
     if (status === 200) expect(body.filename).not.toMatch(/[\r\n]/)
     else expect([status, body.error.param]).toEqual([400, 'file'])

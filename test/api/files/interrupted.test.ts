@@ -1,4 +1,4 @@
-/** Tests that interrupted file uploads leave nothing behind. */
+/** Tests that interrupted file uploads disconnect emptyStore behind. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ import { eventually, makeFolder } from '../../support/process.ts'
 import { RawConnection, toRequest } from '../../support/raw-connection.ts'
 
 const MIB = 1024 * 1024
-const nothing = { kept: [], incoming: [] }
+const emptyStore = { kept: [], incoming: [] }
 
 /** Sends the head of an upload and the first `sizeBytes` bytes of its file, and waits until they are stored. */
 async function beginUpload(
@@ -48,7 +48,7 @@ async function incomingBytes(dataDir: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-async function startKept(
+async function startWithDataDir(
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ app: TestApp; dataDir: string }> {
   const dataDir = join(await makeFolder(), 'data')
@@ -56,23 +56,23 @@ async function startKept(
 }
 
 const isEmpty = (dataDir: string) => async () =>
-  JSON.stringify(await listStored(dataDir)) === JSON.stringify(nothing)
+  JSON.stringify(await listStored(dataDir)) === JSON.stringify(emptyStore)
 
 describe('a client that disconnects mid-upload', () => {
   test.each([
     ['by resetting the connection', (connection: RawConnection) => connection.reset()],
     ['by half-closing the connection', (connection: RawConnection) => connection.endSending()],
-  ])('leaves nothing behind (%s)', async (_how, leave) => {
-    const { app, dataDir } = await startKept()
+  ])('leaves emptyStore behind (%s)', async (_how, disconnect) => {
+    const { app, dataDir } = await startWithDataDir()
     const connection = await beginUpload(app, dataDir, MIB)
-    leave(connection)
+    disconnect(connection)
     expect(await eventually(isEmpty(dataDir), true)).toBe(true)
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])
     expect((await upload(app)).status).toBe(200)
   })
 
   test('receives 400 when it still reads', async () => {
-    const { app, dataDir } = await startKept()
+    const { app, dataDir } = await startWithDataDir()
     const connection = await beginUpload(app, dataDir, 1000)
     connection.endSending()
     expect(await connection.ends()).toMatch(/^(HTTP\/1\.1 400 |$)/)
@@ -80,15 +80,15 @@ describe('a client that disconnects mid-upload', () => {
 })
 
 describe('a client that stops sending mid-upload', () => {
-  test('receives 408 and leaves nothing behind', async () => {
-    const { app, dataDir } = await startKept({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
+  test('receives 408 and leaves emptyStore behind', async () => {
+    const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await beginUpload(app, dataDir, 1000)
     expect(await connection.receives(/^HTTP\/1\.1 408 .*request_timeout/s)).toContain('Connection: close')
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   test('may take longer over a file than the time limit for JSON bodies', async () => {
-    const { app, dataDir } = await startKept({ PARLEY_BODY_SECONDS: '0.001' })
+    const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_SECONDS: '0.001' })
     const form = toForm([filePart(Buffer.alloc(1000, 'x')), purpose])
     const connection = await RawConnection.open(app)
     connection.send(
@@ -115,7 +115,7 @@ describe('a client that stops sending mid-upload', () => {
     ['receives 408 when more bytes are announced', 10 * MIB, 408, 'request_timeout'],
     ['receives 400 when no more bytes are announced', endless.length, 400, 'invalid_value'],
   ])('that never ends the headers of a part %s', async (_how, lengthBytes, status, code) => {
-    const { app, dataDir } = await startKept({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
+    const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await RawConnection.open(app)
     connection.send(
       toRequest('POST /v1/files', [
@@ -133,7 +133,7 @@ describe('a client that stops sending mid-upload', () => {
 
 describe('a file upload', () => {
   test('that announces too many bytes is rejected at once', async () => {
-    const { app, dataDir } = await startKept({ PARLEY_MAX_FILE_BYTES: '1000' })
+    const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const connection = await RawConnection.open(app)
     connection.send(
       toRequest('POST /v1/files', [
@@ -144,11 +144,11 @@ describe('a file upload', () => {
       ]),
     )
     await connection.receives(/^HTTP\/1\.1 413 .*too_large/s)
-    expect(await listStored(dataDir)).toEqual(nothing)
+    expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
   test('without an API key is rejected before 100 Continue', async () => {
-    const { app } = await startKept()
+    const { app } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     const head = ['Host: x', 'Expect: 100-continue', `Content-Type: ${FORM_TYPE}`, 'Content-Length: 1000']
     connection.send(toRequest('POST /v1/files', head))
@@ -156,7 +156,7 @@ describe('a file upload', () => {
   })
 
   test('with an invalid field is rejected while its bytes still arrive', async () => {
-    const { app, dataDir } = await startKept()
+    const { app, dataDir } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     connection.send(
       toRequest('POST /v1/files', [

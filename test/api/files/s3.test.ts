@@ -30,12 +30,12 @@ describe('an interrupted upload', () => {
   test.each([
     ['that the client resets', (connection: RawConnection) => connection.reset()],
     ['that the client ends early', (connection: RawConnection) => connection.endSending()],
-  ])('%s leaves nothing in the bucket', async (_why, leave) => {
+  ])('%s leaves nothing in the bucket', async (_why, disconnect) => {
     const server = await S3Server.start()
     const app = await startWith(server.environment)
     const connection = await beginUpload(app, 20 * MIB)
     await expect.poll(() => server.uploads.size).toBe(1)
-    leave(connection)
+    disconnect(connection)
     await expect.poll(() => server.uploads.size).toBe(0)
     expect(server.listBlobs()).toEqual([])
     expect((await app.call('GET', '/v1/files')).body.data).toEqual([])

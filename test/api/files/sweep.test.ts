@@ -125,7 +125,7 @@ describe('bytes without a file', () => {
   test.each([
     [100, 0],
     [101, 101],
-  ])('are deleted only if at most 100 are found: %i become %i', async (count, left) => {
+  ])('are deleted only if at most 100 are found (%i found, %i left)', async (count, left) => {
     const { clock, dataDir, sweep } = await startSweeper()
     await writeOrphans(dataDir, count)
     clock.advance(HOUR + 60)

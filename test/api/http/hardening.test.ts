@@ -104,7 +104,7 @@ describe('a connection', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('in keep-alive does not delay shutdown', async () => {
+  test('that is kept alive does not delay shutdown', async () => {
     const app = await startApp({ PARLEY_SHUTDOWN_SECONDS: '60' })
     const agent = new Agent({ keepAlive: true })
     const answer = new Promise<void>((resolve, reject) => {

@@ -159,21 +159,24 @@ describe('an unusual request target', () => {
     [`/v1/agents/${'a'.repeat(8_192)}`, 413],
     [`/v1/agents/${'a'.repeat(8_000)}`, 404],
   ]
-  test.each(cases)('%.60s gets %i', async (target, status) => {
-    const app = await startApp()
-    const answer = await ask(app, `GET ${target}`)
-    expect(answer.status).toBe(status)
-    if (status < 400) return
-    const error = target.startsWith('/v1/agents') ? expect.any(String) : { message: expect.any(String) }
-    expect(answer.body).toMatchObject({ error })
-  })
+  test.each(cases.map(([target, status]) => [target.slice(0, 60), status, target] as const))(
+    '%s gets %i',
+    async (_start, status, target) => {
+      const app = await startApp()
+      const answer = await ask(app, `GET ${target}`)
+      expect(answer.status).toBe(status)
+      if (status < 400) return
+      const error = target.startsWith('/v1/agents') ? expect.any(String) : { message: expect.any(String) }
+      expect(answer.body).toMatchObject({ error })
+    },
+  )
 
   test('OPTIONS * gets 404', async () => {
     const app = await startApp()
     expect((await ask(app, 'OPTIONS *')).status).toBe(404)
   })
 
-  test('treats a second question mark as part of the query', async () => {
+  test('keeps a second question mark in the query', async () => {
     const app = await startApp()
     expect((await ask(app, 'GET /v1/agents?limit=1')).status).toBe(200)
     expect((await ask(app, 'GET /v1/agents?limit=1?2')).status).toBe(400)

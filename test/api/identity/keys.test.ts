@@ -32,7 +32,7 @@ describe('the key of a request', () => {
     })
   })
 
-  test('is required: without one the request gets 401 missing_api_key', async () => {
+  test('is required, or the request gets 401 missing_api_key', async () => {
     const answer = await validate(await startApp(), null)
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'missing_api_key' })
@@ -59,9 +59,9 @@ describe('the key of a request', () => {
     ],
     ['followed by another key', (key) => `${key},${key}`],
     ['in lower case', (key) => key.toLowerCase()],
-  ])('gets 401 invalid_api_key: %s', async (_what, spoil) => {
+  ])('gets 401 invalid_api_key: %s', async (_what, corrupt) => {
     const app = await startApp()
-    const answer = await validate(app, spoil(app.key))
+    const answer = await validate(app, corrupt(app.key))
     expect(answer.status).toBe(401)
     expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'invalid_api_key' })
     expect(answer.text).not.toContain(app.key.slice(16, 40))

@@ -150,7 +150,7 @@ describe('a stored policy', () => {
   })
 })
 
-describe('an invalid policy is rejected without a change:', () => {
+describe('an invalid policy', () => {
   const many = (count: number) => Array.from({ length: count }, () => chat)
   test.each([
     [
@@ -197,7 +197,7 @@ describe('an invalid policy is rejected without a change:', () => {
     ['too many allowed models', { allowed_models: many(201) }, 'allowed_models', /200/],
     ['an unknown field', { default: 'up-small' }, '', /default/],
     ['a list', [], '', /object/],
-  ])('%s', async (_what, body, param, message) => {
+  ])('with %s is rejected and changes nothing', async (_what, body, param, message) => {
     const { app, path } = await startAgent()
     await app.call('PUT', path, { body: { default_model: small, budget: { day: 5 } } })
     const answer = await app.call('PUT', path, { body })
@@ -207,13 +207,13 @@ describe('an invalid policy is rejected without a change:', () => {
     expect((await app.call('GET', path)).body).toMatchObject({ default_model: small, budget: { day: 5 } })
   })
 
-  test('with a specific code when a model is not among the allowed ones', async () => {
+  test('with a model outside the allowed ones is rejected with a specific code', async () => {
     const { app, path } = await startAgent()
     const body = { default_model: small, allowed_models: [chat] }
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')
   })
 
-  test("except an unknown model while the provider's list is unavailable", async () => {
+  test("with an unknown model is accepted while the provider's list is unavailable", async () => {
     await stand.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }

@@ -27,7 +27,7 @@ describe.each(ways)('an error response (%s)', (_way, call) => {
   )
 })
 
-describe('the message of an error response', () => {
+describe('reading an error response', () => {
   const messageOf = async (body: string) =>
     (await failureOf(gateway().complete(ask(`{{up:status 400}}{{up:body ${body}}}`)))).said
 
@@ -47,7 +47,7 @@ describe('the message of an error response', () => {
     ['["text"]', undefined],
     ['null', undefined],
     ['<html>text</html>', undefined],
-  ])('is read from %s', async (body, said) => {
+  ])('reads the message of %s as %j', async (body, said) => {
     expect(await messageOf(body)).toEqual(said)
   })
 
@@ -57,12 +57,12 @@ describe('the message of an error response', () => {
     ['key sk-proj-a1b2c3d4e5 is not valid', 'key [redacted] is not valid'],
     ['key sk-a1b2****c3d4.', 'key [redacted]'],
     ['a risk-free model', 'a risk-free model'],
-  ])('has keys redacted: %s becomes %s', async (message, shown) => {
+  ])('redacts keys: %s becomes %s', async (message, shown) => {
     const body = JSON.stringify({ error: { message, code: message, param: message } })
     expect(await messageOf(body)).toEqual({ message: shown, code: shown, param: shown })
   })
 
-  test('has at most 500 characters, none cut in half, and no partial key', async () => {
+  test('limits the message to 500 characters without cutting a character or revealing part of a key', async () => {
     expect((await messageOf(JSON.stringify({ message: 'x'.repeat(2_000) })))?.message).toBe('x'.repeat(500))
     const said = await messageOf(JSON.stringify({ message: `${'x'.repeat(499)}🎈` }))
     expect(said?.message.isWellFormed()).toBe(true)
@@ -70,7 +70,7 @@ describe('the message of an error response', () => {
     expect(cut?.message).not.toContain(apiKey.slice(0, 8))
   })
 
-  test('is read from at most 64 KiB of the body', async () => {
+  test('reads at most 64 KiB of the body', async () => {
     const text = '{{up:status 400}}{{up:until-close}}{{up:flood 100000000}} endless'
     expect(await failureOf(gateway().complete(ask(text)))).toMatchObject({ status: 400, said: undefined })
     expect(await findWhoEnded('endless')).toBe('client')
@@ -80,7 +80,7 @@ describe('the message of an error response', () => {
     ['{{up:status 503}}{{up:cut-off}}', {}],
     ['{{up:status 503}}{{up:reset-after}}', {}],
     ['{{up:status 503}}{{up:hang-after}}', { idleMs: 300 }],
-  ])('may be incomplete without affecting the status: %s', async (text, timings) => {
+  ])('keeps the status of an incomplete response: %s', async (text, timings) => {
     expect(await failureOf(gateway({ timings }).complete(ask(text)))).toMatchObject({
       kind: 'status',
       status: 503,
@@ -96,7 +96,7 @@ describe('the message of an error response', () => {
     ['{{up:retry-after soon}}', undefined],
     ['{{up:retry-after -5}}', undefined],
     ['', undefined],
-  ])('comes with Retry-After: %s as %s seconds', async (directive, seconds) => {
+  ])('converts Retry-After to seconds: %s gives %s', async (directive, seconds) => {
     const failure = await failureOf(gateway().complete(ask(`{{up:status 429}}${directive}`)))
     expect(failure.retryAfterSeconds).toBe(seconds)
   })

@@ -158,7 +158,14 @@ test('requests use only fields that both runners know, and carry no key', async 
 describe('an error response', () => {
   test.each<[what: string, path: string, status: number, sent: ErrorBody, expected: object, times: number]>([
     ['for a missing model', CHAT, 404, ollama.gone, { status: 404, code: 'model_not_found' }, 1],
-    ['for tools without support', CHAT, 400, ollama.noTools, { status: 400, code: 'invalid_value' }, 1],
+    [
+      'for tools the model does not support',
+      CHAT,
+      400,
+      ollama.noTools,
+      { status: 400, code: 'invalid_value' },
+      1,
+    ],
     [
       'for an overlong prompt',
       CHAT,
@@ -176,7 +183,7 @@ describe('an error response', () => {
       1,
     ],
     [
-      'for embeddings without support in Ollama',
+      'for unsupported embeddings in Ollama',
       EMBEDDINGS,
       501,
       ollama.cannotEmbed,
@@ -184,7 +191,7 @@ describe('an error response', () => {
       1,
     ],
     [
-      'for embeddings without support in llama-server',
+      'for unsupported embeddings in llama-server',
       EMBEDDINGS,
       501,
       llamaServer.cannotEmbed,

@@ -178,7 +178,7 @@ describe('a stream that fails', () => {
     expect(last.response).toMatchObject({ model: 'up-chat', error: { code: 'backend_error' }, output: [] })
   })
 
-  test('because the server shuts down says so', async () => {
+  test('ends with service_unavailable when the server shuts down', async () => {
     const app = await stand.start()
     const { first, rest } = await hold(app, '{{up:hang-after 2}}')
     await first

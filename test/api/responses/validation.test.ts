@@ -42,7 +42,7 @@ describe('a Responses API request is accepted', () => {
   })
 })
 
-describe('a Responses API request is rejected with 400', () => {
+describe('a Responses API request is rejected', () => {
   test.each<[object, string]>([
     [{ input: undefined }, 'input'],
     [{ input: null }, 'input'],
@@ -125,7 +125,7 @@ describe('a Responses API request is rejected with 400', () => {
     [{ store: 'no' }, 'store'],
     [{ stream: 'true' }, 'stream'],
     [{ stream_options: true }, 'stream_options'],
-  ])('when %j makes %s invalid', async (change, param) => {
+  ])('with 400 when %j makes %s invalid', async (change, param) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({
       status: 400,
@@ -141,7 +141,7 @@ describe('a Responses API request is rejected with 400', () => {
     [{ prompt: { id: 'pmpt_1' } }, 'prompt'],
     [{ background: true }, 'background'],
     [items({ type: 'item_reference', id: 'msg_1' }), 'input[0].type'],
-  ])('when it relies on stored state: %j', async (change, param) => {
+  ])('with 400 when it relies on stored state: %j', async (change, param) => {
     const { status, body } = await respond(await startApp(), { input: 'hello', ...change })
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
     expect(body.error.message).toMatch(/: this server keeps no \w+/)
@@ -156,12 +156,12 @@ describe('a Responses API request is rejected with 400', () => {
     ['the instructions field', { instructions: 'x'.repeat(length) }, 'instructions'],
     ['the arguments field', items({ ...call, arguments: 'x'.repeat(256 * 1024 + 1) }), 'input[0].arguments'],
     ['an output', items(call, { ...output, output: 'x'.repeat(length) }), 'input[1].output'],
-  ])('when %s is too large', async (_what, change, param) => {
+  ])('with 400 when %s is too large', async (_what, change, param) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'invalid_value', param } } })
   })
 
-  test('or 413 when the body is over the configured limit', async () => {
+  test('with 413 when the body is over the configured limit', async () => {
     const app = await startApp({ PARLEY_MAX_BODY_BYTES: '2000000' })
     expect(await respond(app, { input: 'x'.repeat(1_900_000) })).toMatchObject({ status: 200 })
     expect(await respond(app, { input: 'x'.repeat(2_100_000) })).toMatchObject({ status: 413 })

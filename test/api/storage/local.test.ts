@@ -135,17 +135,17 @@ describe('a local store', () => {
 describe('a disk', () => {
   const MIB = 1024 ** 2
   test.each([
-    ['of 1000 GiB with 51 GiB free', { freeBytes: 51 * GIB, totalBytes: 1000 * GIB }, true],
-    ['of 1000 GiB with 49 GiB free', { freeBytes: 49 * GIB, totalBytes: 1000 * GIB }, false],
-    ['of 10 GiB with 2.1 GiB free', { freeBytes: 2.1 * GIB, totalBytes: 10 * GIB }, true],
-    ['of 10 GiB with 1.9 GiB free', { freeBytes: 1.9 * GIB, totalBytes: 10 * GIB }, false],
-    ['of 10 GiB with 2 GiB and 1 MiB free', { freeBytes: 2 * GIB + MIB, totalBytes: 10 * GIB }, true],
-    ['of 10 GiB with 2 GiB free, for an empty blob', { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, true, 0],
-    ['of 10 GiB with 2 GiB free, for one byte', { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, false, 1],
-  ])('%s accepts a blob: %s', async (_what, space, isTaken, expectedBytes = MIB) => {
+    ['of 1000 GiB with 51 GiB free', true, { freeBytes: 51 * GIB, totalBytes: 1000 * GIB }],
+    ['of 1000 GiB with 49 GiB free', false, { freeBytes: 49 * GIB, totalBytes: 1000 * GIB }],
+    ['of 10 GiB with 2.1 GiB free', true, { freeBytes: 2.1 * GIB, totalBytes: 10 * GIB }],
+    ['of 10 GiB with 1.9 GiB free', false, { freeBytes: 1.9 * GIB, totalBytes: 10 * GIB }],
+    ['of 10 GiB with 2 GiB and 1 MiB free', true, { freeBytes: 2 * GIB + MIB, totalBytes: 10 * GIB }],
+    ['of 10 GiB with 2 GiB free, for an empty blob', true, { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, 0],
+    ['of 10 GiB with 2 GiB free, for one byte', false, { freeBytes: 2 * GIB, totalBytes: 10 * GIB }, 1],
+  ])('%s accepts a blob: %s', async (_what, isAccepted, space, expectedBytes = MIB) => {
     const { blobs, root } = await openStore(space)
     const staging = blobs.stage(chunksOf('x'), expectedBytes)
-    if (isTaken) expect((await staging).sizeBytes).toBe(1)
+    if (isAccepted) expect((await staging).sizeBytes).toBe(1)
     else {
       await expect(staging).rejects.toMatchObject({ reason: 'storage_full' })
       expect(await readdir(join(root, 'incoming'))).toEqual([])

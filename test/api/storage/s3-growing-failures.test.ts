@@ -81,7 +81,7 @@ describe('a permanent failure', () => {
       { reason: 'storage_full' },
     ],
   ] as const)(
-    '(%s) is reported, and the recorded bytes are kept',
+    'is reported, and the recorded bytes are kept (%s)',
     async (_what, operation, fault, expected) => {
       const { server, row } = await start()
       const bytes = randomBytes(20 * MIB)

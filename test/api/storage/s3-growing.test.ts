@@ -22,7 +22,7 @@ describe('a blob from several requests', () => {
     ['of whole parts', [8 * MIB, 8 * MIB, 16 * MIB]],
     ['of odd sizes', [1, 9 * MIB + 1, 3, 7 * MIB, 2 * MIB - 7, 17 * MIB + 5, 1]],
     ['in one request', [30 * MIB + 1]],
-  ])('(%s) comes back byte for byte, with each request from another process', async (_what, sizes) => {
+  ])('comes back byte for byte from a new process per request (%s)', async (_what, sizes) => {
     const { server, row } = await start()
     const pieces = sizes.map((size) => randomBytes(size))
     for (const [index, piece] of pieces.entries()) {

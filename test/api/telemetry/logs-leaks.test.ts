@@ -31,11 +31,11 @@ describe('the leak check', () => {
     const app = await startApp({}, { tools: { gossip } })
     const yaml = JSON.stringify({ name: 'A', instructions: 'B', tools: ['gossip'] })
     const { agent_key: key } = await app.createAgent(yaml)
-    const content = '[[tool:gossip {"about": "the people upstairs"}]] Do tell me everything.'
+    const content = '[[tool:gossip {"about": "the people upstairs"}]] Please describe everything.'
     const body = { messages: [{ role: 'user', content }] }
     const answer = await app.call('POST', '/v1/chat/completions', { key, body })
     expect(takeLeaks()).toEqual([expect.stringMatching(/^"the people upstairs" stands in the line/)])
-    careless.info('somebody said: Do tell me everything')
+    careless.info('the user said: Please describe everything')
     expect(takeLeaks()).toHaveLength(1)
     expect(answer.body.choices[0].message.content).toContain('the neighbours have a dog')
     careless.info({ detail: 'and the answer was: the neighbours have a dog' }, 'oh')

@@ -39,8 +39,8 @@ async function resultOf(
   return resultsIn(bodies[1])[0] ?? 'nothing'
 }
 
-describe.each(ways)('one round (%s) is the cost of', (way) => {
-  test('a tool that hangs', async () => {
+describe.each(ways)('a failing tool call (%s)', (way) => {
+  test('costs one round when the tool hangs', async () => {
     const hangs = tool(() => new Promise(() => {}))
     expect(await resultOf(way, hangs, '{}', { PARLEY_TOOL_SECONDS: '0.05' })).toBe(
       "Error: the tool 'it' did not answer within 0.05 seconds",
@@ -61,7 +61,7 @@ describe.each(ways)('one round (%s) is the cost of', (way) => {
         throw undefined
       },
     ],
-  ])('a tool that %s', async (_what, handler) => {
+  ])('costs one round when the tool %s', async (_what, handler) => {
     expect(await resultOf(way, tool(handler))).toBe("Error: the tool 'it' failed")
   })
 
@@ -76,7 +76,7 @@ describe.each(ways)('one round (%s) is the cost of', (way) => {
         return circle
       })(),
     ],
-  ])('a tool that returns %s', async (_what, value) => {
+  ])('costs one round when the tool returns %s', async (_what, value) => {
     expect(
       await resultOf(
         way,
@@ -85,7 +85,7 @@ describe.each(ways)('one round (%s) is the cost of', (way) => {
     ).toBe("Error: the tool 'it' returned what JSON cannot hold")
   })
 
-  test('a tool that returns 1 MiB, truncated to 64 KiB of whole characters', async () => {
+  test('costs one round when a result of 1 MiB is truncated to 64 KiB of whole characters', async () => {
     const result = await resultOf(
       way,
       tool(() => `a${'€'.repeat(350_000)}`),
@@ -101,7 +101,7 @@ describe.each(ways)('one round (%s) is the cost of', (way) => {
     ['{}', "must have required property 'city'"],
     ['{"city":7}', 'city must be string'],
     ['{"city":"Bonn","days":0.5}', 'days must be integer'],
-  ])('the arguments %s', async (args, problem) => {
+  ])('costs one round when the arguments are %s', async (args, problem) => {
     let runs = 0
     const result = await resultOf(
       way,

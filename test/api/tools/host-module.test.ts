@@ -71,7 +71,7 @@ describe('the hooks module', () => {
   })
 })
 
-describe('an invalid hooks module fails startup with the cause:', () => {
+describe('an invalid hooks module', () => {
   test.each<[module: string, sentence: string | RegExp]>([
     ['throw new Error("no database")', 'the file failed while it was loaded: Error: no database'],
     ['export const tools = {', /^the file failed while it was loaded: .*$/],
@@ -112,7 +112,7 @@ describe('an invalid hooks module fails startup with the cause:', () => {
       'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',
       /^tools\.a\.inputSchema cannot be used: /,
     ],
-  ])('%s', async (module, sentence) => {
+  ])('fails startup and is explained: %j', async (module, sentence) => {
     const prefix = 'PARLEY_HOOKS (<file>): '
     const said = await startupErrorOf(module)
     expect(said.slice(0, prefix.length)).toBe(prefix)
@@ -120,7 +120,7 @@ describe('an invalid hooks module fails startup with the cause:', () => {
     else expect(said.slice(prefix.length)).toMatch(sentence)
   })
 
-  test('invalid tools passed to createService fail startup', async () => {
+  test('or tool passed to createService fails startup', async () => {
     const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
     expect(await startupErrorOf(undefined, { tools })).toBe(
       'createService: tools.a.handler must be a function.',

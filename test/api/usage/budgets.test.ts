@@ -64,21 +64,21 @@ describe('a token budget', () => {
 
   test('of an agent limits only that agent, in addition to the budget of its key', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
-    const [poor, rich] = [await app.createAgent(), await app.createAgent()]
+    const [limited, unlimited] = [await app.createAgent(), await app.createAgent()]
     const owner = ownerOf(app)
     await setBudget(
       app.service.deps,
       serviceActor,
-      { kind: 'agent', tenantId: owner.tenantId, agentId: poor.agent_id },
+      { kind: 'agent', tenantId: owner.tenantId, agentId: limited.agent_id },
       { day: 0 },
     )
-    expect((await ask(app, 'hi', {}, poor.agent_key)).body.error.message).toBe(
+    expect((await ask(app, 'hi', {}, limited.agent_key)).body.error.message).toBe(
       'The token budget of this agent for the day is spent.',
     )
-    expect((await ask(app, 'hi', { model: `agent/${poor.agent_id}` })).status).toBe(429)
-    expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(200)
+    expect((await ask(app, 'hi', { model: `agent/${limited.agent_id}` })).status).toBe(429)
+    expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(200)
     await setBudget(app.service.deps, serviceActor, owner, { day: 0 })
-    expect((await ask(app, 'hi', {}, rich.agent_key)).status).toBe(429)
+    expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(429)
   })
 
   test('of one key does not limit another', async () => {

@@ -96,11 +96,11 @@ describe('a successful embeddings call', () => {
 
 describe('a failed embeddings call', () => {
   test.each<[string, string, string]>([
-    ['at every attempt', '{{up:status 500}}', 'backend_error'],
+    ['after every attempt', '{{up:status 500}}', 'backend_error'],
     ['due to an invalid request', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
     ['with an invalid response', '{{up:body {}}}', 'backend_error'],
     ['with a lost connection', '{{up:cut-off}}', 'backend_unavailable'],
-  ])('%s is one row without tokens', async (_how, script, status) => {
+  ])('%s is recorded as one row without tokens', async (_how, script, status) => {
     const app = await stand.start()
     await embed(app, { input: script })
     expect(await readCalls(app)).toMatchObject([{ ...failed, status }])

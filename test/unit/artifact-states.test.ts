@@ -66,7 +66,7 @@ async function storeOf(state: State) {
 }
 
 describe('the row of an artifact', () => {
-  test.each(states)('in the state %s is updated only as the table allows', async (state) => {
+  test.each(states)('is updated only as the table allows in the state %s', async (state) => {
     const moves = [
       ['complete', completeLeased],
       ['convert', convertArtifact],
@@ -79,7 +79,7 @@ describe('the row of an artifact', () => {
     }
   })
 
-  test.each(states)('in the state %s is deleted only as the table allows', async (state) => {
+  test.each(states)('is deleted only as the table allows in the state %s', async (state) => {
     for (const occurrence of ['reject', 'remove'] as const) {
       const { db, readState } = await storeOf(state)
       const isLegal = table[state][occurrence] === 'unknown'

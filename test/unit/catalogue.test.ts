@@ -182,7 +182,7 @@ describe('a model id with several providers', () => {
       ['x/y', 'z'],
       { 'x/y': 'a: x/y', 'a/x/y': 'a: x/y', 'b/x/y': '-', 'x/z': '-' },
     ],
-  ])('that %s belongs to exactly one model', async (_what, lists, listed, routes) => {
+  ])('belongs to exactly one model if it %s', async (_what, lists, listed, routes) => {
     const catalogue = await createCatalogue(
       Object.entries(lists).map(([name, list]) => createLister(name, list)),
     )

@@ -64,7 +64,7 @@ describe('forwarded identity', () => {
     ])
   })
 
-  test('that is off causes a warning for each of its other settings', async () => {
+  test('causes a warning for each of its other settings when it is off', async () => {
     const unused = {
       PARLEY_PROXY_SECRET: secret,
       PARLEY_HEADER_USER: 'x-name',

@@ -52,7 +52,7 @@ describe('a reference', () => {
   })
 })
 
-describe('an error never contains the value', () => {
+describe('an error', () => {
   test.each([
     ['in a URL', 'providers: { a: { url: "https://u:hidden@a.org/v1" } }'],
     ['in a key', 'providers: { a: { url: https://a.org/v1, api_key: "hidden key" } }'],
@@ -67,7 +67,7 @@ describe('an error never contains the value', () => {
     ['after the end', 'providers: {}\nhidden\n'],
     ['as an alias', 'providers: { a: { api_key: *hidden } }'],
     ['from the environment', 'providers: { a: { url: "${KEY}", api_key: "${KEY} ${KEY}" } }'],
-  ])('%s', async (_where, text) => {
+  ])('never contains a value %s', async (_where, text) => {
     const problems = await problemsOf(text, { KEY: 'hidden' })
     expect(problems.length).toBeGreaterThan(0)
     expect(problems.join()).not.toContain('hidden')

@@ -19,7 +19,7 @@ async function problemsOf(variables: Record<string, string>): Promise<readonly s
 }
 
 describe('a bucket', () => {
-  test('at AWS needs only its name', async () => {
+  test('needs only its name at AWS', async () => {
     expect(await s3Of({})).toEqual({
       bucket: 'parley',
       prefix: '',
@@ -30,7 +30,7 @@ describe('a bucket', () => {
     })
   })
 
-  test('elsewhere uses path-style URLs by default', async () => {
+  test('uses path-style URLs by default outside AWS', async () => {
     const there = { S3_ENDPOINT: 'http://127.0.0.1:9000/', ...keys }
     const s3 = {
       bucket: 'parley',

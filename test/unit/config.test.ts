@@ -185,7 +185,7 @@ describe('an invalid value', () => {
     ['S3_FORCE_PATH_STYLE', ['yes', '1']],
     ['AWS_ACCESS_KEY_ID', ['two words', 'ünicode']],
     ['AWS_SECRET_ACCESS_KEY', ['line\nbreak']],
-  ])('of %s is rejected under its name', async (name, values) => {
+  ])('is rejected under its name: %s', async (name, values) => {
     for (const value of values) {
       const problems = await problemsOf({ [name]: value })
       expect(problems).toEqual([expect.stringMatching(new RegExp(`^${name} must be .+\\.$`))])
@@ -250,7 +250,7 @@ describe('DATABASE_URL', () => {
 })
 
 describe('a valid value', () => {
-  test('of port 0 selects any free port', async () => {
+  test('may be port 0, which selects any free port', async () => {
     expect((await configOf({ PORT: '0' })).server.port).toBe(0)
   })
 
@@ -258,15 +258,15 @@ describe('a valid value', () => {
     expect((await configOf({ PORT: ' 8080\n' })).server.port).toBe(8080)
   })
 
-  test('of 0 disables a rate limit', async () => {
+  test('may be 0, which disables a rate limit', async () => {
     expect((await configOf({ PARLEY_RATE_LIMIT_PARENT: '0' })).limits.parent).toBe(0)
   })
 
-  test('of a timeout may be a fraction of a second', async () => {
+  test('may be a fraction of a second for a timeout', async () => {
     expect((await configOf({ PARLEY_HEARTBEAT_SECONDS: '0.25' })).timings.heartbeatMs).toBe(250)
   })
 
-  test('of the data directory becomes an absolute path, unless it is :memory:', async () => {
+  test('becomes an absolute path for the data directory, unless it is :memory:', async () => {
     expect((await configOf({ PARLEY_DATA_DIR: 'x/../y' })).dataDir).toBe(resolve('y'))
     expect((await configOf({ PARLEY_DATA_DIR: ':memory:' })).dataDir).toBe(':memory:')
   })
@@ -275,7 +275,7 @@ describe('a valid value', () => {
     ['https://a.org/openai/v1', 'https://a.org/openai/v1'],
     ['http://127.0.0.1:8000/v1/', 'http://127.0.0.1:8000/v1'],
     ['http://[::1]:8000/v1//', 'http://[::1]:8000/v1'],
-  ])('of the gateway URL %s loses its trailing slash', async (given, url) => {
+  ])('loses the trailing slash of the gateway URL %s', async (given, url) => {
     expect(
       (await configOf({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: given, PARLEY_GATEWAY_API_KEY: 'k' }))
         .providers,
@@ -286,11 +286,11 @@ describe('a valid value', () => {
     ['https://a.org', 'https://a.org'],
     ['https://a.org/', 'https://a.org'],
     ['http://a.org:8080/chat/', 'http://a.org:8080/chat'],
-  ])('of the public URL %s loses its trailing slash', async (given, url) => {
+  ])('loses the trailing slash of the public URL %s', async (given, url) => {
     expect((await configOf({ PARLEY_PUBLIC_URL: given })).server.publicUrl).toBe(url)
   })
 
-  test('of trusted proxies may contain networks and addresses, including IPv4-mapped IPv6', async () => {
+  test('may contain networks and addresses of trusted proxies, including IPv4-mapped IPv6', async () => {
     const { server } = await configOf({
       PARLEY_TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,fd00::/8,::1,::ffff:172.16.0.0/108',
     })
@@ -303,7 +303,7 @@ describe('a valid value', () => {
     ])
   })
 
-  test('of allowed hosts is converted to lower case and keeps ports', async () => {
+  test('is converted to lower case and keeps ports for allowed hosts', async () => {
     const { server } = await configOf({ PARLEY_ALLOWED_HOSTS: 'Chat.Example.org, localhost:3000,[::1]:3000' })
     expect(server.allowedHosts).toEqual(['chat.example.org', 'localhost:3000', '[::1]:3000'])
   })
@@ -313,17 +313,14 @@ describe('a secret', () => {
   test.each([
     ['PARLEY_SECRET', SECRET, 'secret'],
     ['PARLEY_PARENT_KEY', mintKey('parent', randomBytes).text, 'parentKey'],
-  ] as const)(
-    'for %s may be read from its _FILE setting, without the line end',
-    async (name, text, field) => {
-      const path = join(folder, field)
-      await writeFile(path, `${text}\n`)
-      expect((await configOf({ [`${name}_FILE`]: path }))[field]).toBe(text)
-      expect((await configOf({ [name]: text }))[field]).toBe(text)
-    },
-  )
+  ] as const)('is read from the _FILE setting of %s, without the line end', async (name, text, field) => {
+    const path = join(folder, field)
+    await writeFile(path, `${text}\n`)
+    expect((await configOf({ [`${name}_FILE`]: path }))[field]).toBe(text)
+    expect((await configOf({ [name]: text }))[field]).toBe(text)
+  })
 
-  test('of the gateway is read from its file', async () => {
+  test('is read from its file for the gateway', async () => {
     const path = join(folder, 'gateway')
     await writeFile(path, 'gateway-key')
     const { providers } = await configOf({
@@ -334,7 +331,7 @@ describe('a secret', () => {
     expect(providers).toMatchObject([{ apiKey: 'gateway-key' }])
   })
 
-  test('set directly and by file is rejected', async () => {
+  test('is rejected when set directly and by file', async () => {
     const path = join(folder, 'both')
     await writeFile(path, SECRET)
     expect(await problemsOf({ PARLEY_SECRET: SECRET, PARLEY_SECRET_FILE: path })).toEqual([
@@ -342,7 +339,7 @@ describe('a secret', () => {
     ])
   })
 
-  test('from an empty file is rejected', async () => {
+  test('is rejected from an empty file', async () => {
     const path = join(folder, 'empty')
     await writeFile(path, '\n')
     expect(await problemsOf({ PARLEY_SECRET_FILE: path })).toEqual([
@@ -350,7 +347,7 @@ describe('a secret', () => {
     ])
   })
 
-  test('from a file is validated like one from the environment, and not repeated', async () => {
+  test('is validated from a file like from the environment, and not repeated', async () => {
     const path = join(folder, 'short')
     await writeFile(path, 'too short')
     const [problem] = await problemsOf({ PARLEY_SECRET_FILE: path })

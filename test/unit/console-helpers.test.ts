@@ -22,7 +22,7 @@ describe('checkPage', () => {
     ['https://example.com', 'https://*.example.com', false],
     ['https://notexample.com', 'https://*.example.com', false],
     ['http://127.0.0.1:3000/console', 'https://example.com', true],
-  ])('on %s with the origin %s allowed returns %s', (address, origin, isShown) => {
+  ])('decides whether %s matches the allowed origin %s: %s', (address, origin, isShown) => {
     expect(isAllowed(address, origin)).toBe(isShown)
   })
 

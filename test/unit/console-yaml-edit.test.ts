@@ -27,7 +27,7 @@ custom: kept
 
 const change = (path: Path, value: unknown) => changeDefinition(text, 'yaml', path, value)
 
-describe('a change', () => {
+describe('changeDefinition', () => {
   test.each<[name: string, path: Path, value: unknown, from: string, to: string]>([
     ['of a quoted text', ['name'], 'Ada', '"Greeter"', '"Ada"'],
     [
@@ -81,28 +81,28 @@ describe('a change', () => {
       'custom: kept\n',
       'custom: kept\nembed:\n  origins:\n    - https://a.example\n',
     ],
-  ])('%s touches nothing else', (_name, path, value, from, to) => {
+  ])('touches nothing else in a change %s', (_name, path, value, from, to) => {
     expect(text.split(from)).toHaveLength(2)
     expect(change(path, value)).toBe(text.replace(from, () => to))
   })
 
-  test('within a flow mapping rewrites only that mapping', () => {
+  test('rewrites only the flow mapping that it changes', () => {
     const changed = change(['behavior', 'tone'], 'dry')
     expect(parse(changed)).toEqual(withValue(parse(text), ['behavior', 'tone'], 'dry'))
     expect(changed.startsWith(text.slice(0, text.indexOf('behavior')))).toBe(true)
     expect(changed.endsWith('custom: kept\n')).toBe(true)
   })
 
-  test('to the same value changes nothing', () => {
+  test('keeps the text when the value is the same', () => {
     expect(change(['name'], 'Greeter')).toBe(text)
   })
 
-  test('that empties a mapping removes it', () => {
+  test('removes a mapping that becomes empty', () => {
     const small = 'name: A\nbehavior:\n  tone: warm\n'
     expect(changeDefinition(small, 'yaml', ['behavior', 'tone'], undefined)).toBe('name: A\n')
   })
 
-  test('of Markdown changes the front matter or the text below it', () => {
+  test('changes the front matter or the text below it in Markdown', () => {
     const markdown = '---\nname: A # shown\n---\n\nGreet.\n'
     expect(readDefinition(markdown, 'markdown')).toEqual({ name: 'A', instructions: 'Greet.\n' })
     expect(changeDefinition(markdown, 'markdown', ['name'], 'B')).toBe(
@@ -118,7 +118,7 @@ describe('a change', () => {
     expect(parse(editYaml('a: false\n', ['a'], value))).toEqual({ a: value })
   })
 
-  test('in an empty text creates the first key', () => {
+  test('creates the first key in an empty text', () => {
     expect(changeDefinition('', 'yaml', ['name'], 'A')).toBe('name: A\n')
     expect(changeDefinition('# Soon.\n', 'yaml', ['name'], 'A')).toBe('# Soon.\nname: A\n')
   })

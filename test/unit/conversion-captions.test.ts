@@ -42,7 +42,7 @@ describe('SubRip', () => {
       `${srt.slice(srt.indexOf('2\n00:00:03'))}\n${srt.slice(0, srt.indexOf('2\n00:00:03'))}`,
     ],
     ['leading empty lines', `\n\n${srt}`],
-  ])('with %s is converted', (_what, content) => {
+  ])('is converted with %s', (_what, content) => {
     expect(convert(content)).toBe(vtt)
   })
 
@@ -59,7 +59,7 @@ describe('SubRip', () => {
     ['there --> here', 'there --&gt; here'],
     ['one\n\ntwo', 'one\ntwo'],
     ['3', '3'],
-  ])('with the text %j is converted safely', (text, shown) => {
+  ])('is converted safely with the text %j', (text, shown) => {
     expect(textOf(one(text))).toBe(shown)
   })
 
@@ -73,7 +73,7 @@ describe('SubRip', () => {
     ['1\n00:60:01,000 --> 00:61:01,000\na\n', /Line 2: these are no times/],
     [`${one('a')}\n2\n00:00:03 --> 00:00:04\nb\n`, /Line 6: these are no times/],
     ['1\n00:00:01,000 --> 00:00:02,000\n\n', /hold no text/],
-  ])('with the content %j is rejected with a reason', (content, sentence) => {
+  ])('is rejected with a reason: %j', (content, sentence) => {
     expect(convert(content)).toMatch(/^unconvertible: /)
     expect(convert(content)).toMatch(sentence)
   })
@@ -96,7 +96,7 @@ describe('WebVTT', () => {
       'style sheets and regions',
       `WEBVTT\n\nSTYLE\n::cue { color: red }\n\nREGION\nid:a\nwidth:40%\n\n${vtt.slice(8)}`,
     ],
-  ])('with %s stays unchanged', (_what, content) => {
+  ])('stays unchanged with %s', (_what, content) => {
     expect(convert(content)).toBe('unchanged')
   })
 
@@ -126,7 +126,7 @@ describe('WebVTT', () => {
       `WEBVTT\n\n${cue} align:start onclick:x=1\na\n`,
       `WEBVTT\n\n${cue} align:start\na\n`,
     ],
-  ])('with %s is repaired', (_what, content, repaired) => {
+  ])('is repaired with %s', (_what, content, repaired) => {
     expect(convert(content)).toBe(repaired)
     expect(convert(repaired)).toBe('unchanged')
   })
@@ -136,7 +136,7 @@ describe('WebVTT', () => {
     ['WEBVTT\n\n00:02.000 --> 00:01.000\na', /Line 3: the cue does not end after it begins/],
     ['WEBVTT\n\na\nb\nc', /Line 4: a cue begins with its times/],
     ['WEBVTT\n\n00:aa --> 00:bb\na', /Line 3: a cue begins with its times/],
-  ])('with the content %j is rejected with a reason', (content, sentence) => {
+  ])('is rejected with a reason: %j', (content, sentence) => {
     expect(convert(content)).toMatch(sentence)
   })
 })
@@ -173,23 +173,23 @@ describe('the encoding', () => {
     expect(convert(bytes)).toBe(shown)
   })
 
-  test('of WebVTT in UTF-16 is converted to UTF-8', () => {
+  test('is UTF-8 after the conversion of UTF-16 WebVTT', () => {
     expect(convert(Buffer.from(`\ufeff${shown}`, 'utf16le'))).toBe(shown)
   })
 
   test.each([
     [
-      'that is unknown',
+      'is unknown',
       Buffer.from([...Buffer.from(srt), 0xcf, 0xf0, 0xe8, 0xe2, 0xe5, 0xf2, 0xef, 0xf0, 0xe8, 0xe2, 0xe5]),
       /save it as UTF-8/,
     ],
     [
-      'with half a UTF-16 surrogate pair',
+      'has half a UTF-16 surrogate pair',
       Buffer.concat([Buffer.from(`\ufeff${srt}`, 'utf16le'), Buffer.from([0x00, 0xd8])]),
       /neither UTF-8 nor UTF-16/,
     ],
-    ['of a file with a NUL', Buffer.from(`${srt}\0`), /holds no text/],
-  ])('%s is rejected', (_what, bytes, sentence) => {
+    ['belongs to a file with a NUL', Buffer.from(`${srt}\0`), /holds no text/],
+  ])('is rejected if it %s', (_what, bytes, sentence) => {
     expect(convert(bytes)).toMatch(sentence)
   })
 })

@@ -41,7 +41,7 @@ describe('a connection', () => {
     expect(await listIds(await opened('server', dataDir))).toEqual(['kept'])
   })
 
-  test('in memory has every table and no file', async () => {
+  test('has every table and no file in memory', async () => {
     const first = await opened('server', ':memory:')
     const second = await opened('command', ':memory:')
     await first.db.insertInto('parent_keys').values(parentKey('mine')).execute()
@@ -96,11 +96,11 @@ describe('a constraint violation', () => {
   }
 
   test.each([
-    ['of uniqueness on the primary key', `('a', 'two', null)`, 'unique'],
-    ['of uniqueness on another column', `('b', 'one', null)`, 'unique'],
-    ['of a foreign key', `('b', 'two', 'missing')`, 'foreign_key'],
-    ['of another kind', `('b', null, null)`, undefined],
-  ])('%s is recognized', async (_, insert, kind) => {
+    ['uniqueness of the primary key', `('a', 'two', null)`, 'unique'],
+    ['uniqueness of another column', `('b', 'one', null)`, 'unique'],
+    ['a foreign key', `('b', 'two', 'missing')`, 'foreign_key'],
+    ['another kind', `('b', null, null)`, undefined],
+  ])('is recognized: %s', async (_, insert, kind) => {
     const error = await errorOf(insert)
     expect(error).toMatchObject({ code: expect.stringContaining('SQLITE_CONSTRAINT_') })
     expect(mapConstraintError(error)).toBe(kind)
@@ -115,7 +115,7 @@ describe('a constraint violation', () => {
     ['23505', 'unique'],
     ['23503', 'foreign_key'],
     ['23502', undefined],
-  ])('with the PostgreSQL code %s maps to %s', (code, kind) => {
+  ])('maps from the PostgreSQL code %s to %s', (code, kind) => {
     expect(mapConstraintError(Object.assign(new Error('pg'), { code }))).toBe(kind)
   })
 })

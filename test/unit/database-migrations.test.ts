@@ -22,7 +22,7 @@ describe('migrations', () => {
     expect(await listPendingMigrations(db, migrations)).toEqual([])
   })
 
-  test('that this version does not know make server and command fail', async () => {
+  test('make server and command fail if this version does not know them', async () => {
     await (await opened('server', dataDir)).close()
     raw(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
@@ -32,7 +32,7 @@ describe('migrations', () => {
     }
   })
 
-  test('that are pending make a command fail and are left to the server', async () => {
+  test('make a command fail if they are pending, and are left to the server', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')
     raw(dataDir).exec('create table unrelated (id text)')
@@ -43,7 +43,7 @@ describe('migrations', () => {
     expect(await listIds(await opened('server', dataDir))).toEqual([])
   })
 
-  test('that fail leave the database unchanged, including earlier migrations of the same run', async () => {
+  test('leave the database unchanged if one fails, including earlier ones of the same run', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)

@@ -30,7 +30,7 @@ describe('the secret', () => {
     expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe('x'.repeat(32))
   })
 
-  test('of fewer than 32 bytes is rejected and kept', async () => {
+  test('is rejected and kept if it has fewer than 32 bytes', async () => {
     await writeFile(join(dataDir, 'secret'), 'too short\n')
     const message = await refusal(loadOrCreateSecret(dataDir, randomBytes))
     expect(message).toContain(`${join(dataDir, 'secret')} must hold at least 32 bytes`)
@@ -38,13 +38,13 @@ describe('the secret', () => {
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe('too short\n')
   })
 
-  test('in memory is never written', async () => {
+  test('is never written in memory mode', async () => {
     const secret = await loadOrCreateSecret(':memory:', randomBytes)
     expect(Buffer.from(secret, 'base64')).toHaveLength(48)
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('that cannot be read is rejected with its path', async () => {
+  test('is rejected with its path if it cannot be read', async () => {
     await mkdir(join(dataDir, 'secret'))
     expect(await refusal(loadOrCreateSecret(dataDir, randomBytes))).toContain(
       `The file ${join(dataDir, 'secret')} cannot be used by`,

@@ -90,7 +90,7 @@ describe('an invalid input schema', () => {
     expectRefusal(refusalOf(text), message)
   })
 
-  test('with enum values that the schema library cannot compare is rejected', () => {
+  test('is rejected for enum values that the schema library cannot compare', () => {
     const draft = '$schema: "http://json-schema.org/draft-07/schema"'
     const text = withSchema(`{ ${draft}, enum: [{ valueOf: 1 }, { valueOf: 2 }] }`)
     expectRefusal(

@@ -73,7 +73,7 @@ describe('a definition', () => {
     )
   })
 
-  test('written by hand is read the same from its Markdown', () => {
+  test('is read the same from its Markdown if written by hand', () => {
     fc.assert(
       fc.property(handWritten, (text) => {
         const outcome = outcomeOf(text, 'yaml')

@@ -80,7 +80,7 @@ describe('an embedding list', () => {
     )
   })
 
-  test('in the requested encoding is forwarded piece by piece', () => {
+  test('is forwarded piece by piece in the requested encoding', () => {
     fc.assert(
       fc.property(anyVectors, anyEncoding, cuts, (vectors, encoding, shares) => {
         const text = JSON.stringify(listOf(encoding === 'float' ? vectors : vectors.map(encode)))
@@ -90,7 +90,7 @@ describe('an embedding list', () => {
     )
   })
 
-  test('in the other encoding is converted without loss', () => {
+  test('is converted without loss from the other encoding', () => {
     fc.assert(
       fc.property(anyVectors, cuts, (vectors, shares) => {
         const [float, base64] = [vectors, vectors.map(encode)].map((all) => JSON.stringify(listOf(all)))

@@ -48,7 +48,7 @@ describe('a job', () => {
     expect(await take(129)).toBeUndefined()
   })
 
-  test('with an expired lease goes to another worker, and the previous one is fenced out', async () => {
+  test('goes to another worker when its lease expires, and the previous one is fenced out', async () => {
     const { db, take } = await openWith(['one'])
     const before = (await take(100)) as JobRow
     expect(await renewJob(db, before, 140)).toBe(true)
@@ -75,7 +75,7 @@ describe('a job', () => {
     expect(await take(1_000)).toBeUndefined()
   })
 
-  test('of a dead process is released at once with one more failure, while other jobs keep waiting', async () => {
+  test('is released at once with one more failure if its process died, while other jobs keep waiting', async () => {
     const { db, take } = await openWith(['one', 'two'])
     await take(100)
     await returnJob(db, { kind: 'convert', blob: 'two', fence: 0 }, { next_at: 900, failures: 4 })

@@ -27,7 +27,7 @@ describe('a minted key', () => {
     ['parent', 'svc_'],
     ['agent', 'agnt_key-'],
   ] as const)(
-    'of the kind %s has the prefix %s, 12 characters of public id, 43 of secret and 6 of checksum',
+    'has the layout of its kind (%s): %s, 12 characters of public id, 43 of secret and 6 of checksum',
     (ofKind, prefix) => {
       const { text, publicId } = mintKey(ofKind, randomBytes)
       expect(text).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{61}$`))
@@ -146,7 +146,7 @@ describe('a prefix', () => {
     expect(parseKey(forgeKey('svc_scoped_', rest))).toEqual({ kind: 'scoped', publicId: rest.slice(0, 12) })
   })
 
-  test('of another kind is rejected, because the checksum covers it', () => {
+  test('is rejected on a key of another kind, because the checksum covers it', () => {
     const prefixes = Object.values(keyPrefixes)
     fc.assert(
       fc.property(kind, randomSource, fc.constantFrom(...prefixes), (ofKind, random, prefix) => {

@@ -24,7 +24,7 @@ function similarity(one: readonly number[] = [], other: readonly number[] = []):
 describe('a vector', () => {
   const odd = ['one text', '!!!', ' ', '\0', '漢字', '\ud800', '😀', 'a a a a', 'x'.repeat(10_000)]
 
-  test.each([1, 2, 3, 256, 1536, 3072])('with %s dimension(s) has length 1', async (dimensions) => {
+  test.each([1, 2, 3, 256, 1536, 3072])('has length 1 with %s dimension(s)', async (dimensions) => {
     for (const vector of await vectorsOf(odd, { dimensions })) {
       expect(vector).toHaveLength(dimensions)
       expect(Math.hypot(...vector)).toBeCloseTo(1, 5)
@@ -51,7 +51,7 @@ describe('texts', () => {
     'The recipe needs two eggs, flour and a little milk.',
   ]
 
-  test('with common words are closer than those without', async () => {
+  test('are closer with common words than without', async () => {
     for (const dimensions of [256, 1536]) {
       const [asked, near, far, farther] = await vectorsOf([question, ...answers], { dimensions })
       expect(similarity(asked, near)).toBeGreaterThan(0.2)
@@ -60,7 +60,7 @@ describe('texts', () => {
     }
   })
 
-  test('with common letters are close despite other endings, typing errors or scripts', async () => {
+  test('are close with common letters despite other endings, typing errors or scripts', async () => {
     const pairs = [
       ['embedding', 'embeddings'],
       ['accommodation', 'acommodation'],
@@ -72,12 +72,12 @@ describe('texts', () => {
     }
   })
 
-  test('that differ only in case and punctuation are equal', async () => {
+  test('are equal if they differ only in case and punctuation', async () => {
     const [one, other] = await vectorsOf(['Hello, World!', 'hello world'])
     expect(similarity(one, other)).toBeCloseTo(1, 5)
   })
 
-  test('with another word order are not equal', async () => {
+  test('are not equal with another word order', async () => {
     const [one, other] = await vectorsOf(['dog bites man', 'man bites dog'])
     expect(similarity(one, other)).toBeGreaterThan(0.7)
     expect(similarity(one, other)).toBeLessThan(0.99)
@@ -85,7 +85,7 @@ describe('texts', () => {
 })
 
 describe('tokens', () => {
-  test('in one array are one text, and nested arrays are one text each', async () => {
+  test('are one text per array, and nested arrays are one text each', async () => {
     expect(await vectorsOf([1, 2, 3])).toHaveLength(1)
     const [one, near, far] = await vectorsOf([
       [10, 20, 30, 40],

@@ -95,12 +95,15 @@ describe('an abort', () => {
         }),
     })
 
-  test.each(['complete', 'stream', 'listModels'] as const)('before the call makes %s fail', async (verb) => {
-    const gone = AbortSignal.abort(new Error('gone'))
-    const attempt =
-      verb === 'listModels' ? backend.listModels(gone) : backend[verb]({ body: say('hi'), signal: gone })
-    await expect(attempt).rejects.toThrow('gone')
-  })
+  test.each(['complete', 'stream', 'listModels'] as const)(
+    'makes %s fail if it precedes the call',
+    async (verb) => {
+      const gone = AbortSignal.abort(new Error('gone'))
+      const attempt =
+        verb === 'listModels' ? backend.listModels(gone) : backend[verb]({ body: say('hi'), signal: gone })
+      await expect(attempt).rejects.toThrow('gone')
+    },
+  )
 
   test('ends a waiting stream and a waiting response with the reason of the signal', async () => {
     const caller = new AbortController()
@@ -112,7 +115,7 @@ describe('an abort', () => {
     expect(await reader.next()).toEqual(noMore)
   })
 
-  test('between two reads ends a stream that does not wait', async () => {
+  test('ends a stream that does not wait between two reads', async () => {
     const caller = new AbortController()
     const reader = await backend.stream({ body: say('[[tokens:500]]'), signal: caller.signal })
     await reader.next()
@@ -120,7 +123,7 @@ describe('an abort', () => {
     await expect(reader.next()).rejects.toThrow('left')
   })
 
-  test('by return ends the stream and its current wait', async () => {
+  test('ends the stream and its current wait on return()', async () => {
     const reader = await createStuck().stream({ body: say('[[delay:1000]] hi'), signal: never })
     const pending = reader.next()
     expect(await reader.return?.()).toEqual(noMore)

@@ -36,13 +36,13 @@ async function normalizeChoices(...choices: Fields[]): Promise<unknown[]> {
 const begin = choiceOf({ role: 'assistant', content: '' })
 
 describe('the role', () => {
-  test('in every chunk is sent once', async () => {
+  test('is sent once even if every chunk has it', async () => {
     const sent = ['a', 'b', ''].map((content) => choiceOf({ role: 'assistant', content }))
     const got = await normalizeChoices(...sent, stop)
     expect(got).toEqual([choiceOf({ role: 'assistant', content: 'a' }), choiceOf({ content: 'b' }), stop])
   })
 
-  test('of a backend that sends none is added to the first chunk', async () => {
+  test('is added to the first chunk if the backend sends none', async () => {
     expect(await normalizeChoices(choiceOf({ content: 'a' }), stop)).toEqual([
       choiceOf({ role: 'assistant', content: 'a' }),
       stop,
@@ -125,7 +125,7 @@ describe('a tool call', () => {
     expect(got.at(-1)).toEqual(stop)
   })
 
-  test('in parts with null fields is joined', async () => {
+  test('is joined from parts with null fields', async () => {
     const part = { index: 0, id: null, type: null, function: { name: null, arguments: '}' } }
     const first = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{' } }
     expect(await normalizeChoices(begin, calls(first), calls(part), stop)).toEqual([
@@ -136,7 +136,7 @@ describe('a tool call', () => {
     ])
   })
 
-  test('that is null or an empty list is left out', async () => {
+  test('is left out if it is null or an empty list', async () => {
     const sent = [null, []].map((tool_calls) => choiceOf({ content: 'a', tool_calls }))
     expect(await normalizeChoices(begin, ...sent, stop)).toEqual([
       begin,
@@ -163,7 +163,7 @@ describe('a chunk', () => {
     expect(await normalize(sent)).toEqual(sent)
   })
 
-  test('with two choices becomes two chunks with the right index', async () => {
+  test('becomes two chunks with the right index if it has two choices', async () => {
     const both = chunkOf(choiceOf({ content: 'a' }), choiceOf({ content: 'b' }, { index: 1 }))
     const ends = chunkOf(stop, { ...stop, index: 1 })
     const got = await normalize([both, ends], answerOptions({ choices: 2 }))
@@ -175,7 +175,7 @@ describe('a chunk', () => {
     ])
   })
 
-  test('without content is left out', async () => {
+  test('is left out without content', async () => {
     const nothing = [chunkOf(), chunkOf(choiceOf({ content: '' })), chunkOf(choiceOf({}, { logprobs: null }))]
     expect(await normalize([...nothing.slice(0, 1), chunkOf(begin), ...nothing, chunkOf(stop)])).toEqual([
       chunkOf(begin),
@@ -183,7 +183,7 @@ describe('a chunk', () => {
     ])
   })
 
-  test('without id, index and finish reason gets them', async () => {
+  test('gets an id, index and finish reason if they are missing', async () => {
     const bare = (delta: Fields) => ({ choices: [{ delta }] })
     const made = { id: 'chatcmpl-made', object: 'chat.completion.chunk', created: 1, model: 'made' }
     const end = { choices: [{ delta: {}, finish_reason: 'stop' }] }

@@ -121,11 +121,11 @@ describe('invalid arguments', () => {
 })
 
 describe('a tool result', () => {
-  test.each([0, 1, 65_535, 65_536])('of %i bytes is kept whole', (sizeBytes) => {
+  test.each([0, 1, 65_535, 65_536])('is kept whole with %i byte(s)', (sizeBytes) => {
     expect(capText('x'.repeat(sizeBytes))).toBe('x'.repeat(sizeBytes))
   })
 
-  test('over the limit is truncated with a note to at most 64 KiB', () => {
+  test('is truncated with a note to at most 64 KiB', () => {
     const character = fc.constantFrom('a', 'é', '€', '😀', '\ud83d')
     fc.assert(
       fc.property(fc.array(character, { minLength: 1, maxLength: 20 }), (characters) => {

@@ -61,14 +61,14 @@ const line = fc.constantFrom(
 )
 
 describe('Markdown blocks', () => {
-  test('joined are the original text', () => {
+  test('are the original text when joined', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => splitBlocks(text).join('') === text))
     fc.assert(
       fc.property(fc.array(line), (lines) => splitBlocks(lines.join('\n')).join('') === lines.join('\n')),
     )
   })
 
-  test('parsed one by one equal the whole parsed text', () => {
+  test('equal the whole parsed text when parsed one by one', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), (lines) => {
       const text = lines.join('\n')
       expect(splitBlocks(text).flatMap(treeOf)).toEqual(treeOf(text))
@@ -76,7 +76,7 @@ describe('Markdown blocks', () => {
     fc.assert(property, { numRuns: 300, examples: [[['    code', '', '2) two']]] })
   })
 
-  test('that are finished do not change while the text grows', () => {
+  test('do not change once finished while the text grows', () => {
     const property = fc.property(fc.array(line, { maxLength: 14 }), fc.nat(), (lines, place) => {
       const text = lines.join('\n')
       const partial = splitBlocks(text.slice(0, place % (text.length + 1)))
@@ -96,7 +96,7 @@ describe('Markdown blocks', () => {
     expect(withDefinitions(splitBlocks('a [b]\n\nc'))).toEqual(['a [b]\n\n', 'c'])
   })
 
-  test('that are too large, too deep or full of markup are not parsed', () => {
+  test('are not parsed if they are too large, too deep or full of markup', () => {
     expect(isParseable('x'.repeat(20_000))).toBe(true)
     expect(isParseable('x'.repeat(20_001))).toBe(false)
     expect(isParseable('*'.repeat(2001))).toBe(false)
@@ -131,7 +131,7 @@ describe('a chat history', () => {
     '{}',
     '{"version":2,"entries":[]}',
     '{"version":1,"entries":[{"kind":"user","id":1}]}',
-  ])('in another format is read as empty: %j', (text) => expect(parseHistory(text)).toEqual([]))
+  ])('is read as empty in another format: %j', (text) => expect(parseHistory(text)).toEqual([]))
 })
 
 describe('the messages for the model', () => {

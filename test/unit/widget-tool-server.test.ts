@@ -117,7 +117,7 @@ describe('a tool call', () => {
         throw new Error('no such room')
       },
     ],
-  ])('with a callback that %s returns an error for the model', async (_how, publishCall) => {
+  ])('returns an error for the model if the callback %s', async (_how, publishCall) => {
     const { ask } = startServer(publishCall)
     expect(textOf(await ask('tools/call', callOf('find')))).toEqual(['no such room', true])
   })
@@ -144,7 +144,7 @@ describe('a tool call', () => {
     await vi.waitUntil(() => answerOf(one) !== undefined)
   })
 
-  test('that was cancelled or whose client is gone is not answered', async () => {
+  test('is not answered if it was cancelled or its client is gone', async () => {
     const waiting: ((result: unknown) => void)[] = []
     const { call, server, ask, sent } = startServer(({ sendResult }) => void waiting.push(sendResult))
     const id = call('tools/call', callOf('find'))
@@ -158,7 +158,7 @@ describe('a tool call', () => {
   })
 
   test.each(['postMessage_gone', 'find', 'postMessage_', 'postMessage_constructor'])(
-    'to the unknown tool %s is rejected',
+    'is rejected for the unknown tool %s',
     async (name) => {
       const { ask } = startServer(() => {})
       expect(await ask('tools/call', { name, arguments: {} })).toMatchObject({ error: { code: -32602 } })

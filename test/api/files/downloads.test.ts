@@ -195,7 +195,7 @@ describe('a download', () => {
     expect(await head.text()).toBe('')
   })
 
-  test('that the client aborts does not affect other downloads', async () => {
+  test('does not affect other downloads when the client aborts it', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(Buffer.alloc(20_000_000, bytes)), purpose])
     const connection = await RawConnection.open(app)
@@ -208,7 +208,7 @@ describe('a download', () => {
     expect(answer.status).toBe(206)
   })
 
-  test('that has started completes even if the file is deleted', async () => {
+  test('completes even if its file is deleted after the start', async () => {
     const app = await startApp()
     const large = Buffer.alloc(20_000_000, bytes)
     const { body: file } = await upload(app, [filePart(large), purpose])

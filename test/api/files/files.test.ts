@@ -166,7 +166,7 @@ describe('expires_after', () => {
     ['in brackets', [anchor, seconds('3600')], 3_600],
     ['in brackets, at the maximum', [seconds('2592000'), anchor], 2_592_000],
     ['as JSON', [json({ anchor: 'created_at', seconds: 7200 })], 7_200],
-  ])('is accepted %s', async (_how, parts, expected) => {
+  ])('accepts a value %s', async (_how, parts, expected) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart(), purpose, ...parts])
     expect(status).toBe(200)
@@ -187,7 +187,7 @@ describe('expires_after', () => {
     ],
     ['as text', [field('expires_after', '3600')], 'expires_after'],
     ['as broken JSON', [field('expires_after', '{"anchor":')], 'expires_after'],
-  ])('%s is rejected', async (_how, parts, param) => {
+  ])('rejects a value %s', async (_how, parts, param) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart(), purpose, ...parts])
     expect(status).toBe(400)

@@ -202,7 +202,7 @@ describe('a file-size limit', () => {
   })
 })
 
-describe('a file name', () => {
+describe('file names in a form', () => {
   const emoji = '👩‍👩‍👧‍👦'
   test.each([
     ['in Unicode', 'Übersicht – 報告書 📄.pdf', 'Übersicht – 報告書 📄.pdf'],
@@ -219,14 +219,14 @@ describe('a file name', () => {
     ['with a leading Windows path', 'C:\\fakepath\\a.txt', 'a.txt'],
     ['that names a folder', '..', 'unnamed'],
     ['that is empty', '', 'unnamed'],
-  ])('%s is stored as expected', async (_what, sent, kept) => {
+  ])('stores a name %s as expected', async (_what, sent, kept) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart('x', sent), purpose])
     expect([status, body.filename]).toEqual([200, kept])
     expect((await app.call('GET', `/v1/files/${body.id}`)).body.filename).toBe(kept)
   })
 
-  test('is stored as the official client sends it', async () => {
+  test('stores a name as the official client sends it', async () => {
     const app = await startApp()
     for (const name of ['文件 “1”.txt', 'a"b.txt', 'e\u0301\u{1F600}.txt']) {
       const created = await app.openai().files.create({ file: new File(['x'], name), purpose: 'assistants' })
@@ -238,7 +238,7 @@ describe('a file name', () => {
     ['in the extended form', "filename*=UTF-8''%E5%A0%B1%E5%91%8A.txt", '報告.txt'],
     ['in both forms (as .NET sends it)', 'filename="=?utf-8?B?5aCx?="; filename*=utf-8\'\'%E5%A0%B1', '報'],
     ['without quotes', 'filename=plain.txt', 'plain.txt'],
-  ])('%s is accepted', async (_what, parameters, kept) => {
+  ])('accepts a name %s', async (_what, parameters, kept) => {
     const app = await startApp()
     const part = { disposition: `name=file; ${parameters}`, body: 'x' }
     expect((await upload(app, [part, purpose])).body.filename).toBe(kept)
@@ -251,7 +251,7 @@ describe('a file name', () => {
     ['with encoded line breaks', "filename*=UTF-8''a%0D%0Ab"],
     ['that is not valid Unicode', "filename*=utf-16le''a%00%00%D8"],
     ['in an unknown charset', "filename*=x-unknown''a"],
-  ])('%s is rejected', async (_what, parameters) => {
+  ])('rejects a name %s', async (_what, parameters) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [
       { disposition: `name="file"; ${parameters}`, body: 'x' },
@@ -266,22 +266,19 @@ describe('a file name', () => {
     ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
     ['the field value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
     ['the field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
-  ] as const)(
-    'or other text in a form is rejected when %s is not valid UTF-8',
-    async (_what, part, param) => {
-      const { app, dataDir } = await startWithDataDir()
-      const { status, body } = await upload(app, [part, filePart(), purpose])
-      expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
-      expect(body.error.message).toContain('is not valid text')
-      expect(await listStored(dataDir)).toEqual(emptyStore)
-    },
-  )
+  ] as const)('rejects a form in which %s is not valid UTF-8', async (_what, part, param) => {
+    const { app, dataDir } = await startWithDataDir()
+    const { status, body } = await upload(app, [part, filePart(), purpose])
+    expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
+    expect(body.error.message).toContain('is not valid text')
+    expect(await listStored(dataDir)).toEqual(emptyStore)
+  })
 
   test.each([
     ['a line feed', 'a\nb.txt'],
     ['a carriage return', 'a\rb.txt'],
     ['a CRLF and another header', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
-  ])('with %s is rejected or stored without line breaks', async (_what, name) => {
+  ])('never stores line breaks from a name with %s', async (_what, name) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [filePart('x', name), purpose])
     if (status === 200) expect(body.filename).not.toMatch(/[\r\n]/)

@@ -114,7 +114,7 @@ describe('a client that stops sending mid-upload', () => {
   test.each([
     ['receives 408 when more bytes are announced', 10 * MIB, 408, 'request_timeout'],
     ['receives 400 when no more bytes are announced', endless.length, 400, 'invalid_value'],
-  ])('that never ends the headers of a part %s', async (_how, lengthBytes, status, code) => {
+  ])('%s (part headers without an end)', async (_how, lengthBytes, status, code) => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await RawConnection.open(app)
     connection.send(
@@ -132,7 +132,7 @@ describe('a client that stops sending mid-upload', () => {
 })
 
 describe('a file upload', () => {
-  test('that announces too many bytes is rejected at once', async () => {
+  test('is rejected at once when it announces too many bytes', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const connection = await RawConnection.open(app)
     connection.send(
@@ -147,7 +147,7 @@ describe('a file upload', () => {
     expect(await listStored(dataDir)).toEqual(emptyStore)
   })
 
-  test('without an API key is rejected before 100 Continue', async () => {
+  test('is rejected before 100 Continue without an API key', async () => {
     const { app } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     const head = ['Host: x', 'Expect: 100-continue', `Content-Type: ${FORM_TYPE}`, 'Content-Length: 1000']
@@ -155,7 +155,7 @@ describe('a file upload', () => {
     expect(await connection.receives(/^HTTP\/1\.1 401 .*missing_api_key/s)).not.toContain('100 Continue')
   })
 
-  test('with an invalid field is rejected while its bytes still arrive', async () => {
+  test('is rejected for an invalid field while its bytes still arrive', async () => {
     const { app, dataDir } = await startWithDataDir()
     const connection = await RawConnection.open(app)
     connection.send(

@@ -28,9 +28,9 @@ async function beginUpload(app: Pick<TestApp, 'url' | 'key'>, sizeBytes: number)
 
 describe('an interrupted upload', () => {
   test.each([
-    ['that the client resets', (connection: RawConnection) => connection.reset()],
-    ['that the client ends early', (connection: RawConnection) => connection.endSending()],
-  ])('%s leaves nothing in the bucket', async (_why, disconnect) => {
+    ['the client resets it', (connection: RawConnection) => connection.reset()],
+    ['the client ends it early', (connection: RawConnection) => connection.endSending()],
+  ])('leaves nothing in the bucket when %s', async (_why, disconnect) => {
     const server = await S3Server.start()
     const app = await startWith(server.environment)
     const connection = await beginUpload(app, 20 * MIB)

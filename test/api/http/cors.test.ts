@@ -66,7 +66,7 @@ describe('a preflight under /v1', () => {
     '/v1/nothing',
   ]
 
-  test.each(paths)('of %s needs no key', async (path) => {
+  test.each(paths)('needs no key for %s', async (path) => {
     const app = await startApp()
     const { status, text, headers } = await preflight(app, path, 'POST', allowed.join(','))
     expect({ status, text }).toEqual({ status: 204, text: '' })
@@ -112,7 +112,7 @@ describe('a response under /v1', () => {
     ['GET', '/v1/nothing', 404],
   ]
 
-  test.each(requests)('to %s %s (%i) is readable from any origin', async (method, path, status) => {
+  test.each(requests)('is readable from any origin: %s %s (%i)', async (method, path, status) => {
     const app = await startApp()
     for (const from of [origin, 'null', 'http://localhost:5173']) {
       const answer = await app.call(method, path, { headers: { Origin: from } })
@@ -124,14 +124,14 @@ describe('a response under /v1', () => {
     }
   })
 
-  test('without a key is readable, so that a page can show the reason', async () => {
+  test('is readable without a key, so that a page can show the reason', async () => {
     const app = await startApp()
     const answer = await app.call('GET', '/v1/models', { key: null, headers: { Origin: origin } })
     expect(answer.status).toBe(401)
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('that streams is readable', async () => {
+  test('is readable when it streams', async () => {
     const app = await startApp()
     const body = { model: 'mock', messages: [{ role: 'user', content: 'hello' }], stream: true }
     const answer = await app.call('POST', '/v1/chat/completions', { body, headers: { Origin: origin } })
@@ -139,7 +139,7 @@ describe('a response under /v1', () => {
   })
 
   test.each(['GET /v1/models', 'OPTIONS /v1/models', 'GET /v1/nothing'])(
-    'to %s has exactly one line of each CORS header',
+    'has exactly one line of each CORS header: %s',
     async (line) => {
       const app = await startApp()
       const headers = [

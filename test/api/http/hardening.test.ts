@@ -28,7 +28,7 @@ describe('a malformed request', () => {
     ],
   ]
 
-  test.each(cases)('with %s gets %i and closes the connection', async (_name, status, headers, body) => {
+  test.each(cases)('is rejected (%s: %i) and closes the connection', async (_name, status, headers, body) => {
     const app = await startApp()
     const answer = await exchange(app, toRequest('POST /v1/agents', headers, body))
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
@@ -42,12 +42,12 @@ describe('a malformed request', () => {
     '\x16\x03\x01\x02\x00\x01\x00',
     'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
   ]
-  test.each(nonsense)('that is not HTTP (%j) gets 400', async (bytes) => {
+  test.each(nonsense)('gets 400 when it is not HTTP (%j)', async (bytes) => {
     const app = await startApp()
     expect(await exchange(app, bytes)).toMatch(/^HTTP\/1.1 400 /)
   })
 
-  test('with an endless chunk extension is rejected', async () => {
+  test('is rejected for an endless chunk extension', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Transfer-Encoding: chunked']
     expect(await exchange(app, toRequest(`POST ${CHAT}`, headers, `1;${'a'.repeat(20_000)}`))).toMatch(
@@ -85,7 +85,7 @@ describe('a connection', () => {
     expect(ids).toEqual(['one', 'two', 'three', 'four'])
   })
 
-  test('that the client half-closes still gets its response', async () => {
+  test('still gets its response after the client half-closes it', async () => {
     const app = await startApp()
     const connection = await RawConnection.open(app)
     connection.send(toRequest('GET /v1/models', headersOf(app)))
@@ -93,7 +93,7 @@ describe('a connection', () => {
     expect(await connection.ends()).toMatch(/^HTTP\/1.1 200 [\s\S]*"object":"list"/)
   })
 
-  test('that is reset mid-stream does not affect the server', async () => {
+  test('can be reset mid-stream without affecting the server', async () => {
     const app = await startApp()
     const body =
       '{"model":"mock","stream":true,"messages":[{"role":"user","content":"[[delay:5]] [[tokens:900]]"}]}'
@@ -104,7 +104,7 @@ describe('a connection', () => {
     expect((await app.call('GET', '/v1/models')).status).toBe(200)
   })
 
-  test('that is kept alive does not delay shutdown', async () => {
+  test('does not delay shutdown when it is kept alive', async () => {
     const app = await startApp({ PARLEY_SHUTDOWN_SECONDS: '60' })
     const agent = new Agent({ keepAlive: true })
     const answer = new Promise<void>((resolve, reject) => {
@@ -122,19 +122,19 @@ describe('a connection', () => {
     agent.destroy()
   })
 
-  test('with an unknown Expect header is answered normally', async () => {
+  test('is answered normally despite an unknown Expect header', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Expect: the-unexpected', 'Connection: close']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('that requests an upgrade is answered over HTTP/1.1', async () => {
+  test('is answered over HTTP/1.1 when it requests an upgrade', async () => {
     const app = await startApp()
     const headers = [...headersOf(app), 'Connection: Upgrade, close', 'Upgrade: websocket']
     expect(await exchange(app, toRequest('GET /v1/models', headers))).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  test('over HTTP/1.0 never receives an interim response', async () => {
+  test('never receives an interim response over HTTP/1.0', async () => {
     const app = await startApp()
     const body = '{"model":"mock","messages":[{"role":"user","content":"hello"}]}'
     const headers = [...headersOf(app), 'Expect: 100-continue', `Content-Length: ${body.length}`]

@@ -100,7 +100,7 @@ describe('a credential', () => {
 
   const malformed = ['nonsense', 'svc_', `svc_scoped_${'a'.repeat(61)}`, 'x'.repeat(10_000), "' OR 1=1 --"]
   test.each(malformed.map((key) => [key.slice(0, 40), key]))(
-    '%s gets 401 invalid_api_key',
+    'gets 401 invalid_api_key for %s',
     async (_start, key) => {
       const app = await startApp()
       const answer = await app.call('GET', '/v1/models', { key })

@@ -222,7 +222,7 @@ describe('a real response', () => {
     }
   })
 
-  test('of a stream consists of the events in the document', async () => {
+  test('consists of documented events when it streams', async () => {
     const app = await startApp()
     const pointer = find('/v1/chat/completions', 'POST').responses[200].content['text/event-stream'].schema
       .contentSchema.$ref

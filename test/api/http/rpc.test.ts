@@ -33,7 +33,7 @@ describe('the typed client', () => {
     expect(await client.models.get.query({ model_id: `agent/${id}` })).toMatchObject({ id: `agent/${id}` })
   })
 
-  test('with an agent key may do what that key allows', async () => {
+  test('may do what its agent key allows', async () => {
     const app = await startApp()
     const { agent_id: id, agent_key: key } = await app.createAgent()
     const client = createTypedClient(app, key)
@@ -103,14 +103,14 @@ describe('a batch', () => {
     return `/trpc/${paths}?batch=1&input=${encodeURIComponent(JSON.stringify(input))}`
   }
 
-  test('of ten calls is accepted', async () => {
+  test('is accepted with ten calls', async () => {
     const app = await startApp()
     const { status, body } = await app.call('GET', batch(10))
     expect(status).toBe(200)
     expect(body).toHaveLength(10)
   })
 
-  test('of eleven calls is rejected without running any', async () => {
+  test('is rejected with eleven calls without running any', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '1' })
     const refused = await app.call('GET', batch(11))
     expect(refused).toMatchObject({

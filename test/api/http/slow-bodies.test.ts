@@ -19,7 +19,7 @@ describe('a body over the size limit', () => {
   ] as const
 
   test.each(limits)(
-    'of %s gets 413 from its Content-Length, and the connection is closed',
+    'gets 413 from its Content-Length and closes the connection: %s',
     async (path, maxBytes) => {
       const app = await startApp(env)
       const length = `Content-Length: ${maxBytes + 1}`
@@ -31,19 +31,16 @@ describe('a body over the size limit', () => {
     },
   )
 
-  test.each(limits)(
-    'of %s gets 413 when it is chunked, and the connection is closed',
-    async (path, maxBytes) => {
-      const app = await startApp(env)
-      const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
-      const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
-      const connection = await RawConnection.open(app)
-      connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
-      const answer = await connection.receives(/\r\n\r\n/)
-      expect(answer).toMatch(/^HTTP\/1.1 413 /)
-      expect(answer).toMatch(/\r\nConnection: close\r\n/)
-    },
-  )
+  test.each(limits)('gets 413 when it is chunked and closes the connection: %s', async (path, maxBytes) => {
+    const app = await startApp(env)
+    const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
+    const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
+    const connection = await RawConnection.open(app)
+    connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
+    const answer = await connection.receives(/\r\n\r\n/)
+    expect(answer).toMatch(/^HTTP\/1.1 413 /)
+    expect(answer).toMatch(/\r\nConnection: close\r\n/)
+  })
 
   test('is rejected, while one of exactly the limit is accepted', async () => {
     const app = await startApp(env)
@@ -109,14 +106,14 @@ describe('a slow body', () => {
     ['/trpc/agents.create', /"reason":"request_timeout"/],
   ] as const
 
-  test.each(targets)('of %s gets 408 after the idle timeout', async (path, code) => {
+  test.each(targets)('gets 408 after the idle timeout: %s', async (path, code) => {
     const app = await startApp({ PARLEY_BODY_IDLE_SECONDS: '0.05' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 100'], '{'))
     expect(await connection.receives(code)).toMatch(/^HTTP\/1.1 408 /)
   })
 
-  test('that never pauses gets 408 after the total timeout', async () => {
+  test('gets 408 after the total timeout even if it never pauses', async () => {
     const app = await startApp({ PARLEY_BODY_SECONDS: '0.1' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest('POST /v1/agents', [...headersOf(app.key), 'Content-Length: 100000'], '{'))

@@ -87,7 +87,7 @@ test('the log contains no secret of any key', async () => {
 })
 
 describe('a sealed agent key', () => {
-  test('of another agent is never shown', async () => {
+  test('is never shown for another agent', async () => {
     const app = await startApp()
     const [first, second] = [await app.createAgent(), await app.createAgent()]
     const { db } = app.service.deps

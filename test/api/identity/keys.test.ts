@@ -74,7 +74,7 @@ describe('rotating a parent key', () => {
     ['with an empty body', { body: {} }],
     ['with a zero-length body', { headers: { 'Content-Type': 'application/json' } }],
     ['with an overlap of 0', { body: { overlap_seconds: 0 } }],
-  ])('%s invalidates the old secret at once and keeps the public id', async (_what, options) => {
+  ])('invalidates the old secret at once and keeps the public id (%s)', async (_what, options) => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     expect(await statusesOf(app, app.key)).toEqual([200])
     const answer = await rotate(app, options)
@@ -90,7 +90,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, key)).toEqual([401, 200])
   })
 
-  test('with an overlap keeps both secrets valid until it ends', async () => {
+  test('keeps both secrets valid until the overlap ends', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { body } = await rotate(app, { body: { overlap_seconds: 90 } })
@@ -102,7 +102,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, body.key)).toEqual([401, 200])
   })
 
-  test('twice with overlaps ends each old secret at its own time or sooner', async () => {
+  test('ends each old secret at its own time or sooner after two rotations with overlaps', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
@@ -115,14 +115,14 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, second, third, fourth)).toEqual([401, 401, 200])
   })
 
-  test('with the old secret works during the overlap and invalidates the secret in between', async () => {
+  test('works with the old secret during the overlap and invalidates the secret in between', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
     const { key: third } = (await rotate(app)).body
     expect(await statusesOf(app, app.key, second, third)).toEqual([401, 401, 200])
   })
 
-  test('eight times at once leaves exactly one valid secret', async () => {
+  test('leaves exactly one valid secret after eight concurrent requests', async () => {
     const app = await startApp()
     const answers = await Promise.all(Array.from({ length: 8 }, () => rotate(app)))
     const keys = answers.filter(({ status }) => status === 200).map(({ body }) => body.key as string)
@@ -140,7 +140,7 @@ describe('rotating a parent key', () => {
     [{ overlap_seconds: 60, key: 'mine' }, 400, null],
     ['[]', 400, null],
     ['null', 400, null],
-  ])('with %j gets %i', async (body, status, param) => {
+  ])('responds to %j with %i', async (body, status, param) => {
     const app = await startApp()
     const answer = await rotate(app, { body, headers: { 'Content-Type': 'application/json' } })
     expect(answer.status).toBe(status)

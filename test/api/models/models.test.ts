@@ -122,7 +122,7 @@ describe('a model id', () => {
     })
   })
 
-  test("of another tenant's agent is indistinguishable from an unknown one", async () => {
+  test("is indistinguishable from an unknown one when it names another tenant's agent", async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent(undefined, await createTenant(app))
     const [foreign, never] = [
@@ -221,12 +221,12 @@ describe('a gateway without a readable model list', () => {
   }
 
   const faults: Readonly<Record<string, RequestListener>> = {
-    'that fails': (_request, response) => response.writeHead(500).end(),
-    'that is not a list': (_request, response) => response.end('<html>'),
-    'that never arrives': () => {},
+    fails: (_request, response) => response.writeHead(500).end(),
+    'is not a list': (_request, response) => response.end('<html>'),
+    'never arrives': () => {},
   }
   test.each(Object.entries(faults))(
-    '%s accepts any model id and is reported as degraded',
+    'accepts any model id and is reported as degraded when the list %s',
     async (_name, fault) => {
       const app = await startListlessGateway(fault)
       const answer = await app.call('GET', '/readyz')

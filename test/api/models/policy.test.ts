@@ -197,7 +197,7 @@ describe('an invalid policy', () => {
     ['too many allowed models', { allowed_models: many(201) }, 'allowed_models', /200/],
     ['an unknown field', { default: 'up-small' }, '', /default/],
     ['a list', [], '', /object/],
-  ])('with %s is rejected and changes nothing', async (_what, body, param, message) => {
+  ])('is rejected without a change for %s', async (_what, body, param, message) => {
     const { app, path } = await startAgent()
     await app.call('PUT', path, { body: { default_model: small, budget: { day: 5 } } })
     const answer = await app.call('PUT', path, { body })
@@ -207,13 +207,13 @@ describe('an invalid policy', () => {
     expect((await app.call('GET', path)).body).toMatchObject({ default_model: small, budget: { day: 5 } })
   })
 
-  test('with a model outside the allowed ones is rejected with a specific code', async () => {
+  test('is rejected with a specific code for a model outside the allowed ones', async () => {
     const { app, path } = await startAgent()
     const body = { default_model: small, allowed_models: [chat] }
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')
   })
 
-  test("with an unknown model is accepted while the provider's list is unavailable", async () => {
+  test("is accepted with an unknown model while the provider's list is unavailable", async () => {
     await stand.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }

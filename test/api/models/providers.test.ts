@@ -113,14 +113,14 @@ describe('the default model', () => {
     expect(await chat(app, null)).toBe(answer)
   })
 
-  test('for embeddings may belong to another provider than the one for chats', async () => {
+  test('may belong to one provider for embeddings and to another for chats', async () => {
     const app = await start({ PARLEY_DEFAULT_EMBEDDING_MODEL: 'far/up-embedding' })
     const { headers } = await app.call('POST', '/v1/embeddings', { body: { input: 'a' } })
     expect(headers.get('x-parley-provider')).toBe('far')
     expect(await listAsked(far, '/v1/embeddings')).toEqual(['up-embedding'])
   })
 
-  test('of an agent may name a provider', async () => {
+  test('may name a provider when an agent sets it', async () => {
     const app = await start()
     const { agent_key: key } = await app.createAgent('name: A\ninstructions: B\nmodel: far/up-small\n')
     const { headers, body } = await app.call('POST', CHAT, { key, body: say('hello', { model: null }) })

@@ -6,7 +6,7 @@ import { apiKey, ask, startGatewayStand, ways } from '../../support/gateway.ts'
 const { gateway, findWhoEnded } = await startGatewayStand()
 
 describe.each(ways)('an error response (%s)', (_way, call) => {
-  test.each([400, 409, 413, 415, 422])("with status %i passes on the provider's message", async (status) => {
+  test.each([400, 409, 413, 415, 422])("passes on the provider's message with status %i", async (status) => {
     const body =
       '{"error":{"message":"too many tokens","type":"x","code":"context_length","param":"messages"}}'
     const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:body ${body}}}`))
@@ -18,7 +18,7 @@ describe.each(ways)('an error response (%s)', (_way, call) => {
   })
 
   test.each([401, 402, 403, 404, 408, 429, 500, 502, 503, 529])(
-    'with status %i passes on no message',
+    "hides the provider's message with status %i",
     async (status) => {
       const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:message secret detail}}`))
       expect(failure).toMatchObject({ kind: 'status', status, said: undefined })

@@ -56,7 +56,7 @@ describe('a completion', () => {
     expect(second?.connection).toBe(first?.connection)
   })
 
-  test('over the size limit is a protocol failure', async () => {
+  test('is a protocol failure when it exceeds the size limit', async () => {
     const text = `{{up:text ${'x'.repeat(5_000)}}}`
     const failure = await failureOf(gateway({ maxAnswerBytes: 4_000 }).complete(ask(text)))
     expect(failure.kind).toBe('protocol')

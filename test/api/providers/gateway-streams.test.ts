@@ -55,7 +55,7 @@ describe('a stream', () => {
     expect(reads.next).toBeTypeOf('function')
   })
 
-  test('that the reader abandons ends the upstream request', async () => {
+  test('ends the upstream request when the reader abandons it', async () => {
     const reads = await gateway().stream(askForStream('{{up:hang-after 2}} left early'))
     await reads.next()
     const waiting = reads.next()

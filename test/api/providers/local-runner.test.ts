@@ -41,7 +41,7 @@ async function lastChat() {
 }
 
 describe('the models', () => {
-  test('of Ollama are available with and without :latest, and the first chat model is the default', async () => {
+  test('are available with and without :latest in Ollama, and the first chat model is the default', async () => {
     const app = await start(ollama.models)
     const { data } = (await app.call('GET', '/v1/models')).body
     expect(data.map(({ id, provider }: Record<string, string>) => `${provider} ${id}`)).toEqual([
@@ -67,7 +67,7 @@ describe('the models', () => {
     expect(seen?.body).toMatchObject({ model: 'bge-m3:latest' })
   })
 
-  test('of llama-server are named after their file, without the folder', async () => {
+  test('are named after their file in llama-server, without the folder', async () => {
     const app = await start(llamaServer.models)
     expect((await app.call('GET', '/v1/models')).body.data).toMatchObject([
       { id: 'Llama-3.1-8B-Q4_K_M', context_length: 131_072 },
@@ -86,7 +86,7 @@ describe('the models', () => {
 })
 
 describe('a response', () => {
-  test('of Ollama is passed on unchanged', async () => {
+  test('is passed on unchanged from Ollama', async () => {
     const app = await start(ollama.models)
     await answer(CHAT, ollama.completion)
     const { body } = await app.call('POST', CHAT, { body: say() })
@@ -97,7 +97,7 @@ describe('a response', () => {
     ['Ollama', ollama.models, ollama.chunks, 'reasoning'],
     ['llama-server', llamaServer.models, llamaServer.chunks, 'reasoning_content'],
   ] as const)(
-    'of %s streams the role once, and usage only on request',
+    'streams the role once, and usage only on request (%s)',
     async (_who, models, chunks, thought) => {
       const app = await start(models)
       await answer(CHAT, chunks)
@@ -117,7 +117,7 @@ describe('a response', () => {
   test.each([
     ['Ollama', ollama.models, ollama.toolChunks],
     ['llama-server', llamaServer.models, llamaServer.toolChunks],
-  ] as const)('of %s can call tools', async (_who, models, chunks) => {
+  ] as const)('can call tools (%s)', async (_who, models, chunks) => {
     const app = await start(models)
     await answer(CHAT, chunks)
     const { events } = await app.stream(say())
@@ -130,7 +130,7 @@ describe('a response', () => {
   test.each([
     ['Ollama', ollama.models, ollama.brokenChunks],
     ['llama-server', llamaServer.models, llamaServer.brokenChunks],
-  ] as const)('of %s that breaks off ends with an error', async (_who, models, chunks) => {
+  ] as const)('ends with an error when it breaks off (%s)', async (_who, models, chunks) => {
     const app = await start(models)
     await answer(CHAT, chunks)
     const { events, isDone } = await app.stream(say())
@@ -207,7 +207,7 @@ describe('an error response', () => {
       3,
     ],
     ['while the runner is busy', CHAT, 503, ollama.busy, { status: 503, code: 'backend_unavailable' }, 3],
-  ])('%s is mapped to a code and keeps its message', async (_what, path, status, sent, expected, times) => {
+  ])('is mapped to a code and keeps its message %s', async (_what, path, status, sent, expected, times) => {
     const app = await start(ollama.models)
     await answer(path, sent, status)
     const body = path === CHAT ? say() : { input: 'Hi' }
@@ -217,7 +217,7 @@ describe('an error response', () => {
     expect((await upstream.listRequests()).filter((seen) => seen.path === path)).toHaveLength(times)
   })
 
-  test('for a missing key reveals nothing about keys', async () => {
+  test('reveals nothing about keys when a key is missing', async () => {
     const app = await start(ollama.models)
     await answer(
       CHAT,

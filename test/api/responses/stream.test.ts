@@ -125,7 +125,7 @@ describe('a stream that fails', () => {
     ['an event that is not JSON', '{{up:bad-json}}', 502, 'backend_error'],
     ['an error response', '{{up:status 400}}', 400, 'scripted'],
     ['no response', '{{up:close}}', 503, 'backend_unavailable'],
-  ])('before its first event returns an error status: %s', async (_what, script, status, code) => {
+  ])('returns an error status before its first event: %s', async (_what, script, status, code) => {
     const app = await stand.start()
     const answer = await respond(app, { input: script, stream: true })
     expect(answer).toMatchObject({ status, body: { error: { code, param: null } } })
@@ -136,7 +136,7 @@ describe('a stream that fails', () => {
     ['the body ends without a finish', '{{up:end-after 3}}', 'stream_interrupted'],
     ['the backend reports an error', '{{up:error-frame 3}}', 'stream_interrupted'],
     ['the backend stops sending', '{{up:hang-after 3}}', 'backend_timeout'],
-  ])('midway ends with a failed event: %s', async (_what, script, code) => {
+  ])('ends with a failed event midway: %s', async (_what, script, code) => {
     const { log, lines } = createLineLog()
     const app = await stand.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' }, { log })
     const { status, types, last, text: received } = await streamResponse(app, { input: `a b c ${script}` })
@@ -168,7 +168,7 @@ describe('a stream that fails', () => {
     ])
   })
 
-  test('after a keep-alive comment still sends its first events', async () => {
+  test('still sends its first events after a keep-alive comment', async () => {
     const app = await stand.start({ PARLEY_HEARTBEAT_SECONDS: '0.1', PARLEY_BACKEND_ATTEMPTS: '1' })
     const input = '{{up:slow-head 1000}}{{up:status 500}}'
     const { status, text: received, types, last } = await streamResponse(app, { model: 'up-chat', input })

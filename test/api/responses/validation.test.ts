@@ -11,7 +11,7 @@ const items = (...input: unknown[]) => ({ input })
 const part = (...content: unknown[]) => items({ role: 'user', content })
 const format = (fields: object) => ({ text: { format: fields } })
 
-describe('a Responses API request is accepted', () => {
+describe('a Responses API request', () => {
   const optional = `model instructions tools tool_choice parallel_tool_calls max_tool_calls temperature top_p max_output_tokens text
     reasoning top_logprobs include metadata user safety_identifier prompt_cache_key prompt_cache_retention service_tier truncation store
     stream stream_options previous_response_id conversation prompt background`
@@ -36,13 +36,13 @@ describe('a Responses API request is accepted', () => {
       items({ ...call, id: 'fc_1', status: 'completed' }, { ...output, id: null }),
     ],
     ['with unknown fields', { top_k: 5, context_management: [{ type: 'compaction' }] }],
-  ])('%s', async (_how, change) => {
+  ])('is accepted %s', async (_how, change) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({ status: 200, body: { object: 'response', error: null } })
   })
 })
 
-describe('a Responses API request is rejected', () => {
+describe('an invalid Responses API request', () => {
   test.each<[object, string]>([
     [{ input: undefined }, 'input'],
     [{ input: null }, 'input'],
@@ -125,7 +125,7 @@ describe('a Responses API request is rejected', () => {
     [{ store: 'no' }, 'store'],
     [{ stream: 'true' }, 'stream'],
     [{ stream_options: true }, 'stream_options'],
-  ])('with 400 when %j makes %s invalid', async (change, param) => {
+  ])('gets 400 when %j makes %s invalid', async (change, param) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({
       status: 400,
@@ -141,7 +141,7 @@ describe('a Responses API request is rejected', () => {
     [{ prompt: { id: 'pmpt_1' } }, 'prompt'],
     [{ background: true }, 'background'],
     [items({ type: 'item_reference', id: 'msg_1' }), 'input[0].type'],
-  ])('with 400 when it relies on stored state: %j', async (change, param) => {
+  ])('gets 400 when it relies on stored state: %j', async (change, param) => {
     const { status, body } = await respond(await startApp(), { input: 'hello', ...change })
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
     expect(body.error.message).toMatch(/: this server keeps no \w+/)
@@ -156,12 +156,12 @@ describe('a Responses API request is rejected', () => {
     ['the instructions field', { instructions: 'x'.repeat(length) }, 'instructions'],
     ['the arguments field', items({ ...call, arguments: 'x'.repeat(256 * 1024 + 1) }), 'input[0].arguments'],
     ['an output', items(call, { ...output, output: 'x'.repeat(length) }), 'input[1].output'],
-  ])('with 400 when %s is too large', async (_what, change, param) => {
+  ])('gets 400 when %s is too large', async (_what, change, param) => {
     const answer = await respond(await startApp(), { input: 'hello', ...change })
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'invalid_value', param } } })
   })
 
-  test('with 413 when the body is over the configured limit', async () => {
+  test('gets 413 when the body is over the configured limit', async () => {
     const app = await startApp({ PARLEY_MAX_BODY_BYTES: '2000000' })
     expect(await respond(app, { input: 'x'.repeat(1_900_000) })).toMatchObject({ status: 200 })
     expect(await respond(app, { input: 'x'.repeat(2_100_000) })).toMatchObject({ status: 413 })

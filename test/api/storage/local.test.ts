@@ -111,13 +111,13 @@ describe('a local store', () => {
     expect(await read(again, blob.name)).toBe('whole')
   })
 
-  test('that cannot be created fails startup with a clear error', async () => {
+  test('fails startup with a clear error when it cannot be created', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'file'), '')
     await expect(openLocalBlobs(join(folder, 'file', 'files'))).rejects.toThrow(StartupError)
   })
 
-  test('in memory mode uses a temporary folder that is deleted on close', async () => {
+  test('uses a temporary folder in memory mode and deletes it on close', async () => {
     const folder = await makeFolder()
     vi.stubEnv('TMPDIR', folder)
     onTestFinished(() => void vi.unstubAllEnvs())
@@ -152,7 +152,7 @@ describe('a disk', () => {
     }
   })
 
-  test('that fills up during an upload of unknown length ends the upload', async () => {
+  test('ends an upload of unknown length when it fills up', async () => {
     const root = join(await makeFolder(), 'files')
     let left = 100 * GIB
     const blobs = await openLocalBlobs(root, async () => ({ freeBytes: left, totalBytes: 200 * GIB }))
@@ -166,7 +166,7 @@ describe('a disk', () => {
     expect(await readdir(join(root, 'incoming'))).toEqual([])
   })
 
-  test('that is full causes a 507, and no file is created', async () => {
+  test('causes a 507 when full, and no file is created', async () => {
     const folder = await makeFolder()
     const space = { freeBytes: GIB, totalBytes: 10 * GIB }
     const fileBlobs = await openLocalBlobs(join(folder, 'files'), async () => space)

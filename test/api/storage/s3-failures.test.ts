@@ -19,13 +19,13 @@ const slowDown = { status: 503, code: 'SlowDown' }
 const internalError = { status: 500, code: 'InternalError' }
 const unavailable = { reason: 'service_unavailable' }
 
-describe('a temporary S3 failure is retried', () => {
+describe('a temporary S3 failure', () => {
   test.each([
     ['503 SlowDown', slowDown],
     ['500', internalError],
     ['a reset connection', 'reset'],
     ['a reset connection after a successful operation', 'lose'],
-  ] as const)('%s, twice in a row', async (_what, fault) => {
+  ] as const)('is retried twice: %s', async (_what, fault) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name, bytes } = await keepRandom(blobs, 100)
@@ -37,7 +37,7 @@ describe('a temporary S3 failure is retried', () => {
     expect(server.listBlobs()).toEqual([name])
   })
 
-  test('in every step of a large blob', async () => {
+  test('is retried in every step of a large blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     for (const operation of ['CreateMultipartUpload', 'UploadPart', 'CompleteMultipartUpload'] as const)
@@ -46,7 +46,7 @@ describe('a temporary S3 failure is retried', () => {
     expect((await read(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('after a timeout', async () => {
+  test('is retried after a timeout', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server, { timings: shortTimings })
     server.fail('PutObject', 'hang', 1)
@@ -55,7 +55,7 @@ describe('a temporary S3 failure is retried', () => {
     expect((await read(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('when the completion of a large blob succeeded but its response was lost', async () => {
+  test('is not an error when a large blob was completed but the response was lost', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', 'lose', 1)
@@ -109,7 +109,7 @@ describe('a permanent S3 failure', () => {
       if (secret !== undefined) expect(text).not.toContain(secret)
   })
 
-  test('of one part ends the upload and removes its other parts', async () => {
+  test('ends the upload and removes its other parts when it affects one part', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('UploadPart', { status: 403, code: 'AccessDenied' }, 1)
@@ -118,7 +118,7 @@ describe('a permanent S3 failure', () => {
     expect(server.uploads.size).toBe(0)
   })
 
-  test('when a large blob is completed leaves nothing behind', async () => {
+  test('leaves nothing behind when it affects the completion of a large blob', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', internalError)
@@ -129,7 +129,7 @@ describe('a permanent S3 failure', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('when a blob is aborted is not reported, and the parts are deleted later', async () => {
+  test('is not reported when it affects an abort, and the parts are deleted later', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     server.now = () => clock.now()
@@ -160,7 +160,7 @@ describe('a download', () => {
   test.each([
     ['breaks', { cutAfterBytes: MIB }],
     ['stops', { stallAfterBytes: MIB }],
-  ])('whose connection %s resumes at the same position', async (_how, fault) => {
+  ])('resumes at the same position when its connection %s', async (_how, fault) => {
     const server = await S3Server.start()
     const { blobs, name, bytes } = await keepLarge(server)
     const before = server.count('GetObject')
@@ -171,7 +171,7 @@ describe('a download', () => {
     expect(server.count('GetObject') - before).toBeGreaterThanOrEqual(3)
   })
 
-  test('that receives no further bytes fails after three attempts', async () => {
+  test('fails after three attempts without further bytes', async () => {
     const server = await S3Server.start()
     const { blobs, name } = await keepLarge(server)
     const before = server.count('GetObject')
@@ -180,7 +180,7 @@ describe('a download', () => {
     expect(server.count('GetObject') - before).toBe(3)
   })
 
-  test('whose object is deleted midway fails', async () => {
+  test('fails when its object is deleted midway', async () => {
     const server = await S3Server.start()
     const { blobs, name } = await keepLarge(server)
     server.fail('GetObject', { cutAfterBytes: MIB }, 1)
@@ -189,7 +189,7 @@ describe('a download', () => {
     await expect(stream.toArray()).rejects.toThrow('is not there')
   })
 
-  test('that its reader abandons ends the S3 request', async () => {
+  test('ends the S3 request when its reader abandons it', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await keepRandom(blobs, 16 * MIB)

@@ -58,7 +58,7 @@ test('a timeout does not affect an upload', async () => {
   expect((await row.finish()).equals(bytes)).toBe(true)
 })
 
-describe('a permanent failure', () => {
+describe('a permanent S3 failure', () => {
   test.each([
     ['SlowDown for a part', 'UploadPart', slowDown, unavailable],
     ['500 for the trailing part', 'PutObject', internalError, unavailable],
@@ -95,7 +95,7 @@ describe('a permanent failure', () => {
     },
   )
 
-  test('of the completion can be recovered by completing again later', async () => {
+  test('can be recovered by completing the blob again later', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(9 * MIB)
     await row.add(bytes)
@@ -109,7 +109,7 @@ describe('a permanent failure', () => {
 })
 
 describe('parts that the bucket has lost', () => {
-  test('during a write end the request, and the next one starts from zero', async () => {
+  test('end the current write, and the next one starts from zero', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(18 * MIB)
     await row.add(bytes.subarray(0, 9 * MIB))

@@ -70,7 +70,7 @@ describe('a blob from several requests', () => {
     expect(server.count('CreateMultipartUpload')).toBe(0)
   })
 
-  test('of up to 5 GiB has part numbers for thousands of requests, and larger blobs have larger parts', async () => {
+  test('has part numbers for thousands of requests up to 5 GiB, and larger parts above', async () => {
     const server = await S3Server.start()
     const store = await openResumable(server, { maxBytes: 5 * GIB })
     const row = new ResumableRow(store)
@@ -87,8 +87,8 @@ describe('a blob from several requests', () => {
   })
 })
 
-describe('a process killed', () => {
-  test('between any two operations leaves the recorded bytes', async () => {
+describe('killing the process', () => {
+  test('keeps the recorded bytes between any two operations', async () => {
     const bytes = randomBytes(18 * MIB)
     const reached: number[] = []
     for (let calls = 0; reached.at(-1) !== bytes.length; calls++) {
@@ -105,7 +105,7 @@ describe('a process killed', () => {
     expect([...new Set(reached)]).toEqual([3 * MIB, 11 * MIB, 18 * MIB])
   })
 
-  test('between any two operations of a completion leaves a blob that can be completed', async () => {
+  test('leaves a blob that can be completed at any point of the completion', async () => {
     const bytes = randomBytes(9 * MIB)
     const ends: string[] = []
     while (ends.at(-1) !== 'kept') {
@@ -128,7 +128,7 @@ describe('a process killed', () => {
     expect(ends).toEqual(['failed', 'failed', 'failed', 'failed', 'kept'])
   })
 
-  test('before it recorded stored bytes makes the next writer resume before them', async () => {
+  test('makes the next writer resume before bytes that were stored but not recorded', async () => {
     const { row } = await start()
     const bytes = randomBytes(30 * MIB)
     await row.add(bytes.subarray(0, 7 * MIB))
@@ -145,7 +145,7 @@ describe('a process killed', () => {
 })
 
 describe('a fenced-out writer', () => {
-  test('that sends a part late does not destroy recorded parts', async () => {
+  test('does not destroy recorded parts by sending a part late', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(40 * MIB)
     const old = await row.lease()
@@ -162,7 +162,7 @@ describe('a fenced-out writer', () => {
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 
-  test('that writes a trailing part late does not mislead the next writer', async () => {
+  test('does not mislead the next writer by writing a trailing part late', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(7 * MIB)
     await row.add(bytes.subarray(0, MIB))

@@ -80,7 +80,7 @@ describe('startup fails with a clear message for', () => {
 })
 
 describe('a prefix in a bucket', () => {
-  test('that is empty is claimed by the installation', async () => {
+  test('is claimed by the installation if it is empty', async () => {
     const server = await S3Server.start()
     const { name, bytes } = await keepRandom(await openStore(server), 10)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
@@ -88,7 +88,7 @@ describe('a prefix in a bucket', () => {
     expect((await read(again, name)).equals(bytes)).toBe(true)
   })
 
-  test('of another installation is not touched', async () => {
+  test('is not touched if it belongs to another installation', async () => {
     const server = await S3Server.start()
     const { name } = await keepRandom(await openStore(server), 10)
     const sentence = await startupError(server, { installationId: 'foreign' })
@@ -99,7 +99,7 @@ describe('a prefix in a bucket', () => {
     expect(server.listBlobs()).toEqual([name])
   })
 
-  test('that two installations claim at the same time goes to one of them', async () => {
+  test('goes to one of two installations that claim it at the same time', async () => {
     const server = await S3Server.start()
     const starts = await Promise.allSettled(
       ['ours', 'foreign'].map((installationId) => openStore(server, { installationId })),
@@ -114,7 +114,7 @@ describe('a prefix in a bucket', () => {
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
   })
 
-  test('of another installation can be adopted', async () => {
+  test('can be adopted from another installation', async () => {
     const server = await S3Server.start()
     const { name } = await keepRandom(await openStore(server, { installationId: 'foreign' }), 10)
     const former = await adoptPlaces({ ...server.config }, 'ours', AbortSignal.timeout(10_000))
@@ -122,7 +122,7 @@ describe('a prefix in a bucket', () => {
     expect(await listNames(await openStore(server))).toEqual([name])
   })
 
-  test('with blobs but no owner is not touched until an owner is recorded', async () => {
+  test('is not touched if it has blobs but no owner, until an owner is recorded', async () => {
     const server = await S3Server.start()
     server.objects.set(`files/${randomUUID()}`, { bytes: Buffer.from('whose?'), modifiedMs: 0 })
     expect(await startupError(server)).toMatch(
@@ -150,7 +150,7 @@ describe('unfinished uploads of an earlier process', () => {
   test.each([
     ['may not be listed', { status: 403, code: 'AccessDenied' }],
     ['cannot be listed', { status: 501, code: 'NotImplemented' }],
-  ])('that %s do not prevent startup', async (_what, fault) => {
+  ])('do not prevent startup if they %s', async (_what, fault) => {
     const server = await S3Server.start()
     begin(server, `files/${randomUUID()}`)
     server.fail('ListMultipartUploads', fault)

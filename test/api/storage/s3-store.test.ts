@@ -22,7 +22,7 @@ describe('a small blob', () => {
     ['no bytes', 0],
     ['one byte', 1],
     ['exactly one part', 8 * MIB],
-  ])('of %s is sent as one PUT on commit', async (_what, sizeBytes) => {
+  ])('is sent as one PUT on commit: %s', async (_what, sizeBytes) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const bytes = randomBytes(sizeBytes)
@@ -37,7 +37,7 @@ describe('a small blob', () => {
     expect(await listNames(blobs)).toEqual([blob.name])
   })
 
-  test('that is aborted never reaches the bucket', async () => {
+  test('never reaches the bucket if it is aborted', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const before = server.calls.length
@@ -94,9 +94,9 @@ describe('a large blob', () => {
   })
 
   test.each([
-    ['that is aborted', async () => {}],
-    ['whose sender fails', async () => Promise.reject(new Error('stream failed midway'))],
-  ])('%s leaves nothing behind', async (_what, end) => {
+    ['it is aborted', async () => {}],
+    ['its sender fails', async () => Promise.reject(new Error('stream failed midway'))],
+  ])('leaves nothing behind when %s', async (_what, end) => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     async function* sent(): AsyncIterable<Uint8Array> {

@@ -77,7 +77,7 @@ describe('a request', () => {
   })
 })
 
-describe('a log line redacts', () => {
+describe('a log line', () => {
   const key = forgeKey('svc_', 'c3'.repeat(28).slice(0, 55))
 
   test.each([
@@ -88,13 +88,16 @@ describe('a log line redacts', () => {
     ],
     ['a key in a nested field', (log) => log.info({ a: { b: [{ c: key }] } }, 'oh')],
     ['a header', (log) => log.info({ headers: { authorization: key, cookie: key } }, 'oh')],
-  ] satisfies [string, (log: ReturnType<typeof createRedactedLog>) => void][])('%s', async (_what, write) => {
-    const [line] = await writeWith({}, write)
-    expect(JSON.stringify(line)).not.toContain(key.slice(16))
-    expect(JSON.stringify(line)).toContain('…')
-  })
+  ] satisfies [string, (log: ReturnType<typeof createRedactedLog>) => void][])(
+    'redacts %s',
+    async (_what, write) => {
+      const [line] = await writeWith({}, write)
+      expect(JSON.stringify(line)).not.toContain(key.slice(16))
+      expect(JSON.stringify(line)).toContain('…')
+    },
+  )
 
-  test('every configured secret', async () => {
+  test('redacts every configured secret', async () => {
     const secrets = {
       PARLEY_SECRET: 'the master key of this installation',
       PARLEY_METRICS_TOKEN: 'token-for-the-metrics',
@@ -124,7 +127,7 @@ describe('a log line redacts', () => {
     expect(lines.map(({ is, msg }) => [is, msg])).toEqual(all.map(() => ['…', 'what … is']))
   })
 
-  test('no ordinary fields', async () => {
+  test('keeps ordinary fields unchanged', async () => {
     const [line] = await writeWith({}, (log) =>
       log.info({ path: '/v1/models', hint: 'svc_…a1b2', n: 7 }, 'all is well'),
     )

@@ -203,7 +203,7 @@ describe('a scrape', () => {
   }
   const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
 
-  test('from this machine gets the Prometheus text format with no-store', async () => {
+  test('gets the Prometheus text format with no-store from this machine', async () => {
     const { status, headers, text } = await ask(await startApp(), {})
     expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
     expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual([
@@ -214,7 +214,7 @@ describe('a scrape', () => {
   })
 
   test.each(['X-Forwarded-For', 'X-Forwarded-Host', 'Forwarded', 'Via', 'X-Real-IP'])(
-    'through a proxy that sends %s needs the token',
+    'needs the token through a proxy that sends %s',
     async (name) => {
       const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
       const forwarded = { [name]: '203.0.113.9' }
@@ -228,7 +228,7 @@ describe('a scrape', () => {
     },
   )
 
-  test('with a wrong token or an API key is rejected, even from this machine', async () => {
+  test('is rejected with a wrong token or an API key, even from this machine', async () => {
     const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
     const { agent_key: agentKey } = await app.createAgent()
     for (const key of [app.key, agentKey, 'something-else-entirely']) {
@@ -240,14 +240,14 @@ describe('a scrape', () => {
     expect((await ask(withoutToken, bearer(TOKEN))).status).toBe(401)
   })
 
-  test('with a wrong token is rate limited after repeated failures', async () => {
+  test('is rate limited after repeated wrong tokens', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
     const statuses: number[] = []
     for (let turn = 0; turn < 3; turn++) statuses.push((await ask(app, bearer(TOKEN))).status)
     expect(statuses).toEqual([401, 401, 429])
   })
 
-  test('with another method gets 405 with the allowed methods', async () => {
+  test('gets 405 with the allowed methods for another method', async () => {
     const { status, headers } = await (await startApp()).call('POST', '/metrics', { body: {} })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })

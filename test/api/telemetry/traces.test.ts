@@ -130,7 +130,7 @@ describe('a trace', () => {
     }
   })
 
-  test('of a chat has the model, provider, limits, tokens and finish reasons', async () => {
+  test('has the model, provider, limits, tokens and finish reasons of a chat', async () => {
     const { spans } = await readTraffic()
     const chat = spans.find(({ name, traceId }) => name === 'chat up-chat' && traceId === TRACE)
     expect(chat?.attributes).toMatchObject({
@@ -185,7 +185,7 @@ describe('a trace', () => {
     expect([request?.attributes['http.response.status_code'], request?.isError]).toEqual([200, false])
   })
 
-  test('of an agent contains its model calls and tool calls in one turn', async () => {
+  test("contains an agent's model calls and tool calls in one turn", async () => {
     const { spans } = await readTraffic()
     const [turn] = findSpans(spans, 'invoke_agent {agent}')
     expect(turn).toMatchObject({ name: 'invoke_agent Guide', isError: false })
@@ -195,7 +195,7 @@ describe('a trace', () => {
     expect([fallen?.isError, fallen?.attributes['error.type']]).toEqual([true, 'tool_failed'])
   })
 
-  test('of a job is linked to the request that completed the upload', async () => {
+  test('links a job to the request that completed the upload', async () => {
     const { spans } = await readTraffic()
     const [patch] = spans.filter(({ name }) => name === 'PATCH /upload/{segment}')
     const jobs = findSpans(spans, 'job {kind}')

@@ -84,7 +84,7 @@ describe('a caller', () => {
     expect(resultsIn(second)).toEqual(["Error: there is no tool 'weather' here. Answer without it."])
   })
 
-  test('of an agent without tools handles a tool of that name itself', async () => {
+  test('handles a tool call itself if its agent has no tools', async () => {
     const app = await stand.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([]))
     await stand.answerWith(answerCalling('whole', rain), 1)
@@ -92,7 +92,7 @@ describe('a caller', () => {
     expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
   })
 
-  test('without an agent has no server tools', async () => {
+  test('has no server tools without an agent', async () => {
     const app = await stand.start({}, { tools: { weather } })
     await stand.answerWith(answerCalling('whole', rain), 1)
     const outcome = await chat(app, 'whole', app.key, say('hello', { tools: [callersWeather] }))
@@ -101,7 +101,7 @@ describe('a caller', () => {
     expect(body.tools).toEqual([callersWeather])
   })
 
-  test('with a parent key has the tools of the agent it names', async () => {
+  test('may use the tools of the agent that it names with a parent key', async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_id } = await app.createAgent(agentWith(['weather']))
     const body = say('[[tool:weather {"city":"Bonn"}]]', { model: `agent/${agent_id}` })
@@ -110,7 +110,7 @@ describe('a caller', () => {
     })
   })
 
-  test("over RPC has the agent's tools", async () => {
+  test("has the agent's tools over RPC", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const chunks = await createTypedClient(app, agent_key).chat.stream.mutate({
@@ -121,7 +121,7 @@ describe('a caller', () => {
     expect(text).toBe('The tool answered: Rain in Bonn')
   })
 
-  test("of the Responses API has the agent's tools", async () => {
+  test("has the agent's tools in the Responses API", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const input = '[[tool:weather {"city":"Bonn"}]]'

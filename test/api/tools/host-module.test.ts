@@ -120,7 +120,7 @@ describe('an invalid hooks module', () => {
     else expect(said.slice(prefix.length)).toMatch(sentence)
   })
 
-  test('or tool passed to createService fails startup', async () => {
+  test('fails startup also for an invalid tool passed to createService', async () => {
     const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
     expect(await startupErrorOf(undefined, { tools })).toBe(
       'createService: tools.a.handler must be a function.',

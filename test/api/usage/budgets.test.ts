@@ -49,7 +49,7 @@ describe('a token budget', () => {
     expect((await totalUsage(app)).requests).toBe(0)
   })
 
-  test('for a month outlasts the day and sends no Retry-After', async () => {
+  test('outlasts the day and sends no Retry-After when it is for a month', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 50 })
@@ -62,7 +62,7 @@ describe('a token budget', () => {
     expect((await ask(app, 'a new month')).status).toBe(200)
   })
 
-  test('of an agent limits only that agent, in addition to the budget of its key', async () => {
+  test('limits only one agent, in addition to the budget of its key', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const [limited, unlimited] = [await app.createAgent(), await app.createAgent()]
     const owner = ownerOf(app)
@@ -81,7 +81,7 @@ describe('a token budget', () => {
     expect((await ask(app, 'hi', {}, unlimited.agent_key)).status).toBe(429)
   })
 
-  test('of one key does not limit another', async () => {
+  test('applies to one key only', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
@@ -103,7 +103,7 @@ describe('a token budget', () => {
     })
   })
 
-  test('that is deleted limits nothing', async () => {
+  test('limits nothing after it is deleted', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await ask(app, 'hi')).status).toBe(429)
@@ -148,7 +148,7 @@ describe('concurrent calls', () => {
 })
 
 describe('a budget reservation', () => {
-  test('of a call whose process died is released after the longest possible call', async () => {
+  test('is released after the longest possible call if its process died', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     const { deps } = app.service

@@ -64,7 +64,7 @@ describe('a successful embeddings call', () => {
     expect(await countBy(app, 'model')).toEqual([['mock-embedding', 1]])
   })
 
-  test('over RPC is recorded in the same way', async () => {
+  test('is recorded in the same way over RPC', async () => {
     const app = await startApp()
     await callProcedure(app, 'embeddings.create', { input, dimensions: 2 })
     expect(await readCalls(app)).toMatchObject([{ ...counted, model: 'mock-embedding' }])
@@ -86,7 +86,7 @@ describe('a successful embeddings call', () => {
     expect(await readCalls(app)).toEqual([{ model: 'up-embedding', provider: 'gateway', ...row }])
   })
 
-  test('with token arrays is estimated exactly', async () => {
+  test('is estimated exactly for token arrays', async () => {
     const app = await stand.start()
     await answerWithUsage(null)
     await embed(app, { input: [[1, 2, 3], [4]] })
@@ -100,14 +100,14 @@ describe('a failed embeddings call', () => {
     ['due to an invalid request', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
     ['with an invalid response', '{{up:body {}}}', 'backend_error'],
     ['with a lost connection', '{{up:cut-off}}', 'backend_unavailable'],
-  ])('%s is recorded as one row without tokens', async (_how, script, status) => {
+  ])('is recorded as one row without tokens (%s)', async (_how, script, status) => {
     const app = await stand.start()
     await embed(app, { input: script })
     expect(await readCalls(app)).toMatchObject([{ ...failed, status }])
     expect(await totalUsage(app)).toMatchObject({ requests: 1, errors: 1 })
   })
 
-  test('that was rejected beforehand is not recorded', async () => {
+  test('is not recorded if it was rejected beforehand', async () => {
     const app = await startApp()
     const statuses = [{ model: 'unknown' }, { input: '' }].map(
       async (more) => (await embed(app, more)).status,
@@ -142,7 +142,7 @@ describe('a budget', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('that is spent prevents requests to the provider', async () => {
+  test('prevents requests to the provider when it is spent', async () => {
     const app = await stand.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await embed(app)).status).toBe(429)

@@ -114,14 +114,14 @@ describe('a failed call', () => {
   test.each([
     ['before its first byte', '[[error:400]]', 0],
     ['at a broken backend', '[[error:500]]', 0],
-  ])('%s is recorded as an error without tokens', async (_when, content, tokens) => {
+  ])('is recorded as an error without tokens (%s)', async (_when, content, tokens) => {
     const app = await startApp({}, { clock: createFakeClock() })
     await ask(app, content)
     await ask(app, content, { stream: true })
     expect(await totalUsage(app)).toMatchObject({ requests: 2, errors: 2, total_tokens: tokens })
   })
 
-  test('in the middle of a stream is recorded with an estimate of the tokens sent', async () => {
+  test('is recorded with an estimate of the tokens sent if it fails mid-stream', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const content = '[[tokens:50]] [[break:20]]'
     await ask(app, content, { stream: true })
@@ -135,7 +135,7 @@ describe('a failed call', () => {
     expect(await calls(app)).toMatchObject([{ status: 'backend_error', is_estimated: 1 }])
   })
 
-  test('that was rejected beforehand is not recorded', async () => {
+  test('is not recorded if it was rejected beforehand', async () => {
     const app = await startApp()
     await ask(app, 'hello', { model: 'unknown' })
     await ask(app, 'hello', { temperature: 3 })
@@ -145,7 +145,7 @@ describe('a failed call', () => {
 })
 
 describe('a client disconnect', () => {
-  test('in the middle of a stream is recorded with an estimate, and not as an error', async () => {
+  test('is recorded mid-stream with an estimate, and not as an error', async () => {
     const app = await startApp()
     const leaving = new AbortController()
     const content = '[[delay:5]] [[tokens:90000]] continue'
@@ -169,7 +169,7 @@ describe('a client disconnect', () => {
   test.each([
     ['a complete response', false],
     ['a stream', true],
-  ])('before %s starts is recorded with the prompt tokens', async (_what, stream) => {
+  ])('is recorded with the prompt tokens before %s starts', async (_what, stream) => {
     const upstream = await startUpstream()
     onTestFinished(upstream.stop)
     const app = await startApp({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: upstream.url })

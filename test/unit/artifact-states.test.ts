@@ -46,7 +46,7 @@ test('the table has a cell for every state and event', () => {
 })
 
 describe('an artifact', () => {
-  test.each(cells)('goes from %s on %s to %s (- means rejected)', (state, occurrence, next) => {
+  test.each(cells)('changes from %s on %s to %s (- means rejected)', (state, occurrence, next) => {
     expect(findNextState(state, occurrence) ?? '-').toBe(next)
     expect(listStatesBefore(occurrence).includes(state)).toBe(next !== '-')
     if (next !== '-') expect(stateAfter(occurrence)).toBe(next)

@@ -7,7 +7,7 @@ import { BackendFailure, type BackendModel, type ChatBackend } from '../../src/p
 
 type List = () => Promise<readonly BackendModel[]>
 
-const model = (id: string, chats = true): BackendModel => ({ id, created: 1, ownedBy: 'somebody', chats })
+const model = (id: string, chats = true): BackendModel => ({ id, created: 1, ownedBy: 'example', chats })
 const fails: List = () => Promise.reject(new BackendFailure('unreachable', 'connection refused'))
 const hangs: List = () => new Promise(() => {})
 const holds =

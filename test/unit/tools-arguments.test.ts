@@ -121,7 +121,7 @@ describe('invalid arguments', () => {
 })
 
 describe('a tool result', () => {
-  test.each([0, 1, 65_535, 65_536])('is kept whole with %i byte(s)', (sizeBytes) => {
+  test.each([0, 1, 65_535, 65_536])('is not truncated at %i bytes', (sizeBytes) => {
     expect(capText('x'.repeat(sizeBytes))).toBe('x'.repeat(sizeBytes))
   })
 

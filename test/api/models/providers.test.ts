@@ -14,7 +14,7 @@ const CHAT = '/v1/chat/completions'
 
 /** Scripts the model list that an upstream returns from now on. */
 function listModels(upstream: Upstream, ...ids: readonly string[]): Promise<void> {
-  const data = ids.map((id) => ({ id, object: 'model', created: 1, owned_by: 'somebody' }))
+  const data = ids.map((id) => ({ id, object: 'model', created: 1, owned_by: 'example' }))
   return upstream.script('/v1/models', `{{up:body ${JSON.stringify({ object: 'list', data })}}}`)
 }
 

@@ -139,7 +139,7 @@ describe('a failed call', () => {
     const app = await startApp()
     await ask(app, 'hello', { model: 'unknown' })
     await ask(app, 'hello', { temperature: 3 })
-    await ask(app, 'hello', {}, 'nobody')
+    await ask(app, 'hello', {}, 'unknown-key')
     expect((await totalUsage(app)).requests).toBe(0)
   })
 })

@@ -32,7 +32,7 @@ describe('the data directory lock', () => {
 })
 
 describe('a command that runs next to a server', () => {
-  test('sees what the server wrote and the other way round', async () => {
+  test('reads what the server wrote, and the server reads what the command wrote', async () => {
     const server = await opened('server', dataDir)
     await server.db.insertInto('parent_keys').values(parentKey('from-server')).execute()
     const command = await opened('command', dataDir)

@@ -39,7 +39,7 @@ describe('the key of a request', () => {
   })
 
   test.each<[string, (key: string) => string]>([
-    ['random text', () => 'nonsense'],
+    ['of random text', () => 'nonsense'],
     ['with its last character changed', (key) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')],
     [
       'with a character of its secret changed',
@@ -59,7 +59,7 @@ describe('the key of a request', () => {
     ],
     ['followed by another key', (key) => `${key},${key}`],
     ['in lower case', (key) => key.toLowerCase()],
-  ])('gets 401 invalid_api_key: %s', async (_what, corrupt) => {
+  ])('gets 401 invalid_api_key for a key %s', async (_what, corrupt) => {
     const app = await startApp()
     const answer = await validate(app, corrupt(app.key))
     expect(answer.status).toBe(401)

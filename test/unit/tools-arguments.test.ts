@@ -1,4 +1,4 @@
-/** What tools are called with and what they say: how arguments are judged, and where results are cut. */
+/** Tests the validation of tool arguments and the truncation of tool results. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Rule, readArguments } from '../../src/tools/arguments.ts'
@@ -7,7 +7,7 @@ import { capText } from '../../src/tools/run.ts'
 const host = (schema: Rule['schema']): Rule => ({ schema, origin: 'host' })
 const foreign = (schema: Rule['schema']): Rule => ({ schema, origin: 'agent' })
 
-/** Forty definitions, each the next one twice: judging by them takes 2^40 steps. */
+/** Forty definitions that each refer to the next one twice: validation takes 2^40 steps. */
 const exploding = () => ({
   $ref: '#/$defs/d0',
   $defs: Object.fromEntries(
@@ -18,12 +18,16 @@ const exploding = () => ({
   ),
 })
 
-describe('arguments that fit', () => {
+describe('valid arguments', () => {
   test.each<[what: string, text: string, rules: Rule[]]>([
-    ['no schema', '{"a":[{"b":null}]}', []],
-    ['2020-12', '{"a":[1,"x"]}', [host({ properties: { a: { prefixItems: [{ type: 'integer' }] } } })]],
+    ['without a schema', '{"a":[{"b":null}]}', []],
     [
-      'draft-07',
+      'for a 2020-12 schema',
+      '{"a":[1,"x"]}',
+      [host({ properties: { a: { prefixItems: [{ type: 'integer' }] } } })],
+    ],
+    [
+      'for a draft-07 schema',
       '{"a":[1,"x"]}',
       [
         host({
@@ -32,21 +36,25 @@ describe('arguments that fit', () => {
         }),
       ],
     ],
-    ['a schema that refers to itself', '{"a":{"a":{}}}', [host({ properties: { a: { $ref: '#' } } })]],
-    ['a format, which is not checked', '{"a":"no"}', [host({ properties: { a: { format: 'email' } } })]],
-    ['patterns nobody vouches for', '{"a":"no"}', [foreign({ properties: { a: { pattern: '^yes$' } } })]],
+    ['for a schema that refers to itself', '{"a":{"a":{}}}', [host({ properties: { a: { $ref: '#' } } })]],
+    ['without a check of formats', '{"a":"no"}', [host({ properties: { a: { format: 'email' } } })]],
     [
-      'property names nobody vouches for',
+      "without a check of patterns in an agent's schema",
+      '{"a":"no"}',
+      [foreign({ properties: { a: { pattern: '^yes$' } } })],
+    ],
+    [
+      "without a check of property patterns in an agent's schema",
       '{"a":"no"}',
       [foreign({ patternProperties: { '^b': {} }, additionalProperties: false })],
     ],
     [
-      'properties called like keywords',
+      'for properties named like keywords',
       '{"pattern":"x"}',
       [foreign({ properties: { pattern: { type: 'string' } }, required: ['pattern'] })],
     ],
     [
-      'a schema that falls apart without its patterns',
+      'for a schema with a reference into its removed patterns',
       '{"a":1}',
       [
         foreign({
@@ -55,15 +63,15 @@ describe('arguments that fit', () => {
         }),
       ],
     ],
-  ])('%s', (_what, text, rules) => {
+  ])('pass %s', (_what, text, rules) => {
     expect(readArguments(text, rules)).toEqual({ args: JSON.parse(text) })
   })
 })
 
-describe('arguments that do not fit', () => {
+describe('invalid arguments', () => {
   const deep = `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`
 
-  test.each<[text: string, rules: Rule[], problem: string]>([
+  const cases: [text: string, rules: Rule[], problem: string][] = [
     ['', [], 'they are not valid JSON'],
     ['{"a":NaN}', [], 'they are not valid JSON'],
     ['null', [], 'they must be a JSON object'],
@@ -93,29 +101,31 @@ describe('arguments that do not fit', () => {
       [host({ properties: { a: { pattern: '^(a+)+$' } } })],
       'they cannot be checked in time',
     ],
-  ])('%.30s', (text, rules, problem) => {
+  ]
+  const byProblem = cases.map(([text, rules, problem]) => [problem, text, rules] as const)
+  test.each(byProblem)('are rejected: %s', (problem, text, rules) => {
     expect(readArguments(text, rules)).toEqual({ problem })
   })
 
-  test('are not judged twice by a schema of somebody else that takes too long', () => {
-    const [theirs, ours] = [foreign(exploding()), host(exploding())]
+  test("are not checked again against an agent's schema that took too long", () => {
+    const [fromAgent, fromHost] = [foreign(exploding()), host(exploding())]
     const server: Rule = { schema: exploding(), origin: 'mcp' }
-    for (const rule of [theirs, ours, server]) readArguments('{}', [rule])
-    expect(readArguments('{}', [theirs])).toEqual({
+    for (const rule of [fromAgent, fromHost, server]) readArguments('{}', [rule])
+    expect(readArguments('{}', [fromAgent])).toEqual({
       problem: 'they cannot be checked: their schema takes too long',
     })
-    for (const rule of [ours, server]) {
+    for (const rule of [fromHost, server]) {
       expect(readArguments('{}', [rule])).toEqual({ problem: 'they cannot be checked in time' })
     }
   })
 })
 
-describe('a result', () => {
-  test.each([0, 1, 65_535, 65_536])('of %i bytes is left whole', (sizeBytes) => {
+describe('a tool result', () => {
+  test.each([0, 1, 65_535, 65_536])('is not truncated at %i bytes', (sizeBytes) => {
     expect(capText('x'.repeat(sizeBytes))).toBe('x'.repeat(sizeBytes))
   })
 
-  test('that is too long is the beginning of itself, with a note, within 64 KiB', () => {
+  test('is truncated with a note to at most 64 KiB', () => {
     const character = fc.constantFrom('a', 'é', '€', '😀', '\ud83d')
     fc.assert(
       fc.property(fc.array(character, { minLength: 1, maxLength: 20 }), (characters) => {

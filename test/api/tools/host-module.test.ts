@@ -1,4 +1,7 @@
-/** The module that `PARLEY_HOOKS` names, and the same tools given to `createService`: what is loaded, and what stops the start. */
+/**
+ * Tests the module of `PARLEY_HOOKS` and the tools passed to `createService`: how they load and what prevents
+ * startup.
+ */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -9,15 +12,18 @@ import { say } from '../../support/chat-stand.ts'
 import { makeFolder } from '../../support/process.ts'
 import { agentWith, chat, tool } from '../../support/tools.ts'
 
-/** Writes a module into a folder that goes with the test; its path. */
+/** Writes a module into a temporary folder and returns its path. */
 async function writeHooks(text: string, name = 'hooks.mjs'): Promise<string> {
   const path = join(await makeFolder(), name)
   await writeFile(path, text)
   return path
 }
 
-/** What a start with that module, or with those options, is refused with. */
-async function refusalOf(text: string | undefined, options: Partial<ServiceOptions> = {}): Promise<string> {
+/** Returns the startup error for this module or these options. */
+async function startupErrorOf(
+  text: string | undefined,
+  options: Partial<ServiceOptions> = {},
+): Promise<string> {
   const path = text === undefined ? undefined : await writeHooks(text)
   const thrown = await startApp(path === undefined ? {} : { PARLEY_HOOKS: path }, options).catch(
     (error: unknown) => error,
@@ -27,8 +33,8 @@ async function refusalOf(text: string | undefined, options: Partial<ServiceOptio
   return path === undefined ? message : message.replace(path, '<file>')
 }
 
-describe('the module', () => {
-  test('may be TypeScript, and list its tools, whose handlers keep their objects', async () => {
+describe('the hooks module', () => {
+  test('may be TypeScript and list its tools, whose handlers keep their `this`', async () => {
     const path = await writeHooks(
       `class Counter {
          readonly name: string = 'count'
@@ -46,7 +52,7 @@ describe('the module', () => {
     )
   })
 
-  test('gives way to the options of createService, name by name', async () => {
+  test('is overridden by the options of createService, tool by tool', async () => {
     const path = await writeHooks(
       `export const tools = { one: { handler: () => 'module' }, two: { handler: () => 'module' } }
        export const onUploadComplete = () => 'module'`,
@@ -65,7 +71,7 @@ describe('the module', () => {
   })
 })
 
-describe('what cannot be used stops the start, and is named:', () => {
+describe('an invalid hooks module', () => {
   test.each<[module: string, sentence: string | RegExp]>([
     ['throw new Error("no database")', 'the file failed while it was loaded: Error: no database'],
     ['export const tools = {', /^the file failed while it was loaded: .*$/],
@@ -106,16 +112,18 @@ describe('what cannot be used stops the start, and is named:', () => {
       'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',
       /^tools\.a\.inputSchema cannot be used: /,
     ],
-  ])('%s', async (module, sentence) => {
+  ])('fails startup and is explained: %j', async (module, sentence) => {
     const prefix = 'PARLEY_HOOKS (<file>): '
-    const said = await refusalOf(module)
+    const said = await startupErrorOf(module)
     expect(said.slice(0, prefix.length)).toBe(prefix)
     if (typeof sentence === 'string') expect(said.slice(prefix.length)).toBe(sentence)
     else expect(said.slice(prefix.length)).toMatch(sentence)
   })
 
-  test('tools given to createService', async () => {
+  test('fails startup also for an invalid tool passed to createService', async () => {
     const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
-    expect(await refusalOf(undefined, { tools })).toBe('createService: tools.a.handler must be a function.')
+    expect(await startupErrorOf(undefined, { tools })).toBe(
+      'createService: tools.a.handler must be a function.',
+    )
   })
 })

@@ -18,7 +18,8 @@ import {
 } from '../identity/keys.ts'
 import { localAdministrator, signIn, signOut } from '../identity/sessions.ts'
 import { findUserByEmail, lockUser, updateUser } from '../identity/users.ts'
-import { ServiceError } from '../lib/errors.ts'
+import { ServiceError, toServiceError } from '../lib/errors.ts'
+import { limitAuthFailures } from '../operations/access.ts'
 import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
 import { moveUsage } from '../usage/usage.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -172,12 +173,19 @@ export const managerOperations = {
       summary: 'Begin a session with a one-time link',
       description:
         'The link is printed by the first start and by `parley sign-in`; the answer sets a cookie.',
-      failures: { 401: 'The link was used already, or is too old.' },
+      failures: {
+        401: 'The link was used already, or is too old.',
+        429: 'Too many wrong links from this address.',
+      },
     },
     input: SignIn,
     output: SignedIn,
     run: async ({ context, input }) => {
-      context.setHeader('Set-Cookie', await signIn(context.deps, input.link, context.metadata))
+      const cookie = await signIn(context.deps, input.link, context.metadata).catch(async (thrown) => {
+        if (toServiceError(thrown).reason === 'invalid_api_key') await limitAuthFailures(context)
+        throw thrown
+      })
+      context.setHeader('Set-Cookie', cookie)
       return { signed_in: true } as const
     },
   }),

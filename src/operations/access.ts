@@ -121,11 +121,16 @@ function isOwnHost({ origin, host }: IncomingHttpHeaders): boolean {
   return origin !== undefined && host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host
 }
 
+/** The largest body of an operation that needs no key, such as a sign-in. */
+const MAX_ANONYMOUS_BYTES = 16 * 1024
+
+/** The caller is undefined for operations that need no key. */
 export function limitBodyBytes(
   { limits }: Pick<Config, 'limits'>,
   caller: Pick<AnyCaller, 'kind'> | undefined,
   maxBytes: number,
 ): number {
+  if (caller === undefined) return Math.min(maxBytes, MAX_ANONYMOUS_BYTES)
   return caller?.kind === 'agent' ? Math.min(maxBytes, limits.maxAgentBodyBytes) : maxBytes
 }
 
@@ -163,7 +168,9 @@ function listQuotas({ deps, metadata }: CallContext<AnyCaller, Dependencies>, ca
 }
 
 /** Counts a call without valid credentials against its address; valid keys from that address are not limited by it. */
-export async function limitAuthFailures(context: CallContext<AnyCaller, Dependencies>): Promise<void> {
+export async function limitAuthFailures(
+  context: CallContext<AnyCaller, Pick<Dependencies, 'config' | 'metrics' | 'shared'>>,
+): Promise<void> {
   const { deps, metadata } = context
   const limit = deps.config.limits.authFailures
   if (limit <= 0) return

@@ -7,7 +7,7 @@ const MAX_TEXT_LENGTH = 2 * 1024 * 1024
 export const MAX_TOOLS = 128
 /** The most parts of a message, calls of tools in it, or tools to choose from. */
 export const MAX_PARTS = 2048
-const MAX_STOPS = 64
+export const MAX_STOPS = 64
 
 export const text = z.string().max(MAX_TEXT_LENGTH)
 export const toolArguments = z.string().max(256 * 1024)
@@ -134,7 +134,7 @@ const uncheckedFields = [
   'web_search_options',
 ] as const
 
-/** The only fields an agent key may send: it is public, and others might control the provider. */
+/** The only fields an agent key may send: it is public, and others might control the provider. `chat/public-request.ts` checks them. */
 export const chatApiFields: ReadonlySet<string> = new Set([
   ...Object.keys(ChatRequest.shape),
   ...uncheckedFields,

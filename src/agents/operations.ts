@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
+import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
 import { operationsOf } from '../operations/operation.ts'
 import {
   createAgent,
@@ -47,10 +48,12 @@ const { query, mutation } = operationsOf<Dependencies & { readonly agents: Agent
   wrongKind: 'invalid_api_key',
 })
 
+const definitionRequest = { body: 'definition', bytesPerRequest: DEFINITION_BYTES_PER_REQUEST } as const
+
 export const agentsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/agents' },
-    request: { body: 'definition' },
+    request: definitionRequest,
     response: { status: 201 },
     docs: { summary: 'Create an agent' },
     input: DefinitionBody,
@@ -78,6 +81,7 @@ export const agentsOperations = {
   }),
 
   check: mutation({
+    request: definitionRequest,
     input: DefinitionBody,
     output: DefinitionCheck,
     run: ({ input }) => checkDefinition(input.yaml, input.format),
@@ -103,7 +107,7 @@ export const agentsOperations = {
 
   replace: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
-    request: { body: 'definition', bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
+    request: { ...definitionRequest, bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
     docs: {
       summary: "Replace an agent's definition",
       failures: { ...notFound, 412: 'The agent has changed since the version named in `If-Match`.' },

@@ -11,6 +11,8 @@ import {
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { chooseRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
+import { chargeRequest } from '../operations/access.ts'
+import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import type { Routes } from '../providers/retry.ts'
@@ -48,8 +50,10 @@ export async function prepareTurn(
   if (caller.kind === 'agent' && options !== undefined)
     throw new ServiceError('insufficient_permissions', 'trial: needs a parent key', { param: 'trial' })
   const request = caller.kind === 'agent' ? toPublicRequest(sent) : sent
-  const saved = await findTurnAgent(deps, caller, request.model)
   const draft = options?.draft
+  if (draft !== undefined)
+    await chargeRequest(context, caller, Math.ceil(draft.yaml.length / DEFINITION_BYTES_PER_REQUEST))
+  const saved = await findTurnAgent(deps, caller, request.model)
   const agent: TurnAgent | undefined =
     draft === undefined
       ? saved

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import ipaddr from 'ipaddr.js'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { outlineOf } from '../lib/formats/json.ts'
+import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin } from '../lib/net.ts'
 
 /** What identifies the user of a request without a key: a cookie, or the headers of a proxy. */
@@ -148,9 +148,10 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
-export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES): unknown {
+/** `outline` is that of the bytes, where the caller has it already. */
+export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES, outline?: JsonOutline): unknown {
   assertUtf8(bytes)
-  assertOutline(bytes, mostValues)
+  assertOutline(bytes, mostValues, outline)
   const text = bytes.toString('utf8')
   let value: unknown
   try {
@@ -175,10 +176,10 @@ function assertUtf8(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw new ServiceError('invalid_value', 'The body is not valid UTF-8.')
 }
 
-function assertOutline(bytes: Buffer, mostValues: number): void {
+function assertOutline(bytes: Buffer, mostValues: number, outline: JsonOutline | undefined): void {
   // A body with few brackets is not deep, and a short body does not hold many values.
-  if (bytes.length <= mostValues && !hasManyBrackets(bytes)) return
-  const { depth, values } = outlineOf(bytes, mostValues)
+  if (outline === undefined && bytes.length <= mostValues && !hasManyBrackets(bytes)) return
+  const { depth, values } = outline ?? outlineOf(bytes, mostValues)
   if (depth > MAX_JSON_DEPTH)
     throw new ServiceError('invalid_value', `The JSON is nested deeper than ${MAX_JSON_DEPTH}.`)
   if (values > mostValues)

@@ -17,7 +17,8 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { countRequest, limitBodyBytes } from './access.ts'
+import { chargeRequest, countRequest, limitBodyBytes } from './access.ts'
+import { outlineOfBody, requestsOf } from './body-cost.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError } from './errors.ts'
 import {
@@ -309,8 +310,11 @@ async function readInputBody<D>(
     },
     clock,
   )
+  const outline = format === undefined ? outlineOfBody(bytes, options ?? {}) : undefined
+  if (caller !== undefined && !auth.isUncounted)
+    await chargeRequest(context, caller, requestsOf(bytes.length, outline, options ?? {}))
   if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
-  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues)
+  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues, outline)
 }
 
 function readHeaderFields(

@@ -78,11 +78,11 @@ function createSharedLimiter(membership: Membership, clock: Pick<Clock, 'now' | 
   const local = createMemoryRateLimiter(clock)
   const toShare = ({ key, limit }: Quota): Quota => ({ key, limit: membership.shareOf(limit) })
   return {
-    async hit(quotas) {
-      const counted = await membership.ask((store) => store.hit(quotas))
+    async hit(quotas, cost = 1) {
+      const counted = await membership.ask((store) => store.hit(quotas, cost))
       if (counted !== undefined) return toHit(quotas, counted.answer, clock.now())
       const [first, ...others] = quotas
-      return local.hit([toShare(first), ...others.map(toShare)])
+      return local.hit([toShare(first), ...others.map(toShare)], cost)
     },
   }
 }

@@ -57,6 +57,20 @@ describe.each(sharedStores)('through %s', (store) => {
     )
   })
 
+  test('a hit counts as several requests, and only whole hits are counted', async () => {
+    const apps = await startReplicas(await makeInstallation(store))
+    const limiters = apps.map(({ service }) => service.deps.shared.limiter)
+    const hits = await Promise.all(
+      Array.from({ length: 60 }, (_, turn) => limiters[turn % 2]?.hit([{ key: 'large', limit: 100 }], 7)),
+    )
+    expect(hits.filter((hit) => hit?.isLimited === false)).toHaveLength(14)
+    expect(await limiters[0]?.hit([{ key: 'large', limit: 100 }], 2)).toMatchObject({
+      remaining: 0,
+      isLimited: false,
+    })
+    expect(await limiters[1]?.hit([{ key: 'large', limit: 100 }])).toMatchObject({ isLimited: true })
+  })
+
   test('a request that one limit refuses counts against none of the others', async () => {
     const env = {
       ...(await makeInstallation(store)),

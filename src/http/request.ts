@@ -37,6 +37,20 @@ export function bearerOf(request: IncomingMessage): string | undefined {
   return header.slice(7).trim()
 }
 
+/** @throws ServiceError `invalid_value` for a repeated header of which a proxy might read another copy than this server. */
+export function assertSingleHeaders({ rawHeaders }: IncomingMessage): void {
+  const seen = new Set<string>()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = singleHeaders.get((rawHeaders[at] as string).toLowerCase())
+    if (name === undefined) continue
+    if (seen.has(name))
+      throw new ServiceError('invalid_value', `${name} must be sent only once.`, { param: name })
+    seen.add(name)
+  }
+}
+
+const singleHeaders = new Map(['Authorization', 'Host'].map((name) => [name.toLowerCase(), name]))
+
 /** The token in the query of an artifact's URL, for reads where a client cannot set a header, such as `<video>`. */
 export function tokenOf({ method, url = '' }: IncomingMessage): string | undefined {
   if (method !== 'GET' && method !== 'HEAD') return undefined

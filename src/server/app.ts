@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
 import {
+  assertSingleHeaders,
   bearerOf,
   clientAddressOf,
   implicitCredentialsOf,
@@ -67,6 +68,7 @@ export function createApp(options: AppOptions): App {
   ]
   /** What happens to every request after `identifyRequest`, in this order. */
   const steps: readonly Step<Deps>[] = [
+    ({ request }) => assertSingleHeaders(request),
     checkHost,
     routeTo(endpoints),
     ...access,

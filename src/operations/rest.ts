@@ -17,7 +17,7 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { chargeRequest, countRequest, limitBodyBytes } from './access.ts'
+import { chargeRequest, countRequest, limitBodyBytes, rejectCredentials } from './access.ts'
 import { outlineOfBody, requestsOf } from './body-cost.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError } from './errors.ts'
@@ -186,9 +186,11 @@ export function createRestEndpoint<D extends Dependencies>(
 /** Browsers send a preflight without credentials. */
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
-/** Counts the call against the limits of its key: it is still an authenticated request. */
+/** Counts the call like any other, or an unknown path would tell good keys from bad ones without a limit. */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
+  const { bearer, token } = context.metadata
   const caller = await context.deps.authenticator.find(context.metadata)
+  if (caller === undefined && (bearer ?? token) !== undefined) return rejectCredentials(context)
   if (caller !== undefined) await countRequest(context, caller)
   throw failure
 }

@@ -169,8 +169,10 @@ export function createTrpcEndpoint(
     async parse(call) {
       const names = listNames(call.path)
       const isPublic = names.every((name) => publicNames.has(name))
+      const isKnown = names.some((name) => costs.has(name))
       const cost = combineCosts(names.map((name) => costs.get(name) ?? {}))
-      const body = await readCallBody(call, isPublic, cost).catch(toServiceError)
+      // An unknown procedure checks no credentials, so nothing may depend on them.
+      const body = isKnown ? await readCallBody(call, isPublic, cost).catch(toServiceError) : ''
       Object.assign(call.request, { body: body instanceof ServiceError ? '' : body })
       const badBody = body instanceof ServiceError ? body : undefined
       return { call: call.context, badBody, accessSteps } satisfies RpcContext

@@ -6,7 +6,7 @@ import ipaddr from 'ipaddr.js'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
-import { type AddressBlock, isWithin } from '../lib/net.ts'
+import { type AddressBlock, isWithin, withoutZone } from '../lib/net.ts'
 
 /** What identifies the user of a request without a key: a cookie, or the headers of a proxy. */
 export interface ImplicitCredentials {
@@ -64,7 +64,7 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
   if (trusted.length === 0) return client
   const forwarded = String(request.headers['x-forwarded-for'] ?? '').split(',')
   while (isWithin(client, trusted)) {
-    const seen = forwarded.pop()?.trim() ?? ''
+    const seen = withoutZone(forwarded.pop()?.trim() ?? '')
     if (!ipaddr.isValid(seen)) break
     client = ipaddr.process(seen).toString()
   }
@@ -72,7 +72,8 @@ export function clientAddressOf(request: IncomingMessage, trusted: readonly Addr
 }
 
 function plainAddress(address: string): string {
-  return address.startsWith('::ffff:') ? address.slice(7) : address
+  const plain = withoutZone(address)
+  return plain.startsWith('::ffff:') ? plain.slice(7) : plain
 }
 
 /** Sends `100 Continue` to a client that waits for it; called once the caller is authenticated. */

@@ -30,16 +30,40 @@ const ToolCall = z
   })
   .meta({ id: 'ToolCall' })
 
+/** What an assistant message may consist of when it has no content. */
+const answerFields = [
+  'refusal',
+  'audio',
+  'function_call',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+]
+
+function hasAnswer(message: {
+  content?: unknown
+  tool_calls?: readonly unknown[] | null | undefined
+}): boolean {
+  const { content: said, tool_calls: calls, ...fields }: Record<string, unknown> & typeof message = message
+  const hasCalls = calls != null && calls.length > 0
+  return said != null || hasCalls || answerFields.some((name) => fields[name] != null)
+}
+
 export const ChatMessage = z
   .discriminatedUnion('role', [
     z.looseObject({ role: z.literal('system'), content }),
     z.looseObject({ role: z.literal('developer'), content }),
     z.looseObject({ role: z.literal('user'), content }),
-    z.looseObject({
-      role: z.literal('assistant'),
-      content: content.nullish(),
-      tool_calls: z.array(ToolCall).max(MAX_PARTS).nullish(),
-    }),
+    z
+      .looseObject({
+        role: z.literal('assistant'),
+        content: content.nullish(),
+        tool_calls: z.array(ToolCall).max(MAX_PARTS).nullish(),
+      })
+      .refine(hasAnswer, {
+        path: ['content'],
+        message: 'is required in an assistant message without tool_calls',
+      }),
     z.looseObject({ role: z.literal('tool'), content, tool_call_id: foreignId() }),
     z.looseObject({ role: z.literal('function'), content: content.nullable(), name: label() }),
   ])

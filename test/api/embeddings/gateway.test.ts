@@ -152,7 +152,6 @@ describe('an embeddings answer that differs from the request', () => {
     ['an incomplete usage', listOf(vectors, { usage: { prompt_tokens: 3 } }), {}],
     ['no object type', listOf(vectors, { object: undefined }), {}],
     ['no indexes', listOf(vectors, { data: vectors.map((embedding) => ({ embedding })) }), {}],
-    ['duplicate indexes', listOf(vectors, { data: data.map((item) => ({ ...item, index: 0 })) }), {}],
     ['another order', listOf(vectors, { data: data.toReversed() }), {}],
   ])('is completed or reordered: %s', async (_what, sent, changes) => {
     await answerWith(sent)
@@ -163,6 +162,7 @@ describe('an embeddings answer that differs from the request', () => {
     ['too few vectors', listOf([[1]])],
     ['too many vectors', listOf([[1], [2], [3]])],
     ['no list', { object: 'list', data: null, model, usage }],
+    ['duplicate indexes', listOf(vectors, { data: data.map((item) => ({ ...item, index: 0 })) })],
     ['an error object', { error: { message: 'leaked' } }],
     ['not JSON', 'leaked'],
     ['truncated JSON', JSON.stringify(listOf(vectors)).slice(0, 60)],

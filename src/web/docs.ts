@@ -90,8 +90,10 @@ function listPages(): string[] {
 
 function renderIndex(): string {
   const links = listPages().map((name) => {
-    const [, title = name] = /^# (.+)$/m.exec(readFileSync(join(pagesFolder, name), 'utf8')) ?? []
-    return `- [${title}](/docs/${name})\n`
+    const text = readFileSync(join(pagesFolder, name), 'utf8')
+    const [, title = name, firstSentence] = /^# ([^\n]+)\n+(?:([A-Z].*?\.)(?=\s))?/s.exec(text) ?? []
+    const description = firstSentence === undefined ? '' : `: ${toPlainText(firstSentence)}`
+    return `- [${title}](/docs/${name})${description}\n`
   })
   return `# Parley
 
@@ -101,6 +103,11 @@ function renderIndex(): string {
 
 ${links.join('')}- [API reference as OpenAPI](/openapi.json)
 `
+}
+
+/** Joins lines and removes the targets of links, which are relative to the page. */
+function toPlainText(markdown: string): string {
+  return markdown.replaceAll('\n', ' ').replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')
 }
 
 function textFile(text: string, mediaType: string): PageFile {

@@ -31,7 +31,7 @@ import { createTrpcEndpoint } from '../operations/trpc.ts'
 import type { Scraped } from '../telemetry/prometheus.ts'
 import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 import { type ConsoleAssets, createConsoleFiles, createConsolePage } from '../web/console.ts'
-import { docsPages } from '../web/docs.ts'
+import { docsPages, markdownPages } from '../web/docs.ts'
 import { createFilePage, type Page } from '../web/page.ts'
 import { createEmbedPages, type WidgetAssets } from '../web/widget.ts'
 import { appRouter, listOperations, restOperations } from './api.ts'
@@ -121,7 +121,7 @@ type PageRoute = Route<AnyCaller, Deps>
 
 function createPageEndpoint(options: AppOptions, isDraining: () => boolean): Endpoint<AnyCaller, Deps> {
   const { deps, widget, console } = options
-  const files = [...docsPages, ...statusPageAssets].map(
+  const files = [...docsPages, ...markdownPages, ...statusPageAssets].map(
     ([path, file]) => [path, createFilePage(file)] as const,
   )
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]

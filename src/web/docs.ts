@@ -1,7 +1,9 @@
-/** The API reference under `/docs`: Swagger UI from its npm package, without requests to other hosts. */
+/** Serves the API reference under `/docs` (Swagger UI, without requests to other hosts), and the documentation as Markdown with `/llms.txt`. */
 
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import swaggerPackage from 'swagger-ui-dist/package.json' with { type: 'json' }
 import { IMMUTABLE, type PageFile } from '../http/response.ts'
 import { commonHeaders, type Headers } from './page.ts'
@@ -66,6 +68,47 @@ export const docsPages: ReadonlyMap<string, PageFile> = new Map([
   [stylePath, packageFile('swagger-ui.css', 'text/css')],
   [scriptPath, packageFile('swagger-ui-bundle.js', 'text/javascript')],
 ])
+
+const pagesFolder = fileURLToPath(new URL('../../docs', import.meta.url))
+
+/** The pages of the documentation as Markdown, and their index for language models (https://llmstxt.org). */
+export const markdownPages: ReadonlyMap<string, PageFile> = new Map([
+  ['/llms.txt', textFile(renderIndex(), 'text/plain')],
+  ...listPages().map((name): [string, PageFile] => [
+    `/docs/${name}`,
+    { body: { folder: pagesFolder, name }, headers: headersOf('text/markdown', 'no-cache') },
+  ]),
+])
+
+/** None if the host has left the folder out. */
+function listPages(): string[] {
+  if (!existsSync(pagesFolder)) return []
+  return readdirSync(pagesFolder)
+    .filter((name) => name.endsWith('.md'))
+    .sort()
+}
+
+function renderIndex(): string {
+  const links = listPages().map((name) => {
+    const text = readFileSync(join(pagesFolder, name), 'utf8')
+    const [, title = name, firstSentence] = /^# ([^\n]+)\n+(?:([A-Z].*?\.)(?=\s))?/s.exec(text) ?? []
+    const description = firstSentence === undefined ? '' : `: ${toPlainText(firstSentence)}`
+    return `- [${title}](/docs/${name})${description}\n`
+  })
+  return `# Parley
+
+> A self-hosted service for conversational agents and resumable uploads.
+
+## Documentation
+
+${links.join('')}- [API reference as OpenAPI](/openapi.json)
+`
+}
+
+/** Joins lines and removes the targets of links, which are relative to the page. */
+function toPlainText(markdown: string): string {
+  return markdown.replaceAll('\n', ' ').replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')
+}
 
 function textFile(text: string, mediaType: string): PageFile {
   return { body: { text }, headers: headersOf(mediaType, 'no-cache') }

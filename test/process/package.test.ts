@@ -35,6 +35,7 @@ describe('the tarball', () => {
   const allowed = [
     /^(package|openapi)\.json$/,
     /^(README|CHANGELOG)\.md$|^LICENSE$/,
+    /^docs\/[\w-]+\.md$/,
     /^src\/([\w-]+\/)*[\w-]+\.(js|d\.ts)$/,
     /^packages\/in-process\/src\/[\w-]+\.js$/,
     /^src\/artifacts\/status-page\/(status\.css|icon\.svg)$/,
@@ -126,7 +127,16 @@ test('the command serves everything that a checkout does', async () => {
   expect(await get('/readyz')).toMatchObject({ status: 200, text: expect.stringContaining('"ready"') })
   const page = await get('/console')
   const [script = ''] = /\/console\/assets\/main-[\w-]+\.js/.exec(page.text) ?? []
-  const paths = [script, '/embed/parley.js', '/docs', '/docs/page.js', '/openapi.json', '/demo']
+  const paths = [
+    script,
+    '/embed/parley.js',
+    '/docs',
+    '/docs/page.js',
+    '/openapi.json',
+    '/llms.txt',
+    '/docs/security.md',
+    '/demo',
+  ]
   for (const path of paths) expect([path, (await get(path)).status]).toEqual([path, 200])
 
   const target = { url: server.url, key: server.key as string, fetch }

@@ -55,5 +55,5 @@ export const promisedSpans: readonly PromisedSpan[] = readTable('Span').map(
 
 /** What stands in the text beside the table. */
 export const processMetrics: readonly string[] = listCodes(
-  doc.slice(doc.indexOf('What every Node program tells'), doc.indexOf('Pauses of')),
+  doc.slice(doc.indexOf('Each server also exports the usual metrics'), doc.indexOf('Pauses of')),
 )

@@ -42,7 +42,7 @@ export function toFailure(thrown: unknown): Failure {
   return { message: thrown.message, code, param: param ?? undefined, status }
 }
 
-/** The session is missing or has ended. */
+/** Returns whether a call failed because the session is missing or has ended. */
 export function isSignedOut(thrown: unknown): boolean {
   return toFailure(thrown).status === 401
 }

@@ -93,7 +93,7 @@ export function useStatusStreams(artifacts: readonly Artifact[]): void {
       queries.setQueriesData<ArtifactPage>({ queryKey: ['artifacts', 'list'] }, (page) =>
         page === undefined ? page : withStatus(page, status),
       )
-      // Only the list has the served file and the poster.
+      // Only the list reports the served file and whether there is a poster.
       if (!isActive(status)) void queries.invalidateQueries({ queryKey: ['artifacts'] })
     }
     const streams = followed.split(' ').map((id) => follow(id, update))

@@ -53,7 +53,7 @@ test('a key is bounded, its calls are told, it is revoked, and the log says by w
   await page.getByRole('tab', { name: 'Keys' }).click()
   await page.getByRole('button', { name: `Actions for ${ada}` }).click()
   await page.getByRole('menuitem', { name: 'Revoke…' }).click()
-  await page.getByRole('textbox', { name: `Type ${ada} to go on` }).fill(ada)
+  await page.getByRole('textbox', { name: `Type ${ada} to confirm` }).fill(ada)
   await page.getByRole('button', { name: 'Revoke key' }).click()
   await page.getByRole('row', { name: new RegExp(`${ada}.*Revoked`) }).waitFor()
   expect((await app.call('GET', '/v1/keys/validate', { key })).status).toBe(401)

@@ -52,7 +52,7 @@ test('a fresh installation is signed in to, and an agent is made, tried, changed
 
   const [before, after] = await rotateKey(page, first)
   await say(widget, 'Are you still there?')
-  await widget.locator('article.reply').getByText('its key was refused').waitFor()
+  await widget.locator('article.reply').getByText('its key was rejected').waitFor()
   expect([await validate(server, before), await validate(server, after)]).toEqual([401, 200])
   expect(await readUsage(server)).toEqual(talked)
   await goTo(page, 'Agents')

@@ -1,4 +1,4 @@
-/** The chat API of another server, whose origin the operator has allowed. */
+/** Calls the chat API of another server, whose origin the operator has allowed. */
 import { createParser } from 'eventsource-parser'
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import { isRecord } from '../../values.ts'
@@ -13,7 +13,7 @@ interface RestOptions {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Speaks to one address; nothing but what is given here is sent along. */
+/** Creates a transport to one endpoint; sends no credentials other than those given. */
 export function createRestTransport({ endpoint, key, headers }: RestOptions): Transport {
   async function ask(body: ChatBody, signal: AbortSignal): Promise<Response> {
     const response = await pacedFetch(endpoint, {
@@ -70,7 +70,7 @@ async function* readChunks(response: Response): AsyncGenerator<readonly ChatChun
   }
 }
 
-/** @throws ChatFailure for the event that tells of a failure, and for what is no chunk. */
+/** @throws ChatFailure for an error event and for an invalid chunk. */
 function toChunk(data: string): ChatChunk {
   const chunk: unknown = JSON.parse(data)
   if (!isRecord(chunk) || chunk.error !== undefined) throw new ChatFailure({ code: 'interrupted' })

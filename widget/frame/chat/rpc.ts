@@ -1,4 +1,4 @@
-/** The tRPC API of the frame's own server. */
+/** Calls the tRPC API of the frame's own server. */
 
 import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
 import { clientTransformer } from '../../../src/operations/envelope.ts'
@@ -9,7 +9,7 @@ import { pacedFetch } from './paced-fetch.ts'
 import { type Refusal, toFailure } from './to-failure.ts'
 import type { AgentSelf, ChatBody, Transport } from './transport.ts'
 
-/** Speaks to the server that the frame came from, with an agent key. */
+/** Creates a transport to the server that delivered the frame. */
 export function createRpcTransport(apiKey: string): Transport {
   const client = createTRPCClient<AppRouter>({
     links: [
@@ -45,7 +45,7 @@ export function createRpcTransport(apiKey: string): Transport {
   }
 }
 
-/** What the server said; undefined when it said nothing. */
+/** Returns the server's error; undefined if the server did not respond. */
 function refusalOf(thrown: unknown): Refusal | undefined {
   if (!isTRPCClientError<AppRouter>(thrown)) return undefined
   const data: { httpStatus?: number; code?: string; retryAfterSeconds?: number | null } = thrown.data ?? {}

@@ -1,14 +1,14 @@
-/** Converts a server's error, or a network error, into a failure that the person can read. */
+/** Converts a server error or a network error to a failure that the frame can show. */
 import type { Failure } from '../failure.ts'
 
-/** A refusal, whichever way it came. */
+/** An error response, over tRPC or REST. */
 export interface Refusal {
   readonly status: number
   readonly code: string
   readonly retryAfterSeconds: number | undefined
 }
 
-/** The failure; without a refusal the connection is at fault. `hasBegun`: part of the answer is there already. */
+/** Returns the failure; an undefined `refusal` means a network error, `hasBegun` that part of the answer has arrived. */
 export function toFailure(refusal: Refusal | undefined, hasBegun: boolean): Failure {
   if (refusal === undefined) {
     if (!navigator.onLine) return { code: 'offline' }

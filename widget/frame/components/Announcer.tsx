@@ -6,7 +6,7 @@ import { fill } from '../strings/strings.ts'
 import { titleOf } from '../tools/check-tools.ts'
 import { takeSentences } from './sentences.ts'
 
-/** How long sentences are gathered: a screen reader drops what is replaced too soon. */
+/** Time in which sentences are collected, because screen readers skip text that is replaced too soon. */
 const PACE_MS = 1500
 
 export function Announcer({ conversation, isOpen }: { conversation: Conversation; isOpen: boolean }) {
@@ -42,7 +42,7 @@ interface Said {
   note: string
 }
 
-/** What has not been told yet of that reply; a reply that was there from the start is not told. */
+/** Returns the text that is not announced yet; replies that were complete when first seen are not announced. */
 function takeNew(reply: Reply, said: Said, noteFor: (reply: Reply) => string): string {
   const text = textOf(reply)
   if (said.id !== reply.id) {

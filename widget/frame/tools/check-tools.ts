@@ -2,14 +2,14 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 
-/** the page puts it before the names of its tools. */
+/** Prefix that the page adds to the names of its tools. */
 const PAGE_TOOL_PREFIX = 'postMessage_'
 const MAX_TOOLS = 128
 const MAX_SCHEMAS_LENGTH = 64 * 1024
 const MAX_DESCRIPTION_LENGTH = 4096
 const name = /^postMessage_[A-Za-z0-9_.-]{1,100}$/
 
-/** Those that have the form they must have, each name once; within the limits the first ones. */
+/** Returns the valid tools with unique names, up to the limits. */
 export function listGoodTools(offered: readonly unknown[]): readonly Tool[] {
   const good = new Map<string, Tool>()
   let schemasLength = 0
@@ -22,19 +22,19 @@ export function listGoodTools(offered: readonly unknown[]): readonly Tool[] {
   return [...good.values()]
 }
 
-/** As the chat API describes functions. */
+/** Renders a tool in the chat API's format. */
 export function renderTool({ name, description, inputSchema }: Tool): object {
   const described = description === undefined ? {} : { description }
   return { type: 'function', function: { name, ...described, parameters: inputSchema } }
 }
 
-/** Whether the person is asked before the tool is called. */
+/** Returns whether the visitor must approve each call. */
 export function needsApproval({ annotations }: Tool): boolean {
   const { destructiveHint, requiresApproval } = (annotations ?? {}) as Record<string, unknown>
   return destructiveHint === true || requiresApproval === true
 }
 
-/** What people are shown of it. */
+/** Returns the name that the visitor sees. */
 export function titleOf(tool: Tool | undefined, called: string): string {
   const title = tool?.annotations?.title ?? tool?.title
   if (typeof title === 'string' && title.trim() !== '') return title.slice(0, 80)

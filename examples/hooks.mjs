@@ -1,4 +1,4 @@
-/** Tools that run on the server: PARLEY_HOOKS=examples/hooks.mjs npm start */
+/** Defines tools that run on the server. Start with: PARLEY_HOOKS=examples/hooks.mjs npm start */
 const rooms = [
   { name: 'Gull', beds: 2, bookedUntil: '2027-05-01' },
   { name: 'Heron', beds: 3, bookedUntil: '2027-03-15' },
@@ -10,9 +10,9 @@ const inputSchema = {
   required: ['from'],
 }
 
-/** What agents call it, what their models read of it, and what it does. */
+/** The model reads the description and the schema; the server runs the handler. */
 const find_room = {
-  description: 'Rooms that are free from a day on.',
+  description: 'Lists the rooms that are free from a given day.',
   inputSchema,
   handler: ({ from, beds = 1 }) =>
     rooms.filter((room) => room.beds >= beds && room.bookedUntil <= from).map(({ name }) => name),

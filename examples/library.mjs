@@ -1,16 +1,16 @@
-/** Runs the service inside a program of its own, and talks to it: node library.mjs, where the package `parley` is installed. */
+/** Runs the service inside another program and chats with it. Start with: node library.mjs, next to the installed package `parley` */
 import { createService, parseConfig } from 'parley'
 import { createClient } from 'parley/client'
 
 const { config } = await parseConfig({ PORT: '0', PARLEY_DATA_DIR: ':memory:' })
 const service = await createService({
   config,
-  tools: { greet: { description: 'Greets somebody.', handler: ({ name }) => `Welcome, ${name}!` } },
-  onUploadComplete: ({ filename }) => process.stdout.write(`${filename} has arrived\n`),
+  tools: { greet: { description: 'Greets a guest by name.', handler: ({ name }) => `Welcome, ${name}!` } },
+  onUploadComplete: ({ filename }) => process.stdout.write(`${filename} was uploaded\n`),
 })
 
 const owner = createClient({ url: service.url, key: service.firstParentKey })
-const yaml = 'name: Porter\ninstructions: Greet whoever comes in.\ntools: [greet]\n'
+const yaml = 'name: Porter\ninstructions: Greet every visitor.\ntools: [greet]\n'
 const { agent_key: key } = await owner.agents.create.mutate({ yaml })
 
 const visitor = createClient({ url: service.url, key })

@@ -1,4 +1,4 @@
-/** A page with the chat widget, in React: npx vite examples/react, then open it with ?key=<your agent key>. */
+/** Embeds the chat widget in a React page. Run `npx vite examples/react` and open the page with ?key=<your agent key>. */
 import { type PageTool, ParleyChat, useParleyChat } from 'parley/react'
 import { StrictMode, useMemo, useState } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -17,7 +17,7 @@ const tools: PageTool[] = [
   },
 ]
 
-/** Anywhere on the page, below the widget's component or not. */
+/** Works anywhere on the page, inside or outside the widget's component. */
 function AskButton() {
   const { isReady, isOpen, hasUnread, toggle } = useParleyChat()
   const text = isOpen ? 'Close the chat' : 'Ask the concierge'
@@ -29,14 +29,14 @@ function AskButton() {
 }
 
 function App() {
-  const [room, setRoom] = useState('none yet')
+  const [room, setRoom] = useState('none')
   const [wishes, setWishes] = useState('')
-  // Another object only when it says something else: the context is compared by reference.
+  // Memoized, because the widget compares the context by reference.
   const context = useMemo(() => ({ page: 'rooms', room }), [room])
   return (
     <main>
       <h1>Harbour View Hotel</h1>
-      <p>The room you look at: {room}</p>
+      <p>Selected room: {room}</p>
       <textarea aria-label="Your wishes" value={wishes} onChange={(event) => setWishes(event.target.value)} />
       <AskButton />
       <ParleyChat

@@ -65,7 +65,7 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
   return (
     <Stack gap="sm">
       <SegmentedControl
-        aria-label="Theme of the widget"
+        aria-label="Widget theme"
         data={[
           { value: 'auto', label: 'Auto' },
           { value: 'light', label: 'Light' },

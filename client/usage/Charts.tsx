@@ -11,7 +11,7 @@ import type { Line, ShownUsage } from './use-usage.ts'
 const MAX_BARS = 10
 
 const requests: readonly Series[] = [
-  { name: 'Answered', color: 'var(--chart-1)', read: (line) => line.requests - line.errors },
+  { name: 'Succeeded', color: 'var(--chart-1)', read: (line) => line.requests - line.errors },
   { name: 'Failed', color: 'var(--chart-bad)', read: (line) => line.errors },
 ]
 const tokens: readonly Series[] = [

@@ -4,7 +4,7 @@ import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import { isRecord } from '../../values.ts'
 import { ChatFailure } from '../failure.ts'
 import { pacedFetch } from './paced-fetch.ts'
-import { type Refusal, toFailure } from './to-failure.ts'
+import { type ErrorResponse, toFailure } from './to-failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
 interface RestOptions {
@@ -32,7 +32,7 @@ export function createRestTransport({ endpoint, key, headers }: RestOptions): Tr
     }).catch((cause) => {
       throw new ChatFailure(toFailure(undefined, false), cause)
     })
-    if (!response.ok) throw new ChatFailure(toFailure(await readRefusal(response), false))
+    if (!response.ok) throw new ChatFailure(toFailure(await readErrorResponse(response), false))
     return response
   }
 
@@ -78,7 +78,7 @@ function toChunk(data: string): ChatChunk {
   return { ...chunk, choices: choices.filter(({ delta }) => isRecord(delta)) } as ChatChunk
 }
 
-async function readRefusal(response: Response): Promise<Refusal> {
+async function readErrorResponse(response: Response): Promise<ErrorResponse> {
   const body: unknown = await response.json().catch(() => undefined)
   const error = isRecord(body) && isRecord(body.error) ? body.error : {}
   const seconds = Number(response.headers.get('Retry-After') ?? Number.NaN)

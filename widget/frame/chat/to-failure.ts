@@ -2,19 +2,19 @@
 import type { Failure } from '../failure.ts'
 
 /** An error response, over tRPC or REST. */
-export interface Refusal {
+export interface ErrorResponse {
   readonly status: number
   readonly code: string
   readonly retryAfterSeconds: number | undefined
 }
 
-/** Returns the failure; an undefined `refusal` means a network error, `hasBegun` that part of the answer has arrived. */
-export function toFailure(refusal: Refusal | undefined, hasBegun: boolean): Failure {
-  if (refusal === undefined) {
+/** Returns the failure; an undefined `response` means a network error, `hasBegun` that part of the answer has arrived. */
+export function toFailure(response: ErrorResponse | undefined, hasBegun: boolean): Failure {
+  if (response === undefined) {
     if (!navigator.onLine) return { code: 'offline' }
     return { code: hasBegun ? 'interrupted' : 'unreachable' }
   }
-  const { status, code, retryAfterSeconds } = refusal
+  const { status, code, retryAfterSeconds } = response
   if (status === 401 || code === 'insufficient_permissions') return { code: 'invalid_api_key' }
   if (status === 429 && code === 'insufficient_quota') return { code: 'quota_spent' }
   if (status === 429) {

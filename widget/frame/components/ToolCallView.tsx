@@ -35,7 +35,7 @@ function ApprovalCard({ call, name }: { call: ToolCall; name: string }) {
   const card = useRef<HTMLElement>(null)
 
   useEffect(() => {
-    // Moves the focus to the question unless the person is typing.
+    // Moves the focus to the question unless the visitor is typing.
     const { activeElement } = document
     const isWriting = activeElement instanceof HTMLTextAreaElement && activeElement.value !== ''
     if (document.hasFocus() && !isWriting) card.current?.focus()

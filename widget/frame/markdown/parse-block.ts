@@ -32,7 +32,7 @@ export function parseBlock(text: string): Root | undefined {
   }
 }
 
-/** Removes positions and control characters in place; returns whether the tree is within the limits. */
+/** Removes positions and makes control characters visible, in place; returns whether the tree is within the limits. */
 function tidy(node: Nodes, nodes: { left: number }, depth: number): boolean {
   nodes.left -= 1
   if (nodes.left < 0 || depth > MAX_DEPTH) return false

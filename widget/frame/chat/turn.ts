@@ -114,7 +114,7 @@ interface TextPacer {
 }
 
 /** Emits the first text immediately, and later text at most every 100 ms. */
-function createTextPacer(hand: (text: string) => void): TextPacer {
+function createTextPacer(emit: (text: string) => void): TextPacer {
   let waiting = ''
   let hasText = false
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -127,7 +127,7 @@ function createTextPacer(hand: (text: string) => void): TextPacer {
     const text = waiting
     waiting = ''
     timer = setTimeout(flush, PACE_MS)
-    hand(text)
+    emit(text)
   }
 
   return {
@@ -139,7 +139,7 @@ function createTextPacer(hand: (text: string) => void): TextPacer {
     },
     end() {
       clearTimeout(timer)
-      if (waiting !== '') hand(waiting)
+      if (waiting !== '') emit(waiting)
       waiting = ''
     },
     hasText: () => hasText,

@@ -21,10 +21,10 @@ export function takeSentences(text: string, start: number, isComplete: boolean):
     if (end === 0 && rest.length > LONG) end = rest.lastIndexOf(' ', LONG)
     if (end <= 0) end = rest.length > LONG ? LONG : 0
   }
-  return { sentences: sayable(rest.slice(0, end)), end: start + end }
+  return { sentences: stripMarkdown(rest.slice(0, end)), end: start + end }
 }
 
-function sayable(text: string): string {
+function stripMarkdown(text: string): string {
   return text
     .replaceAll(/^[ \t]*(?:```|~~~).*$/gm, '')
     .replaceAll(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, '$1')

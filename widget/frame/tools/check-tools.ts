@@ -10,16 +10,16 @@ const MAX_DESCRIPTION_LENGTH = 4096
 const name = /^postMessage_[A-Za-z0-9_.-]{1,100}$/
 
 /** Returns the valid tools with unique names, up to the limits. */
-export function listGoodTools(offered: readonly unknown[]): readonly Tool[] {
-  const good = new Map<string, Tool>()
+export function listValidTools(offered: readonly unknown[]): readonly Tool[] {
+  const valid = new Map<string, Tool>()
   let schemasLength = 0
   for (const tool of offered) {
-    if (!isTool(tool) || good.has(tool.name) || good.size === MAX_TOOLS) continue
+    if (!isTool(tool) || valid.has(tool.name) || valid.size === MAX_TOOLS) continue
     schemasLength += JSON.stringify(tool.inputSchema).length
     if (schemasLength > MAX_SCHEMAS_LENGTH) break
-    good.set(tool.name, tool)
+    valid.set(tool.name, tool)
   }
-  return [...good.values()]
+  return [...valid.values()]
 }
 
 /** Renders a tool in the chat API's format. */

@@ -1,7 +1,7 @@
 /** Implements an MCP client for the page's tools (MCP 2025-11-25). */
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord, isWithinLimit, newId } from '../../values.ts'
-import { listGoodTools } from './check-tools.ts'
+import { listValidTools } from './check-tools.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
 const CALL_MS = 29_000
@@ -43,13 +43,13 @@ export function createPageToolClient(post: (message: Record<string, unknown>) =>
         waiting.delete(id)
         resolve(answer)
       }
-      function give(up: string): void {
-        post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason: up } })
-        settle({ problem: up })
+      function giveUp(reason: string): void {
+        post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason } })
+        settle({ problem: reason })
       }
-      const onAbort = () => give('The visitor stopped the answer.')
+      const onAbort = () => giveUp('The visitor stopped the answer.')
       const timer = setTimeout(
-        () => give(`The page did not respond within ${timeoutMs / 1000} seconds.`),
+        () => giveUp(`The page did not respond within ${timeoutMs / 1000} seconds.`),
         timeoutMs,
       )
       signal?.addEventListener('abort', onAbort)
@@ -77,7 +77,7 @@ export function createPageToolClient(post: (message: Record<string, unknown>) =>
       cursor = answer.result.nextCursor
       if (typeof cursor !== 'string') break
     }
-    tools = listGoodTools(found)
+    tools = listValidTools(found)
   }
 
   return {

@@ -36,7 +36,7 @@ async function tryIt(page: Page, installation: Installation): Promise<void> {
   await openNamed(page, installation, 'edit-try')
   await page.getByRole('textbox', { name: 'Message' }).fill('Which of my orders are on the way?')
   await page.keyboard.press('Enter')
-  await page.getByRole('group', { name: 'What it took' }).waitFor()
+  await page.getByRole('group', { name: 'Answer details' }).waitFor()
 }
 
 async function askPreview(page: Page, installation: Installation): Promise<void> {

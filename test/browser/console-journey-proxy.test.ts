@@ -54,7 +54,7 @@ describe('behind a trusted proxy', () => {
     await page.goto(`${proxy.url}/console`)
     await page.getByText('No agents yet').waitFor()
     await page.getByRole('button', { name: 'ada@example.org' }).click()
-    await page.getByText('Ada works with').waitFor()
+    await page.getByText('Active key of Ada').waitFor()
     expect(await page.getByRole('menuitem', { name: 'Sign out' }).count()).toBe(0)
     await page.keyboard.press('Escape')
     await createOfTemplate(page, 'Helpdesk')

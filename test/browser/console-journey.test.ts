@@ -34,7 +34,7 @@ test('a fresh installation is signed in to, and an agent is made, tried, changed
   await createOfTemplate(page, 'Helpdesk')
 
   const facts = await tryOut(page, 'Where is my order?')
-  const [, asked = '', answered = ''] = /mock\/mock · (\d+) \+ (\d+) tokens · .* in all/.exec(facts) ?? []
+  const [, asked = '', answered = ''] = /mock\/mock · (\d+) \+ (\d+) tokens · .* total/.exec(facts) ?? []
   const tried = { requests: 1, prompt_tokens: Number(asked), completion_tokens: Number(answered) }
   expect(await readUsage(server)).toEqual(tried)
 
@@ -52,7 +52,7 @@ test('a fresh installation is signed in to, and an agent is made, tried, changed
 
   const [before, after] = await rotateKey(page, first)
   await say(widget, 'Are you still there?')
-  await widget.locator('article.reply').getByText('its key was refused').waitFor()
+  await widget.locator('article.reply').getByText('its key was rejected').waitFor()
   expect([await validate(server, before), await validate(server, after)]).toEqual([401, 200])
   expect(await readUsage(server)).toEqual(talked)
   await goTo(page, 'Agents')
@@ -93,26 +93,26 @@ async function changeAndSave(page: Page): Promise<void> {
     .poll(() => page.getByRole('textbox', { name: 'Greeting' }).inputValue())
     .toBe('Hello! What can I help you with? Be quick.')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved, version 2').waitFor()
+  await page.getByText('Saved as version 2').waitFor()
 }
 
 async function restoreFirst(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'History' }).click()
-  await page.getByRole('heading', { name: 'From version 1 to 2' }).waitFor()
+  await page.getByRole('heading', { name: 'Changes from version 1 to 2' }).waitFor()
   await page.locator('.cm-changedLine', { hasText: 'tone: brisk' }).waitFor()
   await page.getByRole('button', { name: /Version 1/ }).click()
   await page.getByRole('button', { name: 'Restore' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
-  await page.getByRole('button', { name: /Version 3 in force/ }).waitFor()
+  await page.getByRole('button', { name: /Version 3 Current/ }).waitFor()
   await page.getByRole('link', { name: 'Edit' }).click()
-  await page.getByText('Saved, version 3').waitFor()
+  await page.getByText('Saved as version 3').waitFor()
   expect(await page.getByRole('textbox', { name: 'Tone' }).inputValue()).toBe('friendly and calm')
 }
 
 /** The code to be copied into a page. */
 async function readSnippet(page: Page): Promise<string> {
   await page.getByRole('link', { name: 'Embed' }).click()
-  return page.getByRole('region', { name: 'Before the end of the page’s body' }).innerText()
+  return page.getByRole('region', { name: 'Script for the end of the page body' }).innerText()
 }
 
 /** A page of another origin, in a tab of the same browser. */
@@ -148,11 +148,11 @@ async function rotateKey(page: Page, snippet: string): Promise<[before: string, 
   const before = /data-api-key="([^"]+)"/.exec(snippet)?.[1] ?? ''
   await goTo(page, 'Keys')
   await page.getByRole('tab', { name: 'Agent keys' }).click()
-  await page.getByRole('button', { name: 'New key for Helpdesk' }).click()
-  await page.getByLabel('The present secret').selectOption('Stops at once')
-  await page.getByRole('button', { name: 'Make a new secret' }).click()
+  await page.getByRole('button', { name: 'Rotate the key of Helpdesk' }).click()
+  await page.getByLabel('Current key').selectOption('Stops working immediately')
+  await page.getByRole('button', { name: 'Rotate key' }).click()
   const after = await readKey(page)
-  await page.getByText('The key before it has stopped working.').waitFor()
+  await page.getByText('The previous key has stopped working.').waitFor()
   await page.getByRole('button', { name: 'Done' }).click()
   return [before, after]
 }
@@ -180,7 +180,7 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
   await page.getByLabel('Files to upload').setInputFiles(clip)
   await rowOf(page, 'launch.mov').getByText('Ready', { exact: true }).waitFor({ timeout: 120_000 })
   const states = await page.evaluate(() => (globalThis as unknown as Noting).states)
-  expect(states[0]).toMatch(/^(Uploading|Preparing)/)
+  expect(states[0]).toMatch(/^(Uploading|Processing)/)
   expect(states.at(-1)).toBe('Ready')
   const poster = page.waitForResponse(/\/poster$/)
   await page.getByRole('button', { name: 'Open launch.mov' }).click()
@@ -208,11 +208,11 @@ async function expectUsage(page: Page, server: RunningServer, tried: Sums): Prom
   await goTo(page, 'Usage')
   const figures = ['3', '0', String(told.prompt_tokens), String(told.completion_tokens)]
   expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 5)).toEqual(figures)
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Agent').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Agent').click()
   const byAgent = await readTable(page, 'Usage by agent')
   expect(byAgent.map((cells) => cells.slice(0, 5))).toEqual([['Helpdesk', ...figures]])
-  await page.getByRole('radiogroup', { name: 'Whose calls' }).getByText('All keys').click()
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Key').click()
+  await page.getByRole('radiogroup', { name: 'Keys' }).getByText('All keys').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Key').click()
   const byKey = await readTable(page, 'Usage by key')
   expect(byKey.map((cells) => cells.slice(0, 5))).toEqual([['first', ...figures]])
 }

@@ -61,7 +61,7 @@ describe('a session that ends', () => {
     await text.getByText('# kept').waitFor()
     await page.getByText('Changed since version 1').waitFor()
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('Saved, version 2').waitFor()
+    await page.getByText('Saved as version 2').waitFor()
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
     expect(body.yaml).toContain('name: Ada\n')
     expect(body.yaml).toContain('# kept\n')
@@ -96,7 +96,7 @@ describe('a session that ends', () => {
   test('leaves the dialog that was open, with what was typed into it', async () => {
     const app = await startApp()
     const { page, context } = await openConsole(app, browser, '/keys')
-    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name').fill('Web shop')
     await endSession(app, context)
     await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -128,13 +128,13 @@ describe('a session that ends', () => {
     const app = await startApp(proxied)
     const { page, context } = await openWindow(app, browser, { headers: { 'X-Email': 'ada@example.org' } })
     await page.goto(`${app.url}/console/keys`)
-    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name').fill('Web shop')
     // A proxy that knows nobody any more answers itself.
     const refuse = { status: 401, contentType: 'text/html', body: '<h1>Sign in</h1>' }
     await context.route('**/trpc/**', (route) => route.fulfill(refuse))
     await page.getByRole('button', { name: 'Create', exact: true }).click()
-    await prompt(page).getByText('Sign in in another tab').waitFor()
+    await prompt(page).getByText('Sign in again in another tab').waitFor()
     expect(await prompt(page).getByRole('textbox').count()).toBe(0)
     await context.unroute('**/trpc/**')
     await prompt(page).getByRole('button', { name: 'Try again' }).click()
@@ -161,7 +161,7 @@ describe('unsaved work', () => {
       '',
       async (page: Page) => page.getByRole('textbox', { name: 'Name', exact: true }).fill('X'),
     ],
-    ['a model policy', '/models', async (page: Page) => page.getByLabel('Longest answer').fill('7')],
+    ['a model policy', '/models', async (page: Page) => page.getByLabel('Maximum answer length').fill('7')],
   ])('on %s is asked about before it is left, within the console and by a reload', async (_, path, type) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()

@@ -42,7 +42,7 @@ describe('coming in', () => {
 
     const second = await openWindow(app, browser)
     await second.page.goto(url)
-    await second.page.getByText('This link did not work').waitFor()
+    await second.page.getByText('Sign-in failed').waitFor()
     expect(await second.page.getByText('was used already').isVisible()).toBe(true)
     await keepPicture(second.page, 'sign-in-refused-light')
   })
@@ -108,7 +108,7 @@ describe('the pages', () => {
     const { page, complaints } = await openConsole(app, browser, '/keys', { width: 390, height: 844 })
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
-    await page.getByRole('button', { name: 'Open the menu' }).click()
+    await page.getByRole('button', { name: 'Open menu' }).click()
     await page.getByRole('dialog').getByRole('link', { name: 'Usage' }).waitFor()
     await keepPicture(page, 'menu-phone')
     expect(await listAxeFaults(page)).toEqual([])
@@ -120,7 +120,7 @@ describe('the pages', () => {
   test('an address of nothing says so', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser, '/nothing/here')
-    await page.getByText('There is nothing at this address').waitFor()
+    await page.getByText('This page does not exist').waitFor()
     expect(await listAxeFaults(page)).toEqual([])
   })
 })
@@ -128,7 +128,7 @@ describe('the pages', () => {
 test('the theme that was chosen is there before anything is painted', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser)
-  await page.getByRole('button', { name: 'Theme: As the system' }).click()
+  await page.getByRole('button', { name: 'Theme: System' }).click()
   await page.getByRole('menuitem', { name: 'Dark' }).click()
   const scheme = () => page.evaluate(() => document.documentElement.dataset.mantineColorScheme)
   expect(await scheme()).toBe('dark')

@@ -19,9 +19,9 @@ test.each([
   ['/keys?tab=agent', 'agents.list', "the agents' keys", 'The agents', 'No agent keys'],
   ['/uploads', 'artifacts.list', 'the uploads', 'The uploads', 'No uploads yet'],
   ['/files', 'files.list', 'the files', 'The files', 'No files yet'],
-  ['/usage', 'usage.list', 'the usage', 'The usage', 'No calls on these days'],
+  ['/usage', 'usage.list', 'the usage', 'The usage', 'No calls in this period'],
   ['/admin', 'admin.users', 'the users', 'The users', 'Administrator'],
-  ['/admin?tab=keys', 'admin.keys', 'the keys', 'The keys', 'unbounded'],
+  ['/admin?tab=keys', 'admin.keys', 'the keys', 'The keys', 'No limit'],
   ['/admin?tab=audit', 'admin.audit', 'the audit log', 'The audit log', 'Parent key created'],
 ])('%s waits, fails without a server, and tries again', async (path, operation, waited, failed, found) => {
   const app = await startApp()
@@ -52,7 +52,7 @@ test('a key is made with the keyboard alone, and Escape goes back to where one w
   await page.keyboard.press('ArrowRight')
   await page.getByText('No agent keys').waitFor()
   await page.keyboard.press('ArrowLeft')
-  const create = page.getByRole('button', { name: 'Create a key' })
+  const create = page.getByRole('button', { name: 'Create key' })
   await create.waitFor()
   await page.keyboard.press('Tab')
   await page.keyboard.press('Tab')
@@ -84,11 +84,11 @@ test('a key that cannot be switched to, and models that cannot be listed, are to
   await alert.waitFor({ state: 'detached' })
 
   await page.goto(`${app.url}/console/agents/${agent_id}/models`)
-  await page.getByText('The models to choose from could not be loaded').waitFor()
-  expect(await page.getByLabel('Longest answer').isEnabled()).toBe(true)
+  await page.getByText('The list of models could not be loaded').waitFor()
+  expect(await page.getByLabel('Maximum answer length').isEnabled()).toBe(true)
   await page.unroute(/manager\.activeKey|models\.choices/)
   await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText('The models to choose from could not be loaded').waitFor({ state: 'detached' })
+  await page.getByText('The list of models could not be loaded').waitFor({ state: 'detached' })
 })
 
 test('a file that is dropped is uploaded', async () => {

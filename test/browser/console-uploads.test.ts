@@ -39,7 +39,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-const sending = (page: Page) => page.getByRole('region', { name: 'Being sent from this browser' })
+const sending = (page: Page) => page.getByRole('region', { name: 'Uploads from this browser' })
 
 describe('an upload', () => {
   test('is paused, survives a reload, becomes ready, and plays', async () => {
@@ -57,7 +57,7 @@ describe('an upload', () => {
     await page.getByLabel('Files to upload').setInputFiles(clip)
     await expect.poll(() => parts, { timeout: 60_000 }).toBe(2)
     await sending(page)
-      .getByText(/^Sending \d+ % of/)
+      .getByText(/^Uploading \d+ % of/)
       .waitFor()
     await page.getByRole('button', { name: 'Pause launch.mp4' }).click()
     await sending(page)
@@ -78,8 +78,10 @@ describe('an upload', () => {
     page.on('request', (request) => {
       if (request.method() === 'PATCH') offsets.push(request.headers()['upload-offset'] ?? '')
     })
-    await page.getByLabel('The file launch.mp4').setInputFiles(clip)
-    await sending(page).getByText(/^Sent/).waitFor({ timeout: 60_000 })
+    await page.getByLabel('Choose launch.mp4').setInputFiles(clip)
+    await sending(page)
+      .getByText(/^Uploaded/)
+      .waitFor({ timeout: 60_000 })
     expect(offsets[0]).toBe(String(PART_BYTES))
     await rowOf(page, 'The launch').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
     await page.getByRole('button', { name: 'Open The launch' }).click()
@@ -145,7 +147,7 @@ describe('an upload', () => {
     await dialog.getByText('Project', { exact: true }).waitFor()
     await dialog.getByRole('link', { name: 'Download' }).waitFor()
     await page.goto(`${app.url}/console/uploads?artifact=00000000-0000-4000-8000-000000000000`)
-    await page.getByText('There is no such upload').waitFor()
+    await page.getByText('Artifact not found').waitFor()
   })
 })
 

@@ -77,21 +77,21 @@ test('what was asked stands in the figures, in both kinds of tables, and in the 
     String(told.total.completion_tokens),
   ])
   expect(rest.map((cells) => cells[1])).toEqual(['0', '0', '0', '0', '0', '0'])
-  await page.getByRole('region', { name: 'Requests', exact: true }).getByText('Figures').click()
-  expect(await readTable(page, 'Figures of requests')).toHaveLength(7)
+  await page.getByRole('region', { name: 'Requests', exact: true }).getByText('Show data').click()
+  expect(await readTable(page, 'Data for requests')).toHaveLength(7)
 
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Agent').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Agent').click()
   await page.getByRole('table', { name: 'Usage by agent' }).waitFor()
   expect(page.url()).toContain('by=agent')
   const byAgent = await readTable(page, 'Usage by agent')
   expect(byAgent.map((cells) => cells.slice(0, 2))).toEqual(
     expect.arrayContaining([
       ['Greeter', '2'],
-      ['Without an agent', expect.any(String)],
+      ['No agent', expect.any(String)],
     ]),
   )
   const downloading = page.waitForEvent('download')
-  await page.getByRole('button', { name: 'Save as CSV' }).click()
+  await page.getByRole('button', { name: 'Download CSV' }).click()
   const download = await downloading
   expect(download.suggestedFilename()).toBe(`usage-by-agent-${addDays(today, -6)}-${today}.csv`)
   const lines = (await readFile(await download.path(), 'utf8')).trim().split('\r\n')
@@ -116,13 +116,13 @@ test('a month is shown by day, agent, model and key, whatever the theme and the 
     ['agent', 'Agent'],
     ['model', 'Model'],
   ] as const) {
-    await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText(label).click()
+    await page.getByRole('radiogroup', { name: 'Group by' }).getByText(label).click()
     await page.getByRole('table', { name: `Usage by ${by}` }).waitFor()
     expect(await readTable(page, `Usage by ${by}`)).toHaveLength(2)
     await expectView(page, `usage-${by}`)
   }
-  await page.getByRole('radiogroup', { name: 'Whose calls' }).getByText('All keys').click()
-  await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Key').click()
+  await page.getByRole('radiogroup', { name: 'Keys' }).getByText('All keys').click()
+  await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Key').click()
   await page.getByRole('table', { name: 'Usage by key' }).waitFor()
   expect((await readTable(page, 'Usage by key')).map(([name]) => name)).toEqual(['first'])
   await page.reload()
@@ -130,7 +130,7 @@ test('a month is shown by day, agent, model and key, whatever the theme and the 
   await page.goto(`${app.url}/console/usage?by=agent&from=${addDays(today, -1)}&to=${today}`)
   await page.getByRole('table', { name: 'Usage by agent' }).waitFor()
   const downloading = page.waitForEvent('download')
-  await page.getByRole('button', { name: 'Save as CSV' }).click()
+  await page.getByRole('button', { name: 'Download CSV' }).click()
   const text = await readFile(await (await downloading).path(), 'utf8')
   expect(text).toContain(`"'=Support, ""north"""`)
   expect(complaints).toEqual([])
@@ -139,13 +139,13 @@ test('a month is shown by day, agent, model and key, whatever the theme and the 
 test('days without calls say so, and a server that fails can be asked again', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/usage')
-  await page.getByText('No calls on these days').waitFor()
+  await page.getByText('No calls in this period').waitFor()
   await expectView(page, 'usage-empty')
   await page.route('**/trpc/usage.list*', (route) => route.fulfill({ status: 404, body: '{}' }))
-  await page.getByRole('radiogroup', { name: 'Days' }).getByText('7 days').click()
+  await page.getByRole('radiogroup', { name: 'Period' }).getByText('7 days').click()
   await page.getByText('The usage could not be loaded').waitFor()
   await expectView(page, 'usage-failed')
   await page.unroute('**/trpc/usage.list*')
   await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText('No calls on these days').waitFor()
+  await page.getByText('No calls in this period').waitFor()
 })

@@ -101,7 +101,7 @@ test('a server that cannot be reached is told, and asked again', async () => {
   await page.getByRole('alert').getByText('The server cannot be reached.').waitFor()
   await page.unroute('**/trpc/agents.versions*')
   await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText('Version 1, the first').waitFor()
+  await page.getByText('Version 1 (first)').waitFor()
   await context.setOffline(true)
   await page.getByText('You are offline.').waitFor()
   expect(await listAxeFaults(page)).toEqual([])

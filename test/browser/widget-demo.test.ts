@@ -50,7 +50,7 @@ describe('/demo', () => {
     await page.goto(`${stand.app.url}/demo`)
     await page.getByLabel('Agent key').fill(stand.app.key)
     await page.getByRole('button', { name: 'Start' }).click()
-    await page.getByRole('alert').getByText('belongs on servers only').waitFor()
+    await page.getByRole('alert').getByText('Keep parent keys (svc_…) on your server').waitFor()
     expect(await page.locator('parley-chat').count()).toBe(0)
     await page.getByLabel('Agent key').fill(stand.agent.agent_key)
     await page.getByRole('button', { name: 'Start' }).click()

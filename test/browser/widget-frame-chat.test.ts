@@ -158,7 +158,7 @@ describe('the input', () => {
     expect(await heightOf()).toBeGreaterThan(low * 3)
     expect(await heightOf()).toBeLessThan(low * 6)
     await input.fill('x'.repeat(32_001))
-    await shown(opened.frame, '32,001 of at most 32,000').waitFor()
+    await shown(opened.frame, '32,001 characters (limit: 32,000)').waitFor()
     await input.press('Enter')
     expect(await opened.frame.locator('article.user').count()).toBe(0)
   })

@@ -37,7 +37,7 @@ test('a conversation goes there, with the headers and the key of the page', asyn
     'x-request-id': 'from-the-page',
   })
   await opened.say('[[break:4]] one two three four five six')
-  await shown(opened.frame, 'broke off in the middle').waitFor()
+  await shown(opened.frame, 'was lost in the middle').waitFor()
   expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
 })
 
@@ -45,7 +45,7 @@ test('a refusal there is told as one', async () => {
   const options = { endpoint: `${other.url}/v1/chat/completions`, providerApiKey: 'sk-wrong' }
   const opened = await stand.open({ key: null, options })
   await opened.say('hello')
-  await opened.frame.getByText('its key was refused').first().waitFor()
+  await opened.frame.getByText('its key was rejected').first().waitFor()
   await expect
     .poll(opened.said)
     .toContainEqual(expect.objectContaining({ type: 'error', code: 'invalid_api_key' }))

@@ -12,8 +12,8 @@ afterAll(() => stand?.close())
 
 describe('a chat that cannot be used says why', () => {
   test.each([
-    ['without a key', { key: null }, 'gives no agent key', 'missing_api_key'],
-    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was refused', 'invalid_api_key'],
+    ['without a key', { key: null }, 'does not provide an agent key', 'missing_api_key'],
+    ['with an unknown key', { key: `agnt_key-${'a'.repeat(61)}` }, 'its key was rejected', 'invalid_api_key'],
     [
       'with the key of another agent',
       { options: { agentId: 'agent-other' } },
@@ -23,7 +23,7 @@ describe('a chat that cannot be used says why', () => {
     [
       'with a foreign endpoint',
       { options: { endpoint: 'https://example.com/v1/chat/completions' } },
-      'may not speak to the server',
+      'is not allowed to connect to the server',
       'endpoint_not_allowed',
     ],
     [
@@ -45,7 +45,7 @@ describe('a chat that cannot be used says why', () => {
 
   test('until the page sets another key', async () => {
     const opened = await stand.open({ key: null })
-    await shown(opened.frame, 'gives no agent key').waitFor()
+    await shown(opened.frame, 'does not provide an agent key').waitFor()
     const options = { theme: 'light', primaryColor: '#000', debug: false, history: true, isInline: false }
     await opened.post({ type: 'configure', options: { ...options, apiKey: stand.agent.agent_key } })
     await shown(opened.frame, 'Hello! I am').waitFor()
@@ -56,10 +56,10 @@ describe('a chat that cannot be used says why', () => {
 
 describe('a reply that fails', () => {
   test.each([
-    ['[[error:500]]', 'not available just now', 'chat_failed'],
+    ['[[error:500]]', 'not available right now', 'chat_failed'],
     ['[[error:400]]', 'could not be processed', 'chat_failed'],
     ['[[error:429]]', 'too many messages', 'rate_limited'],
-    ['[[break:4]] one two three four five six', 'broke off in the middle', 'chat_failed'],
+    ['[[break:4]] one two three four five six', 'was lost in the middle', 'chat_failed'],
   ])('%s', async (text, words, code) => {
     const opened = await stand.open()
     await opened.say(text)

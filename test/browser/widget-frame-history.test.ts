@@ -42,7 +42,7 @@ describe('a conversation', () => {
     )
     await opened.frame.locator('article.reply', { hasText: 'You said: one two' }).waitFor()
     const reloaded = await again(opened)
-    await shown(reloaded.frame, 'broke off when the page was reloaded').waitFor()
+    await shown(reloaded.frame, 'was interrupted when the page was reloaded').waitFor()
     await shown(reloaded.frame, 'You said: one two').waitFor()
     await reloaded.frame.getByRole('button', { name: 'Try again' }).click()
     await reloaded.frame.getByText('ten eleven twelve').nth(1).waitFor()

@@ -46,7 +46,7 @@ describe('a call', () => {
     const opened = await stand.open({ tools })
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
     await opened.frame.getByText(/^Used “.Look around.”$/).click()
-    await opened.frame.getByRole('region', { name: 'Sent to it' }).getByText('"garden"').waitFor()
+    await opened.frame.getByRole('region', { name: 'Input' }).getByText('"garden"').waitFor()
     await shown(opened.frame, 'The tool answered:').waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
     expect(opened.complaints).toEqual([])
@@ -85,7 +85,7 @@ describe('a call', () => {
       await route.continue()
     })
     const results = await resultsIn(opened, () => opened.say('[[tool:postMessage_look {}]]'))
-    expect(results).toEqual(['Error: There is no tool of this name on this page.'])
+    expect(results).toEqual(['Error: This page has no tool with this name.'])
     expect(await calledIn(opened)).toEqual([])
   })
 
@@ -162,7 +162,7 @@ describe('a call that needs approval', () => {
       await opened.frame.getByRole('button', { name: 'Don’t allow' }).click()
     })
     expect(results).toEqual([
-      'Error: The person did not allow this call.',
+      'Error: The visitor did not allow this call.',
       expect.stringContaining('postMessage_look'),
     ])
     await shown(opened.frame, /^“.ask.” was not allowed$/).waitFor()

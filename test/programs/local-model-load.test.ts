@@ -136,7 +136,7 @@ test('two models run side by side; one that cannot be loaded closes the other', 
   const chat = await app.call('POST', CHAT, { body: greedy('Hi', { max_tokens: 2 }) })
   expect(chat.headers.get('x-parley-provider')).toBe('talk')
   const missing = startApp({ PARLEY_CONFIG: await write('/nowhere.gguf') })
-  await expect(missing).rejects.toThrow('The model file /nowhere.gguf (provider embed) is not there.')
+  await expect(missing).rejects.toThrow('The model file /nowhere.gguf (provider embed) does not exist.')
 })
 
 test('who leaves in the middle of an answer stops it, and what was used is booked', async () => {

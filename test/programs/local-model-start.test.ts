@@ -109,7 +109,7 @@ describe('what cannot be loaded is told in one sentence, by the start and by doc
 
   test('a file that is not there', async () => {
     const { folder, env } = await makeModelFolder()
-    await expectComplaint(folder, { ...env, PARLEY_LOCAL_MODEL: 'other.gguf' }, /^is not there\.\n$/)
+    await expectComplaint(folder, { ...env, PARLEY_LOCAL_MODEL: 'other.gguf' }, /^does not exist\.\n$/)
   })
 
   test.each<[what: string, bytes: Uint8Array, complaint: RegExp]>([
@@ -154,9 +154,9 @@ test('without the package the command that installs it is named; other backends 
   const version = manifest.dependencies['node-llama-cpp']
   expect(code).toBe(1)
   expect(stderr).toBe(
-    'parley: A model that runs in this process (provider local) needs a package that is not installed; ' +
-      `\`npm install --no-save --ignore-scripts node-llama-cpp@${version}\` installs it, ` +
-      'and in a checkout of Parley `npm run local-models`.\n',
+    'parley: The in-process model (provider local) needs a package that is not installed. ' +
+      `Run \`npm install --no-save --ignore-scripts node-llama-cpp@${version}\`, ` +
+      'or `npm run local-models` in a checkout of Parley.\n',
   )
   const server = await startServer({ folder: dirname(main), main })
   expect((await server.stop()).code).toBe(0)

@@ -16,7 +16,7 @@ export async function createOfTemplate(page: Page, name: string): Promise<void> 
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill(name)
   await page.getByRole('button', { name: 'Create' }).click()
   await page.getByRole('heading', { name, level: 1 }).waitFor()
-  await page.getByText('Saved, version 1').waitFor()
+  await page.getByText('Saved as version 1').waitFor()
 }
 
 /** Says something to the agent in its editor, and waits for the mock's echo of it; answers the line of facts below it. */
@@ -25,12 +25,12 @@ export async function tryOut(page: Page, text: string): Promise<string> {
   await page.getByRole('textbox', { name: 'Message' }).fill(text)
   await page.getByRole('button', { name: 'Send' }).click()
   await page.locator('.playground-text', { hasText: `You said: ${text}` }).waitFor()
-  return page.getByRole('group', { name: 'What it took' }).innerText()
+  return page.getByRole('group', { name: 'Answer details' }).innerText()
 }
 
 /** The key that a dialog shows. */
 export async function readKey(page: Page): Promise<string> {
-  return (await page.getByRole('dialog').getByRole('region', { name: 'The new key' }).innerText()).trim()
+  return (await page.getByRole('dialog').getByRole('region', { name: 'New key' }).innerText()).trim()
 }
 
 /** The line of a table that has that name in it. */

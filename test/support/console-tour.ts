@@ -21,12 +21,16 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
   const widget = (page: Page) => page.frameLocator('iframe').getByText('Hello! What can I help you with?')
   return [
     { name: 'agents', path: '/agents', ready: (page) => page.getByRole('link', { name: 'Support' }) },
-    { name: 'agents-not-found', path: '/agents?q=nobody', ready: text('Nothing found') },
+    { name: 'agents-not-found', path: '/agents?q=nobody', ready: text('No matching agents') },
     { name: 'templates', path: '/agents/new', ready: (page) => page.getByRole('link', { name: /Blank/ }) },
     { name: 'create', path: '/agents/new?template=analyst&view=form', ready: text('Instructions') },
     { name: 'edit', path: `${agent}?view=form`, ready: (page) => page.getByLabel('Instructions') },
     { name: 'edit-text', path: `${agent}?view=yaml`, ready: editor },
-    { name: 'edit-try', path: `${agent}?view=try&try=true`, ready: text('Write to the agent as it stands') },
+    {
+      name: 'edit-try',
+      path: `${agent}?view=try&try=true`,
+      ready: text('Send a message to try the current draft'),
+    },
     { name: 'embed', path: `${agent}/embed`, ready: widget },
     { name: 'embed-react', path: `${agent}/embed?as=react`, ready: widget },
     { name: 'embed-api', path: `${agent}/embed?as=api`, ready: widget },
@@ -54,7 +58,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     { name: 'admin-keys', path: '/admin?tab=keys', ready: text('Night jobs') },
     { name: 'admin-usage', path: '/admin?tab=usage&by=key', ready: table('Usage by key') },
     { name: 'admin-audit', path: '/admin?tab=audit', ready: table('Audit log') },
-    { name: 'unknown', path: '/nothing', ready: text('There is nothing at this address') },
+    { name: 'unknown', path: '/nothing', ready: text('This page does not exist') },
   ]
 }
 

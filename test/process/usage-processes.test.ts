@@ -1,4 +1,4 @@
-/** Usage and budgets between processes: a server and one beside it, a server that was killed and the one after it. */
+/** Tests usage records and budgets across processes: concurrent ones, and a restart after a kill. */
 
 import { join } from 'node:path'
 import type Sqlite from 'better-sqlite3'
@@ -7,7 +7,7 @@ import { raw } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { callServer, eventually, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 
-// These start processes, which takes its time on a busy machine.
+// Process starts are slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const DAY_MS = 86_400_000
@@ -21,7 +21,7 @@ function ask({ url }: RunningServer, key: string, content: string) {
   return callServer(url, 'POST', '/v1/chat/completions', key, body)
 }
 
-/** Bounds the key's tokens of a day, as another process would. */
+/** Sets the daily token budget of the key, as another process would. */
 function insertBudget(database: Sqlite.Database, key: string, limit: number): void {
   database
     .prepare("insert into budgets (owner_kind, owner_id, period, token_limit) values ('parent', ?, 'day', ?)")
@@ -63,7 +63,7 @@ const spendingScript = (dataDir: string, tenantId: string) => `
   process.exit()
 `
 
-test('a server under 50 calls at once and a process beside it do not overspend a budget by more than one call', async () => {
+test('50 concurrent calls and a second process overspend a budget by at most one call', async () => {
   const limit = 1_000
   const folder = await makeFolder()
   const server = await startOn(folder)
@@ -89,7 +89,7 @@ test('a server under 50 calls at once and a process beside it do not overspend a
   expect(refused.length).toBeGreaterThan(0)
 })
 
-test('what a server that was killed held back is given back by the next, once no call can last so long', async () => {
+test('the tokens reserved by a killed server are released after the longest possible call', async () => {
   const folder = await makeFolder()
   const first = await startOn(folder)
   const key = first.key as string
@@ -114,7 +114,7 @@ describe('retention', () => {
   const countCalls = (database: Sqlite.Database) =>
     database.prepare('select count(*) from usage_calls').pluck().get()
 
-  test('prunes old calls in a server as it runs, and keeps their sums', async () => {
+  test('prunes old calls while the server runs, and keeps their sums', async () => {
     const folder = await makeFolder()
     const first = await startOn(folder)
     const key = first.key as string
@@ -127,7 +127,7 @@ describe('retention', () => {
     const [old] = database.prepare('select * from usage_calls order by id limit 1').all() as { id: string }[]
     const oldTime = String(Number(old?.id.slice(0, 15)) - 3 * DAY_MS).padStart(15, '0')
     database.prepare('update usage_calls set id = ? || substr(id, 16) where id = ?').run(oldTime, old?.id)
-    // More than one batch of them.
+    // Inserts more rows than one batch deletes.
     const columns = Object.keys(old ?? {}).filter((name) => name !== 'id')
     database.exec(`
       with recursive counted (n) as (select 1 union all select n + 1 from counted where n < 1200)

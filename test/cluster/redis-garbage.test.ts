@@ -48,7 +48,7 @@ describe('the server survives', () => {
       redis.breakAt(moment, garbage[name] as string)
       await untilRedisIs(server, 'down')
       expect([name, (await callServer(server.url, 'GET', '/healthz')).status]).toEqual([name, 200])
-      redis.mend()
+      redis.restore()
       await untilRedisIs(server, 'up')
     }
     expect(server.stderr).not.toContain('an error was not caught')
@@ -61,7 +61,7 @@ describe('the server survives', () => {
       redis.breakAt('unasked', garbage[name] as string)
       await untilRedisIs(server, 'down')
       expect([name, (await callServer(server.url, 'GET', '/healthz')).status]).toEqual([name, 200])
-      redis.mend()
+      redis.restore()
       await untilRedisIs(server, 'up')
     }
     expect((await server.stop()).code).toBe(0)

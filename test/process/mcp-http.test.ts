@@ -41,7 +41,7 @@ describe.each([
     expect(me.body.tools).toEqual(
       ['echo', 'near__echo'].map((name) => ({
         name,
-        description: 'Says it again.',
+        description: 'Repeats the text.',
         inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
       })),
     )

@@ -110,7 +110,7 @@ export async function runLoops(
   }
 }
 
-/** Parameters of a run of whole answers. */
+/** Parameters of a run of non-streaming answers. */
 export interface RequestRun {
   readonly port: number
   /** The raw bytes of the request. */

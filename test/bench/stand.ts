@@ -1,4 +1,4 @@
-/** Describes what the rows of the benchmark share: servers, keys and the extent of the measurements. */
+/** Provides the shared setup of all benchmark rows: servers, keys and the extent of the measurements. */
 import type { Server } from './processes.ts'
 import type { Effort } from './rounds.ts'
 import type { StreamPlan } from './upstream.ts'

@@ -87,7 +87,7 @@ describe('a parent key', () => {
     expect(page.url()).toContain('tab=agent')
   })
 
-  test('a known key is claimed after a preview of what moves', async () => {
+  test('that already exists is claimed after a preview of what moves', async () => {
     const app = await startApp(proxied)
     const email = 'ada@example.org'
     const { page, complaints } = await openWindow(app, browser, { headers: { 'X-Email': email } })

@@ -125,7 +125,7 @@ describe('the console pages', () => {
   })
 })
 
-test('apply the chosen theme before the first paint', async () => {
+test('the chosen theme is applied before the first paint', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser)
   await page.getByRole('button', { name: 'Theme: As the system' }).click()

@@ -136,7 +136,7 @@ test('a month of usage is shown by day, agent, model and key, and saved as CSV',
   expect(complaints).toEqual([])
 })
 
-test('an empty range says so, and a failed request can be repeated', async () => {
+test('an empty date range is reported, and a failed request can be repeated', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/usage')
   await page.getByText('No calls on these days').waitFor()

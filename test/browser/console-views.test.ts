@@ -95,7 +95,7 @@ test.each([
   },
 )
 
-test('an unreachable server is reported and can be asked again', async () => {
+test('an unreachable server is reported, and the request can be repeated', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page, context } = await openConsole(app, browser)

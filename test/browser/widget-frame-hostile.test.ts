@@ -133,7 +133,7 @@ describe('a reply that is slow to parse does not freeze the frame', () => {
   })
 })
 
-/** Renders a whole answer as a tRPC JSONL stream. */
+/** Renders a complete answer as a tRPC JSONL stream. */
 function answerOf(content: string): { status: number; contentType: string; body: string } {
   const chunk = { choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }
   const lines = [

@@ -155,7 +155,7 @@ describe('ParleyChat', () => {
   })
 })
 
-test('reports invalid options by name, without their values, and ignores them', async () => {
+test('the loader reports invalid options by name, without their values, and ignores them', async () => {
   const wrong = {
     theme: 'secret-1',
     position: 'secret-2',
@@ -186,7 +186,7 @@ test('reports invalid options by name, without their values, and ignores them', 
   await opened.page.close()
 })
 
-test('logs event names in debug mode, but no key, context or text', async () => {
+test('debug mode logs event names, but no key, context or text', async () => {
   const opened = await open({
     debug: true,
     autoOpen: true,

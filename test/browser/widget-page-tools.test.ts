@@ -97,7 +97,7 @@ describe('a tool call', () => {
   })
 })
 
-test('uses tools that were set at run time', async () => {
+test('tools that are set at run time are used from the next message on', async () => {
   const opened = await open([], answering)
   const tools = JSON.stringify([tool('late')])
   await opened.page.evaluate(`ParleyChat.configure({ tools: ${tools} })`)

@@ -57,7 +57,7 @@ const heard = ({ page }: WidgetPage) => page.evaluate('heard') as Promise<[strin
 const namesHeard = async (opened: WidgetPage) => (await heard(opened)).map(([name]) => name)
 const status = async ({ page }: WidgetPage) => JSON.parse((await page.locator('output').textContent()) ?? '')
 
-test('shows the widget, calls the callbacks, and reports its state through the hook', async () => {
+test('the component shows the widget, calls the callbacks, and reports its state through the hook', async () => {
   const opened = await openPage()
   await opened.page.evaluate('show({ all: [] })')
   expect(await status(opened)).toEqual({ isReady: false, isOpen: false, hasUnread: false, hasFrame: false })
@@ -74,7 +74,7 @@ test('shows the widget, calls the callbacks, and reports its state through the h
   expect(opened.complaints).toEqual([])
 })
 
-test('follows its props, and restores the default of a removed prop', async () => {
+test('the component follows its props, and restores the default of a removed prop', async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true, title: "First", position: "bottom-left", tools: [], headers: {} }')
   await opened.frame.getByRole('heading', { name: 'First' }).waitFor()
@@ -113,7 +113,7 @@ test('a context is sent again only when it is a different object', async () => {
   expect(await ask('four')).toContain('attic')
 })
 
-test('answers tool calls with the latest callback', async () => {
+test('the component answers tool calls with the latest callback', async () => {
   const opened = await openPage()
   const tools = `[{ type: 'function', function: { name: 'find', parameters: { type: 'object', properties: { q: { type: 'string' } } } } }]`
   await show(opened, `{ autoOpen: true, tools: ${tools}, onToolCall: echo('old') }`)
@@ -124,7 +124,7 @@ test('answers tool calls with the latest callback', async () => {
   await opened.frame.getByText('"word":"new"').waitFor()
 })
 
-test('renders one widget in strict mode, none after unmounting, and one again after remounting', async () => {
+test('the component renders one widget in strict mode, none after unmounting, and one again after remounting', async () => {
   const opened = await openPage()
   await show(opened, '{}', { isStrict: true })
   await opened.launcher.waitFor()
@@ -155,7 +155,7 @@ test('sendMessage of the hook logs a warning and sends nothing', async () => {
   expect(opened.complaints.join()).not.toContain('private words')
 })
 
-test('renders on a server without a widget', async () => {
+test('the component renders on a server without a widget', async () => {
   const { ParleyChat, useParleyChat } = await import(component)
   const Status = () => {
     const { isReady, isOpen, hasUnread, iframe } = useParleyChat()

@@ -117,7 +117,7 @@ describe('migrations', () => {
 describe('an unusable database', () => {
   test.each<[what: string, parts: Parameters<typeof changed>[1], words: string]>([
     ['that does not exist', { pathname: '/nowhere' }, 'has no database nowhere'],
-    ['of nobody', { username: 'stranger' }, 'does not let stranger use the database'],
+    ['that the user may not use', { username: 'stranger' }, 'does not let stranger use the database'],
     ['behind a closed port', { port: '1' }, '127.0.0.1:1 cannot be reached (connect ECONNREFUSED'],
   ])('%s is named without its password', async (_what, parts, words) => {
     const message = await refused(changed(await createTestDatabase(), { password: 'hidden', ...parts }))

@@ -64,7 +64,7 @@ describe('concurrent agent requests', () => {
     expect([count(statuses, 200), count(statuses, 412)]).toEqual([1, 7])
   })
 
-  test('in the same microsecond all appear in the paged list', async () => {
+  test('that create agents in one microsecond list each of them once', async () => {
     const [app] = await startTwo()
     const { db } = app.service.deps
     for (let made = 0; made < 5; made++) await app.createAgent()

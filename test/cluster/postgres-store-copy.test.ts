@@ -117,7 +117,7 @@ async function openPostgres(databaseUrl: string) {
   return database
 }
 
-describe('the command', () => {
+describe('parley store copy', () => {
   test('moves rows to PostgreSQL and bytes to a bucket, and keys, files and open uploads keep working', async () => {
     const s3 = await S3Server.start()
     const DATABASE_URL = await createTestDatabase('empty')

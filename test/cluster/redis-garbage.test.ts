@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { type FakeRedis, type Moment, startFakeRedis } from '../support/fake-redis.ts'
 import { callServer, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 async function start(env: Readonly<Record<string, string>> = {}) {

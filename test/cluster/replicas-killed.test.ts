@@ -16,7 +16,7 @@ import { makeInstallation, type SharedStore } from '../support/replicas.ts'
 import { startS3rver } from '../support/s3rver.ts'
 import { beginUpload, readArtifact, readStatus, type Target, uploadWhole } from '../support/uploads.ts'
 
-// Process starts are slow on a busy machine, and leases must expire.
+// Starting processes is slow on a busy machine, and leases must expire.
 vi.setConfig({ testTimeout: 300_000 })
 
 /** The time after a kill from which all requests must succeed. */

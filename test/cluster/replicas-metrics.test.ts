@@ -10,7 +10,7 @@ import { createTestDatabase } from '../support/postgres.ts'
 import { makeFolder, startParley } from '../support/process.ts'
 import { parseMetrics, type ScrapedMetrics, scrape } from '../support/scrape.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
 
 const requests = 'parley_http_request_duration_seconds_count'

@@ -13,7 +13,7 @@ import {
   startParley,
 } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 })
 
 const printedKey = /svc_[0-9A-Za-z]{61}/

@@ -6,7 +6,7 @@ import { FULL } from '../support/agents.ts'
 import { runCommandHere } from '../support/command.ts'
 import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const GREETER = '# first line\nname: Greeter\nmodel: mock\ninstructions: Greet people.\n'
@@ -50,7 +50,7 @@ async function applyFiles(folder: string, path = 'agents'): Promise<Record<strin
   return Object.fromEntries(files.map(({ file, id }: { file: string; id: string }) => [file, id]))
 }
 
-describe('parley --help', () => {
+describe('help', () => {
   test.each(['', ' list', ' get', ' apply', ' export', ' delete'])(
     '`agents%s` prints usage in lines of at most 80 characters',
     async (verb) => {
@@ -61,7 +61,7 @@ describe('parley --help', () => {
   )
 })
 
-test('lists the agents and doctor commands', async () => {
+test('parley --help lists the agents and doctor commands', async () => {
   const text = await parley(await makeFolder(), '--help')
   for (const command of ['agents', 'doctor'])
     expect(text).toMatch(new RegExp(`^ {2}${command}\\b.* {2}\\w`, 'm'))
@@ -112,7 +112,7 @@ describe('the parent key', () => {
     expect(await failureOf(folder, 'list', '--key', wrong)).not.toContain(wrong)
   })
 
-  test('when missing, makes the error name the command that creates one', async () => {
+  test('is required, and the error names the command that creates one', async () => {
     const folder = await makeFolder()
     const key = (await parley(folder, 'keys', 'create', '--name', 'only')).trim()
     await parley(folder, 'keys', 'revoke', key)

@@ -8,7 +8,7 @@ import { runCommandHere } from '../support/command.ts'
 import { raw } from '../support/database.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const rowsOf = (folder: string) =>

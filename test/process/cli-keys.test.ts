@@ -14,7 +14,7 @@ import {
   startServer,
 } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 /** Runs a `keys` command that must succeed without warnings; returns its standard output. */

@@ -4,7 +4,7 @@ import { runCommandHere } from '../support/command.ts'
 import { proxied } from '../support/console.ts'
 import { makeFolder, printedLink, startServer } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 /** Signs in with the link as the console page does; returns the status of the next request. */

@@ -7,7 +7,7 @@ import { describe, expect, test, vi } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { makeFolder, repository, runParley, startParley, startServer } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 /** Runs a command that must succeed without warnings; returns its standard output. */

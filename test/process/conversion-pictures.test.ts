@@ -6,7 +6,7 @@ import sharp from 'sharp'
 import { describe, expect, test, vi } from 'vitest'
 import { makeStand } from '../support/conversion.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 async function convertPicture(content: string | Uint8Array) {
@@ -84,17 +84,17 @@ describe('a picture', () => {
   })
 })
 
-describe('a rejected picture', () => {
+describe('a picture is rejected', () => {
   const NOT_A_PICTURE = 'unconvertible: This is no JPEG, PNG or WebP picture.'
 
-  test('is a file in any other format, regardless of its name', async () => {
+  test('when it has any other format, regardless of its name', async () => {
     const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'
     const others = [svg, await plain(8, 8).gif().toBuffer(), await plain(8, 8).tiff().toBuffer(), 'text']
     for (const content of others)
       expect(await convertPicture(content)).toMatchObject({ refused: NOT_A_PICTURE, left: [] })
   })
 
-  test('is an SVG that follows the first bytes of a JPEG', async () => {
+  test('when an SVG follows the first bytes of a JPEG', async () => {
     const jpeg = Buffer.from([0xff, 0xd8, 0xff, 0xe0])
     const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>')
     const { refused, left } = await convertPicture(Buffer.concat([jpeg, svg]))
@@ -102,7 +102,7 @@ describe('a rejected picture', () => {
     expect(left).toEqual([])
   })
 
-  test('is one that is cut off', async () => {
+  test('when it is cut off', async () => {
     const noise = sharp({
       create: {
         width: 200,
@@ -118,7 +118,7 @@ describe('a rejected picture', () => {
     expect(left).toEqual([])
   })
 
-  test('has more than 50 megapixels, and counts as a bomb when its file is tiny', async () => {
+  test('above 50 megapixels, and as a bomb when its file is tiny', async () => {
     const bomb = makeBlankPng(16_384, 16_384)
     expect(bomb.length).toBeLessThan(40_000)
     expect(await convertPicture(bomb)).toMatchObject({
@@ -130,7 +130,7 @@ describe('a rejected picture', () => {
     expect(refused).toBe('unconvertible: The picture has 64 megapixels, and 50 is the most.')
   })
 
-  test('does not include one of exactly 50 megapixels', async () => {
+  test('only above 50 megapixels', async () => {
     const { refused, bytes } = await convertPicture(makeBlankPng(50_000, 1_000))
     expect(refused).toBeUndefined()
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 4096, height: 82 })

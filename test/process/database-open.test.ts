@@ -10,7 +10,7 @@ import { listIds, opened, refusal } from '../support/database.ts'
 import { OtherProcess, openScript, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 })
 
 let folder: string

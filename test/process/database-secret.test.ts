@@ -7,7 +7,7 @@ import { loadOrCreateSecret } from '../../src/db/data-directory.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 })
 
 let dataDir: string

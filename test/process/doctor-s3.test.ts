@@ -7,7 +7,7 @@ import { runCommandHere } from '../support/command.ts'
 import { makeFolder, runParley, startServer } from '../support/process.ts'
 import { credentials, S3Server } from '../support/s3-server.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 /** Runs doctor; returns its finding about the bucket. */

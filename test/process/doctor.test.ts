@@ -9,7 +9,7 @@ import { runCommandHere } from '../support/command.ts'
 import { makeFolder, startServer } from '../support/process.ts'
 import { startUpstream } from '../support/start-upstream.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 interface Check {
@@ -182,7 +182,7 @@ describe('a failed check says what to do about', () => {
   })
 })
 
-test('each of several model providers, naming the setting at fault', async () => {
+test('doctor checks each of several model providers and names the setting at fault', async () => {
   const upstreams = await Promise.all([startUpstream(), startUpstream(), startUpstream()])
   onTestFinished(async () => void (await Promise.all(upstreams.map((upstream) => upstream.stop()))))
   const [well, locked, empty] = upstreams
@@ -214,7 +214,7 @@ test('each of several model providers, naming the setting at fault', async () =>
   )
 })
 
-test('a local model server, naming the command that starts it', async () => {
+test('doctor checks a local model server and names the command that starts it', async () => {
   const upstream = await startUpstream()
   onTestFinished(() => upstream.stop())
   const folder = await makeFolder()

@@ -16,7 +16,7 @@ import {
 import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
 import { RawConnection, toRequest } from '../support/raw-connection.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MIB = 1024 * 1024

@@ -12,7 +12,7 @@ import { S3Server } from '../support/s3-server.ts'
 import { MIB } from '../support/s3-store.ts'
 import { startS3rver } from '../support/s3rver.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const HOUR = 3600

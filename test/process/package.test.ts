@@ -115,7 +115,7 @@ describe('a project that installs the package', () => {
   })
 })
 
-test('serves with the command everything that a checkout serves', async () => {
+test('the installed command serves everything that a checkout serves', async () => {
   const main = join(installed.folder, 'node_modules/.bin/parley')
   const server = await startServer({ folder: await makeFolder(), main })
   const get = async (path: string) => {
@@ -142,7 +142,7 @@ test('serves with the command everything that a checkout serves', async () => {
   expect(stderr).not.toMatch(/Error|DeprecationWarning/)
 })
 
-test('rejects an outdated Node in one sentence', async () => {
+test('the package rejects an outdated Node in one sentence', async () => {
   const older =
     "data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'22.11.0'}})"
   const sentence = 'Parley needs Node 24 or newer; this is 22.11.0.'

@@ -1,5 +1,5 @@
 /**
- * Tests that `serve` reports unusable settings and directories in one errorLineOf, with exit code 1 and no stack
+ * Tests that `serve` reports unusable settings and directories in one sentence, with exit code 1 and no stack
  * trace.
  */
 import { spawnSync } from 'node:child_process'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { callServer, makeFolder, type RunOptions, runParley, startServer } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const isRoot = process.getuid?.() === 0
@@ -63,7 +63,7 @@ describe('an invalid setting', () => {
     )
   })
 
-  test('for an unknown host name is reported in one errorLineOf, with or without a DNS server', async () => {
+  test('for an unknown host name is reported in one sentence, with or without a DNS server', async () => {
     expect(await errorLineOf({ folder: await makeFolder(), env: { HOST: 'nowhere.invalid' } })).toContain(
       'nowhere.invalid',
     )

@@ -11,7 +11,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { callServer, makeFolder, type RunningServer, startParley, startServer } from '../support/process.ts'
 import { startUpstream, type Upstream } from '../support/start-upstream.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 /** Longer than the test timeout, so that a test that waits for the grace period fails. */

@@ -8,7 +8,7 @@ import { createClientUpload } from '../support/tus-client.ts'
 import { readArtifact, untilState } from '../support/uploads.ts'
 import { createRandom } from '../support/upstream-sending.ts'
 
-// Process starts and transfers are slow on a busy machine.
+// New processes and large transfers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2

@@ -9,7 +9,7 @@ import { makeFolder, startServer } from '../support/process.ts'
 import { type ClientUpload, createClientUpload } from '../support/tus-client.ts'
 import { readArtifact, untilState } from '../support/uploads.ts'
 
-// Process starts and transfers are slow on a busy machine.
+// New processes and large transfers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2

@@ -18,7 +18,7 @@ import {
   untilState,
 } from '../support/uploads.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2

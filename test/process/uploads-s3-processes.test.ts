@@ -19,7 +19,7 @@ import {
   untilState,
 } from '../support/uploads.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
 /** Creates a data directory with a bucket on which the test starts one server after the other. */

@@ -7,7 +7,7 @@ import { raw } from '../support/database.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { callServer, eventually, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const DAY_MS = 86_400_000

@@ -12,7 +12,7 @@ import { createSandbox, type Tool } from '../../src/conversion/sandbox.ts'
 import { h264, listProcesses, makeStand, makeVideo } from '../support/conversion.ts'
 import { eventually, makeFolder } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const all = await findPrograms(process.env.PATH ?? '')

@@ -12,7 +12,7 @@ import { toConversionArguments, toProbeArguments } from '../../src/conversion/ff
 import { ffmpeg, h264, listBoxes, makeStand, makeVideo } from '../support/conversion.ts'
 import { makeFolder } from '../support/process.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const NOT_A_VIDEO = 'unconvertible: This is no MP4, MOV, WebM or Matroska video.'
@@ -121,7 +121,7 @@ describe('when ffmpeg fails for lack of', () => {
   })
 })
 
-describe('an incomplete video is rejected and leaves no files:', () => {
+describe('an invalid video is rejected and leaves no files', () => {
   test('an empty file', async () => {
     const { convert } = await makeStand()
     expect(await convert('video', '')).toEqual({ refused: 'unconvertible: The file is empty.', left: [] })

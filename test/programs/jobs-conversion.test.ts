@@ -21,7 +21,7 @@ import { makeFolder } from '../support/process.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../support/uploads.ts'
 import { makeZip } from '../support/zip.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const SRT = '1\r\n00:00:01,000 --> 00:00:02,000\r\nHello <i>you</i>\r\n'

@@ -9,7 +9,7 @@ import { getRow, listJobs, listWork, makeGate, openArtifact, startJobs, until } 
 import { makeFolder } from '../support/process.ts'
 import { beginUpload, listArtifactBytes, readStatus, untilState, uploadWhole } from '../support/uploads.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 describe('an upload that cannot be converted', () => {

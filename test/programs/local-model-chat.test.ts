@@ -1,4 +1,4 @@
-/** Tests chats with a model that runs in the service's process: whole answers, streams and the official client. */
+/** Tests chats with a model that runs in the service's process: non-streaming answers, streams and the official client. */
 import { describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import {
@@ -58,7 +58,7 @@ describe('the model', () => {
   })
 })
 
-describe('a whole answer', () => {
+describe('a non-streaming answer', () => {
   test('is a completion with text, finish reason and token counts', async () => {
     const { status, headers, body } = await stand.app.call('POST', CHAT, { body: greedy('Hi') })
     expect(status).toBe(200)
@@ -143,7 +143,7 @@ describe('sampling', () => {
 })
 
 describe('a stream', () => {
-  test('has the same text as the whole answer, one token per chunk, with the role first and the finish reason last', async () => {
+  test('has the same text as the non-streaming answer, one token per chunk, with the role first and the finish reason last', async () => {
     const text = await say(greedy('Hello'))
     const { headers, events, isDone } = await stand.app.stream(greedy('Hello'))
     expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8')

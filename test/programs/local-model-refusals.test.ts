@@ -90,7 +90,7 @@ describe('a chat is rejected with 400, streaming or not, for', () => {
   test.each([
     ['a prompt longer than the context', 2100],
     ['a prompt so long that its tokens are not counted', 100_000],
-  ])('%s is rejected with 400', async (_what, length) => {
+  ])('%s', async (_what, length) => {
     const { status, body } = await stand.app.call('POST', CHAT, { body: greedy('x'.repeat(length)) })
     expect(status).toBe(400)
     expect(body.error).toMatchObject({ param: 'messages', code: 'context_length_exceeded' })

@@ -7,7 +7,7 @@ import { greedy, localEnvironment } from '../support/local-model.ts'
 import { callServer, makeFolder, repository, runParley, startServer } from '../support/process.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
 
-// Process starts are slow on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const tiny = makeTinyModel()

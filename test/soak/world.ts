@@ -1,4 +1,4 @@
-/** Creates what the soak works on: a signed-in session, agents, a ready artifact and a picture to upload. */
+/** Creates the data that the soak uses: a signed-in session, agents, a ready artifact and a picture to upload. */
 import sharp from 'sharp'
 import { type Client, createClient } from '../../client/rpc/index.ts'
 import { toHead } from '../bench/transfers.ts'

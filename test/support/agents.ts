@@ -1,4 +1,4 @@
-/** Provides what tests of agents share: other tenants, definitions in every format, and the errors of tRPC calls. */
+/** Provides helpers for agent tests: other tenants, definitions in every format, and the errors of tRPC calls. */
 import { TRPCClientError } from '@trpc/client'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { createParentKey } from '../../src/identity/keys.ts'

@@ -1,4 +1,4 @@
-/** Provides what tests of the audit log share: its rows, and a table that rejects inserts. */
+/** Provides helpers for audit log tests: its rows, and a table that rejects inserts. */
 import { expect } from 'vitest'
 import type { AuditRow } from '../../src/identity/audit.ts'
 import type { TestApp } from './app.ts'

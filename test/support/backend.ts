@@ -1,4 +1,4 @@
-/** Provides what tests of model providers share: their failures, and streams read to the end. */
+/** Provides helpers for model provider tests: their failures, and streams read to the end. */
 import { expect } from 'vitest'
 import { BackendFailure } from '../../src/providers/provider.ts'
 

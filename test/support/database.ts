@@ -1,4 +1,4 @@
-/** Provides what tests of the database share: opening it, its rows, and the reason for a rejected start. */
+/** Provides helpers for database tests: opening a database, its rows, and the reason for a rejected start. */
 
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'

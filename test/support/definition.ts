@@ -1,4 +1,4 @@
-/** Provides what tests of agent definitions share: two definitions, and the error of an invalid one. */
+/** Provides helpers for agent definition tests: two definitions, and the error of an invalid one. */
 import { expect } from 'vitest'
 import { type DefinitionFormat, parseDefinition } from '../../src/agents/definition.ts'
 import { ServiceError } from '../../src/lib/errors.ts'

@@ -46,7 +46,7 @@ export function partHead({ disposition, headers = [] }: Omit<Part, 'body'>): Buf
 
 export const formEnd = `--${BOUNDARY}--\r\n`
 
-/** Builds a whole form. */
+/** Builds a complete form. */
 export function toForm(parts: readonly Part[]): Buffer {
   const pieces = parts.flatMap((part) => [partHead(part), Buffer.from(part.body), Buffer.from('\r\n')])
   return Buffer.concat([...pieces, Buffer.from(formEnd)])

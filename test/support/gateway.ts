@@ -78,7 +78,7 @@ export async function listen(
   return { port: (server.address() as AddressInfo).port, server }
 }
 
-/** Returns a request for a whole answer to `text`. */
+/** Returns a request for a non-streaming answer to `text`. */
 export function ask(text: string, signal: AbortSignal = never, more: Record<string, unknown> = {}) {
   return { body: { model: 'up-chat', messages: [{ role: 'user', content: text }], ...more }, signal }
 }

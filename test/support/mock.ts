@@ -51,25 +51,25 @@ export function say(content: unknown, more: Body = {}): Body {
   return { model: 'mock', messages: [{ role: 'user', content }], ...more }
 }
 
-/** Requests a whole answer, which must be valid UTF-8 and JSON. */
+/** Requests a non-streaming answer, which must be valid UTF-8 and JSON. */
 export async function complete(body: Body, from = backend) {
   const bytes = await from.complete({ body, signal: never })
   return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as OpenAI.ChatCompletion
 }
 
-/** Requests a whole answer; returns its first choice. */
+/** Requests a non-streaming answer; returns its first choice. */
 export async function answerTo(body: Body) {
   const choice = (await complete(body)).choices[0]
   if (choice === undefined) throw new Error('the answer has no choices')
   return choice
 }
 
-/** Requests a whole answer; returns its text, or null when it calls tools. */
+/** Requests a non-streaming answer; returns its text, or null when it calls tools. */
 export async function textOf(body: Body) {
   return (await answerTo(body)).message.content
 }
 
-/** Requests a whole answer; returns its tool calls as names and parsed arguments. */
+/** Requests a non-streaming answer; returns its tool calls as names and parsed arguments. */
 export async function callsOf(body: Body) {
   const calls = (await answerTo(body)).message.tool_calls ?? []
   return calls.flatMap((call) =>

@@ -55,5 +55,5 @@ export const promisedSpans: readonly PromisedSpan[] = readTable('Span').map(
 
 /** The process metrics, which the text lists instead of a table. */
 export const processMetrics: readonly string[] = listCodes(
-  doc.slice(doc.indexOf('What every Node program tells'), doc.indexOf('Pauses of')),
+  doc.slice(doc.indexOf('`process_cpu_seconds_total`'), doc.indexOf('Pauses of')),
 )

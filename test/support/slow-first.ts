@@ -1,7 +1,7 @@
 /** Orders test files with the slowest first, so that no worker starts a slow file at the end. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The beginnings of their paths below test/; the first is the slowest. */
+/** Path prefixes below test/, with the slowest first. */
 const slow = [
   ...[
     'cluster/replicas-killed',

@@ -201,12 +201,12 @@ async function readUsage({ url, key }: RunningServer): Promise<Sums> {
 
 /** Expects one successful call by the playground and two by the widget, all of them for the agent. */
 async function expectUsage(page: Page, server: RunningServer, tried: Sums): Promise<void> {
-  const told = await readUsage(server)
-  expect(told.requests).toBe(3)
-  expect(told.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
-  expect(told.completion_tokens).toBeGreaterThan(tried.completion_tokens)
+  const reported = await readUsage(server)
+  expect(reported.requests).toBe(3)
+  expect(reported.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
+  expect(reported.completion_tokens).toBeGreaterThan(tried.completion_tokens)
   await goTo(page, 'Usage')
-  const figures = ['3', '0', String(told.prompt_tokens), String(told.completion_tokens)]
+  const figures = ['3', '0', String(reported.prompt_tokens), String(reported.completion_tokens)]
   expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 5)).toEqual(figures)
   await page.getByRole('radiogroup', { name: 'Summed up by' }).getByText('Agent').click()
   const byAgent = await readTable(page, 'Usage by agent')

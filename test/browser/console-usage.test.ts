@@ -67,14 +67,14 @@ test('calls appear in the figures, in both kinds of tables and in the CSV file',
   await ask(app, 'hi', {}, key)
   await app.stream({ messages: [{ role: 'user', content: 'hi' }] }, key)
   await ask(app, 'hi', { model: 'nobody' })
-  const { body: told } = await app.call('GET', '/v1/usage')
+  const { body: reported } = await app.call('GET', '/v1/usage')
   const { page, complaints } = await openConsole(app, browser, '/usage?range=7')
   const [newest, ...rest] = await readTable(page, 'Usage by day')
   expect(newest?.slice(1, 5)).toEqual([
-    String(told.total.requests),
-    String(told.total.errors),
-    String(told.total.prompt_tokens),
-    String(told.total.completion_tokens),
+    String(reported.total.requests),
+    String(reported.total.errors),
+    String(reported.total.prompt_tokens),
+    String(reported.total.completion_tokens),
   ])
   expect(rest.map((cells) => cells[1])).toEqual(['0', '0', '0', '0', '0', '0'])
   await page.getByRole('region', { name: 'Requests', exact: true }).getByText('Figures').click()

@@ -172,11 +172,11 @@ test('a screen reader is sent whole sentences, and the end of the answer', async
   const announced = await opened.frame.evaluate(
     () => (globalThis as unknown as { announced: string[] }).announced,
   )
-  const told = announced.filter((words) => words !== '')
-  expect(told.join(' ')).toBe(
+  const spoken = announced.filter((words) => words !== '')
+  expect(spoken.join(' ')).toBe(
     'You said: The first sentence is here. The second one follows it now. And the third is the last one The answer is complete.',
   )
-  for (const words of told) expect(words).toMatch(/[.]$/)
+  for (const words of spoken) expect(words).toMatch(/[.]$/)
 })
 
 test('nothing is cut off at 200 % text size on a narrow screen', async () => {

@@ -45,9 +45,9 @@ test('doctor reports working components, and exits although the host module keep
 test('doctor reports each failing component with a remedy', async () => {
   const folder = await makeFolder()
   await writeFile(join(folder, 'hooks.mjs'), 'export const tools = 7')
-  const away = `127.0.0.1:${await findFreePort()}`
-  const mcp = { far: { url: `http://${away}/mcp` }, near: { command: './nowhere' } }
-  const env = { REDIS_URL: `redis://:hidden@${away}/0`, PARLEY_STORAGE_QUOTA_BYTES: '0' }
+  const unreachable = `127.0.0.1:${await findFreePort()}`
+  const mcp = { far: { url: `http://${unreachable}/mcp` }, near: { command: './nowhere' } }
+  const env = { REDIS_URL: `redis://:hidden@${unreachable}/0`, PARLEY_STORAGE_QUOTA_BYTES: '0' }
   const found = await runDoctor(folder, mcp, env)
   expect(found).toMatchObject({
     ok: false,

@@ -80,9 +80,9 @@ describe('doctor', () => {
     expect((await runDoctor({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(
       'fail: The servers of this database',
     )
-    const away = await runDoctor({ DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' })
-    expect(away.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 cannot be reached/)
-    expect(JSON.stringify(away)).not.toContain('hidden')
+    const unreachable = await runDoctor({ DATABASE_URL: 'postgres://parley:hidden@127.0.0.1:1/parley' })
+    expect(unreachable.database).toMatch(/^fail: The database parley at 127\.0\.0\.1:1 cannot be reached/)
+    expect(JSON.stringify(unreachable)).not.toContain('hidden')
   })
 })
 

@@ -133,8 +133,8 @@ describe('parley store copy', () => {
     await patchUpload(from, growing, 0, half)
 
     const words = ['store', 'copy', '--json']
-    const beside = await runParley(words, { folder, env })
-    expect([beside.code, beside.stderr]).toEqual([
+    const whileRunning = await runParley(words, { folder, env })
+    expect([whileRunning.code, whileRunning.stderr]).toEqual([
       1,
       expect.stringContaining(`(process ${sqlite.pid}) is using`),
     ])

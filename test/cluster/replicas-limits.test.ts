@@ -33,12 +33,12 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     const apps = await startReplicas(env)
     expect(await callInTurn(apps, 60, list)).toEqual({ 200: 20, 429: 40 })
     for (const app of apps) {
-      const refused = await list(app)
-      const waitSeconds = Number(refused.headers.get('retry-after'))
+      const rejected = await list(app)
+      const waitSeconds = Number(rejected.headers.get('retry-after'))
       expect(waitSeconds).toBeGreaterThan(0)
       expect(waitSeconds).toBeLessThanOrEqual(60)
-      expect(refused.headers.get('x-ratelimit-remaining')).toBe('0')
-      expect(Number(refused.headers.get('x-ratelimit-reset'))).toBeGreaterThan(0)
+      expect(rejected.headers.get('x-ratelimit-remaining')).toBe('0')
+      expect(Number(rejected.headers.get('x-ratelimit-reset'))).toBeGreaterThan(0)
     }
   })
 

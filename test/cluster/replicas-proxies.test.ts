@@ -149,13 +149,13 @@ describe.each([
 
   test('replaces a forged client address', async () => {
     let calls = 0
-    const knock = (from: string) => {
+    const callFrom = (from: string) => {
       const forged = { Authorization: 'Bearer svc_nobody', 'X-Forwarded-For': `192.0.2.${calls++}` }
       return call(targetOf(proxy, from), 'GET', '/v1/models', forged)
     }
-    for (let turn = 0; turn < AUTH_FAILURES; turn++) expect((await knock(`${network}.2`)).status).toBe(401)
-    expect((await knock(`${network}.2`)).status).toBe(429)
-    expect((await knock(`${network}.3`)).status).toBe(401)
+    for (let turn = 0; turn < AUTH_FAILURES; turn++) expect((await callFrom(`${network}.2`)).status).toBe(401)
+    expect((await callFrom(`${network}.2`)).status).toBe(429)
+    expect((await callFrom(`${network}.3`)).status).toBe(401)
   })
 
   test('removes forged identity headers', async () => {
@@ -182,11 +182,11 @@ describe.each([
 
   test('retries a failed GET on another replica, and no other method', async () => {
     const { address, seen } = await startFalseReplica()
-    const beside = await start(stand.certificate, {
+    const secondProxy = await start(stand.certificate, {
       replicas: [address, stand.replicas[0]],
       change: retryAtOnce[name],
     })
-    const target = targetOf(beside)
+    const target = targetOf(secondProxy)
     const sawA = (method: string) => seen.some((line) => line.startsWith(`${method} /v1/agents`))
     const countAgents = async () => JSON.parse((await call(target, 'GET', '/v1/agents')).text).data.length
     try {
@@ -202,23 +202,23 @@ describe.each([
       expect(new Set(statuses)).toEqual(new Set(statuses.map(() => 201)))
       expect(await countAgents()).toBe(before + statuses.length)
     } finally {
-      await beside.stop()
+      await secondProxy.stop()
     }
   })
 
   test('passes a request on when one replica is unreachable', async () => {
     const gone = `127.0.0.1:${await findFreePort()}`
     const replicas = [gone, stand.replicas[0]] as const
-    const beside = await start(stand.certificate, { replicas, change: withoutHealthChecks })
+    const secondProxy = await start(stand.certificate, { replicas, change: withoutHealthChecks })
     // Until 2.11.2 Caddy closed a body together with the connection that failed (caddyserver/caddy#7547).
     const [method, path] = name === 'nginx' ? ['POST', CHAT] : ['GET', '/v1/models']
     const body = method === 'POST' ? chat('Good evening!', false) : undefined
     try {
       for (let turn = 0; turn < 10; turn++) {
-        expect((await call(targetOf(beside), method, path, {}, body)).status).toBe(200)
+        expect((await call(targetOf(secondProxy), method, path, {}, body)).status).toBe(200)
       }
     } finally {
-      await beside.stop()
+      await secondProxy.stop()
     }
   })
 })

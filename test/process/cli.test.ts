@@ -116,16 +116,16 @@ describe('openapi', () => {
     }
     await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'))
     const main = join(folder, 'src/main.ts')
-    const refused = {
+    const outOfDate = {
       code: 1,
       signal: null,
       stdout: '',
       stderr: 'parley: openapi.json is out of date; run `npm run openapi`.\n',
     }
-    expect(await runParley(['openapi', '--check'], { folder, main })).toEqual(refused)
+    expect(await runParley(['openapi', '--check'], { folder, main })).toEqual(outOfDate)
     const document = await outputOf(['openapi'], folder, main)
     await writeFile(join(folder, 'openapi.json'), document.replace('Parley', 'Parlez'))
-    expect(await runParley(['openapi', '--check'], { folder, main })).toEqual(refused)
+    expect(await runParley(['openapi', '--check'], { folder, main })).toEqual(outOfDate)
     await writeFile(join(folder, 'openapi.json'), document)
     expect(await outputOf(['openapi', '--check'], folder, main)).toBe('')
   })

@@ -69,8 +69,8 @@ describe('the lock', () => {
     for (const starter of starters) starter.say('go')
     const heard = await Promise.all(starters.map((starter) => starter.hears()))
     expect(heard.filter((line) => line === 'open')).toHaveLength(1)
-    const refused = heard.filter((line) => line.startsWith('StartupError: Another Parley server'))
-    expect(refused).toHaveLength(3)
+    const rejected = heard.filter((line) => line.startsWith('StartupError: Another Parley server'))
+    expect(rejected).toHaveLength(3)
   })
 
   test('never has two holders while three processes acquire and release it at full speed', async () => {

@@ -88,11 +88,11 @@ describe('an MCP program', () => {
     expect(await resultOf(app, 'here__echo')).toBe(
       "Error: the tool 'here__echo' cannot be reached at the moment",
     )
-    const told = async () =>
+    const isLogged = async () =>
       lines
         .map((line) => JSON.parse(line))
         .some(({ level, mcp, code }) => level === 40 && mcp === 'here' && code === 'ENOENT')
-    expect(await eventually(told, true)).toBe(true)
+    expect(await eventually(isLogged, true)).toBe(true)
   })
 })
 

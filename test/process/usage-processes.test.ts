@@ -70,23 +70,23 @@ test('50 concurrent calls and a second process overspend a budget by at most one
   const key = server.key as string
   const database = raw(join(folder, 'data'))
   insertBudget(database, key, limit)
-  const beside = new OtherProcess(spendingScript(join(folder, 'data'), tenantOf(key)))
-  expect(await beside.hears()).toBe('ready')
-  beside.say('go')
+  const otherProcess = new OtherProcess(spendingScript(join(folder, 'data'), tenantOf(key)))
+  expect(await otherProcess.hears()).toBe('ready')
+  otherProcess.say('go')
   const asked = Array.from({ length: 50 }, () => ask(server, key, '[[tokens:60]] [[delay:1]]'))
   const answers = await Promise.all(asked)
-  const passedBeside = Number(await beside.hears())
+  const passedElsewhere = Number(await otherProcess.hears())
 
   const passed = answers.filter(({ status }) => status === 200)
-  const refused = answers.filter(
+  const rejected = answers.filter(
     ({ status, body }) => status === 429 && body.error.code === 'insufficient_quota',
   )
-  expect(passed.length + refused.length).toBe(50)
+  expect(passed.length + rejected.length).toBe(50)
   const perCall = Math.max(60, ...passed.map(({ body }) => body.usage.total_tokens))
-  const used = passed.reduce((sum, { body }) => sum + body.usage.total_tokens, 60 * passedBeside)
+  const used = passed.reduce((sum, { body }) => sum + body.usage.total_tokens, 60 * passedElsewhere)
   expect(readCounter(database)).toEqual({ used, reserved: 0 })
   expect(used).toBeLessThan(limit + perCall)
-  expect(refused.length).toBeGreaterThan(0)
+  expect(rejected.length).toBeGreaterThan(0)
 })
 
 test('the tokens reserved by a killed server are released after the longest possible call', async () => {

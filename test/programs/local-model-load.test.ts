@@ -60,12 +60,12 @@ describe('the queue', () => {
     const seven = Array.from({ length: 7 }, () =>
       stand.app.call('POST', CHAT, { body: greedy('Hi'), signal: leaving.signal }),
     )
-    const refused = await Promise.race(seven)
-    expect(refused).toMatchObject({
+    const rejected = await Promise.race(seven)
+    expect(rejected).toMatchObject({
       status: 429,
       body: { error: { type: 'rate_limit_error', code: 'rate_limit_exceeded' } },
     })
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
     leaving.abort()
     const ends = await Promise.allSettled(seven)
     expect(ends.filter(({ status }) => status === 'rejected')).toHaveLength(6)

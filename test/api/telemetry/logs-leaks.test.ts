@@ -34,7 +34,7 @@ describe('a line that holds', () => {
     const content = '[[tool:gossip {"about": "the people upstairs"}]] Do tell me everything.'
     const body = { messages: [{ role: 'user', content }] }
     const answer = await app.call('POST', '/v1/chat/completions', { key, body })
-    expect(takeLeaks()).toEqual([expect.stringMatching(/^"the people upstairs" stands in the line/)])
+    expect(takeLeaks()).toEqual([expect.stringMatching(/^"the people upstairs" is in the line/)])
     careless.info('somebody said: Do tell me everything')
     expect(takeLeaks()).toHaveLength(1)
     expect(answer.body.choices[0].message.content).toContain('the neighbours have a dog')

@@ -2,10 +2,10 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Text in backticks is a path when it starts with one of these folders. */
+/** Text in backticks counts as a path when it starts with one of these folders. */
 const pathStart = /^(\.ci|\.github|client|deploy|docs|examples|packages|scripts|src|test|widget)\//
 
-/** ADRs are left out: they are history and may name deleted files. */
+/** ADRs are excluded, because they are history and may name deleted files. */
 const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { exclude: ['docs/adr'] })]
 
 const missing = pages
@@ -14,7 +14,7 @@ const missing = pages
 for (const line of missing) process.stderr.write(`${line}\n`)
 process.exitCode = missing.length > 0 ? 1 : 0
 
-/** The missing paths that a page names. `*` matches any name; paths with `<…>` are placeholders. */
+/** Lists the missing paths that a page names. `*` matches any name; paths with `<…>` are placeholders. */
 function listMissingPaths(page: string): string[] {
   const prose = readFileSync(page, 'utf8').replaceAll(/^```.*?^```/gms, '')
   const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)]

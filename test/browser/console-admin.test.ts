@@ -1,4 +1,6 @@
-/** The administration in a real browser: users, keys, budgets, usage of all, and the audit log. */
+/**
+ * Tests the administration pages in a real browser: users, keys, budgets, usage of all tenants, and the audit log.
+ */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -8,7 +10,7 @@ import { openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { ask } from '../support/usage.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -20,7 +22,7 @@ afterAll(() => browser?.close())
 const [root, ada] = ['root@example.org', 'ada@example.org']
 const environment = { ...proxied, PARLEY_ADMIN_EMAILS: root }
 
-/** A service that Ada has called twice, and the window of its administrator. */
+/** Starts a service with two calls by Ada, and opens the administrator's window. */
 async function openAdmin(path: string) {
   const app = await startApp(environment)
   await readMe(app, ada)
@@ -32,7 +34,7 @@ async function openAdmin(path: string) {
   return { app, key, id: key.slice(4, 16), ...opened }
 }
 
-test('a key is bounded, its calls are told, it is revoked, and the log says by whom', async () => {
+test('an administrator sets a budget, views usage, revokes a key, and finds the entry in the audit log', async () => {
   const { app, key, id, page, complaints } = await openAdmin('?tab=keys')
   await page.getByRole('button', { name: `Actions for ${ada}` }).click()
   await page.getByRole('menuitem', { name: 'Set budget…' }).click()
@@ -77,7 +79,7 @@ test('a key is bounded, its calls are told, it is revoked, and the log says by w
   expect(complaints).toEqual([])
 })
 
-test('users are listed with their keys, and everybody’s calls are summed up by key', async () => {
+test('users are listed with their keys, and the usage of all tenants is summed by key', async () => {
   const { page, complaints } = await openAdmin('')
   await page.getByRole('row', { name: new RegExp(`${root}.*Administrator`) }).waitFor()
   expect(await page.getByRole('row', { name: new RegExp(ada) }).innerText()).toContain('(active)')
@@ -91,7 +93,7 @@ test('users are listed with their keys, and everybody’s calls are summed up by
   expect(complaints).toEqual([])
 })
 
-test('nobody else gets in', async () => {
+test('other users are denied access', async () => {
   const app = await startApp(environment)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': ada } })
   await page.goto(`${app.url}/console/admin?tab=keys`)

@@ -1,4 +1,4 @@
-/** Embedding an agent and deciding on its models, in a real browser. */
+/** Tests the embed page and the model policy of an agent in a real browser. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -6,7 +6,7 @@ import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { keepPicture, openConsole } from '../support/console-ui.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -26,7 +26,7 @@ embed:
 
 describe('the embed page', () => {
   test.each(['light', 'dark'] as const)(
-    'has the real key and a widget that talks, in %s',
+    'shows code with the real key and a working widget in the %s theme',
     async (colorScheme) => {
       const app = await startApp()
       const { agent_id, agent_key } = await app.createAgent(embedded)
@@ -50,7 +50,7 @@ describe('the embed page', () => {
     },
   )
 
-  test('lets code and preview follow the controls', async () => {
+  test('updates code and preview with the controls', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
@@ -72,7 +72,7 @@ describe('the embed page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('tells what a page on an address would see', async () => {
+  test('reports what visitors see at a given page URL', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
@@ -92,7 +92,7 @@ describe('the embed page', () => {
 })
 
 describe('the model policy', () => {
-  test('is chosen from the live list, saved, and explained', async () => {
+  test('is chosen from the live list, saved and explained', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)

@@ -1,4 +1,4 @@
-/** The way of somebody who has just installed the service: from the first link to the usage of it all, in one browser. */
+/** Tests the complete path of a new operator in one browser, from the first sign-in link to the usage report. */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContext, FrameLocator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
@@ -17,7 +17,7 @@ import { makeVideo } from '../support/conversion.ts'
 import { listenElsewhere } from '../support/elsewhere.ts'
 import { callServer, makeFolder, printedLink, type RunningServer, startServer } from '../support/process.ts'
 
-// A browser and a conversion need their processor, which others may have on a busy machine.
+// Browsers and conversions are slow on a busy machine.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-test('a fresh installation is signed in to, and an agent is made, tried, changed, embedded, given a new key, and counted', async () => {
+test('a new operator signs in, creates, tries, changes and embeds an agent, rotates its key, uploads a video, and finds all calls in the usage', async () => {
   const folder = await makeFolder()
   const [server, clip] = await Promise.all([startServer({ folder }), makeClip(`${folder}/launch.mov`)])
   const { page, context, complaints } = await openWindow(server, browser)
@@ -68,7 +68,7 @@ test('a fresh installation is signed in to, and an agent is made, tried, changed
   expect(complaints).toEqual([])
 })
 
-/** What a browser does not play, so that it must be converted. */
+/** Encodes a video that browsers cannot play, so that it must be converted. */
 function makeClip(path: string): Promise<string> {
   return makeVideo(path, ['-c:v', 'mpeg4', '-c:a', 'aac'], 'testsrc2=size=640x360:rate=30:duration=2')
 }
@@ -79,9 +79,9 @@ async function signInByPrintedLink(page: Page, server: RunningServer): Promise<v
   await page.getByText('No agents yet').waitFor()
 }
 
-/** By the form, and by the text at its side. */
+/** Changes one field in the form and one in the text, then saves. */
 async function changeAndSave(page: Page): Promise<void> {
-  // Form and text have the room of the trial.
+  // Closes the playground, which covers form and text.
   await page.getByRole('button', { name: 'Try it' }).click()
   const text = page.getByRole('textbox', { name: 'Definition as YAML' })
   await page.getByRole('textbox', { name: 'Tone' }).fill('brisk')
@@ -109,13 +109,13 @@ async function restoreFirst(page: Page): Promise<void> {
   expect(await page.getByRole('textbox', { name: 'Tone' }).inputValue()).toBe('friendly and calm')
 }
 
-/** The code to be copied into a page. */
+/** Returns the code to copy into a page. */
 async function readSnippet(page: Page): Promise<string> {
   await page.getByRole('link', { name: 'Embed' }).click()
   return page.getByRole('region', { name: 'Script for the end of the page body' }).innerText()
 }
 
-/** A page of another origin, in a tab of the same browser. */
+/** Serves a page on another origin, in a tab of the same browser. */
 async function openSite(context: BrowserContext) {
   let body = ''
   const server = createServer((_request, response) => {
@@ -128,7 +128,7 @@ async function openSite(context: BrowserContext) {
   const origin = await listenElsewhere(server)
   const tab = await context.newPage()
   return {
-    /** Loads the page with that in it; answers the open chat. */
+    /** Loads the page with the snippet in it; returns the opened chat. */
     async show(snippet: string): Promise<FrameLocator> {
       body = snippet
       await tab.goto(origin)
@@ -143,7 +143,7 @@ async function say(widget: FrameLocator, text: string): Promise<void> {
   await widget.getByRole('textbox').press('Enter')
 }
 
-/** The agent's key in the snippet, and the one that takes its place at once. */
+/** Rotates the agent's key; returns the key of the snippet and its replacement. */
 async function rotateKey(page: Page, snippet: string): Promise<[before: string, after: string]> {
   const before = /data-api-key="([^"]+)"/.exec(snippet)?.[1] ?? ''
   await goTo(page, 'Keys')
@@ -165,7 +165,7 @@ interface Noting {
   readonly states: string[]
 }
 
-/** Its states are noted as they are shown; a page that was loaded again would have forgotten them. */
+/** Records each displayed state in the page; a reload would lose the record. */
 async function uploadAndWatch(page: Page, clip: string): Promise<void> {
   await goTo(page, 'Uploads')
   await page.evaluate(() => {
@@ -192,21 +192,21 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
 
 type Sums = Readonly<Record<'requests' | 'prompt_tokens' | 'completion_tokens', number>>
 
-/** What was used in all, as the server tells it. */
+/** Returns the total usage that the server reports. */
 async function readUsage({ url, key }: RunningServer): Promise<Sums> {
   const { body } = await callServer(url, 'GET', '/v1/usage', key)
   const { requests, prompt_tokens, completion_tokens } = body.total
   return { requests, prompt_tokens, completion_tokens }
 }
 
-/** One call by the trial and two by the widget, all of them the agent's, none of them failed. */
+/** Expects one successful call by the playground and two by the widget, all of them for the agent. */
 async function expectUsage(page: Page, server: RunningServer, tried: Sums): Promise<void> {
-  const told = await readUsage(server)
-  expect(told.requests).toBe(3)
-  expect(told.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
-  expect(told.completion_tokens).toBeGreaterThan(tried.completion_tokens)
+  const reported = await readUsage(server)
+  expect(reported.requests).toBe(3)
+  expect(reported.prompt_tokens).toBeGreaterThan(tried.prompt_tokens)
+  expect(reported.completion_tokens).toBeGreaterThan(tried.completion_tokens)
   await goTo(page, 'Usage')
-  const figures = ['3', '0', String(told.prompt_tokens), String(told.completion_tokens)]
+  const figures = ['3', '0', String(reported.prompt_tokens), String(reported.completion_tokens)]
   expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 5)).toEqual(figures)
   await page.getByRole('radiogroup', { name: 'Group by' }).getByText('Agent').click()
   const byAgent = await readTable(page, 'Usage by agent')

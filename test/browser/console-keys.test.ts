@@ -1,4 +1,4 @@
-/** Keys in a real browser: made, used, given new secrets, ended, claimed. */
+/** Tests keys in a real browser: creating, using, rotating, revoking and claiming them. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -10,7 +10,7 @@ import { expectView } from '../support/console-views.ts'
 import { uploadWhole } from '../support/uploads.ts'
 import { ask } from '../support/usage.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -27,8 +27,8 @@ async function openActions(page: Page, name: string, action: string): Promise<vo
   await page.getByRole('menuitem', { name: action }).click()
 }
 
-describe('parent keys', () => {
-  test('one is made, shown once, used, given a new secret twice, and ended', async () => {
+describe('a parent key', () => {
+  test('is created, shown once, used, rotated twice, and revoked', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/keys')
     await page.getByRole('button', { name: 'Create key' }).click()
@@ -69,7 +69,7 @@ describe('parent keys', () => {
     expect(complaints).toEqual([])
   })
 
-  test('one works with another key, and sees what is its own', async () => {
+  test('that is selected shows its own agents only', async () => {
     const app = await startApp()
     await app.createAgent()
     const { page } = await openConsole(app, browser, '/keys?tab=agent')
@@ -87,7 +87,7 @@ describe('parent keys', () => {
     expect(page.url()).toContain('tab=agent')
   })
 
-  test('a known key is claimed after a look at what moves', async () => {
+  test('that already exists is claimed after a preview of what moves', async () => {
     const app = await startApp(proxied)
     const email = 'ada@example.org'
     const { page, complaints } = await openWindow(app, browser, { headers: { 'X-Email': email } })
@@ -120,7 +120,7 @@ describe('parent keys', () => {
   })
 })
 
-test('agent keys are shown when asked for, and a new one ends the old one', async () => {
+test('agent keys are shown on request, and a new one replaces the old one at once', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent()
   await app.createAgent('name: Other\ninstructions: Help.\n')
@@ -149,7 +149,7 @@ test('agent keys are shown when asked for, and a new one ends the old one', asyn
   expect(complaints).toEqual([])
 })
 
-test('what was uploaded and used with the automatic key is counted before it moves', async () => {
+test('uploads and usage of the automatic key are counted before they move', async () => {
   const app = await startApp(proxied)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'bob@example.org' } })
   await page.goto(`${app.url}/console/keys`)

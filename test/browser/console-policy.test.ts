@@ -1,4 +1,4 @@
-/** The model policy in a real browser: what is chosen from the live list, what follows from it, and what is refused. */
+/** Tests the model policy in a real browser: choices from the live list, their effect, and rejected combinations. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
@@ -7,7 +7,7 @@ import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { CHAT, createFallbackStand, ONCE, only, SMALL } from '../support/fallbacks.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 const stand = await startChatStand()
@@ -24,7 +24,7 @@ async function choose(page: Page, label: string, option: string): Promise<void> 
   await page.getByRole('option', { name: option, exact: true }).click()
 }
 
-test('default, allowed and fallback models come from the live list, and what is in effect says why', async () => {
+test('default, allowed and fallback models come from the live list, and the page explains the model in effect', async () => {
   const app = await stand.start()
   const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: up-small\n')
   const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)
@@ -60,7 +60,7 @@ test('default, allowed and fallback models come from the live list, and what is 
   expect(complaints.filter((line) => !line.includes('400'))).toEqual([])
 })
 
-test('the answer of a fallback is marked as one on trial', async () => {
+test('the playground marks the answer of a fallback model', async () => {
   const { app, id } = await startAgent({}, ONCE)
   const { page } = await openConsole(app, browser, `/agents/${id}?try=true`)
   const message = page.getByRole('textbox', { name: 'Message' })

@@ -1,4 +1,4 @@
-/** Trying an agent out beside its editor, in a real browser: drafts, tools, comparison, fallbacks. */
+/** Tests the playground next to the agent editor in a real browser: drafts, tools, comparison and errors. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -7,7 +7,7 @@ import { launchBrowser } from '../support/browser.ts'
 import { keepPicture, openConsole } from '../support/console-ui.ts'
 import { tool } from '../support/tools.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -18,8 +18,8 @@ afterAll(() => browser?.close())
 
 const withTools = 'name: Guide\ninstructions: Help.\ntools:\n  - weather\n  - book\n'
 
-describe('a trial', () => {
-  test('runs the draft, and shows tools, tokens, times and who answered', async () => {
+describe('the playground', () => {
+  test('runs the draft, and shows tools, tokens, times and the model that answered', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -39,7 +39,7 @@ describe('a trial', () => {
     expect(complaints).toEqual([])
   })
 
-  test('lets one answer for the tools that run at the caller, and goes on', async () => {
+  test('lets the user answer for tools that run at the caller, and continues', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -50,7 +50,7 @@ describe('a trial', () => {
     await page.locator('.playground-text', { hasText: 'booked' }).waitFor()
   })
 
-  test('compares draft and saved version on the same message', async () => {
+  test('compares the draft and the saved version on the same message', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`, {
@@ -69,7 +69,7 @@ describe('a trial', () => {
     expect(complaints).toEqual([])
   })
 
-  test('stops when one says so, and tells of a failure', async () => {
+  test('stops on request, and reports a failure', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -83,7 +83,7 @@ describe('a trial', () => {
     await page.getByRole('alert').waitFor()
   })
 
-  test('is a view of its own on a phone', async () => {
+  test('is a separate view on a phone', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(withTools)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {

@@ -1,4 +1,7 @@
-/** Uploads and files in a real browser: sent in parts across a reload, followed until they are ready, played, and removed. */
+/**
+ * Tests uploads and files in a real browser: sent in parts across a reload, followed until ready, played and
+ * deleted.
+ */
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,10 +16,10 @@ import { ffmpeg, h264, makeVideo } from '../support/conversion.ts'
 import { createMovedClock } from '../support/jobs.ts'
 import { uploadWhole } from '../support/uploads.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
-/** What the console sends in one request. */
+/** The bytes that the console sends in one request. */
 const PART_BYTES = 8 * 1024 * 1024
 
 let browser: Browser
@@ -28,7 +31,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'parley-console-'))
   still = join(folder, 'still.jpg')
   await ffmpeg('-f', 'lavfi', '-i', 'testsrc2=size=640x360', '-frames:v', '1', still)
-  // Larger than one part: noise does not get smaller.
+  // Noise compresses badly, which makes the video larger than one part.
   const noise = 'nullsrc=size=640x360:rate=30:duration=2,geq=random(1)*255:128:128'
   clip = await makeVideo(join(folder, 'launch.mp4'), [...h264, '-qp', '0'], noise)
   expect((await stat(clip)).size).toBeGreaterThan(PART_BYTES * 1.2)
@@ -48,7 +51,7 @@ describe('an upload', () => {
     await page.getByText('No uploads yet').waitFor()
     await expectView(page, 'uploads-empty')
     let parts = 0
-    // The second part does not get through.
+    // The second part is held back.
     await page.route('**/upload/*', async (route) => {
       if (route.request().method() === 'PATCH' && ++parts > 1) return
       await route.continue()
@@ -91,7 +94,7 @@ describe('an upload', () => {
     expect(complaints).toEqual([])
   })
 
-  test('of a picture or of captions is shown, can be taken along, and is deleted', async () => {
+  test('of a picture or of captions is shown, downloaded and deleted', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/uploads')
     const captions = join(folder, 'speech.vtt')
@@ -121,14 +124,14 @@ describe('an upload', () => {
     expect(complaints).toEqual([])
   })
 
-  test('that somebody else makes appears by itself, and the list has pages', async () => {
+  test('by another client appears by itself, and the list has pages', async () => {
     const clock = createMovedClock()
     const app = await startApp({}, { clock })
     const ids: string[] = []
     for (let count = 1; count <= 27; count++) {
       const metadata = { filename: `clip-${count}.bin`, kind: 'project' }
       ids.push((await uploadWhole(app, Buffer.from('0123456789'), { metadata })).id)
-      // Those of one second stand in any order.
+      // Uploads of the same second have no defined order.
       clock.advance(1)
     }
     const { page } = await openConsole(app, browser, '/uploads')
@@ -160,7 +163,7 @@ async function createFile(app: TestApp, filename: string, content: string): Prom
   expect(status).toBe(200)
 }
 
-test('files are listed, taken along, and deleted', async () => {
+test('files are listed, downloaded and deleted', async () => {
   const app = await startApp()
   const { page, complaints } = await openConsole(app, browser, '/files')
   await page.getByText('No files yet').waitFor()

@@ -1,4 +1,4 @@
-/** Usage in a real browser: figures, charts and tables of what was called, and the file for spreadsheets. */
+/** Tests usage in a real browser: figures, charts, tables and the CSV file. */
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -11,7 +11,7 @@ import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { ask } from '../support/usage.ts'
 
-// A browser needs its processor, which others may have on a busy machine.
+// Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 let browser: Browser
@@ -22,7 +22,7 @@ afterAll(() => browser?.close())
 
 const today = dayOf(Date.now())
 
-/** Books that a month of use would leave. */
+/** Inserts the usage records of a month. */
 async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void> {
   const parts = ['mock', 'mock-large'].flatMap((model) => agents.map((agent_id) => ({ model, agent_id })))
   const rows = Array.from({ length: 28 }, (_, age) => age)
@@ -60,21 +60,21 @@ async function writeMonth(app: TestApp, agents: readonly string[]): Promise<void
   await app.service.deps.db.insertInto('usage_days').values(rows).execute()
 }
 
-test('what was asked stands in the figures, in both kinds of tables, and in the CSV', async () => {
+test('calls appear in the figures, in both kinds of tables and in the CSV file', async () => {
   const app = await startApp()
   const { agent_id: id, agent_key: key } = await app.createAgent()
   await ask(app, 'one two three')
   await ask(app, 'hi', {}, key)
   await app.stream({ messages: [{ role: 'user', content: 'hi' }] }, key)
   await ask(app, 'hi', { model: 'nobody' })
-  const { body: told } = await app.call('GET', '/v1/usage')
+  const { body: reported } = await app.call('GET', '/v1/usage')
   const { page, complaints } = await openConsole(app, browser, '/usage?range=7')
   const [newest, ...rest] = await readTable(page, 'Usage by day')
   expect(newest?.slice(1, 5)).toEqual([
-    String(told.total.requests),
-    String(told.total.errors),
-    String(told.total.prompt_tokens),
-    String(told.total.completion_tokens),
+    String(reported.total.requests),
+    String(reported.total.errors),
+    String(reported.total.prompt_tokens),
+    String(reported.total.completion_tokens),
   ])
   expect(rest.map((cells) => cells[1])).toEqual(['0', '0', '0', '0', '0', '0'])
   await page.getByRole('region', { name: 'Requests', exact: true }).getByText('Show data').click()
@@ -101,7 +101,7 @@ test('what was asked stands in the figures, in both kinds of tables, and in the 
   expect(complaints).toEqual([])
 })
 
-test('a month is shown by day, agent, model and key, whatever the theme and the width', async () => {
+test('a month of usage is shown by day, agent, model and key, and saved as CSV', async () => {
   const app = await startApp()
   const one = await app.createAgent()
   const two = await app.createAgent('name: =Support, "north"\ninstructions: Help.\n')
@@ -136,7 +136,7 @@ test('a month is shown by day, agent, model and key, whatever the theme and the 
   expect(complaints).toEqual([])
 })
 
-test('days without calls say so, and a server that fails can be asked again', async () => {
+test('an empty date range is reported, and a failed request can be repeated', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/usage')
   await page.getByText('No calls in this period').waitFor()

@@ -1,4 +1,4 @@
-/** The widget's frame with the chat API of another server, which the operator has allowed. Decision: 11 (endpoint). */
+/** Tests the widget frame with the chat API of another server, which the operator has allowed. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openApp, type TestApp } from '../support/app.ts'
 import { type FrameStand, openFrameStand, shown } from '../support/widget-frame.ts'
@@ -19,7 +19,7 @@ afterAll(async () => {
   await other?.close()
 })
 
-test('a conversation goes there, with the headers and the key of the page', async () => {
+test('a conversation uses the other server, with the headers and the key of the page', async () => {
   const options = {
     endpoint: `${other.url}/v1/chat/completions`,
     providerApiKey: other.key,
@@ -41,7 +41,7 @@ test('a conversation goes there, with the headers and the key of the page', asyn
   expect(opened.requests.filter((url) => url.includes('/trpc/'))).toEqual([])
 })
 
-test('a refusal there is told as one', async () => {
+test('a rejected key at the other server is reported', async () => {
   const options = { endpoint: `${other.url}/v1/chat/completions`, providerApiKey: 'sk-wrong' }
   const opened = await stand.open({ key: null, options })
   await opened.say('hello')

@@ -1,16 +1,16 @@
-/** Every view of the console: its address, and what is there when it is complete. */
+/** Lists every view of the console with its path and the element that appears last. */
 import type { Locator, Page } from 'playwright-core'
 import type { Installation } from './console-installation.ts'
 
 export interface View {
   readonly name: string
-  /** Below `/console`. */
+  /** The path below `/console`. */
   readonly path: string
-  /** What comes last. */
+  /** The element that appears last. */
   readonly ready: (page: Page) => Locator
 }
 
-/** The views of an installation, in the order somebody would walk through them. */
+/** Lists the views of an installation in the order of the navigation. */
 export function listViews({ support: { agent_id: id }, artifactId }: Installation): View[] {
   const agent = `/agents/${id}`
   const text = (said: string | RegExp) => (page: Page) => page.getByText(said).first()
@@ -62,10 +62,10 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
   ]
 }
 
-/** Charts and editors come in several steps, on a machine that others use too. */
+/** Charts and editors load in several steps, which is slow on a busy machine. */
 const WAIT_MS = 60_000
 
-/** Goes to a view and waits until it is complete: nothing is loading any more, and what was read is painted. */
+/** Opens a view and waits until it has loaded and painted everything. */
 export async function openView(page: Page, url: string, { path, ready }: View): Promise<void> {
   await page.goto(`${url}/console${path}`, { timeout: WAIT_MS })
   await ready(page).waitFor({ timeout: WAIT_MS })

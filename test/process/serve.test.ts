@@ -44,7 +44,7 @@ describe('a bad setting', () => {
     for (const name of ['PORT', 'LOG_LEVEL', 'PARLEY_SECRET', 'PARLEY_PARENT_KEY', 'DATABASE_URL']) {
       expect(text).toMatch(new RegExp(`^ {2}- ${name} .*\\.$`, 'm'))
     }
-    expect(text).toContain('PARLEY_GATEWAY_URL is missing; PARLEY_BACKEND=gateway needs it.')
+    expect(text).toContain('PARLEY_GATEWAY_URL is required with PARLEY_BACKEND=gateway.')
     expect(text).not.toMatch(/loud|a short secret|svc_typo|hunter2/)
   })
 
@@ -69,7 +69,7 @@ describe('a bad setting', () => {
   test('with an unknown name is a warning that names the nearest, and the service starts', async () => {
     const server = await startServer({ folder: await makeFolder(), env: { PARLEY_DATADIR: '/elsewhere' } })
     expect(server.stderr).toBe(
-      'warning: PARLEY_DATADIR is not a setting and is ignored; the nearest is PARLEY_DATA_DIR.\n',
+      'warning: PARLEY_DATADIR is not a setting and is ignored; did you mean PARLEY_DATA_DIR?\n',
     )
   })
 })

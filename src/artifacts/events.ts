@@ -1,4 +1,4 @@
-/** Publishes changes of artifacts, and stops the writers of uploads, here and on all replicas. */
+/** Publishes artifact changes and stops upload writers, both on this replica and on all others. */
 import { EventEmitter, once } from 'node:events'
 import type { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
@@ -25,7 +25,7 @@ export function createArtifactChanges(bus: Bus) {
 const STOP_TIMEOUT_MS = 5_000
 const REPLY_TIMEOUT_MS = 1_000
 
-/** Why a writer must stop, as sent to replicas, and the error its client receives. */
+/** Maps the reason for stopping a writer, as sent between replicas, to the error for its client. */
 const reasons = { 'taken-over': leaseStolen, removed: artifactNotFound } satisfies Record<
   string,
   () => ServiceError
@@ -48,7 +48,8 @@ export function createActiveUploads(bus: Bus) {
   bus.subscribe('stop-upload', (text) => {
     const [reason = '', id = ''] = text.split(' ')
     // A newer version may send other reasons; the bus logs this error.
-    if (!isStopReason(reason)) throw new Error('this version does not know that reason to stop an upload')
+    if (!isStopReason(reason))
+      throw new Error('unknown reason for stopping an upload, perhaps from a newer version')
     const upload = uploads.get(id)
     if (upload === undefined) return
     bus.publish('upload-stopping', id)
@@ -69,7 +70,10 @@ export function createActiveUploads(bus: Bus) {
         },
       }
     },
-    /** Stops the writer in this process and waits for it, with a time limit; false if there is none. */
+    /**
+     * Stops the writer in this process and waits for it, up to a time limit. Returns false if this process
+     * has no writer.
+     */
     async stop(id: string, reason: StopReason): Promise<boolean> {
       const upload = uploads.get(id)
       if (upload === undefined) return false
@@ -77,7 +81,10 @@ export function createActiveUploads(bus: Bus) {
       await isWithin(STOP_TIMEOUT_MS, upload.ended)
       return true
     },
-    /** As `stop`, but on other replicas. True if there are others, none replied, and this process has no writer: so no live replica has it. */
+    /**
+     * Does the same on other replicas. Returns true if no live replica has the writer: other replicas
+     * exist, none replied, and this process has no writer.
+     */
     async stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean> {
       if (!bus.reachesOthers || uploads.has(id)) return false
       const listening = new AbortController()

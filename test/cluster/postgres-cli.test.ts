@@ -63,14 +63,14 @@ describe('doctor', () => {
     const name = new URL(env.DATABASE_URL).pathname.slice(1)
     expect((await examine()).database).toMatch(
       new RegExp(
-        `^warn: PostgreSQL \\d+\\.\\d+, ${name} at 127\\.0\\.0\\.1:\\d+; the next start brings it up to date`,
+        `^warn: PostgreSQL \\d+\\.\\d+, ${name} at 127\\.0\\.0\\.1:\\d+; the next start runs these migrations:`,
       ),
     )
     expect(await query(env.DATABASE_URL, `select 1 from pg_tables where schemaname = 'public'`)).toEqual([])
     await (await startServer({ folder, env })).stop()
     const found = await examine()
     expect(found.database).toMatch(/^ok: PostgreSQL \d+\.\d+, .*, up to date$/)
-    expect(found.secret).toMatch(/^ok: .*secret fits the stored agent keys$/)
+    expect(found.secret).toMatch(/^ok: .*secret decrypts the stored agent keys$/)
     expect(found).not.toHaveProperty('server')
   })
 

@@ -50,17 +50,17 @@ test('a new database beside a used directory is refused, and gets no id', async 
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()
-  expect(await refusal(startApp({ ...env, DATABASE_URL }))).toContain('has no id yet, because it is new')
+  expect(await refusal(startApp({ ...env, DATABASE_URL }))).toContain('is new and has no id yet')
   expect(await idIn(DATABASE_URL)).toBeUndefined()
   expect(await listAll(dataDir)).toEqual(before)
 })
 
-test('a used database beside files without a mark is refused when it names none of them', async () => {
+test('a used database beside files without a mark is refused when it refers to none of them', async () => {
   const { dataDir, env } = await makeInstallation()
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
   const other = await makeInstallation()
   expect(await refusal(startApp({ ...env, DATABASE_URL: other.env.DATABASE_URL }))).toContain(
-    'names none of them',
+    'refers to none of them',
   )
   await startApp(env)
   expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
@@ -112,6 +112,6 @@ test('files that nobody knows beside a database without tables stay', async () =
   await mkdir(join(dataDir, 'files'), { recursive: true })
   await writeFile(join(dataDir, 'files', blob), 'whose?')
   const env = { DATABASE_URL: await createTestDatabase(), PARLEY_DATA_DIR: dataDir, PARLEY_SECRET }
-  expect(await refusal(startApp(env))).toContain('names none of them')
+  expect(await refusal(startApp(env))).toContain('refers to none of them')
   expect(await listAll(dataDir)).toEqual(['files', `files/${blob}`])
 })

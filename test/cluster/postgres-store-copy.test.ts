@@ -141,7 +141,10 @@ describe('the command', () => {
     expect([await listTables(DATABASE_URL), s3.listBlobs()]).toEqual([[], []])
     await sqlite.stop()
     const copied = await runParley(words, { folder, env })
-    expect(copied).toMatchObject({ code: 0, stderr: expect.stringContaining('The rows are in PostgreSQL') })
+    expect(copied).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('Copied all rows to PostgreSQL'),
+    })
     const { tables, bucket } = JSON.parse(copied.stdout)
     expect(tables).toMatchObject({ agents: 1, artifacts: 2 })
     expect(bucket).toEqual({ copied: 2, copiedBytes: captions.length + half.length, lost: [] })

@@ -58,7 +58,7 @@ test('where a proxy signs people in there are none', async () => {
   expect(await runCommandHere(['sign-in'], { folder, env: proxied })).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: expect.stringContaining('A proxy signs users in'),
+    stderr: expect.stringContaining('The proxy authenticates users'),
   })
   await server.stop()
 })

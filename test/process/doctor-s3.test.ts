@@ -26,7 +26,7 @@ describe('doctor', () => {
   test('finds a bucket well before the first start and after it, and leaves nothing there', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
-    expect(await examine(folder, server)).toMatch(/^ok: test-bucket at http\S+ can be read and written$/)
+    expect(await examine(folder, server)).toMatch(/^ok: test-bucket at http\S+ is readable and writable$/)
     expect([server.objects.size, server.uploads.size]).toEqual([0, 0])
     await (await startServer({ folder, env: server.environment })).stop()
     expect(await examine(folder, server)).toMatch(/^ok: /)
@@ -41,7 +41,7 @@ describe('doctor', () => {
     server.fail('PutObject', { status: 403, code: 'AccessDenied' })
     expect(await examine(folder, server)).toMatch(/^fail: .*they need s3:ListBucket, .*s3:PutObject/)
     server.objects.set('files/installation', { bytes: Buffer.from('theirs'), modifiedMs: 0 })
-    expect(await examine(folder, server)).toMatch(/^fail: .*belongs to another installation/)
+    expect(await examine(folder, server)).toMatch(/^fail: .*belong to another installation/)
   })
 })
 
@@ -67,7 +67,7 @@ describe('a start', () => {
     const { code, stderr } = await runParley(['serve'], options)
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/holds files from before S3_BUCKET .* files\/ in the bucket/),
+      expect.stringMatching(/contains files from before S3_BUCKET .* files\/ in the bucket/),
     ])
     await rename(join(folder, 'data/files'), join(folder, 'files'))
     expect(await (await startServer(options)).stop()).toMatchObject({ code: 0 })

@@ -1,4 +1,4 @@
-/** Appends the bytes of one request to an upload under a lease, so that there is one writer at a time. */
+/** Appends the bytes of one request to an upload under a lease, which allows one writer at a time. */
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { unixSeconds } from '../../lib/clock.ts'
@@ -35,9 +35,10 @@ export interface Progress {
 }
 
 /**
- * Receives bytes and completes the upload after its last one. After most failures the upload can be resumed.
- * @throws ServiceError `conflict` (another offset), `locked`, `too_large`, `invalid_value` (another length; the client disconnected),
- * `request_timeout`, `storage_full`, `checksum_mismatch` (then the upload is gone), `not_found`, the reason of `disconnected`.
+ * Receives bytes and completes the upload after the last one. After most failures the upload can be
+ * resumed. @throws ServiceError `conflict` (different offset), `locked`, `too_large`, `invalid_value`
+ * (different length; the client disconnected), `request_timeout`, `storage_full`, `checksum_mismatch` (the
+ * upload is then deleted), `not_found`, or the reason of `disconnected`.
  */
 export async function appendBytes(
   deps: AppendDeps,
@@ -50,7 +51,7 @@ export async function appendBytes(
   if (row.state !== 'uploading') return { receivedBytes: row.received_bytes, expiresAt: null }
   const lease = await acquireOrStealLease(deps, row)
   try {
-    // Another request may have appended bytes before the lease was acquired.
+    // Another request may have appended bytes before this one acquired the lease.
     assertFits(deps, lease.row, part)
     const { size_bytes: sizeBytes } = await declareLength(deps, lease.row, part)
     const receiving = { ...part, source, disconnected, stopped: lease.stopped, sizeBytes }
@@ -63,20 +64,26 @@ export async function appendBytes(
 function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, bodyBytes }: Part): void {
   const { size_bytes: sizeBytes, received_bytes: receivedBytes } = row
   if (offset !== receivedBytes)
-    throw new ServiceError('conflict', `Upload-Offset: is ${offset}, but the upload is at ${receivedBytes}`)
+    throw new ServiceError(
+      'conflict',
+      `Upload-Offset: must be the current offset ${receivedBytes} (got ${offset})`,
+    )
   if (declaredBytes !== undefined) {
     assertLength(deps, declaredBytes)
     if (sizeBytes !== null && declaredBytes !== sizeBytes)
-      throw new ServiceError('invalid_value', 'Upload-Length: was declared before, as another')
+      throw new ServiceError('invalid_value', 'Upload-Length: was already set to a different value')
     if (declaredBytes < receivedBytes)
-      throw new ServiceError('invalid_value', 'Upload-Length: is less than what has arrived')
+      throw new ServiceError(
+        'invalid_value',
+        'Upload-Length: must not be less than the bytes already received',
+      )
   }
   const length = sizeBytes ?? declaredBytes ?? deps.config.limits.maxUploadBytes
   if (offset + (bodyBytes ?? 0) > length) throw bodyTooLong(length)
 }
 
 function bodyTooLong(length: number): ServiceError {
-  return tooLarge(`The body goes beyond the upload's length of ${length} bytes.`)
+  return tooLarge(`The body exceeds the upload length of ${length} bytes.`)
 }
 
 async function declareLength(deps: AppendDeps, row: UploadRow, { declaredBytes }: Part): Promise<UploadRow> {
@@ -99,7 +106,7 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   await artifacts.store.resumable.assertSpace(bodyBytes ?? 0)
   const blob = await artifacts.store.resumable.extend(row.blob, offset, row.fence)
   if (blob === undefined) throw await rewindToStoredSize(deps, row)
-  // Earlier bytes are not read again, so only an upload in a single request is hashed on arrival.
+  // Hashes on arrival only an upload that is sent in a single request, because earlier bytes are not read again.
   const hash = row.checksum === null || offset > 0 ? undefined : createHash('sha256')
   let expiresAt = row.expires_at
   const commit = async (beforeBytes: number, afterBytes: number) => {
@@ -114,25 +121,34 @@ async function appendLeased(deps: AppendDeps, row: UploadRow, part: LeasedPart):
   const { bytes, failure } = await receive({ ...part, blob, limit, refuse, hash, idleMs, commit }).finally(
     () => blob.close(),
   )
-  // Also after a failure: a client that disconnected after the last byte sends no further request.
+  // Completes even after a failure: a client that disconnects after the last byte sends no further request.
   const isComplete = bytes === sizeBytes
   if (isComplete) await completeUpload(deps, { ...row, received_bytes: bytes }, hash?.digest('hex'))
   if (failure !== undefined) throw failure
   return { receivedBytes: bytes, expiresAt: isComplete ? null : expiresAt }
 }
 
-/** Acknowledged bytes are gone, for example deleted by the bucket; the client must send them again. */
+/**
+ * Handles the loss of acknowledged bytes, for example when the bucket deleted them; the client must send
+ * them again.
+ */
 async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
   const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob)) ?? 0
   if (sizeBytes < row.received_bytes) {
     const { id: artifactId, received_bytes: receivedBytes } = row
-    deps.log.warn({ artifactId, sizeBytes, receivedBytes }, 'bytes were lost')
+    deps.log.warn(
+      { artifactId, sizeBytes, receivedBytes },
+      'stored upload is shorter than recorded; bytes were lost',
+    )
     if (!(await updateLeased(deps.db, row, { received_bytes: sizeBytes }))) return explainLostLease(deps, row)
   }
-  return new ServiceError('conflict', `Upload-Offset: the upload is at ${sizeBytes}`)
+  return new ServiceError('conflict', `Upload-Offset: must be the current offset ${sizeBytes}`)
 }
 
-/** The maximum size of the upload: its length or, while that is unknown, the limits and the free quota. */
+/**
+ * Returns the maximum size of the upload: its length or, while that is unknown, what the limits and the
+ * free quota allow.
+ */
 async function findLimit(
   deps: AppendDeps,
   row: UploadRow,
@@ -149,7 +165,7 @@ async function explainLostLease({ db }: Pick<Dependencies, 'db'>, upload: Upload
   return (await findUploadRow(db, upload)) === undefined ? uploadDeleted() : leaseStolen()
 }
 
-/** A writer that does not renew in time loses the lease; the fence rejects its later writes. */
+/** A writer that does not renew its lease in time loses it; the fence rejects its later writes. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 const RETRY_RELEASE_EVERY_MS = 1_000
@@ -158,7 +174,10 @@ type LeaseDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'artifacts'>
 
 type UploadLease = ReturnType<typeof startRenewing>
 
-/** Stops the writer on any replica, so a client need not wait for its lost connection. @throws ServiceError `not_found` (deleted), `locked`. */
+/**
+ * Stops the writer on any replica, so that a client need not wait until its lost connection times out.
+ * @throws ServiceError `not_found` (deleted), `locked`.
+ */
 export async function acquireOrStealLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
@@ -170,7 +189,7 @@ export async function acquireOrStealLease(
   const seen = await findUploadRow(deps.db, upload)
   if (seen === undefined) throw uploadDeleted()
   const isGone = await activeUploads.stopOnOtherReplicas(upload.id, 'taken-over')
-  // The writer's replica is gone or cut off; the fence rejects its writes if it returns.
+  // The writer's replica is dead or unreachable; if it returns, the fence rejects its writes.
   if (isGone) {
     const row = await stealLease(deps.db, seen, leaseEnd(deps))
     if (row !== undefined) return startRenewing(deps, row)
@@ -178,13 +197,13 @@ export async function acquireOrStealLease(
   return acquireUploadLease(deps, upload)
 }
 
-/** @throws ServiceError `locked` when another request is writing, or nothing remains to be written. */
+/** @throws ServiceError `locked` if another request is writing or no bytes remain to be written. */
 export async function acquireUploadLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },
 ): Promise<UploadLease> {
   const lease = await tryAcquireLease(deps, upload)
-  if (lease === undefined) throw locked('Another request is writing into this upload; try again.')
+  if (lease === undefined) throw locked('Another request is writing to this upload; try again later.')
   return lease
 }
 
@@ -201,14 +220,14 @@ function startRenewing(deps: LeaseDeps, row: UploadRow) {
   const { db, artifacts } = deps
   const registration = artifacts.activeUploads.register(row.id)
   const onFailure = (error: unknown) =>
-    deps.log.warn({ err: error, artifactId: row.id }, 'a lease could not be renewed')
+    deps.log.warn({ err: error, artifactId: row.id }, 'failed to renew the lease of an upload')
   const renewing = setInterval(() => {
     updateLeased(db, row, { lease_until: leaseEnd(deps) }).catch(onFailure)
   }, RENEW_EVERY_MS).unref()
   return {
-    /** The upload when the lease was acquired, with the fence of the lease. */
+    /** The upload at the time the lease was acquired, with the lease's fence. */
     row,
-    /** Aborts when another request wants the upload. */
+    /** Aborts when another request takes over the upload. */
     stopped: registration.stopped,
     async release(): Promise<void> {
       clearInterval(renewing)

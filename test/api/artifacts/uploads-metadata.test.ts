@@ -42,7 +42,7 @@ describe('metadata', () => {
     })
   })
 
-  test('may lack everything but the name of the file', () => {
+  test('may lack everything but the file name', () => {
     const nothing = {
       artifactId: undefined,
       filetype: undefined,

@@ -25,18 +25,14 @@ async function refusal(server: S3Server, options?: StoreOptions): Promise<string
   return error.message
 }
 
-describe('a bucket that cannot be used stops the start with a sentence', () => {
+describe('a bucket that is not usable stops the start with a sentence', () => {
   test.each([
     [404, 'NoSuchBucket', /^The bucket test-bucket at http\S+ does not exist; .*S3_BUCKET/],
-    [
-      403,
-      'AccessDenied',
-      /may not be used with these credentials \(AccessDenied\); they need s3:ListBucket,/,
-    ],
-    [403, 'SignatureDoesNotMatch', /does not accept the credentials .*AWS_SECRET_ACCESS_KEY/],
-    [301, 'PermanentRedirect', /lies in another region .*S3_REGION/],
-    [400, 'AuthorizationHeaderMalformed', /lies in another region .*S3_REGION/],
-    [500, 'InternalError', /cannot be used \(InternalError.*\); check S3_ENDPOINT/],
+    [403, 'AccessDenied', /denies access with these credentials \(AccessDenied\); they need s3:ListBucket,/],
+    [403, 'SignatureDoesNotMatch', /rejects the credentials .*AWS_SECRET_ACCESS_KEY/],
+    [301, 'PermanentRedirect', /is in another region .*S3_REGION/],
+    [400, 'AuthorizationHeaderMalformed', /is in another region .*S3_REGION/],
+    [500, 'InternalError', /is not usable \(InternalError.*\); check S3_ENDPOINT/],
   ])('of %i %s', async (status, code, sentence) => {
     const server = await S3Server.start()
     server.fail('GetObject', { status, code })
@@ -56,16 +52,16 @@ describe('a bucket that cannot be used stops the start with a sentence', () => {
     const sentence = await refusal(server, {
       config: { credentials: { secretAccessKey: '', sessionToken: undefined, ...credentials } },
     })
-    expect(sentence).toMatch(/does not accept the credentials \(InvalidAccessKeyId\)/)
+    expect(sentence).toMatch(/rejects the credentials \(InvalidAccessKeyId\)/)
     expect(sentence).not.toContain('AKIA')
   })
 
   test('of a server that is not there, or does not answer', async () => {
     const server = await S3Server.start()
     server.fail('GetObject', 'hang')
-    expect(await refusal(server, { timings: shortTimings })).toMatch(/cannot be used \(TimeoutError/)
+    expect(await refusal(server, { timings: shortTimings })).toMatch(/is not usable \(TimeoutError/)
     server.stop()
-    expect(await refusal(server)).toMatch(/cannot be used \(ECONNREFUSED/)
+    expect(await refusal(server)).toMatch(/is not usable \(ECONNREFUSED/)
   })
 
   test.each([
@@ -92,7 +88,7 @@ describe('a place in a bucket', () => {
     const server = await S3Server.start()
     const { name } = await keepRandom(await openStore(server), 10)
     const sentence = await refusal(server, { installationId: 'theirs' })
-    expect(sentence).toMatch(/under files\/ .* belongs to another installation.*S3_PREFIX/)
+    expect(sentence).toMatch(/under files\/ .* belong to another installation.*S3_PREFIX/)
     expect(server.objects.get(MARK)?.bytes.toString()).toBe('ours\n')
     const theirs = await openStore(server, { installationId: 'theirs', config: { prefix: 'theirs/' } })
     expect(await listNames(theirs)).toEqual([])
@@ -157,7 +153,7 @@ describe('what an earlier process left unfinished', () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
     await openStore(server, { log })
-    expect(lines.join()).toMatch(/unfinished uploads could not be cleared/)
+    expect(lines.join()).toMatch(/failed to abort unfinished uploads/)
     expect(server.uploads.size).toBe(1)
   })
 })
